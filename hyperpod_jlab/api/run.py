@@ -11,10 +11,9 @@ from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.api.background import background
-from hyperpod_jlab.core.cluster import Change
 from hyperpod_jlab.core.errors import ConflictError, HyperpodError, InvalidInputError, NotFoundError
+from hyperpod_jlab.core.job_actions import ActionKind, Change
 from hyperpod_jlab.core.quantities import parse_duration
-from hyperpod_jlab.core.records import ActionKind
 from hyperpod_jlab.core.run import Run as RunView
 from hyperpod_jlab.core.run import State
 from hyperpod_jlab.core.text import terminal_text

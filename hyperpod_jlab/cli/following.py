@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import os
 import select
-import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hyperpod_jlab.cli.failure import RunEndedError, output_error
 from hyperpod_jlab.cli.interrupts import uninterrupted
@@ -21,17 +20,18 @@ from hyperpod_jlab.cli.invocation import InterruptionError, invocation
 from hyperpod_jlab.cli.output import elapsed
 from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
 from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.core.quantities import format_duration, format_size
-from hyperpod_jlab.core.run import FirstError, Run, Usage
 from hyperpod_jlab.core.text import Line, is_plain, styled_lines
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.logs.format import json_line
-from hyperpod_jlab.logs.lines import LineBlock, LogBatch
-from hyperpod_jlab.logs.service import LogRequest
-from hyperpod_jlab.logs.source import Mark
-from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.storage.mounts import GONE
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.run import FirstError, Run
+    from hyperpod_jlab.logs.lines import LineBlock, LogBatch
+    from hyperpod_jlab.logs.service import LogRequest
+    from hyperpod_jlab.logs.source import Mark
+    from hyperpod_jlab.logs.stream import Stream
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # Log lines for a terminal: of what a job wrote only text and colours get there. Costs next to nothing for plain text.
@@ -480,40 +480,3 @@ def _where_to_look(run: Run, error: FirstError | None) -> str | None:
     option = f" --attempt {attempts[-1].number}" if len(attempts) > 1 else ""
     logs = f"hpj logs {run.run_id} --rank {error.rank}{option} --tail 50"
     return f"rank {error.rank} failed first; its traceback: hpj show {run.run_id}, or: {logs}"
-
-
-# --------------------------------------------------------------------------------------------------
-# What a run used, in words.
-
-_SOURCES = {
-    "accounting": "from the scheduler's accounting",
-    "journal": "from the run's own records",
-}
-_KINDS = {"gpu": "GPU-hours", "neuron": "accelerator-hours"}
-
-
-def usage_words(usage: Usage) -> str:
-    """What a run used in one line, and who says so."""
-    parts = []
-    if usage.accelerator_seconds:
-        parts.append(f"{hours(usage.accelerator_seconds)} {_KINDS[usage.accelerator_kind]}")
-    if usage.cpu_seconds and usage.cpu_seconds >= 1:
-        parts.append(f"{format_duration(usage.cpu_seconds)} of CPU time")
-    if usage.max_memory:
-        parts.append(f"{format_size(usage.max_memory)} of memory at its peak")
-    if usage.signal is not None:
-        parts.append(f"ended by {_signal_name(usage.signal)}")
-    told = ", ".join(parts) if parts else "nothing that was counted"
-    return f"{told} ({_SOURCES[usage.source]})"
-
-
-def hours(seconds: float) -> str:
-    """Seconds as hours with three digits that count, such as ``0.0117`` or ``12.5``."""
-    return f"{seconds / 3600:.3g}" if seconds < 3_600_000 else f"{seconds / 3600:.0f}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -120,7 +120,7 @@ def with_services(work: Callable[[Hyperpod], Awaitable[T]], *, asking: bool = Fa
         try:
             if not asking:
                 return await work(hyperpod)
-            from hyperpod_jlab.cli.output import slow_steps
+            from hyperpod_jlab.cli.slow_steps import slow_steps
 
             async with slow_steps("asking the cluster"):
                 return await work(hyperpod)

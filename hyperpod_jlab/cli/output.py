@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,9 +17,11 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
 from hyperpod_jlab.core.cluster import notes_of
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration
-from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.text import terminal_json
 from hyperpod_jlab.core.wire import iso_time, plain
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.run import Run
 
 STATE_STYLES = {
     "submitting": "cyan",
@@ -229,56 +229,3 @@ def _page(
     begin = int(cursor or 0)
     end = len(items) if limit is None else begin + limit
     return items[begin:end], str(end) if end < len(items) else None
-
-
-# --------------------------------------------------------------------------------------------------
-# Saying on stderr what goes on, once it takes longer than a second.
-
-_PATIENCE = 1.0
-_PERIOD = 0.2
-
-
-class Steps:
-    """The step that is under way."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.begin = time.monotonic()
-        self.drawn = False
-
-    def clear(self) -> None:
-        """Take what is shown off the terminal, before something else is printed there."""
-        if self.drawn:
-            self.drawn = False
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def next(self, text: str) -> None:
-        """Another step begins."""
-        self.text = text
-        self.begin = time.monotonic()
-
-
-@contextlib.asynccontextmanager
-async def slow_steps(first: str) -> AsyncIterator[Steps]:
-    """Show the current step on a terminal while it takes longer than a second."""
-    steps = Steps(first)
-    task = asyncio.create_task(_show(steps)) if is_terminal(sys.stderr) else None
-    try:
-        yield steps
-    finally:
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-
-async def _show(steps: Steps) -> None:
-    try:
-        while True:
-            await asyncio.sleep(_PERIOD)
-            passed = time.monotonic() - steps.begin
-            if passed > _PATIENCE:
-                steps.drawn = True
-                print(f"\r\x1b[K{steps.text} ({passed:.0f} s)", end="", file=sys.stderr, flush=True)
-    finally:
-        steps.clear()

@@ -5,8 +5,6 @@ Completion runs at every press of the Tab key, so it must neither fail nor print
 
 from __future__ import annotations
 
-import asyncio
-import re
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -14,16 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.quantities import parse_duration, parse_ranges
-from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, LABEL, REGION
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.service import Wanted
-from hyperpod_jlab.storage.mounts import check_present
-from hyperpod_jlab.storage.partition import Partition
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.storage.index import Row, Session
+
     TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
 else:
     TextParam = click.ParamType
@@ -104,10 +98,10 @@ class ChoiceParam(TextParam):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """The names that begin so; none from a cluster that is slow."""
-        import asyncio
-
         del param
         try:
+            import asyncio
+
             names = asyncio.run(_choices(ctx.params.get("cluster"))).get(self.field, [])
         except (HyperpodError, OSError, TimeoutError):  # see the module's docstring
             return []
@@ -175,7 +169,6 @@ def invalid_option(
 
 
 async def _choices(cluster: str | None) -> dict[str, list[str]]:
-    import asyncio
 
     from hyperpod_jlab.clusters.configuration import find_partition, load_settings
     from hyperpod_jlab.engines.registry import Engines
@@ -185,6 +178,8 @@ async def _choices(cluster: str | None) -> dict[str, list[str]]:
     if engine.choices is None:
         return {}
     try:
+        import asyncio
+
         return await asyncio.wait_for(engine.choices.choices(), _PATIENCE)
     finally:
         await engine.close()
@@ -193,7 +188,7 @@ async def _choices(cluster: str | None) -> dict[str, list[str]]:
 def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
     """Runs from the index alone: no cluster is asked."""
     from hyperpod_jlab.clusters.configuration import find_partition, load_settings
-    from hyperpod_jlab.storage.index import Row, RunIndex, Session
+    from hyperpod_jlab.storage.index import RunIndex
 
     def read(session: Session) -> tuple[list[Row], list[str]]:
         session.refresh()
@@ -210,87 +205,3 @@ def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
 
 RUN = RunParam()
 CLUSTER = ClusterParam()
-
-
-# --------------------------------------------------------------------------------------------------
-# Options that name something at AWS: what cannot be a name is told before AWS is asked.
-
-_NAMES = {
-    "domain": (DOMAIN_ID, "the id of a domain of Studio", "such as d-abc123"),
-    "file_system": (FILE_SYSTEM_ID, "the id of a file system", "such as fs-0123456789abcdef0"),
-    "cluster": (LABEL, "the name of a cluster", "'hpj clusters --hyperpod' lists them"),
-    "region": (REGION, "an AWS region", "such as us-west-2"),
-}
-"""Patterns by the options' names, what they are of, and examples."""
-
-
-def aws_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse what cannot be meant: a callback of an option.
-
-    Raises:
-        InvalidInputError: It is no such name.
-    """
-    del context
-    field = str(parameter.name)
-    pattern, words, hint = _NAMES[field]
-    if value is not None and re.fullmatch(pattern, value, re.ASCII) is None:
-        option = f"--{field.replace('_', '-')}"
-        said = f"'{value[:60]}' is not {words}" if value else f"{words} is missing"
-        raise InvalidInputError(f"{option}: {said}", hint=hint, detail={"field": field})
-    return value
-
-
-# --------------------------------------------------------------------------------------------------
-# Which run the user means: its id, the beginning or the last part of it, or ``last``.
-
-LAST = "last"
-_SHOWN = 5
-
-
-async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str:
-    """The id of the run that is meant.
-
-    Args:
-        hyperpod: The services.
-        text: What the user typed.
-        whole: Take only a whole id (or ``last``): for commands that change a run.
-
-    Raises:
-        InvalidInputError: It is no run id, or means several runs.
-        NotFoundError: There is no such run.
-        StorageError: The partition is not mounted, and was before.
-    """
-    parent, index = split_run_id(text)
-    if await asyncio.to_thread(hyperpod.partition.holds, parent):
-        return text
-    if text == LAST:
-        return await _newest(hyperpod)
-    found = [] if whole else await asyncio.to_thread(_like, hyperpod.partition, parent)
-    if len(found) == 1:
-        return found[0] if index is None else f"{found[0]}.{index}"
-    if found:
-        names = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
-        raise InvalidInputError(
-            f"'{parent}' may be any of {len(found)} runs", code="ambiguous_run", hint=names
-        )
-    await asyncio.to_thread(check_present, hyperpod.partition.root)
-    raise NotFoundError(f"there is no run {text}", code="no_such_run", hint="see: hpj runs")
-
-
-async def _newest(hyperpod: Hyperpod) -> str:
-    listing = await hyperpod.runs.list(Wanted(limit=1))
-    if not listing.runs:
-        raise NotFoundError(
-            "there is no run yet", code="no_such_run", hint="see: hpj submit --help"
-        )
-    return listing.runs[0].run_id
-
-
-def _like(partition: Partition, text: str) -> list[str]:
-    """Run ids that begin with the text, or whose part behind the last hyphen it is."""
-    for places in (partition.own_places, partition.other_places()):
-        names = (name for place in places for name in place.run_ids())
-        fits = {name for name in names if name.startswith(text) or name.endswith(f"-{text}")}
-        if fits:  # another user's run makes no id of one's own ambiguous
-            return sorted(fits, reverse=True)
-    return []

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hyperpod_jlab.capture.captured import Part
 from hyperpod_jlab.cli.failure import OutputError
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
 from hyperpod_jlab.cli.output import print_json
@@ -23,13 +22,13 @@ from hyperpod_jlab.cli.terminal import (
     wants_colour,
 )
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError
-from hyperpod_jlab.core.finding import Finding, refuse_on_error
 from hyperpod_jlab.core.quantities import format_size
-from hyperpod_jlab.runs.submit import Preview
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.capture.captured import Part
+    from hyperpod_jlab.core.finding import Finding
     from hyperpod_jlab.runs.facade import Hyperpod
-    from hyperpod_jlab.runs.submit import Request, Step
+    from hyperpod_jlab.runs.submit import Preview, Request, Step
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -103,7 +102,7 @@ def send(request: Request, ways: Ways) -> None:
 
 
 async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
-    from hyperpod_jlab.cli.output import slow_steps
+    from hyperpod_jlab.cli.slow_steps import slow_steps
     from hyperpod_jlab.runs.preflight import UNCHECKED
 
     done: list[Step] = []
@@ -239,6 +238,8 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
     Raises:
         RefusedError: A finding is an error, so the run would be refused. In text its words have just been printed, and are not said again.
     """
+    from hyperpod_jlab.core.finding import refuse_on_error
+
     findings = list(preview.findings)
     if as_json:
         print_json(_document(preview))

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hyperpod_jlab.cli.group import HpjCommand
-from hyperpod_jlab.cli.parameters import RUN, ChoiceParam, TextParam, WordsParam
+from hyperpod_jlab.cli.parameters import RUN, ChoiceParam, WordsParam
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.options import SpecOption, known_options, option_name, to_spec_data
+from hyperpod_jlab.core.options import known_options, option_name, to_spec_data
 from hyperpod_jlab.storage import descent
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.cli.parameters import TextParam
+    from hyperpod_jlab.core.options import SpecOption
     from hyperpod_jlab.core.spec import JobSpec
 
 Command = TypeVar("Command", bound=click.Command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,19 +26,23 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.clusters.reach import with_reach
 from hyperpod_jlab.core.cluster import (
     JOB_ENDED,
-    Cluster,
-    Job,
-    Node,
-    Queue,
-    Resource,
     Rows,
     notes_of,
 )
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, InstanceGroup, JoinedNode
 from hyperpod_jlab.core.quantities import format_duration, format_ranges, format_size
 from hyperpod_jlab.core.reach import READY
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.cluster import (
+        Cluster,
+        Job,
+        Node,
+        Queue,
+        Resource,
+    )
+    from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, InstanceGroup, JoinedNode
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # HyperPod clusters and their instances as rows of a table.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +13,13 @@ from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.clusters.configuration import add_cluster, user_file
 from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
-from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.reach import Place, eks_block, slurm_block
+from hyperpod_jlab.core.reach import eks_block, slurm_block
 from hyperpod_jlab.core.validation import LABEL
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.hyperpod import HyperpodCluster
+    from hyperpod_jlab.core.reach import Place
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 _COMMANDS = (
     Section(

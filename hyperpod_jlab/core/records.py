@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hyperpod_jlab.core.fields import ArrayText
+from hyperpod_jlab.core.job_actions import ActionKind
 
-ActionKind = Literal["cancel", "hold", "release", "requeue", "change"]
 ObservedState = Literal["waiting", "running", "ended"]
 
 

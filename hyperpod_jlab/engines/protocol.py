@@ -15,23 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hyperpod_jlab.core.check import Step
-    from hyperpod_jlab.core.cluster import (
-        Change,
-        ChangeField,
-        Cluster,
-        Job,
-        JobResult,
-        Node,
-        Queue,
-        WaitReason,
-    )
+    from hyperpod_jlab.core.cluster import ChangeField, Cluster, Job, Node, Queue, WaitReason
     from hyperpod_jlab.core.errors import HyperpodError
     from hyperpod_jlab.core.finding import Finding
+    from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
     from hyperpod_jlab.core.node_actions import DrainKind
-    from hyperpod_jlab.core.records import ActionKind, Observation
-    from hyperpod_jlab.core.run import Usage
+    from hyperpod_jlab.core.records import Observation
     from hyperpod_jlab.core.scheduler import Scheduler
     from hyperpod_jlab.core.spec import JobSpec
+    from hyperpod_jlab.core.usage import Usage
     from hyperpod_jlab.engines.launch import Seal
     from hyperpod_jlab.engines.remote_task import RemoteTasks
     from hyperpod_jlab.storage.partition import PathMap

@@ -9,9 +9,9 @@ from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import AttemptRecords, Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair, may_recover, recovering
-from hyperpod_jlab.core.run import Usage, usage_of_records
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import Accelerators
+from hyperpod_jlab.core.usage import Usage, usage_of_records
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 

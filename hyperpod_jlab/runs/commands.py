@@ -6,12 +6,11 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hyperpod_jlab.cli.failure import CommandLineError
-from hyperpod_jlab.cli.following import last_error, usage_words
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import (
@@ -23,22 +22,26 @@ from hyperpod_jlab.cli.output import (
     print_json,
     print_list,
     print_table,
-    slow_steps,
 )
-from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, WordsParam, find_run
+from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, WordsParam
 from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
-from hyperpod_jlab.core.cluster import Change, Holder, JobResult, WaitReason, check_change
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_hint
 from hyperpod_jlab.core.quantities import format_duration, format_size
-from hyperpod_jlab.core.records import ActionKind
-from hyperpod_jlab.core.run import STATES, Run, Usage
-from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.wire import iso_time, plain
-from hyperpod_jlab.features.ports.service import Access, access_of
-from hyperpod_jlab.runs.clean import Cleaner, Plan
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.service import Listing, Wanted, check_states
-from hyperpod_jlab.storage.partition import PathMap
+from hyperpod_jlab.runs.listing import Wanted
+from hyperpod_jlab.runs.state_filter import check_states
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.cluster import Holder, WaitReason
+    from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
+    from hyperpod_jlab.core.spec import JobSpec
+    from hyperpod_jlab.core.usage import Usage
+    from hyperpod_jlab.features.ports.service import Access
+    from hyperpod_jlab.runs.clean import Plan
+    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.runs.listing import Listing
+    from hyperpod_jlab.storage.partition import PathMap
 
 _HELP = """\
 List runs, newest first: your own, or everybody's with --all-users.
@@ -169,6 +172,9 @@ def show(run: str) -> None:
 
 
 async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
+    from hyperpod_jlab.cli.naming import find_run
+    from hyperpod_jlab.features.ports.service import access_of
+
     run_id = await find_run(hyperpod, text)
     run = await hyperpod.runs.get(run_id)
     spec = hyperpod.runs.bundle(run_id).spec()
@@ -203,6 +209,9 @@ def _document(shown: _Shown) -> dict[str, Any]:
 
 
 def _print(shown: _Shown) -> None:
+    from hyperpod_jlab.cli.following import last_error
+    from hyperpod_jlab.cli.usage import usage_words
+
     run, spec = shown.run, shown.spec
     print(f"{run.run_id}  {coloured(run.state)}  {printable(run.name)}")
     print_fields(
@@ -359,6 +368,8 @@ def _would_start(told: WaitReason) -> str | None:
 
 
 async def _explain(hyperpod: Hyperpod, text: str) -> WaitReason:
+    from hyperpod_jlab.cli.naming import find_run
+
     return await hyperpod.runs.explain_wait(await find_run(hyperpod, text))
 
 
@@ -387,6 +398,8 @@ class _Order:
 def _command(
     action: ActionKind, text: str, options: Sequence[Callable[..., Any]] = ()
 ) -> click.Command:
+    from hyperpod_jlab.core.job_actions import Change, check_change
+
     words = f"hpj {action} last", f"hpj {action} --jobs 4711 4712_3 --cluster ml-slurm"
     if action == "change":
         words = "hpj change last --time-limit 2h", "hpj change 20261121-120455-k3x9qd --queue long"
@@ -461,6 +474,8 @@ def _act_on_jobs(hyperpod: Hyperpod, order: _Order) -> Awaitable[list[JobResult]
 
 
 async def _act(hyperpod: Hyperpod, order: _Order) -> list[Outcome]:
+    from hyperpod_jlab.cli.naming import find_run
+
     outcomes: list[Outcome] = []
     for text in dict.fromkeys(order.names):
         try:
@@ -610,11 +625,17 @@ def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
 
 
 async def _plan(hyperpod: Hyperpod, older: float, keep_failed: bool) -> Plan:
+    from hyperpod_jlab.cli.slow_steps import slow_steps
+    from hyperpod_jlab.runs.clean import Cleaner
+
     async with slow_steps("looking at runs and code"):
         return await Cleaner(hyperpod.partition, hyperpod.runs).plan(older, keep_failed=keep_failed)
 
 
 async def _clean_carry_out(hyperpod: Hyperpod, plan: Plan) -> list[HyperpodError]:
+    from hyperpod_jlab.cli.slow_steps import slow_steps
+    from hyperpod_jlab.runs.clean import Cleaner
+
     async with slow_steps("removing"):
         return await Cleaner(hyperpod.partition, hyperpod.runs).carry_out(plan)
 

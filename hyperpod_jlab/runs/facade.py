@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from hyperpod_jlab.clusters.cache import HyperpodWatch
     from hyperpod_jlab.clusters.lines import ClusterLines
     from hyperpod_jlab.clusters.reach import Reaches
-    from hyperpod_jlab.core.cluster import Change, Cluster, Job, JobResult, Node, Queue
+    from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue
     from hyperpod_jlab.core.config import Settings
-    from hyperpod_jlab.core.records import ActionKind
+    from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
     from hyperpod_jlab.engines.registry import Engines
     from hyperpod_jlab.logs.service import LogService
     from hyperpod_jlab.runs.jobs import JobLinks

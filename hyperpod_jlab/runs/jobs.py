@@ -14,15 +14,7 @@ from datetime import UTC, datetime
 
 from hyperpod_jlab.capture.files import run_name
 from hyperpod_jlab.clusters.identity import shared_space
-from hyperpod_jlab.core.cluster import (
-    MOST_JOBS,
-    Change,
-    Job,
-    JobResult,
-    Rows,
-    check_change,
-    notes_of,
-)
+from hyperpod_jlab.core.cluster import Job, Rows, notes_of
 from hyperpod_jlab.core.errors import (
     ConflictError,
     HyperpodError,
@@ -31,7 +23,8 @@ from hyperpod_jlab.core.errors import (
     StorageError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.records import Action, ActionKind, Head, Submission
+from hyperpod_jlab.core.job_actions import MOST_JOBS, ActionKind, Change, JobResult, check_change
+from hyperpod_jlab.core.records import Action, Head, Submission
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
 from hyperpod_jlab.engines.launch import launch_plan

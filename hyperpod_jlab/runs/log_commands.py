@@ -6,7 +6,7 @@ import shlex
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,12 +21,15 @@ from hyperpod_jlab.cli.following import (
 )
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.parameters import RUN, NumbersParam, SinceParam, find_run
+from hyperpod_jlab.cli.naming import find_run
+from hyperpod_jlab.cli.parameters import RUN, NumbersParam, SinceParam
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.logs.service import LogRequest, check_choice, no_such_node, node_names
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.run import Run
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 _MOST_DIGITS = 9
 

@@ -10,15 +10,16 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from hyperpod_jlab.clusters.routes import with_cluster
-from hyperpod_jlab.core.cluster import MOST_JOBS, Change, JobResult, WaitReason
+from hyperpod_jlab.core.cluster import WaitReason
 from hyperpod_jlab.core.fields import Duration
-from hyperpod_jlab.core.records import ActionKind
-from hyperpod_jlab.core.run import Run, RunState, Usage
+from hyperpod_jlab.core.job_actions import MOST_JOBS, ActionKind, Change, JobResult
+from hyperpod_jlab.core.run import Run, RunState
 from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.validation import NAME
 from hyperpod_jlab.features.ports.service import Access, access_of
 from hyperpod_jlab.runs.files import SentFile, code_of, code_text, rendered_of
-from hyperpod_jlab.runs.service import Listing, Wanted
+from hyperpod_jlab.runs.listing import Listing, Wanted
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel, Several

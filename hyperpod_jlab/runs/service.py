@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hyperpod_jlab.clusters import pages as page_cursor
 from hyperpod_jlab.core.cache import Cache
-from hyperpod_jlab.core.cluster import Change, WaitReason, check_change
+from hyperpod_jlab.core.cluster import WaitReason
 from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
@@ -22,17 +22,19 @@ from hyperpod_jlab.core.errors import (
     StorageDeniedError,
     StorageError,
     UnsupportedError,
-    nearest_hint,
 )
+from hyperpod_jlab.core.job_actions import ActionKind, Change, check_change
 from hyperpod_jlab.core.quantities import parse_array
-from hyperpod_jlab.core.records import Action, ActionKind, Observation, RunRecords
+from hyperpod_jlab.core.records import Action, Observation, RunRecords
 from hyperpod_jlab.core.repair import is_of_repair
-from hyperpod_jlab.core.run import STATES, Run, State, Usage
+from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.wire import plain, read
 from hyperpod_jlab.engines.protocol import Orchestrator, required
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
+from hyperpod_jlab.runs.listing import Listing, Wanted
 from hyperpod_jlab.runs.repairs import AwsRepairs
 from hyperpod_jlab.runs.view import (
     LIST_SECONDS,
@@ -147,39 +149,6 @@ async def _done_or_dropped(
 
 
 # --------------------------------------------------------------------------------------------------
-# Which runs are listed, and a page of them.
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A page of runs, and the cursor of the next one (None at the end)."""
-
-    runs: tuple[Run, ...]
-    next: str | None = None
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which runs to list: this user's own or, with `everyone`, those of the other users of a shared partition too.
-
-    Attributes:
-        cluster: Only those of this cluster.
-        states: Only those in one of these states.
-        everyone: Those of other users too.
-        notebook: Only those that come from the notebook with this absolute path.
-        limit: How many at the most.
-        cursor: Where the page before ended.
-    """
-
-    cluster: str | None = None
-    states: tuple[State, ...] = ()
-    everyone: bool = False
-    notebook: str | None = None
-    limit: int | None = None
-    cursor: str | None = None
-
-
-# --------------------------------------------------------------------------------------------------
 # The cursor of a list of runs: after which run the next page begins.
 
 
@@ -198,27 +167,6 @@ def decode(cursor: str | None) -> tuple[float, str] | None:
         return None
     created, run_id = page_cursor.decode(cursor, math.isfinite, "a list of runs")
     return float(created), run_id
-
-
-# --------------------------------------------------------------------------------------------------
-# States of runs as people type them.
-
-
-def check_states(words: Sequence[str]) -> tuple[State, ...]:
-    """States given as words.
-
-    Raises:
-        InvalidInputError: One of them is none.
-    """
-    for word in words:
-        if word not in STATES:
-            raise InvalidInputError(
-                f"'{word[:60]}' is no state",
-                code="invalid_state",
-                hint=nearest_hint(word, STATES),
-                detail={"field": "state"},
-            )
-    return tuple(state for state in STATES if state in words)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -55,8 +55,9 @@ from hyperpod_jlab.runs.preflight import (
     version_findings,
 )
 from hyperpod_jlab.storage.bundle import BundleWriter, withdraw
-from hyperpod_jlab.storage.files import this_process, to_json
+from hyperpod_jlab.storage.files import to_json
 from hyperpod_jlab.storage.owners import current_user, user_name
+from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
 
 if TYPE_CHECKING:

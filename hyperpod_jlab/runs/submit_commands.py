@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hyperpod_jlab.cli.invocation import with_services
-from hyperpod_jlab.cli.parameters import RUN, find_run
+from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.sending import Ways, can_ask, send, sending_options
 from hyperpod_jlab.cli.spec_options import (
     OPTIONS,
@@ -23,12 +23,11 @@ from hyperpod_jlab.cli.spec_options import (
     source_data,
 )
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.clusters.configuration import current_folder
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.run_id import new_run_id, split_run_id
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
-from hyperpod_jlab.storage.owners import user_name
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
 Send a notebook, a script or a command to a cluster, and print the run's id.
@@ -74,13 +73,15 @@ def submit(
     **options: Any,
 ) -> None:
     """Send a run."""
+    from hyperpod_jlab.clusters.configuration import current_folder
+    from hyperpod_jlab.runs.submit import Request
+
     if len(source) > 1:
         raise InvalidInputError(
             f"one thing is sent at a time, and '{source[1][:60]}' is a second one",
             code="usage",
             hint="arguments for your program come after --, as in: hpj submit train.py -- --lr 0.1",
         )
-    from hyperpod_jlab.runs.submit import Request
 
     chosen = source_data(source[0] if source else None, command)
     under = read_spec_file(spec) if spec is not None else {}
@@ -161,6 +162,9 @@ def clone(
     **options: Any,
 ) -> None:
     """Clone a run."""
+    from hyperpod_jlab.clusters.configuration import current_folder
+    from hyperpod_jlab.runs.submit import Request
+
     over, given = data_of(options)
     old_id, old_cluster, data, owner = with_services(lambda hyperpod: _old(hyperpod, run))
     parent, index = split_run_id(old_id)
@@ -193,6 +197,9 @@ def _confirmed(run_id: str, owner: str | None) -> str | None:
 
 async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any], str | None]:
     """The old run's id, cluster and spec, and the name of its owner when its code may be another user's."""
+    from hyperpod_jlab.cli.naming import find_run
+    from hyperpod_jlab.storage.owners import user_name
+
     run_id = await find_run(hyperpod, text)
     bundle = hyperpod.runs.bundle(run_id)
     owner = None if bundle.is_own and not bundle.is_suspect else user_name(bundle.owner)

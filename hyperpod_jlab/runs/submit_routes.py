@@ -19,7 +19,7 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.spec import Path as PathText
 from hyperpod_jlab.runs.cells import cell_text, newest_of_cells, sent_cells
 from hyperpod_jlab.runs.files import SentCode
-from hyperpod_jlab.runs.service import Listing, Wanted
+from hyperpod_jlab.runs.listing import Listing, Wanted
 from hyperpod_jlab.runs.submit import Preview as Previewed
 from hyperpod_jlab.runs.submit import Request, Step
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer

@@ -12,16 +12,17 @@ from dataclasses import dataclass, field, replace
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import Observation, RunRecords
-from hyperpod_jlab.core.run import Run, State, Status, Usage, signal_of, sum_up_children
+from hyperpod_jlab.core.run import Run, State, Status, sum_up_children
 from hyperpod_jlab.core.state import Moment, Submitter, derive
+from hyperpod_jlab.core.usage import Usage, signal_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.logs.source import HEARTBEAT
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import number_outside
-from hyperpod_jlab.storage.files import life
 from hyperpod_jlab.storage.index import RunIndex, Session
 from hyperpod_jlab.storage.owners import user_name
+from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------

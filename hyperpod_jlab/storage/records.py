@@ -15,9 +15,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageDeniedError
+from hyperpod_jlab.core.job_actions import ActionKind
 from hyperpod_jlab.core.records import (
     Action,
-    ActionKind,
     AttemptClaim,
     AttemptRecords,
     Claim,
@@ -29,9 +29,9 @@ from hyperpod_jlab.core.records import (
     RunRecords,
     Submission,
 )
-from hyperpod_jlab.core.run import Usage
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.core.spec import SPEC_FORMAT, JobSpec
+from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
 from hyperpod_jlab.storage.acl import is_number, number_outside

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hyperpod_jlab.cli.following import hours, usage_words
-from hyperpod_jlab.core.run import Usage
+from hyperpod_jlab.cli.usage import hours, usage_words
+from hyperpod_jlab.core.usage import Usage
 
 
 def test_all_of_it_and_who_says_so():

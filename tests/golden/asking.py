@@ -8,7 +8,7 @@ import shlex
 import time
 from typing import Any
 
-from hyperpod_jlab.storage.files import machine
+from hyperpod_jlab.storage.processes import machine
 from tests.cli.conftest import Hpj, Result
 
 OF_A_RUN = ("user", "uid", "elapsed", "cpu_seconds", "max_memory", "cursor", "bytes")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.core.cluster import Change
 from hyperpod_jlab.core.errors import ConflictError, DeniedError, NotFoundError, UnsupportedError
+from hyperpod_jlab.core.job_actions import Change
 from hyperpod_jlab.features.ports.service import open_port
 from tests.kubernetes.acting import CLUSTER, Acting, acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.core.cluster import Change
 from hyperpod_jlab.core.errors import ConflictError, NotFoundError
+from hyperpod_jlab.core.job_actions import Change
 from hyperpod_jlab.core.run import Run
 from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.table_fixtures import kubectl

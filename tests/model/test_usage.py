@@ -14,8 +14,8 @@ from hyperpod_jlab.core.records import (
     RankRecord,
     RunRecords,
 )
-from hyperpod_jlab.core.run import signal_of, usage_of_records
 from hyperpod_jlab.core.spec import Accelerators
+from hyperpod_jlab.core.usage import signal_of, usage_of_records
 
 HEAD = Head(
     run_id="run-1",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.core.cluster import Change, JobResult
 from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
@@ -15,7 +14,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.engines.local.actions import LocalActions
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 

@@ -17,8 +17,8 @@ import pytest
 from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, NotFoundError
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.engines.local.attempt import end_processes
-from hyperpod_jlab.storage.files import this_process
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import DamagedBundleError
 from tests.storage.bundles import make_bundle, write_files
 

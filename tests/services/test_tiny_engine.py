@@ -10,7 +10,7 @@ import pytest
 
 from hyperpod_jlab.clusters.configuration import load_settings
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError, UnsupportedError
-from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.core.job_actions import ActionKind
 from hyperpod_jlab.engines import registry
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.features.node_actions.service import NodeRequest, abilities_on, node_actions_in

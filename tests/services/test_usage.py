@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hyperpod_jlab.core.errors import NotFoundError, UnreachableError
-from hyperpod_jlab.core.run import Usage
+from hyperpod_jlab.core.usage import Usage
 
 MIB = 2**20
 TAKES_200_MIB = "import time; taken = bytearray(200 * 2**20); time.sleep(0.5)"

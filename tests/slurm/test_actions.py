@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.core.cluster import MOST_JOBS, Change, JobResult
 from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
@@ -18,6 +17,7 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
 )
+from hyperpod_jlab.core.job_actions import MOST_JOBS, Change, JobResult
 from hyperpod_jlab.runs.facade import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, make_hyperpod

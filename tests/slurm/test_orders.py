@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from hyperpod_jlab.core.cluster import Change
 from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
     InvalidInputError,
     UnreachableError,
 )
+from hyperpod_jlab.core.job_actions import Change
 from hyperpod_jlab.engines.slurm.actions import Order, give_all, give_to
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import FIELDS, SlurmJob, to_job

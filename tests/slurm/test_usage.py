@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.core.run import Usage
+from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.slurm.accounting import cpu_seconds, parse_usage
 from hyperpod_jlab.engines.slurm.rows import FIELD
 from tests.slurm.cluster import SlurmTestbed

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.records import ProcessRecord
-from hyperpod_jlab.storage.files import life, start_time, this_process
+from hyperpod_jlab.storage.processes import life, start_time, this_process
 
 
 @pytest.fixture

@@ -6,27 +6,33 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hyperpod_jlab.admin.cluster_config import clusters
-from hyperpod_jlab.admin.cluster_config.changes import Change, ClusterChanges, changes_of
-from hyperpod_jlab.admin.cluster_config.clusters import Follower, Progress
+from hyperpod_jlab.admin.cluster_config.changes import changes_of
+from hyperpod_jlab.admin.cluster_config.clusters import Follower
 from hyperpod_jlab.admin.cluster_config.document import Documents, Verdict, read_document
-from hyperpod_jlab.admin.cluster_config.rules import CHECKS, Report, ask_and_check, check
+from hyperpod_jlab.admin.cluster_config.rules import CHECKS, ask_and_check, check
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.failure import ChecksFailedError, RunEndedError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
-from hyperpod_jlab.cli.output import coloured, print_json, slow_steps
-from hyperpod_jlab.cli.parameters import aws_name
+from hyperpod_jlab.cli.output import coloured, print_json
+from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.cluster import JOB_ENDED
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.events import ClusterEvent
 from hyperpod_jlab.core.wire import iso_time, plain
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.admin.cluster_config.changes import Change, ClusterChanges
+    from hyperpod_jlab.admin.cluster_config.clusters import Progress
+    from hyperpod_jlab.admin.cluster_config.rules import Report
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 _VALIDATE = """\
 Check the configuration of a HyperPod cluster, and change nothing: all that is wrong is said at once.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
@@ -15,26 +15,35 @@ from hyperpod_jlab.admin.fsx.apply import Result, words_of
 from hyperpod_jlab.admin.fsx.keepers import By, FolderPlace, misfit, open_wirer
 from hyperpod_jlab.admin.fsx.models import (
     NOT_KNOWN,
-    DeletionStep,
-    Mode,
-    Plan,
     Step,
-    There,
     Wanted,
     is_folder,
 )
-from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
-from hyperpod_jlab.admin.lifecycle.models import NOTHING, LifecycleFile, read_lifecycle_file
+from hyperpod_jlab.admin.fsx.reconcile import Wiring
+from hyperpod_jlab.admin.lifecycle.models import NOTHING, read_lifecycle_file
 from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import Steps, print_json, slow_steps
-from hyperpod_jlab.cli.parameters import aws_name
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, RefusedError
+from hyperpod_jlab.core.errors import InvalidInputError, RefusedError
 from hyperpod_jlab.core.finding import refuse_on_error
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.admin.fsx.models import (
+        DeletionStep,
+        Mode,
+        Plan,
+        There,
+    )
+    from hyperpod_jlab.admin.fsx.reconcile import Wirer
+    from hyperpod_jlab.admin.lifecycle.models import LifecycleFile
+    from hyperpod_jlab.cli.slow_steps import Steps
+    from hyperpod_jlab.core.errors import HyperpodError
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # Options that say who looks at the folders of a file system, makes and deletes them.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hyperpod_jlab.admin.fsx.reconcile import cluster_facts
 from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, read_lifecycle_file, scripts_of
-from hyperpod_jlab.admin.lifecycle.scripts import APPS, App
+from hyperpod_jlab.admin.lifecycle.scripts import APPS
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import print_json, slow_steps
-from hyperpod_jlab.cli.parameters import aws_name
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.slow_steps import slow_steps
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.admin.lifecycle.scripts import App
 
 _GROUP = """\
 Scripts that Studio runs when a space starts: what 'hpj admin apply --lifecycle-file FILE' attaches.

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from hyperpod_jlab.aws.permissions import FEATURES, Feature, choose
+from hyperpod_jlab.aws.permissions import FEATURES, choose
 from hyperpod_jlab.aws.permissions import policy as policy_of
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation
 from hyperpod_jlab.cli.output import Table, print_json, print_table
 from hyperpod_jlab.core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.aws.permissions import Feature
 
 _HELP = """\
 Print the smallest IAM policy with which the features work, for the role of Studio's spaces or of people.

@@ -8,23 +8,20 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hyperpod_jlab import __version__
 from hyperpod_jlab.admin.cluster_config.commands import REGION
 from hyperpod_jlab.admin.verify.models import (
-    Fact,
     Ground,
     Journal,
-    Outcome,
     masked,
     report,
     unknown,
 )
 from hyperpod_jlab.admin.verify.service import (
-    Findings,
     chosen,
     outcomes,
     read_only,
@@ -34,19 +31,32 @@ from hyperpod_jlab.admin.verify.service import (
 from hyperpod_jlab.admin.verify.write_checks import (
     CleanUp,
     Left,
-    Tell,
     ThrowAway,
     Trial,
     find_place,
 )
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, run_cancelled
-from hyperpod_jlab.cli.output import Steps, print_json, slow_steps
-from hyperpod_jlab.cli.parameters import aws_name
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.admin.verify.models import (
+        Fact,
+        Outcome,
+    )
+    from hyperpod_jlab.admin.verify.service import (
+        Findings,
+    )
+    from hyperpod_jlab.admin.verify.write_checks import (
+        Tell,
+    )
+    from hyperpod_jlab.cli.slow_steps import Steps
 
 _HELP = """\
 Check on a real account what this project assumes about AWS and could not test. docs/unverified.md lists each fact and what breaks if it is wrong.

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from hyperpod_jlab.core.cluster import Change, ChangeField, JobResult
+from hyperpod_jlab.core.cluster import ChangeField
 from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
@@ -18,8 +18,9 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.core.node_actions import DrainKind
-from hyperpod_jlab.core.records import ActionKind, Observation
+from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from hyperpod_jlab.core.cluster import Change, ChangeField
-from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.core.cluster import ChangeField
+from hyperpod_jlab.core.job_actions import ActionKind, Change
 from hyperpod_jlab.engines.local.attempt import end_processes, tell_to_cancel
-from hyperpod_jlab.storage.files import life
+from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
 
 

@@ -25,8 +25,8 @@ from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, Seal, guarded, refusal
 from hyperpod_jlab.engines.local.machine import clean_environment
 from hyperpod_jlab.launcher.contract import TAKEN_SIGNALS
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.files import this_process
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from hyperpod_jlab.core.cluster import Cluster, WaitReason
 from hyperpod_jlab.core.config import LocalCluster
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.core.run import Usage
 from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.local import machine, preflight
 from hyperpod_jlab.engines.local.board import Board, default_folder
 from hyperpod_jlab.engines.local.kind import SCHEDULER

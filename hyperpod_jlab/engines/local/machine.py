@@ -13,8 +13,9 @@ from pathlib import Path
 from hyperpod_jlab.core.errors import StorageDeniedError
 from hyperpod_jlab.engines.launch import UNTRUSTED, refusal
 from hyperpod_jlab.launcher import guard
-from hyperpod_jlab.storage.files import machine, storage_errors
+from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.processes import machine
 
 
 def cpus() -> int:

@@ -16,7 +16,7 @@ from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.local import machine
 from hyperpod_jlab.engines.local.board import Board, Entry
 from hyperpod_jlab.engines.local.machine import scheduler_id
-from hyperpod_jlab.storage.files import life
+from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
 
 _SILENCE = 30.0  # seconds without a heartbeat before it is mentioned

@@ -24,7 +24,8 @@ from hyperpod_jlab.engines.local.attempt import Word, finish
 from hyperpod_jlab.engines.local.board import Board, sum_up
 from hyperpod_jlab.engines.local.machine import launcher_digest, scheduler_id
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.files import storage_errors, this_process
+from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
 # Who the child is gets written down before it may go, so that whoever started it can tell from then on that it lives or died: its number and start

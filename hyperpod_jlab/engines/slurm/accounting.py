@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, RefusedError
 from hyperpod_jlab.core.records import RunRecords
-from hyperpod_jlab.core.run import Usage
+from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
 from hyperpod_jlab.engines.slurm.job_files import JobFiles, Place

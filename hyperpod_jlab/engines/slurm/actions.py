@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hyperpod_jlab.core.cache import CachedQuery
-from hyperpod_jlab.core.cluster import Change, ChangeField, JobResult
+from hyperpod_jlab.core.cluster import ChangeField
 from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
@@ -17,8 +17,8 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnreachableError,
 )
+from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.core.node_actions import DrainKind
-from hyperpod_jlab.core.records import ActionKind
 from hyperpod_jlab.engines.protocol import ForeignJob
 from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
 from hyperpod_jlab.engines.slurm.external_jobs import look_up, mark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +13,10 @@ from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import ConflictError
-from hyperpod_jlab.features.code_editor.service import Written, tasks_text, write_tasks
+from hyperpod_jlab.features.code_editor.service import tasks_text, write_tasks
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.features.code_editor.service import Written
 
 _GROUP = """\
 Prepare a project for an editor.

@@ -10,7 +10,8 @@ import click
 from hyperpod_jlab.cli.failure import ChecksFailedError, OutputError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, run_cancelled
-from hyperpod_jlab.cli.output import coloured, print_json, slow_steps
+from hyperpod_jlab.cli.output import coloured, print_json
+from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable, shown_text
 from hyperpod_jlab.core.check import Check
 from hyperpod_jlab.core.wire import plain

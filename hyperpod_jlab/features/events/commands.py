@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,8 +14,11 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
 from hyperpod_jlab.cli.parameters import SinceParam
-from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent
+from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES
 from hyperpod_jlab.features.events.service import HyperpodEvents
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.events import ClusterEvent
 
 _HELP = """\
 List the events of a HyperPod cluster, newest first: nodes that fail, are replaced or come, groups that grow, and why not.

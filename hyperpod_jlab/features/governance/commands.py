@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,17 +11,21 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import Table, print_json, print_notes, print_table
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.core.cluster import Quota
 from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.governance.models import (
     PRIORITY_LABEL,
-    Allocation,
-    ClusterPolicy,
-    Governance,
-    TeamQuota,
 )
 from hyperpod_jlab.features.governance.service import governance_of
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.cluster import Quota
+    from hyperpod_jlab.features.governance.models import (
+        Allocation,
+        ClusterPolicy,
+        Governance,
+        TeamQuota,
+    )
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 _TITLES = (
     *("TEAM", "STATE", "ALLOCATED", "IN USE", "RUNNING", "WAITING", "SHARING", "BORROWS UP TO"),

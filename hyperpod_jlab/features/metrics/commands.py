@@ -5,19 +5,24 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
-from hyperpod_jlab.cli.parameters import RUN, AgeParam, find_run
+from hyperpod_jlab.cli.parameters import RUN, AgeParam
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration, format_size
-from hyperpod_jlab.features.metrics.models import METRICS, Course, Measured, RunMeasured, Window
+from hyperpod_jlab.features.metrics.models import METRICS
 from hyperpod_jlab.features.metrics.service import BY_NODE, node_metrics_in, run_metrics_in
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.features.metrics.models import Course, Measured, RunMeasured, Window
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # The course of values as one line of text.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -14,11 +14,15 @@ from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
-from hyperpod_jlab.core.node_actions import NodeActionKind, NodeActionPlan, NodeResult
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.node_actions import NodeActionKind
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.features.node_actions.service import NodeRequest, node_actions_in
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.errors import HyperpodError
+    from hyperpod_jlab.core.node_actions import NodeActionPlan, NodeResult
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
 Do something to nodes of a cluster: reboot or replace their instances, which AWS does on HyperPod, or drain and resume them, which the scheduler does.

@@ -7,7 +7,7 @@ import shlex
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,9 +20,12 @@ from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.text import terminal_json
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.features.node_logs.models import NODE_KINDS, NodeLogLine
+from hyperpod_jlab.features.node_logs.models import NODE_KINDS
 from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogRequest, NodeLogs
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.features.node_logs.models import NodeLogLine
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
 Print what a node of a HyperPod cluster wrote to CloudWatch: its life cycle scripts ('lifecycle|text') and what health monitoring found

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.output import print_json
-from hyperpod_jlab.cli.parameters import RUN, find_run
+from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.features.ports.service import MOST_PORT, forwarded, open_port
-from hyperpod_jlab.runs.facade import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.errors import HyperpodError
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
 Open a port of a running run on this machine, such as that of its TensorBoard, until Ctrl-C or the run's end. It listens on 127.0.0.1

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -14,42 +14,44 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, json_option, with_services
-from hyperpod_jlab.cli.output import (
-    Table,
-    moment,
-    print_fields,
-    print_json,
-    print_table,
-    slow_steps,
-)
+from hyperpod_jlab.cli.output import Table, moment, print_fields, print_json, print_table
+from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.clusters.identity import Separation
-from hyperpod_jlab.clusters.mounts import Place
 from hyperpod_jlab.core.errors import RefusedError, StorageError
-from hyperpod_jlab.core.file_system import MEANINGS, Association, FileSystem, Verb
+from hyperpod_jlab.core.file_system import MEANINGS
 from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.storage.files import (
     Moved,
     RepositoryTaskService,
-    Result,
     TaskOptions,
     Way,
     file_states,
     move,
 )
-from hyperpod_jlab.features.storage.models import RepositoryTask
 from hyperpod_jlab.features.storage.service import (
-    Linked,
-    PathView,
-    Side,
-    StorageOverview,
     link_partition,
     storage_of,
 )
-from hyperpod_jlab.runs.clean import MigrationPlan, carry_out, plan_migration
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.clean import carry_out, plan_migration
 from hyperpod_jlab.storage.home_link import NAME, remove_link
-from hyperpod_jlab.storage.migration import Migrated
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.clusters.identity import Separation
+    from hyperpod_jlab.clusters.mounts import Place
+    from hyperpod_jlab.core.file_system import Association, FileSystem, Verb
+    from hyperpod_jlab.features.storage.files import (
+        Result,
+    )
+    from hyperpod_jlab.features.storage.models import RepositoryTask
+    from hyperpod_jlab.features.storage.service import (
+        Linked,
+        PathView,
+        Side,
+        StorageOverview,
+    )
+    from hyperpod_jlab.runs.clean import MigrationPlan
+    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.storage.migration import Migrated
 
 _HELP = """\
 Show the file systems and partitions of this machine: which one runs go to, how much room there is, who else can read them and what keeps

@@ -1,0 +1,41 @@
+"""Options that name something at AWS: what cannot be a name is refused before AWS is asked."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, LABEL, REGION
+
+if TYPE_CHECKING:
+    TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
+else:
+    TextParam = click.ParamType
+
+
+_NAMES = {
+    "domain": (DOMAIN_ID, "the id of a domain of Studio", "such as d-abc123"),
+    "file_system": (FILE_SYSTEM_ID, "the id of a file system", "such as fs-0123456789abcdef0"),
+    "cluster": (LABEL, "the name of a cluster", "'hpj clusters --hyperpod' lists them"),
+    "region": (REGION, "an AWS region", "such as us-west-2"),
+}
+"""Patterns by the options' names, what they are of, and examples."""
+
+
+def aws_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse what cannot be meant: a callback of an option.
+
+    Raises:
+        InvalidInputError: It is no such name.
+    """
+    del context
+    field = str(parameter.name)
+    pattern, words, hint = _NAMES[field]
+    if value is not None and re.fullmatch(pattern, value, re.ASCII) is None:
+        option = f"--{field.replace('_', '-')}"
+        said = f"'{value[:60]}' is not {words}" if value else f"{words} is missing"
+        raise InvalidInputError(f"{option}: {said}", hint=hint, detail={"field": field})
+    return value

@@ -1,0 +1,74 @@
+"""Which run the user means: its id, the beginning or the last part of it, or ``last``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
+from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.runs.listing import Wanted
+from hyperpod_jlab.storage.mounts import check_present
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.storage.partition import Partition
+
+    TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
+else:
+    TextParam = click.ParamType
+
+
+LAST = "last"
+_SHOWN = 5
+
+
+async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str:
+    """The id of the run that is meant.
+
+    Args:
+        hyperpod: The services.
+        text: What the user typed.
+        whole: Take only a whole id (or ``last``): for commands that change a run.
+
+    Raises:
+        InvalidInputError: It is no run id, or means several runs.
+        NotFoundError: There is no such run.
+        StorageError: The partition is not mounted, and was before.
+    """
+    parent, index = split_run_id(text)
+    if await asyncio.to_thread(hyperpod.partition.holds, parent):
+        return text
+    if text == LAST:
+        return await _newest(hyperpod)
+    found = [] if whole else await asyncio.to_thread(_like, hyperpod.partition, parent)
+    if len(found) == 1:
+        return found[0] if index is None else f"{found[0]}.{index}"
+    if found:
+        names = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+        raise InvalidInputError(
+            f"'{parent}' may be any of {len(found)} runs", code="ambiguous_run", hint=names
+        )
+    await asyncio.to_thread(check_present, hyperpod.partition.root)
+    raise NotFoundError(f"there is no run {text}", code="no_such_run", hint="see: hpj runs")
+
+
+async def _newest(hyperpod: Hyperpod) -> str:
+    listing = await hyperpod.runs.list(Wanted(limit=1))
+    if not listing.runs:
+        raise NotFoundError(
+            "there is no run yet", code="no_such_run", hint="see: hpj submit --help"
+        )
+    return listing.runs[0].run_id
+
+
+def _like(partition: Partition, text: str) -> list[str]:
+    """Run ids that begin with the text, or whose part behind the last hyphen it is."""
+    for places in (partition.own_places, partition.other_places()):
+        names = (name for place in places for name in place.run_ids())
+        fits = {name for name in names if name.startswith(text) or name.endswith(f"-{text}")}
+        if fits:  # another user's run makes no id of one's own ambiguous
+            return sorted(fits, reverse=True)
+    return []

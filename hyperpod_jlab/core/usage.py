@@ -1,0 +1,108 @@
+"""What an ended run used: time, accelerators, memory; from the scheduler's accounting or the run's own records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hyperpod_jlab.core.records import AttemptRecords, NodeRecord, RunRecords
+from hyperpod_jlab.core.spec import Accelerators
+
+Source = Literal["accounting", "journal"]
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Usage(BaseModel):
+    """What a run used in all its attempts together (``status/usage.json``).
+
+    Attributes:
+        source: Who says it: the scheduler's accounting, or the run's own records. What the accounting leaves out comes from the records even so.
+        attempts: How many attempts the records had; with others it is out of date.
+        elapsed: Seconds that the attempts took together; of an array, that its children took.
+        nodes: Nodes of the largest attempt.
+        cpu_seconds: CPU time of all processes.
+        accelerator_seconds: Seconds that the run had accelerators, times their number; 0 when it had none, None when it is not known.
+        accelerator_kind: What they are: ``gpu`` or ``neuron``.
+        max_memory: Bytes: the most that one process had, or all processes of a node together as far as the scheduler sampled them. A node's true peak is at least that.
+        exit_code: Of the rank that failed first; 128+N after signal N.
+        signal: The signal that ended it.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    source: Source
+    attempts: Annotated[int, Field(ge=0)] = 0
+    elapsed: Amount | None = None
+    nodes: Annotated[int, Field(ge=0)] | None = None
+    cpu_seconds: Amount | None = None
+    accelerator_seconds: Amount | None = None
+    accelerator_kind: Literal["gpu", "neuron"] = "gpu"
+    max_memory: Annotated[int, Field(ge=0)] | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+def usage_of_records(runs: Sequence[RunRecords], accelerators: Accelerators | None) -> Usage:
+    """What the records of a run say.
+
+    Args:
+        runs: Its records; an array's are those of its children.
+        accelerators: What it has on each node; None when that is not known.
+    """
+    attempts = [(attempt, _end(run, attempt)) for run in runs for attempt in run.attempts]
+    nodes = [node for attempt, _ in attempts for node in attempt.nodes]
+    node_seconds = sum(_seconds(node, end) for attempt, end in attempts for node in attempt.nodes)
+    return Usage(
+        source="journal",
+        attempts=len(attempts),
+        elapsed=sum(_elapsed(attempt.nodes, end) for attempt, end in attempts),
+        nodes=max((len(attempt.nodes) for attempt, _ in attempts), default=None),
+        cpu_seconds=_sum(node.cpu_seconds for node in nodes),
+        accelerator_seconds=node_seconds * accelerators.count if accelerators else None,
+        accelerator_kind=accelerators.kind if accelerators else "gpu",
+        max_memory=max((node.max_memory for node in nodes if node.max_memory), default=None),
+    )
+
+
+def signal_of(records: RunRecords, exit_code: int | None) -> int | None:
+    """The signal that a rank or node of the last attempt ended with, if it is the one that the exit code tells of."""
+    if not records.attempts or exit_code is None:
+        return None
+    nodes = records.attempts[-1].nodes
+    signals = {node.signal for node in nodes} | {
+        rank.signal for node in nodes for rank in node.ranks
+    }
+    return exit_code - 128 if exit_code - 128 in signals else None
+
+
+def _end(run: RunRecords, attempt: AttemptRecords) -> float | None:
+    """When an attempt's nodes ended that left no last word: with the last of the others, else when the scheduler said so."""
+    ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
+    if ends:
+        return max(ends)
+    last = attempt is run.attempts[-1]
+    said = [
+        seen.time
+        for seen in run.observations
+        if seen.attempt == attempt.number or (last and seen.attempt is None)
+        if seen.verdict is not None or seen.state == "ended"
+    ]
+    return min(said, default=None)
+
+
+def _seconds(node: NodeRecord, end: float | None) -> float:
+    ended = node.ended_at if node.ended_at is not None else end
+    return max(0.0, ended - node.started_at) if ended is not None else 0.0
+
+
+def _elapsed(nodes: Sequence[NodeRecord], end: float | None) -> float:
+    # Each node by its own clock: those of two nodes may differ by minutes.
+    return max((_seconds(node, end) for node in nodes), default=0.0)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

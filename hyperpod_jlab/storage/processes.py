@@ -1,0 +1,83 @@
+"""Whether the process that wrote a record is still alive."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Literal
+
+from hyperpod_jlab.core.records import ProcessRecord
+
+Life = Literal["alive", "dead", "elsewhere"]
+"""What this process can say of another: it lives, it is gone, or it is not for this machine to say."""
+
+_PROC = Path("/proc")
+_RESTART = 30.0
+"""Seconds that a machine needs to come back after a restart; whoever was heard more lately lives on another one."""
+
+
+@functools.cache
+def machine() -> str:
+    """A short name of this machine, the same in all its processes: a digest of its id and host name."""
+    parts = [platform.node()]
+    for path in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
+        try:
+            parts.append(path.read_text().strip())
+            break
+        except OSError:
+            continue
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+@functools.cache
+def boot() -> str:
+    """The id of this boot of the kernel."""
+    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+@functools.cache
+def pid_namespace() -> str:
+    """The pid namespace that this process lives in."""
+    return str((_PROC / "self/ns/pid").readlink())
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None when it is gone or a zombie (proc(5), fields 3 and 22)."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+def this_process(heartbeat: float | None = None) -> ProcessRecord:
+    """The record of the calling process."""
+    pid = os.getpid()
+    return ProcessRecord(
+        time=time.time(),
+        machine=machine(),
+        boot=boot(),
+        pid_namespace=pid_namespace(),
+        pid=pid,
+        start_time=start_time(pid) or 0,
+        host=platform.node(),
+        heartbeat=heartbeat,
+    )
+
+
+def life(record: ProcessRecord) -> Life:
+    """Whether the process of a record lives, as far as this machine can say."""
+    if record.machine != machine():
+        return "elsewhere"
+    if record.boot != boot():
+        # Before a restart of this machine, or on another one of the same image and name (all Studio spaces are called "default").
+        heard = record.heartbeat or record.time
+        return "dead" if time.time() - heard > _RESTART else "elsewhere"
+    if record.pid_namespace != pid_namespace():
+        return "elsewhere"
+    return "alive" if start_time(record.pid) == record.start_time else "dead"
