@@ -25,7 +25,8 @@ if [[ -n $(ls -A "$folder") ]]; then
   exit 1
 fi
 cp "$wheel" "$folder/"
-wanted=(--no-deps 'cloudpickle>=2.2,<4' 'asyncinotify>=4,<5' 'sniffio>=1.3' 'websockets>=15' 'httpx>=0.25,<1' 'pyyaml>=6')
+wanted=(--no-deps 'cloudpickle>=2.2,<4' 'asyncinotify>=4,<5' 'sniffio>=1.3' 'websockets>=15' 'httpx>=0.25,<1' 'pyyaml>=6' 'pathspec>=1,<2' 'tomlkit>=0.13,<1'
+  'regex>=2024.4.16')
 if $all; then wanted=("${wheel}[aws,kubernetes]"); fi
 for version; do
   python3 -m pip download --quiet --disable-pip-version-check --dest "$folder" --only-binary :all: \

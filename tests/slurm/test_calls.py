@@ -96,7 +96,7 @@ class TestIdle:
             assert all(now > then + 5 for now, then in zip(got, before, strict=True))
         line = server.line
         queue = session.cluster.exec("ctl", "squeue", "--all", "--format=%i %T %u %j %V %k")
-        assert (line["running"], line["waiting"]) == (1, 1), queue
+        assert (line.running, line.waiting) == (1, 1), queue
         return calls
 
     @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ class TestIdle:
         await one_runs_one_waits(session)
         await server.look()
         line = server.line
-        assert 0 < line["detail"]["scheduler_calls"] <= len(session.cluster.calls())
+        assert 0 < line.detail["scheduler_calls"] <= len(session.cluster.calls())
 
 
 class TestNews:
