@@ -3,6 +3,7 @@
 import pytest
 
 from hyperpod_jlab.core.cluster import JOB_STATES, Job
+from hyperpod_jlab.engines.protocol import tables_of
 from hyperpod_jlab.engines.slurm.client import parse_queue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.tables import JobRows, job_rows
@@ -141,7 +142,7 @@ async def test_a_run_of_mine_is_known_by_its_comment_and_no_one_else_can_say_so(
     comment = f"--comment=hyperpod:{RUN_ID}"
     own = sbatch(slurm, "--hold", comment)
     other = sbatch(slurm, "--hold", comment, user="alice")
-    told = {job.scheduler_id: job for job in await services.jobs(CLUSTER)}
+    told = {job.scheduler_id: job for job in await tables_of(services.engines.get(CLUSTER)).jobs()}
     assert told[own].run_id == RUN_ID
     assert told[other].run_id is None
     found = await _jobs(services)
