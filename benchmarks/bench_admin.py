@@ -176,7 +176,10 @@ def peer(domain: Domain, what: str) -> tuple[float, float]:
 
 def planning(count: int) -> float:
     """What the steps and statements alone take, once all is read (ms)."""
-    from hyperpod_jlab.admin.fsx.models import FileSystem, Holder, There, Wanted
+    from hyperpod_jlab.admin.fsx.models import ActualState as There
+    from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+    from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
+    from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
     from hyperpod_jlab.admin.fsx.planning import plan
 
     holders = tuple(Holder("profile", f"user{n:03d}", "InService") for n in range(count))

@@ -23,7 +23,8 @@ from log_fixtures import ROUNDS, arguments, median, percentile, report
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Entry, PodLog
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
 
 LINES = 200
 MANY = 500

@@ -23,7 +23,7 @@ from typing import Any
 
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import Wanted
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
 

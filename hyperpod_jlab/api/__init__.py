@@ -24,8 +24,8 @@ from hyperpod_jlab.core.options import known_options, option_name, to_spec_data
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import Wanted
-from hyperpod_jlab.runs.state_filter import check_states
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import check_states
 from hyperpod_jlab.runs.submit import Request
 
 __all__ = ["Run", "adopt", "get", "runs", "submit"]

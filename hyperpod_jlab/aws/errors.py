@@ -97,7 +97,7 @@ _IAM_NAMES = {
 
 
 @dataclass(frozen=True)
-class Call:
+class AwsCall:
     """A call of AWS: the service by boto3's name, the operation by the API's, and the region."""
 
     service: str
@@ -130,7 +130,7 @@ def boto3_missing(otherwise: str | None = None) -> HyperpodError:
     )
 
 
-def boto3_too_old(call: Call, version: str) -> HyperpodError:
+def boto3_too_old(call: AwsCall, version: str) -> HyperpodError:
     """The installed boto3 does not know an operation."""
     since = SINCE.get(call.action)
     needs = f"it needs boto3 >= {since}" if since else "it needs a newer boto3"
@@ -162,7 +162,7 @@ def no_region() -> HyperpodError:
     )
 
 
-def translate(error: Exception, call: Call) -> HyperpodError:
+def translate(error: Exception, call: AwsCall) -> HyperpodError:
     """What boto3 raised as an error of ours."""
     from botocore import exceptions as aws
     from botocore.parsers import ResponseParserError
@@ -182,7 +182,7 @@ def translate(error: Exception, call: Call) -> HyperpodError:
     )
 
 
-def _of_configuration(error: Exception, call: Call) -> HyperpodError | None:
+def _of_configuration(error: Exception, call: AwsCall) -> HyperpodError | None:
     from botocore import exceptions as aws
 
     if isinstance(error, aws.NoRegionError):
@@ -220,7 +220,7 @@ def _of_credentials(error: Exception) -> HyperpodError | None:
     return no_credentials(without_passwords(error)) if isinstance(error, failed) else None
 
 
-def _no_answer(error: Exception, call: Call) -> HyperpodError:
+def _no_answer(error: Exception, call: AwsCall) -> HyperpodError:
     endpoint = ENDPOINTS.get(call.service, call.service)
     return UnreachableError(
         f"{call.service} does not answer in {call.region}: {without_passwords(error)}",
@@ -230,7 +230,7 @@ def _no_answer(error: Exception, call: Call) -> HyperpodError:
     )
 
 
-def _refused(response: Mapping[str, Any], call: Call) -> HyperpodError:
+def _refused(response: Mapping[str, Any], call: AwsCall) -> HyperpodError:
     told = response.get("Error", {})
     code, message = str(told.get("Code", "")), str(told.get("Message", ""))
     detail = {**call.detail, "aws_code": code, "aws_message": message}
@@ -267,7 +267,7 @@ def _refused(response: Mapping[str, Any], call: Call) -> HyperpodError:
     return _failed(code, message, call, detail)
 
 
-def _failed(code: str, message: str, call: Call, detail: dict[str, Any]) -> HyperpodError:
+def _failed(code: str, message: str, call: AwsCall, detail: dict[str, Any]) -> HyperpodError:
     if code in _ABSENT:
         return NotFoundError(message or f"{call.action}: there is no such thing", detail=detail)
     if code in _INVALID:
@@ -297,7 +297,7 @@ def _failed(code: str, message: str, call: Call, detail: dict[str, Any]) -> Hype
     )
 
 
-def _invalid(message: str, call: Call) -> HyperpodError:
+def _invalid(message: str, call: AwsCall) -> HyperpodError:
     return InvalidInputError(
         f"AWS does not accept the input of {call.action}: {message}",
         code="aws_invalid_input",

@@ -8,15 +8,15 @@ from typing import Any
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.network import (
     AclEntry,
-    Interface,
     NetworkAcl,
-    Place,
     Route,
     RouteTable,
     Rule,
     SecurityGroup,
     Subnet,
 )
+from hyperpod_jlab.core.network import NetworkInterface as Interface
+from hyperpod_jlab.core.network import NetworkLocation as Place
 
 
 async def file_system_place(aws: Aws, name: str) -> Place:

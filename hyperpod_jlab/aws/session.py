@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from hyperpod_jlab.aws.errors import AwsCall as Call
 from hyperpod_jlab.aws.errors import (
-    Call,
     boto3_missing,
     boto3_too_old,
     check_kind,

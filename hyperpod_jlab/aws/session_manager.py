@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from hyperpod_jlab.aws.errors import Call
+from hyperpod_jlab.aws.errors import AwsCall as Call
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import NotFoundError, RefusedError, UnreachableError
 

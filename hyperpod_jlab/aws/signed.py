@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hyperpod_jlab.aws.errors import Call
+from hyperpod_jlab.aws.errors import AwsCall as Call
 
 WINDOW: Final = 60.0
 """Seconds that are counted together."""

@@ -16,9 +16,9 @@ from hyperpod_jlab.capture.captured import (
     CodeFile,
     CommandItem,
     FunctionCall,
-    Part,
     ProjectFile,
 )
+from hyperpod_jlab.capture.captured import PreviewPart as Part
 from hyperpod_jlab.capture.secrets import secret_name_findings
 from hyperpod_jlab.core.spec import (
     CommandSource,

@@ -50,7 +50,7 @@ class ProjectFile:
 
 
 @dataclass(frozen=True)
-class Part:
+class PreviewPart:
     """One part of the preview.
 
     Attributes:
@@ -85,7 +85,7 @@ class Captured:
     project: tuple[ProjectFile, ...] = ()
     command: tuple[CommandItem, ...] = ()
     findings: tuple[Finding, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PreviewPart, ...] = ()
     cwd: str = "work"
 
 

@@ -13,14 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hyperpod_jlab.capture.captured import (
-    MAIN,
-    Captured,
-    CodeFile,
-    CommandItem,
-    Part,
-    runtime_files,
-)
+from hyperpod_jlab.capture.captured import MAIN, Captured, CodeFile, CommandItem, runtime_files
+from hyperpod_jlab.capture.captured import PreviewPart as Part
 from hyperpod_jlab.capture.files import run_name, source_path
 from hyperpod_jlab.capture.notebook import CodeCell, read_notebook, select_cells
 from hyperpod_jlab.capture.project import Project, collect_project
@@ -37,7 +31,7 @@ _AWAIT = re.compile(r"^\s*(?:[^#\n]*[\s=(])?await\s|^\s*async\s+(?:for|with)\b",
 
 
 @dataclass(frozen=True)
-class Facts:
+class CellFacts:
     """What one cell asks of the runner.
 
     Attributes:
@@ -55,7 +49,7 @@ class Facts:
     draws_bars: bool = False
 
 
-def inspect_cell(text: str) -> Facts:
+def inspect_cell(text: str) -> CellFacts:
     """Read a cell's Python, after its magics were replaced."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     with warnings.catch_warnings():
@@ -65,11 +59,11 @@ def inspect_cell(text: str) -> Facts:
             tree = steadily(lambda: compile(text, "<cell>", "exec", only_tree, dont_inherit=True))
             code = compile(text, "<cell>", "exec", flags, dont_inherit=True)
         except SyntaxError as error:
-            return Facts((error.lineno or 1, error.msg), needs_loop=bool(_AWAIT.search(text)))
+            return CellFacts((error.lineno or 1, error.msg), needs_loop=bool(_AWAIT.search(text)))
         except (ValueError, RecursionError, MemoryError) as error:
-            return Facts((1, str(error)))
+            return CellFacts((1, str(error)))
     awaits = bool(code.co_flags & inspect.CO_COROUTINE)
-    return Facts(
+    return CellFacts(
         needs_loop=awaits or _wants_loop(tree),
         imports_ipython=any(_is_ipython(node) for node in ast.walk(tree)),
         draws_bars=any(_is_notebook_bar(node) for node in ast.walk(tree)),
@@ -135,7 +129,7 @@ class _Ready:
     cell: CodeCell
     stem: str
     done: Transformed
-    facts: Facts
+    facts: CellFacts
 
     @property
     def changed(self) -> bool:

@@ -7,7 +7,8 @@ import shlex
 import unicodedata
 from pathlib import Path, PurePosixPath
 
-from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem, Part
+from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem
+from hyperpod_jlab.capture.captured import PreviewPart as Part
 from hyperpod_jlab.capture.notebook import read_file
 from hyperpod_jlab.capture.project import Project, collect_project
 from hyperpod_jlab.core.errors import InvalidInputError

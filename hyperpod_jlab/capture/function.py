@@ -22,9 +22,9 @@ from hyperpod_jlab.capture.captured import (
     CodeFile,
     CommandItem,
     FunctionCall,
-    Part,
     runtime_files,
 )
+from hyperpod_jlab.capture.captured import PreviewPart as Part
 from hyperpod_jlab.capture.files import run_name
 from hyperpod_jlab.capture.project import Project, collect_project
 from hyperpod_jlab.capture.results import python_version_finding

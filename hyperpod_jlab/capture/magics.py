@@ -30,7 +30,7 @@ VerdictCode = Literal[
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MagicTranslation:
     """What becomes of one magic.
 
     Attributes:
@@ -55,24 +55,24 @@ class Verdict:
         return "warning" if self.kind == "magic_differs" else "info"
 
 
-def runs(method: str, note: str, *arguments: object, hint: str | None = None) -> Verdict:
+def runs(method: str, note: str, *arguments: object, hint: str | None = None) -> MagicTranslation:
     """It runs, by a method of the runner's service."""
-    return Verdict(call(method, *arguments), note, hint=hint)
+    return MagicTranslation(call(method, *arguments), note, hint=hint)
 
 
-def differs(code: str, note: str, hint: str | None = None) -> Verdict:
+def differs(code: str, note: str, hint: str | None = None) -> MagicTranslation:
     """It runs, otherwise than in the notebook."""
-    return Verdict(code, note, "magic_differs", hint)
+    return MagicTranslation(code, note, "magic_differs", hint)
 
 
-def without_effect(note: str, hint: str | None = None) -> Verdict:
+def without_effect(note: str, hint: str | None = None) -> MagicTranslation:
     """It is left out, and nothing is lost by that."""
-    return Verdict(NOTHING, note, "magic_without_effect", hint)
+    return MagicTranslation(NOTHING, note, "magic_without_effect", hint)
 
 
-def unknown(note: str, hint: str) -> Verdict:
+def unknown(note: str, hint: str) -> MagicTranslation:
     """It cannot run in a job."""
-    return Verdict(None, note, "unknown_magic", hint)
+    return MagicTranslation(None, note, "unknown_magic", hint)
 
 
 def call(method: str, *arguments: object) -> str:
@@ -107,7 +107,7 @@ _ALONE = re.compile(r"\s*(cd|export|source|\.|alias|set|umask)\b[^;&|]*$")
 _ONCE = "once for each environment, however many ranks share it; the other ranks wait"
 
 
-def shell_line(command: str) -> Verdict:
+def shell_line(command: str) -> MagicTranslation:
     """What becomes of ``!command``."""
     if not command.strip():
         return without_effect("is empty")
@@ -130,14 +130,14 @@ def shell_line(command: str) -> Verdict:
     )
 
 
-def assigned_shell(command: str) -> Verdict:
+def assigned_shell(command: str) -> MagicTranslation:
     """What becomes of ``x = !command``: its lines."""
     return runs(
         "lines", "runs through /bin/bash -c on every rank; gives the lines it prints", command
     )
 
 
-def pip_line(rest: str) -> Verdict:
+def pip_line(rest: str) -> MagicTranslation:
     """What becomes of ``%pip ...`` and of a shell line that calls pip."""
     return runs(
         "pip",
@@ -147,7 +147,7 @@ def pip_line(rest: str) -> Verdict:
     )
 
 
-def once_line(command: str) -> Verdict:
+def once_line(command: str) -> MagicTranslation:
     """What becomes of a shell line that installs something."""
     return runs("once", f"runs through /bin/bash -c, {_ONCE}", command)
 
@@ -180,12 +180,12 @@ _HINTS = {
 }
 
 
-def line_magic(text: str) -> Verdict:
+def line_magic(text: str) -> MagicTranslation:
     """What becomes of ``%name arguments``, given without its percent sign."""
     name, _, rest = text.partition(" ")
     rest = rest.strip()
     if name.startswith("%"):
-        return Verdict(
+        return MagicTranslation(
             None,
             f"%{name} is a cell magic and has to be the first line of its cell",
             "misplaced_magic",
@@ -200,7 +200,7 @@ def line_magic(text: str) -> Verdict:
     return unknown_magic("%", name, [*_RUN, *_SHELL_ALIASES, *_PERSONAL])
 
 
-def assigned_magic(text: str) -> Verdict:
+def assigned_magic(text: str) -> MagicTranslation:
     """What becomes of ``%name arguments`` on the right side of an assignment; its code is an expression then."""
     verdict = line_magic(text)
     if verdict.code is not None and not parses(verdict.code, "eval"):
@@ -210,7 +210,7 @@ def assigned_magic(text: str) -> Verdict:
     return verdict
 
 
-def unknown_magic(mark: str, name: str, known: list[str]) -> Verdict:
+def unknown_magic(mark: str, name: str, known: list[str]) -> MagicTranslation:
     """The refusal of a magic that nobody here knows."""
     hint = _HINTS.get(name)
     near = nearest(name, known) if hint is None and name else None
@@ -231,17 +231,17 @@ def is_automagic(name: str, rest: str) -> bool:
     return known and not parses(f"{name} {rest}")
 
 
-def _time(rest: str) -> Verdict:
+def _time(rest: str) -> MagicTranslation:
     note = "runs, and prints the time that it took"
     if not rest:
         return without_effect("has nothing to time")
     if parses(rest, "eval"):
         # Without its comment, which would swallow the closing bracket.
         expression = _without_comment(rest) if _has_comment(rest) else rest
-        return Verdict(f"{SERVICE}.timer().stop(({expression}))", note)
+        return MagicTranslation(f"{SERVICE}.timer().stop(({expression}))", note)
     line = f"with {SERVICE}.timer(): {rest}"
     if parses(line):
-        return Verdict(line, note)
+        return MagicTranslation(line, note)
     return unknown("times one simple statement", "put %%time on the first line of the cell instead")
 
 
@@ -253,7 +253,7 @@ def _has_comment(text: str) -> bool:
     return "#" in text and not parses(f"({text})", "eval")
 
 
-def _timeit(rest: str) -> Verdict:
+def _timeit(rest: str) -> MagicTranslation:
     statement = re.sub(r"^(?:-(?:[tcoqv]+|[nrp]\s*\d+)(?:\s+|$))*", "", rest)
     if not parses(statement):
         return unknown("times one simple statement", "put %%time on the first line of the cell")
@@ -263,7 +263,7 @@ def _timeit(rest: str) -> Verdict:
     )
 
 
-def _env(rest: str) -> Verdict:
+def _env(rest: str) -> MagicTranslation:
     if not rest:
         return without_effect(
             "is left out: it would print all variables, secrets too, into the log",
@@ -275,11 +275,11 @@ def _env(rest: str) -> Verdict:
     name, value = match.groups()
     verdict = runs("set_env", "sets the variable in each rank", name, value)
     if looks_secret(name, value):
-        return Verdict(verdict.code, verdict.note, secret=name)
+        return MagicTranslation(verdict.code, verdict.note, secret=name)
     return verdict
 
 
-def _cd(rest: str) -> Verdict:
+def _cd(rest: str) -> MagicTranslation:
     target = rest.removeprefix("-q").strip().strip("'\"")
     note = "changes the rank's folder; unlike in a notebook a missing folder ends the job"
     if target.startswith("/"):
@@ -291,7 +291,7 @@ def _cd(rest: str) -> Verdict:
     return runs("cd", note, target)
 
 
-def _matplotlib(rest: str) -> Verdict:
+def _matplotlib(rest: str) -> MagicTranslation:
     return runs(
         "matplotlib",
         "chooses the backend agg: a job has no screen",
@@ -300,7 +300,7 @@ def _matplotlib(rest: str) -> Verdict:
     )
 
 
-def _run(rest: str) -> Verdict:
+def _run(rest: str) -> MagicTranslation:
     words = rest.split()
     target = next((word for word in words if not word.startswith("-")), "")
     options = [word for word in words[: words.index(target)] if target] if target else words
@@ -318,25 +318,25 @@ def _run(rest: str) -> Verdict:
     )
 
 
-def _extension(name: str) -> Verdict:
+def _extension(name: str) -> MagicTranslation:
     return without_effect(
         f"is left out: the job has no IPython to load {name or 'extensions'} into"
     )
 
 
-def _autoreload(_: str) -> Verdict:
+def _autoreload(_: str) -> MagicTranslation:
     return without_effect("has no effect: modules do not change while a job runs")
 
 
-def _sx(rest: str) -> Verdict:
+def _sx(rest: str) -> MagicTranslation:
     return runs("lines", "runs through /bin/bash -c on every rank; gives the lines it prints", rest)
 
 
-def _pwd(_: str) -> Verdict:
+def _pwd(_: str) -> MagicTranslation:
     return runs("pwd", "gives the rank's folder")
 
 
-_RUN: dict[str, Callable[[str], Verdict]] = {
+_RUN: dict[str, Callable[[str], MagicTranslation]] = {
     "aimport": _autoreload,
     "autoreload": _autoreload,
     "cd": _cd,
@@ -377,7 +377,7 @@ class CellVerdict:
         suffix: Ending of the file that the lines below go into, for the code to use; None when there is none.
     """
 
-    verdict: Verdict
+    verdict: MagicTranslation
     body: bool = False
     around: dict[str, Any] | None = None
     suffix: str | None = None
@@ -413,7 +413,7 @@ def _cell_magics_time(rest: str, _: str) -> CellVerdict:
             unknown("%%time takes no code on its own line", "move that code to the next line")
         )
     note = "runs the cell, and prints the time that it took"
-    return CellVerdict(Verdict("", note), body=True, around={"magic": "time"})
+    return CellVerdict(MagicTranslation("", note), body=True, around={"magic": "time"})
 
 
 def _cell_magics_timeit(rest: str, _: str) -> CellVerdict:
@@ -444,7 +444,7 @@ def _capture(rest: str, _: str) -> CellVerdict:
         "stderr": "--no-stderr" not in options,
     }
     note = "keeps what the cell prints out of the log; when the cell fails, all of it is printed"
-    return CellVerdict(Verdict("", note), body=True, around=around)
+    return CellVerdict(MagicTranslation("", note), body=True, around=around)
 
 
 def _writefile(rest: str, file: str) -> CellVerdict:
@@ -455,7 +455,7 @@ def _writefile(rest: str, file: str) -> CellVerdict:
         return CellVerdict(unknown("%%writefile takes one file name", "use %%writefile [-a] FILE"))
     note = f"writes {paths[0]} in the job, relative to the rank's folder"
     code = call("writefile", paths[0], f"{file}.txt", append)
-    return CellVerdict(Verdict(code, note), suffix=".txt")
+    return CellVerdict(MagicTranslation(code, note), suffix=".txt")
 
 
 def _captured_lines(rest: str, file: str) -> CellVerdict:
@@ -493,7 +493,7 @@ def _script(program: str, rest: str, file: str) -> CellVerdict:
     suffix = ".sh" if program.rpartition("/")[2] in {"bash", "sh"} else ".txt"
     extra = "".join(f", {name}={value!r}" for name, value in sorted(settings.items()))
     code = call("script", [program, *arguments], file + suffix).removesuffix(")") + f"{extra})"
-    return CellVerdict(Verdict(code, note), suffix=suffix)
+    return CellVerdict(MagicTranslation(code, note), suffix=suffix)
 
 
 def _leading_options(words: list[str]) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_jlab.capture.lexing import Special, count_breaks, dedent, scan, strip_prompts
+from hyperpod_jlab.capture.magics import MagicTranslation as Verdict
 from hyperpod_jlab.capture.magics import (
-    Verdict,
     assigned_magic,
     assigned_shell,
     cell_magic,

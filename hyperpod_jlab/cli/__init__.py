@@ -3,9 +3,7 @@
 from hyperpod_jlab.contributions import Command
 
 COMMANDS = (
-    Command(
-        "demo", "Run a small example on this machine.", section="Keep house", rank=60, module="demo"
-    ),
+    Command("demo", "Run a small example on this machine.", section="Keep house", rank=60),
     Command(
         "completion",
         "Print the completion script for your shell.",

@@ -22,7 +22,7 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.text import Line, is_plain, styled_lines
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.logs.format import json_line
+from hyperpod_jlab.logs.lines import json_line
 from hyperpod_jlab.storage.mounts import GONE
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.runs.listing import Wanted
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
 from hyperpod_jlab.storage.mounts import check_present
 
 if TYPE_CHECKING:

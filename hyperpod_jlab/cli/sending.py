@@ -25,7 +25,7 @@ from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 from hyperpod_jlab.core.quantities import format_size
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.capture.captured import Part
+    from hyperpod_jlab.capture.captured import PreviewPart as Part
     from hyperpod_jlab.core.finding import Finding
     from hyperpod_jlab.runs.facade import Hyperpod
     from hyperpod_jlab.runs.submit import Preview, Request, Step
@@ -44,7 +44,7 @@ _CLOSED_PIPE = 141  # 128 + SIGPIPE: nobody reads the log any more, and the run 
 
 
 @dataclass(frozen=True)
-class Ways:
+class SubmitMode:
     """How to send: only show what would be sent; wait for the end; show the log until the end."""
 
     dry_run: bool = False
@@ -82,7 +82,7 @@ def sending_options(function: Decorated) -> Decorated:
     return function
 
 
-def send(request: Request, ways: Ways) -> None:
+def send(request: Request, ways: SubmitMode) -> None:
     """Send a run, or show what would be sent.
 
     Raises:
@@ -101,7 +101,7 @@ def send(request: Request, ways: Ways) -> None:
     with_services(lambda hyperpod: _send(hyperpod, request, ways))
 
 
-async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
+async def _send(hyperpod: Hyperpod, request: Request, ways: SubmitMode) -> None:
     from hyperpod_jlab.cli.slow_steps import slow_steps
     from hyperpod_jlab.runs.preflight import UNCHECKED
 
@@ -133,7 +133,7 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     await _see_to_end(hyperpod, run_id, ways)
 
 
-async def _see_to_end(hyperpod: Hyperpod, run_id: str, ways: Ways) -> None:
+async def _see_to_end(hyperpod: Hyperpod, run_id: str, ways: SubmitMode) -> None:
     from hyperpod_jlab.cli.following import (
         last_word,
         raise_unless_succeeded,

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances, list_tags
 from hyperpod_jlab.aws.errors import no_credentials
-from hyperpod_jlab.aws.presence import points_to_aws
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.studio import points_to_aws
 from hyperpod_jlab.clusters.aws import ClusterRow, HyperpodClusters, cluster_row, undescribed
 from hyperpod_jlab.clusters.reach import Reaches
 from hyperpod_jlab.core.cache import FRESH, Look, Looks, Shown

@@ -24,23 +24,13 @@ from hyperpod_jlab.cli.output import (
 from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.clusters.reach import with_reach
-from hyperpod_jlab.core.cluster import (
-    JOB_ENDED,
-    Rows,
-    notes_of,
-)
+from hyperpod_jlab.core.cluster import JOB_ENDED, Rows, notes_of
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration, format_ranges, format_size
 from hyperpod_jlab.core.reach import READY
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.core.cluster import (
-        Cluster,
-        Job,
-        Node,
-        Queue,
-        Resource,
-    )
+    from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue, Resource
     from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, InstanceGroup, JoinedNode
     from hyperpod_jlab.runs.facade import Hyperpod
 

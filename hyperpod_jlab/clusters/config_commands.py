@@ -18,7 +18,7 @@ from hyperpod_jlab.core.validation import LABEL
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.hyperpod import HyperpodCluster
-    from hyperpod_jlab.core.reach import Place
+    from hyperpod_jlab.core.reach import SubmitTarget as Place
     from hyperpod_jlab.runs.facade import Hyperpod
 
 _COMMANDS = (

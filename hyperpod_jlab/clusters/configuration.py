@@ -35,7 +35,7 @@ _NAME_ONE = "name another one as path under [storage] in the configuration"
 
 
 @dataclass(frozen=True)
-class Choice:
+class PartitionChoice:
     """The partition, who chose it, and what is to be known of what was not chosen."""
 
     partition: Partition
@@ -43,7 +43,7 @@ class Choice:
     notes: tuple[str, ...] = ()
 
 
-def choose_partition(settings: Settings) -> Choice:
+def choose_partition(settings: Settings) -> PartitionChoice:
     """The storage partition: the configured one, else a mount of Studio, else a folder in the user's data directory.
 
     Of several mounts the first by name is taken that can be written; in a shared space none that is a user profile's own.
@@ -61,21 +61,21 @@ def choose_partition(settings: Settings) -> Choice:
                 hint="write the whole path",
                 detail={"field": "storage.path"},
             )
-        return Choice(_partition(root, shared), "the configuration")
+        return PartitionChoice(_partition(root, shared), "the configuration")
     mounts = _studio_mounts()
     if not mounts:
-        return Choice(_partition(_data_folder(), shared), "default")
+        return PartitionChoice(_partition(_data_folder(), shared), "default")
     closed = _closed(mounts)
     notes = [f"{path} is not offered in this shared space: {why}" for path, why in closed.items()]
     offered = [path for path in mounts if path not in closed]
     if not offered:
         notes.append(f"runs go to a folder of this machine, which no cluster sees: {_NAME_ONE}")
-        return Choice(_partition(_data_folder(), shared), "default", tuple(notes))
+        return PartitionChoice(_partition(_data_folder(), shared), "default", tuple(notes))
     chosen = min(offered, key=lambda path: (mounts[path].read_only, path))
     if len(offered) > 1:
         others = ", ".join(str(path) for path in offered if path != chosen)
         notes.append(f"runs go to {chosen}, though {others} is mounted too: {_NAME_ONE}")
-    return Choice(_partition(chosen, shared), "Studio's mount", tuple(notes))
+    return PartitionChoice(_partition(chosen, shared), "Studio's mount", tuple(notes))
 
 
 def _partition(root: Path, shared: bool) -> Partition:

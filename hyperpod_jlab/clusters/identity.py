@@ -133,7 +133,7 @@ _SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
 
 
 @dataclass
-class Asked:
+class IdentityQueries:
     """Questions to AWS, of which each may fail and leaves a note then; a service that does not answer is asked no more.
 
     Attributes:
@@ -187,7 +187,7 @@ class Whose:
         return self.space is not None and bool(self.space.shared)
 
 
-async def find_whose(studio: Studio | None, asked: Asked) -> Whose:
+async def find_whose(studio: Studio | None, asked: IdentityQueries) -> Whose:
     """Who this is, by Studio's metadata, by SageMaker where it answers, else by the machine."""
     uid, name = os.geteuid(), current_user()
     own_disk = Identity(True, f"you are {name} (uid {uid}) here")
@@ -201,7 +201,7 @@ async def find_whose(studio: Studio | None, asked: Asked) -> Whose:
     return Whose(await _of_profile(studio, owner, asked), own_disk, space, owner)
 
 
-async def find_profile(studio: Studio | None, name: str, asked: Asked) -> Profile | None:
+async def find_profile(studio: Studio | None, name: str, asked: IdentityQueries) -> Profile | None:
     """The user profile of a name in this domain; None when there is none, or nobody says."""
     if studio is None or studio.domain_id is None or asked.aws is None:
         return None
@@ -211,7 +211,7 @@ async def find_profile(studio: Studio | None, name: str, asked: Asked) -> Profil
     return found if isinstance(found, Profile) else None
 
 
-async def _space(studio: Studio, asked: Asked) -> Space | None:
+async def _space(studio: Studio, asked: IdentityQueries) -> Space | None:
     if studio.space is None:
         return None
     kind = os.environ.get(KIND)
@@ -226,7 +226,7 @@ async def _space(studio: Studio, asked: Asked) -> Space | None:
     return Space(found.name, bare.shared if found.shared is None else found.shared, found.owner)
 
 
-async def _of_profile(studio: Studio, owner: str | None, asked: Asked) -> Identity:
+async def _of_profile(studio: Studio, owner: str | None, asked: IdentityQueries) -> Identity:
     """Studio maps the container's user to the profile's own number, or to the one that all others share."""
     common = f"Studio gives every user profile the uid {COMMON_UID} on file systems"
     if owner is None:

@@ -11,18 +11,19 @@ from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
 from hyperpod_jlab.clusters.identity import Whose
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.file_system import FileSystem
-from hyperpod_jlab.core.isolation import Isolation, Seen, isolation_of
+from hyperpod_jlab.core.isolation import FolderFacts as Seen
+from hyperpod_jlab.core.isolation import Isolation, isolation_of
 from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
-from hyperpod_jlab.storage.files import storage_errors
-from hyperpod_jlab.storage.mounts import Mount, Room, all_mounts, mount_of, room_at
+from hyperpod_jlab.storage.files import storage_errors, within
+from hyperpod_jlab.storage.mounts import DiskSpace as Room
+from hyperpod_jlab.storage.mounts import Mount, all_mounts, mount_of, room_at
 from hyperpod_jlab.storage.owners import rights_on
-from hyperpod_jlab.storage.timeouts import within
 
 _KERBEROS = re.compile(r"sec=(krb5\w*)")
 
 
 @dataclass(frozen=True)
-class Place(Wire):
+class MountInfo(Wire):
     """A file system that is mounted here, or a path on one. What is not known is None.
 
     Attributes:
@@ -98,7 +99,7 @@ def mount_points() -> list[str]:
     return [point for point, mount in last.items() if mount.network]
 
 
-async def look_at(path: Path, whose: Whose) -> Place:
+async def look_at(path: Path, whose: Whose) -> MountInfo:
     """A place, as far as it can be looked at: what cannot be is its `problem`.
 
     Args:
@@ -111,21 +112,21 @@ async def look_at(path: Path, whose: Whose) -> Place:
         return replace(_unseen(path), problem=error.message)
 
 
-async def inspect(path: Path, whose: Whose) -> Place:
+async def inspect(path: Path, whose: Whose) -> MountInfo:
     """A place.
 
     Raises:
         StorageError: It cannot be looked at: without a right to do so, or for its file system does not answer.
     """
 
-    def look() -> Place:
+    def look() -> MountInfo:
         with storage_errors(path):
             return _look(path, whose)
 
     return await within(path, look)
 
 
-async def look_at_mount(point: str, whose: Whose) -> Place:
+async def look_at_mount(point: str, whose: Whose) -> MountInfo:
     """A whole file system, by where it is mounted."""
     place = await look_at(Path(point), whose)
     if place.problem is None and not place.exists:
@@ -137,7 +138,7 @@ async def look_at_mount(point: str, whose: Whose) -> Place:
     return place
 
 
-def _unseen(path: Path) -> Place:
+def _unseen(path: Path) -> MountInfo:
     """A place by the table of mounts alone, without touching its file system."""
     best = Mount("/")
     for mount in all_mounts():
@@ -146,7 +147,7 @@ def _unseen(path: Path) -> Place:
     return _place(path, False, best, _lustre_at(best.point))
 
 
-def _look(path: Path, whose: Whose) -> Place:
+def _look(path: Path, whose: Whose) -> MountInfo:
     mount = mount_of(path)
     lustre = _lustre_at(mount.point)
     exists = os.path.lexists(path)
@@ -173,11 +174,11 @@ def _look(path: Path, whose: Whose) -> Place:
     )
 
 
-def _place(path: Path, exists: bool, mount: Mount, lustre: LustreMount | None) -> Place:
+def _place(path: Path, exists: bool, mount: Mount, lustre: LustreMount | None) -> MountInfo:
     there = None
     if lustre is not None and path.is_relative_to(lustre.point):
         there = lustre.path_there(path)
-    return Place(
+    return MountInfo(
         path=str(path),
         exists=exists,
         mount=mount.point,

@@ -19,7 +19,9 @@ from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.reach import NOT_LOOKED, Look, Place, Reach, reach_of
+from hyperpod_jlab.core.reach import NOT_LOOKED, Reach, reach_of
+from hyperpod_jlab.core.reach import ReachFacts as Look
+from hyperpod_jlab.core.reach import SubmitTarget as Place
 
 LONGEST = 8.0
 """Seconds after which a look is given up."""

@@ -49,7 +49,7 @@ GROUPS: dict[Group, str] = {
 
 
 @dataclass(frozen=True)
-class Told:
+class CheckResult:
     """What a look found.
 
     Attributes:
@@ -104,7 +104,7 @@ SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Step:
+class CheckStep:
     """A step of the chain.
 
     Attributes:
@@ -120,7 +120,7 @@ class Step:
     key: str
     title: str
     group: Group
-    look: Callable[[], Awaitable[Told | None]]
+    look: Callable[[], Awaitable[CheckResult | None]]
     needs: tuple[str, ...] = ()
     about: str | None = None
     seconds: float = SECONDS
@@ -135,7 +135,7 @@ class Step:
         """Its title, with what it is about."""
         return f"{self.title} {self.about}" if self.about else self.title
 
-    def told(self, found: Told) -> Check:
+    def told(self, found: CheckResult) -> Check:
         """The check that a look makes."""
         return Check(
             key=self.key,
@@ -149,27 +149,27 @@ class Step:
         )
 
 
-def ok(evidence: str) -> Told:
+def ok(evidence: str) -> CheckResult:
     """It is well."""
-    return Told("ok", evidence)
+    return CheckResult("ok", evidence)
 
 
-def warn(evidence: str, fix: str | None = None, who: Who = "you") -> Told:
+def warn(evidence: str, fix: str | None = None, who: Who = "you") -> CheckResult:
     """It is well enough, with something to know."""
-    return Told("warn", evidence, fix, who if fix else None)
+    return CheckResult("warn", evidence, fix, who if fix else None)
 
 
-def fail(evidence: str, fix: str | None = None, who: Who = "you") -> Told:
+def fail(evidence: str, fix: str | None = None, who: Who = "you") -> CheckResult:
     """It is not well."""
-    return Told("fail", evidence, fix, who if fix else None)
+    return CheckResult("fail", evidence, fix, who if fix else None)
 
 
-def unknown(evidence: str, fix: str | None = None, who: Who = "you") -> Told:
+def unknown(evidence: str, fix: str | None = None, who: Who = "you") -> CheckResult:
     """It could not be looked at."""
-    return Told("unknown", evidence, fix, who if fix else None)
+    return CheckResult("unknown", evidence, fix, who if fix else None)
 
 
-def of_error(error: HyperpodError, level: Level = "fail", who: Who = "you") -> Told:
+def of_error(error: HyperpodError, level: Level = "fail", who: Who = "you") -> CheckResult:
     """What a look found that ended with an error. A right that AWS or a cluster does not grant leaves it unknown, and is an admin's to grant.
 
     Args:
@@ -181,4 +181,4 @@ def of_error(error: HyperpodError, level: Level = "fail", who: Who = "you") -> T
         return unknown(error.message, error.hint, "admin")
     if error.code in _SILENT:
         return unknown(error.message, error.hint, "admin")
-    return Told(level, error.message, error.hint, who if error.hint else None)
+    return CheckResult(level, error.message, error.hint, who if error.hint else None)

@@ -154,7 +154,7 @@ class FileState(Wire):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FileDecision:
     """Whether something is to be done to a file: `ask` Lustre, or there is `nothing` to do, or it is `refused`, for a reason."""
 
     does: Literal["ask", "nothing", "refused"]
@@ -164,43 +164,49 @@ class Verdict:
 
 _AGAIN = "export it again first: hpj storage export"
 
-_RULES: Final[dict[Verb, tuple[tuple[int, int, Verdict], ...]]] = {
+_RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
     "hydrate": (
-        (0, _RELEASED, Verdict("nothing", "its bytes are on the file system")),
-        (_LOST, 0, Verdict("refused", MEANINGS["lost"], "look for it in the bucket")),
+        (0, _RELEASED, FileDecision("nothing", "its bytes are on the file system")),
+        (_LOST, 0, FileDecision("refused", MEANINGS["lost"], "look for it in the bucket")),
     ),
     "release": (
-        (_RELEASED, 0, Verdict("nothing", "it is released")),
+        (_RELEASED, 0, FileDecision("nothing", "it is released")),
         (
             *(0, _ARCHIVED),
-            Verdict("refused", "it has no copy in S3", "export it first: hpj storage export"),
+            FileDecision("refused", "it has no copy in S3", "export it first: hpj storage export"),
         ),
-        (_DIRTY, 0, Verdict("refused", MEANINGS["dirty"], _AGAIN)),
-        (_LOST, 0, Verdict("refused", MEANINGS["lost"], _AGAIN)),
+        (_DIRTY, 0, FileDecision("refused", MEANINGS["dirty"], _AGAIN)),
+        (_LOST, 0, FileDecision("refused", MEANINGS["lost"], _AGAIN)),
         (
             *(_NEVER_RELEASE, 0),
-            Verdict("refused", "it is marked never to be released", "lfs hsm_clear --norelease"),
+            FileDecision(
+                "refused", "it is marked never to be released", "lfs hsm_clear --norelease"
+            ),
         ),
     ),
     "export": (
-        (_RELEASED, 0, Verdict("nothing", "its copy in S3 is as it is")),
-        (_ARCHIVED, _DIRTY | _LOST, Verdict("nothing", "its copy in S3 is as it is")),
+        (_RELEASED, 0, FileDecision("nothing", "its copy in S3 is as it is")),
+        (_ARCHIVED, _DIRTY | _LOST, FileDecision("nothing", "its copy in S3 is as it is")),
         (
             *(_NEVER_ARCHIVE, 0),
-            Verdict("refused", "it is marked never to be exported", "lfs hsm_clear --noarchive"),
+            FileDecision(
+                "refused", "it is marked never to be exported", "lfs hsm_clear --noarchive"
+            ),
         ),
     ),
 }
 """What keeps Lustre from being asked: a flag that is set, flags that are not; the first rule that fits a file counts."""
 
 
-def verdict_of(verb: Verb, file: FileState) -> Verdict:
+def verdict_of(verb: Verb, file: FileState) -> FileDecision:
     """Whether Lustre is to be asked for it. It would refuse too, but with a number for a reason, and all files of a request with the one."""
     if file.action is not None:
         words = MEANINGS[file.state]
         same = (verb, file.state) in {("hydrate", "hydrating"), ("export", "exporting")}
-        return Verdict("nothing" if same else "refused", words, None if same else "wait for it")
+        return FileDecision(
+            "nothing" if same else "refused", words, None if same else "wait for it"
+        )
     for with_flag, without, verdict in _RULES[verb]:
         if file.flags & with_flag == with_flag and not file.flags & without:
             return verdict
-    return Verdict("ask")
+    return FileDecision("ask")

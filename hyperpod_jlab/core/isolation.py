@@ -65,7 +65,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Seen:
+class FolderFacts:
     """What was seen of a folder.
 
     Attributes:
@@ -106,7 +106,7 @@ class Isolation(Wire):
         return LEVEL_WORDS[self.level]
 
 
-def isolation_of(seen: Seen) -> Isolation:
+def isolation_of(seen: FolderFacts) -> Isolation:
     """The level of isolation that can be answered for: where something is not known, the weaker one."""
     opened = any(grant.whom == "everybody" for grant in seen.grants)
     part = seen.folder not in {None, "/"}

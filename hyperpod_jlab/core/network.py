@@ -57,7 +57,7 @@ class SecurityGroup:
 
 
 @dataclass(frozen=True)
-class Interface:
+class NetworkInterface:
     """A network interface; `groups` are the security groups that it has, by their ids, with their names."""
 
     name: str
@@ -70,7 +70,7 @@ class Interface:
 
 
 @dataclass(frozen=True)
-class Place:
+class NetworkLocation:
     """Where something is in the network.
 
     Attributes:
@@ -89,7 +89,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Gap:
+class MissingRule:
     """A rule that is missing.
 
     Attributes:
@@ -131,7 +131,7 @@ class Gap:
 class Passage:
     """Whether Lustre gets from clients to servers and back: the rules that are missing, and whether managed lists decide it."""
 
-    gaps: tuple[Gap, ...]
+    gaps: tuple[MissingRule, ...]
     lists: tuple[str, ...] = ()
 
 
@@ -167,7 +167,7 @@ def lustre_passage(
         if undecided:
             lists |= undecided
         elif closed:
-            gaps.append(Gap(direction, _own(owners), _own(peers), tuple(closed), answers))
+            gaps.append(MissingRule(direction, _own(owners), _own(peers), tuple(closed), answers))
     return Passage(tuple(gaps), tuple(sorted(lists)))
 
 

@@ -51,7 +51,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Place:
+class SubmitTarget:
     """Where runs go, as seen by one cluster.
 
     Attributes:
@@ -66,7 +66,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Look:
+class ReachFacts:
     """What was found on the way to a cluster's scheduler.
 
     Attributes:
@@ -87,7 +87,7 @@ class Look:
 
 
 def reach_of(
-    cluster: HyperpodCluster, look: Look | None, place: Place, name: str | None = None
+    cluster: HyperpodCluster, look: ReachFacts | None, place: SubmitTarget, name: str | None = None
 ) -> Reach:
     """Whether one can submit to a cluster from here.
 
@@ -138,7 +138,9 @@ def _before_looking(cluster: HyperpodCluster) -> Reach | None:
     return None
 
 
-def _slurm(cluster: HyperpodCluster, look: Look | None, place: Place, name: str) -> Reach:
+def _slurm(
+    cluster: HyperpodCluster, look: ReachFacts | None, place: SubmitTarget, name: str
+) -> Reach:
     if cluster.mounted_here == ():
         systems = ", ".join(dict.fromkeys(one.dns_name.split(".")[0] for one in cluster.storage))
         words = f"the file system that it mounts ({systems}) is not mounted here, so runs cannot get there"
@@ -191,7 +193,7 @@ def _login_step(cluster: HyperpodCluster, name: str) -> str:
     return f"its login nodes are the group {', '.join(groups)} (hpj nodes --hyperpod {cluster.name}): {command}"
 
 
-def _kubernetes(cluster: HyperpodCluster, look: Look | None, name: str) -> Reach:
+def _kubernetes(cluster: HyperpodCluster, look: ReachFacts | None, name: str) -> Reach:
     eks = (cluster.eks_arn or "").rpartition("/")[2]
     block = eks_block(cluster.name, name, eks)
     if look is None:
@@ -214,12 +216,12 @@ def _kubernetes(cluster: HyperpodCluster, look: Look | None, name: str) -> Reach
 _Said = tuple[str, str | None]
 
 
-def _as_said(look: Look, problem: HyperpodError, eks: str) -> _Said:
+def _as_said(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
     del look, eks
     return problem.message, problem.hint
 
 
-def _no_way(look: Look, problem: HyperpodError, eks: str) -> _Said:
+def _no_way(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
     if look.private:
         words = (
             f"the API server of the EKS cluster {eks} has an address in its VPC only, and this machine does not reach it: "
@@ -234,7 +236,7 @@ def _no_way(look: Look, problem: HyperpodError, eks: str) -> _Said:
     )
 
 
-def _not_let_in(look: Look, problem: HyperpodError, eks: str) -> _Said:
+def _not_let_in(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
     del look, problem
     return (
         f"the EKS cluster {eks} has no access entry for who you are to AWS",
@@ -242,7 +244,7 @@ def _not_let_in(look: Look, problem: HyperpodError, eks: str) -> _Said:
     )
 
 
-def _refused(look: Look, problem: HyperpodError, eks: str) -> _Said:
+def _refused(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
     del look
     return (
         f"the API server of the EKS cluster {eks} refuses you: {problem.message}",
@@ -250,7 +252,7 @@ def _refused(look: Look, problem: HyperpodError, eks: str) -> _Said:
     )
 
 
-_EKS_PROBLEMS: dict[str, tuple[str, Callable[[Look, HyperpodError, str], _Said]]] = {
+_EKS_PROBLEMS: dict[str, tuple[str, Callable[[ReachFacts, HyperpodError, str], _Said]]] = {
     "missing_right": ("no-right", _as_said),
     "not_found": ("not-there", _as_said),
     "eks_not_ready": ("not-in-service", _as_said),
@@ -281,7 +283,7 @@ def _named(hyperpod: str, name: str) -> str:
 def slurm_block(
     hyperpod: str,
     name: str,
-    place: Place,
+    place: SubmitTarget,
     commands: str | None = None,
     login_node: str | None = None,
     known: bool = False,

@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hyperpod_jlab.core.check import Step
+    from hyperpod_jlab.core.check import CheckStep as Step
     from hyperpod_jlab.core.cluster import ChangeField, Cluster, Job, Node, Queue, WaitReason
     from hyperpod_jlab.core.errors import HyperpodError
     from hyperpod_jlab.core.finding import Finding
@@ -103,14 +103,14 @@ class Rendered:
 
 
 @dataclass(frozen=True)
-class Taken:
+class SubmitResult:
     """The engine has taken a run."""
 
     scheduler_id: str
 
 
 @dataclass(frozen=True)
-class ForeignJob:
+class ExternalJob:
     """A job of this user that was sent elsewhere, as it can be adopted.
 
     Attributes:
@@ -150,14 +150,14 @@ class Submitting(Protocol):
         """What the cluster has to say about a spec before it is sent."""
 
     @abstractmethod
-    async def submit(self, bundle: BundleReader) -> Taken:
+    async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Hand a committed bundle to the scheduler. Handing the same one again must not run it twice.
 
         `StorageError`, like `RefusedError`, says that the scheduler surely does not have it.
         """
 
     @abstractmethod
-    async def find(self, bundle: BundleReader) -> Taken | None:
+    async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """The scheduler's job of a run, found by the run's id: for a submit whose answer was lost."""
 
 
@@ -347,7 +347,7 @@ class NodeOrders(Protocol):
 class Adoption(Protocol):
     """Jobs of this user that were sent elsewhere and can become runs."""
 
-    async def foreign_job(self, job: str) -> ForeignJob:
+    async def foreign_job(self, job: str) -> ExternalJob:
         """Such a job, by the id that the user names."""
         ...
 

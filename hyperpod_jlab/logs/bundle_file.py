@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hyperpod_jlab.logs.source import Chunk, Mark
-from hyperpod_jlab.logs.stream import START, TAIL, Place, Stream, check_of, same_source
+from hyperpod_jlab.logs.stream import START, TAIL, Stream, check_of, same_source
+from hyperpod_jlab.logs.stream import Position as Place
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import open_linked
 

@@ -23,16 +23,17 @@ from hyperpod_jlab.logs.reader import (
     GROWTH,
     LINGER,
     SWEEP,
-    Budget,
     Dormancy,
     Node,
-    Reader,
     Ring,
     Slice,
     Subscriber,
 )
+from hyperpod_jlab.logs.reader import ReadBudget as Budget
+from hyperpod_jlab.logs.reader import SourceReader as Reader
 from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet
-from hyperpod_jlab.logs.stream import Cursor, Place, Stream, stream_of
+from hyperpod_jlab.logs.stream import Cursor, Stream, stream_of
+from hyperpod_jlab.logs.stream import Position as Place
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ _MANY = 256
 _FEED_GAP = 0.003
 
 
-class Means(Protocol):
+class HubContext(Protocol):
     """What all feeds of a process share."""
 
     budget: Budget
@@ -205,7 +206,9 @@ class Feed:
         failure: What ended the feed, if it was not its last member's leaving.
     """
 
-    def __init__(self, means: Means, sources: SourceSet, ended: Callable[[Feed], None]) -> None:
+    def __init__(
+        self, means: HubContext, sources: SourceSet, ended: Callable[[Feed], None]
+    ) -> None:
         self.sources = sources
         self.readers: dict[Stream, Reader] = {}
         self.origins: dict[Stream, Origin] | None = None
@@ -462,7 +465,7 @@ class _Lane:
 
 
 @dataclass(frozen=True)
-class Manner:
+class FollowOptions:
     """How a follower wants its lines.
 
     Attributes:
@@ -489,11 +492,11 @@ class Follower:
 
     def __init__(
         self,
-        means: Means,
+        means: HubContext,
         feed: Feed,
         cursor: Cursor,
         wanted: Callable[[Stream], bool],
-        manner: Manner,
+        manner: FollowOptions,
     ) -> None:
         self.cursor = cursor
         self._means = means

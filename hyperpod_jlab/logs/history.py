@@ -16,7 +16,8 @@ from hyperpod_jlab.logs.source import (
     SourceSet,
     StreamActivity,
 )
-from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START, Cursor, Place, Stream
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START, Cursor, Stream
+from hyperpod_jlab.logs.stream import Position as Place
 
 # --------------------------------------------------------------------------------------------------
 # Going backward: where the last N lines of many streams begin, or the lines since a time.

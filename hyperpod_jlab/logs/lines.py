@@ -6,13 +6,15 @@ before them. Whoever only passes text on takes `LineBlock.texts`; iterating a ba
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import overload
+from typing import Any, overload
 
+from hyperpod_jlab.core.wire import iso_time
 from hyperpod_jlab.logs.source import Chunk, Mark, MarkKind, Origin
-from hyperpod_jlab.logs.stream import Cursor, CursorWalk, Place
+from hyperpod_jlab.logs.stream import Cursor, CursorWalk, Position
 
 # --------------------------------------------------------------------------------------------------
 # From bytes to lines: where pieces end, and what a piece looks like as text.
@@ -136,7 +138,7 @@ class LineBlock:
         return self.end - self.begin
 
     @property
-    def after(self) -> Place:
+    def after(self) -> Position:
         """Where the stream goes on after the block."""
         return self.chunk.place(self.end)
 
@@ -448,3 +450,37 @@ class LogBatch(Sequence[LogLine]):
 
     def _mark(self, at: int, block: LineBlock) -> LogLine:
         return LogLine(self, at, block, None, block.time, block.mark.text if block.mark else "")
+
+
+# --------------------------------------------------------------------------------------------------
+# How a log line looks to scripts: one JSON object. As text it is ``str(line)``.
+
+
+def line_object(line: LogLine) -> dict[str, Any]:
+    """The line as plain data: ``{attempt, node, rank, time, line, cursor}``.
+
+    A mark has a further key, ``mark``, which tells its kind; `line` then says it in words. A line of an array's log has
+    ``index``, the child's. Of a line that comes in pieces all but the last have ``partial``, all but the first ``continued``.
+    """
+    plain: dict[str, Any] = {
+        "attempt": line.attempt,
+        "node": line.node,
+        "rank": line.rank,
+        "time": iso_time(line.time),
+        "line": line.line,
+        "cursor": line.cursor,
+    }
+    if line.index is not None:
+        plain["index"] = line.index
+    if line.continued:
+        plain["continued"] = True
+    if line.partial:
+        plain["partial"] = True
+    if line.mark is not None:
+        plain["mark"] = line.mark
+    return plain
+
+
+def json_line(line: LogLine) -> str:
+    """The line as one line of JSON."""
+    return json.dumps(line_object(line))

@@ -147,7 +147,7 @@ _LONGEST_LINE = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PatternMatch:
     """A line that matches: where it lies in its file, and the match in it (all in bytes)."""
 
     begin: int
@@ -208,7 +208,9 @@ class Matcher:
             lambda: [index for index, text in enumerate(texts) if search(text, 0)]
         )
 
-    async def scan(self, file: int, begin: int, end: int, most: int) -> tuple[list[Found], int]:
+    async def scan(
+        self, file: int, begin: int, end: int, most: int
+    ) -> tuple[list[PatternMatch], int]:
         """The lines that begin in ``[begin, end)`` of an opened file and match, at most `most`, and how far was looked.
 
         Raises:
@@ -232,9 +234,9 @@ class Matcher:
 
         return search
 
-    def _scan(self, file: int, begin: int, end: int, most: int) -> tuple[list[Found], int]:
+    def _scan(self, file: int, begin: int, end: int, most: int) -> tuple[list[PatternMatch], int]:
         search, lines = self._deadline(self._of_line), self._deadline(self._of_lines)
-        found: list[Found] = []
+        found: list[PatternMatch] = []
         try:
             at = _line_start(file, begin)
             while at < end:
@@ -245,7 +247,7 @@ class Matcher:
                     if at + first >= end:
                         break
                     span = _span(data[first:last], search)
-                    found.append(Found(at + first, at + last, *span))
+                    found.append(PatternMatch(at + first, at + last, *span))
                     if len(found) == most:
                         return found, at + last + 1
                 at += len(data)

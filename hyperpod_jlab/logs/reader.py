@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hyperpod_jlab.logs.source import HEARTBEAT, Activity, Chunk, LogSource, Mark
-from hyperpod_jlab.logs.stream import TAIL, Place, Stream
+from hyperpod_jlab.logs.stream import TAIL, Stream
+from hyperpod_jlab.logs.stream import Position as Place
 
 # --------------------------------------------------------------------------------------------------
 # The newest bytes of a source, kept for those who follow closely.
@@ -165,7 +166,7 @@ def pause(quiet: float, last: float) -> float:
     return min(SLOW, max(WARM, last) * GROWTH)
 
 
-class Budget:
+class ReadBudget:
     """A number of looks a second that all readers share: looks saved are kept for a tenth of a second.
 
     Args:
@@ -204,7 +205,7 @@ class Subscriber(Protocol):
 
 
 @dataclass
-class Reader:
+class SourceReader:
     """One source that is being followed: where its reader stands, and when it looks next. Times are monotonic seconds.
 
     Attributes:
@@ -315,7 +316,7 @@ class _Watch:
     time: float = 0.0
     renewed: float = 0.0
     ended: bool = False
-    quiet: list[Reader] = field(default_factory=list)
+    quiet: list[SourceReader] = field(default_factory=list)
 
     def alive(self, now: float) -> bool:
         return self.ended or now - self.renewed < 3 * HEARTBEAT
@@ -327,13 +328,13 @@ class Dormancy:
     def __init__(self) -> None:
         self._watches: dict[Node, _Watch] = {}
 
-    def due(self, readers: Mapping[Stream, Reader], now: float) -> list[Node]:
+    def due(self, readers: Mapping[Stream, SourceReader], now: float) -> list[Node]:
         """The nodes whose records are to be read now; settles who sleeps."""
         if len(readers) <= FEW:
             self._wake(readers.values())
             self._watches.clear()
             return []
-        quiet: dict[Node, list[Reader]] = {}
+        quiet: dict[Node, list[SourceReader]] = {}
         for stream, reader in readers.items():
             if now - reader.grown > _QUIET:
                 quiet.setdefault((stream.attempt, stream.node_rank), []).append(reader)
@@ -349,7 +350,11 @@ class Dormancy:
         return [node for _, node in sorted(found)]
 
     def told(
-        self, node: Node, record: Activity | None, readers: Mapping[Stream, Reader], now: float
+        self,
+        node: Node,
+        record: Activity | None,
+        readers: Mapping[Stream, SourceReader],
+        now: float,
     ) -> None:
         """Take what a node's record says; wakes the streams that have grown and puts the other quiet ones to sleep."""
         watch = self._watches.get(node)
@@ -379,7 +384,7 @@ class Dormancy:
         return min((watch.due for watch in self._watches.values()), default=float("inf"))
 
     @staticmethod
-    def _wake(readers: Iterable[Reader]) -> None:
+    def _wake(readers: Iterable[SourceReader]) -> None:
         for reader in readers:
             if reader.asleep:
                 reader.asleep, reader.due = False, 0.0

@@ -15,9 +15,11 @@ from typing import Any, Literal, Protocol
 from hyperpod_jlab.core.errors import UnsupportedError
 from hyperpod_jlab.logs.history import Key
 from hyperpod_jlab.logs.lines import PIECE, cut
-from hyperpod_jlab.logs.pattern import Found, Matcher
+from hyperpod_jlab.logs.pattern import Matcher
+from hyperpod_jlab.logs.pattern import PatternMatch as Found
 from hyperpod_jlab.logs.source import LogSource, Origin
-from hyperpod_jlab.logs.stream import Cursor, Place
+from hyperpod_jlab.logs.stream import Cursor
+from hyperpod_jlab.logs.stream import Position as Place
 
 Direction = Literal["forward", "backward"]
 

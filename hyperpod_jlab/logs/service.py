@@ -22,7 +22,8 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import HIDDEN, Time, Wire
 from hyperpod_jlab.logs.array import ArrayStreams
-from hyperpod_jlab.logs.follow import Feed, Follower, Hub, Manner
+from hyperpod_jlab.logs.follow import Feed, Follower, Hub
+from hyperpod_jlab.logs.follow import FollowOptions as Manner
 from hyperpod_jlab.logs.history import (
     cursor_at,
     end_in,
@@ -36,7 +37,8 @@ from hyperpod_jlab.logs.pattern import Matcher, parse_pattern
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
 from hyperpod_jlab.logs.source import Activity, Mark, SourceSet
-from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Cursor, Place, Stream, mark_of
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Cursor, Stream, mark_of
+from hyperpod_jlab.logs.stream import Position as Place
 from hyperpod_jlab.storage.mounts import GONE
 
 # --------------------------------------------------------------------------------------------------
@@ -114,7 +116,7 @@ class LogRequest:
 
 
 @dataclass(frozen=True)
-class Page:
+class LogPage:
     """Some lines of history and the cursors on both sides of them.
 
     Attributes:
@@ -550,9 +552,9 @@ def no_such_log(run_id: str, what: str, known: str | None = None) -> NotFoundErr
 __all__ = [
     "LogBatch",
     "LogLine",
+    "LogPage",
     "LogRequest",
     "LogService",
-    "Page",
     "RunLogs",
     "SearchHit",
     "SearchResult",
@@ -694,7 +696,7 @@ class LogService:
 
     async def page(
         self, request: LogRequest, direction: Direction = "backward", limit: int = 200
-    ) -> Page:
+    ) -> LogPage:
         """Some lines before or after the request's cursor (None: from the end, or from the start).
 
         Raises:
@@ -850,7 +852,7 @@ class LogService:
                 raise no_such_log(view.request.run_id, "such log")
             await asyncio.sleep(_ASK_ENDED)
 
-    async def _forward_page(self, view: View, limit: int) -> Page:
+    async def _forward_page(self, view: View, limit: int) -> LogPage:
         start = cursor = view.given or view.ours(Cursor())
         blocks: list[LineBlock] = []
         count = 0
@@ -865,9 +867,9 @@ class LogService:
                     break
         lines = LogBatch(start, blocks)
         whole = count < limit
-        return Page(lines, start.text(), cursor.text(), at_start=not start.places, at_end=whole)
+        return LogPage(lines, start.text(), cursor.text(), at_start=not start.places, at_end=whole)
 
-    async def _backward_page(self, view: View, limit: int) -> Page:
+    async def _backward_page(self, view: View, limit: int) -> LogPage:
         streams = await self.hub.thread(view.streams)
         end = view.given
         if end is None:
@@ -886,7 +888,7 @@ class LogService:
         async with aclosing(self._steps(batches)) as steps:
             async for batch in steps:
                 blocks += (await view.shown(batch)).blocks
-        return Page(
+        return LogPage(
             LogBatch(start, blocks),
             start.text(),
             end.text(),

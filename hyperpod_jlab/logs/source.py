@@ -14,7 +14,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic_core import from_json
 
-from hyperpod_jlab.logs.stream import TAIL, Place, Stream, check_of
+from hyperpod_jlab.logs.stream import TAIL, Stream, check_of
+from hyperpod_jlab.logs.stream import Position as Place
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------

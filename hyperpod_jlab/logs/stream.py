@@ -117,7 +117,7 @@ TAIL = 64
 """How many bytes before a place are used to recognise it."""
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A place in a source: `offset` bytes were read, and `check` tells whether they are still there.
 
     The check is the source's own affair; an empty one is not checked. For a file it stands for the file's identity and the
@@ -128,7 +128,7 @@ class Place(NamedTuple):
     check: str = ""
 
 
-START = Place()
+START = Position()
 """Where every source begins."""
 
 
@@ -187,13 +187,13 @@ class Cursor:
     __slots__ = ("first_attempt", "places", "run")
 
     def __init__(
-        self, places: Mapping[Stream, Place] | None = None, first_attempt: int = 1, run: str = ""
+        self, places: Mapping[Stream, Position] | None = None, first_attempt: int = 1, run: str = ""
     ) -> None:
         self.run = run
         self.first_attempt = first_attempt
-        self.places: Mapping[Stream, Place] = places or {}
+        self.places: Mapping[Stream, Position] = places or {}
 
-    def place(self, stream: Stream) -> Place:
+    def place(self, stream: Stream) -> Position:
         """Where to go on in a stream."""
         return self.places.get(stream, START)
 
@@ -237,7 +237,7 @@ class Cursor:
         head = _HEAD.fullmatch(parts[0]) if parts and version == _VERSION else None
         if head is None:
             _bad(text)
-        places: dict[Stream, Place] = {}
+        places: dict[Stream, Position] = {}
         for part in parts[1:]:
             group = _GROUP.fullmatch(part)
             if group is None:
@@ -245,7 +245,7 @@ class Cursor:
             attempt, node = int(group[1], 16), int(group[2], 16)
             for local, offset, check in _PLACE.findall(group[3]):
                 stream = Stream(attempt, node, None if local == "n" else int(local, 16))
-                places[stream] = Place(int(offset, 16), check)
+                places[stream] = Position(int(offset, 16), check)
         return cls(places, int(head[1], 16), head[2] or "")
 
 
@@ -260,7 +260,7 @@ class CursorWriter:
         for stream in sorted(start.places, key=lambda stream: stream.order):
             self.set(stream, start.places[stream])
 
-    def set(self, stream: Stream, place: Place) -> None:
+    def set(self, stream: Stream, place: Position) -> None:
         """Move one stream's place."""
         attempt, node, local = stream.order
         if attempt < self._first_attempt:

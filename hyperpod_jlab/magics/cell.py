@@ -22,8 +22,8 @@ from hyperpod_jlab.capture.transform import transform_cell
 from hyperpod_jlab.cli.following import last_word, raise_unless_succeeded, see_to_end
 from hyperpod_jlab.cli.invocation import Invocation, with_services
 from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.sending import SubmitMode as Ways
 from hyperpod_jlab.cli.sending import (
-    Ways,
     interrupted_sending,
     print_findings,
     print_preview,

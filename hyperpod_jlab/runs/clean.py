@@ -17,7 +17,7 @@ from pathlib import Path
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageDeniedError
 from hyperpod_jlab.core.run import ENDED, Run
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import Wanted
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
 from hyperpod_jlab.runs.service import Runs
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import STAGING, hide
@@ -41,7 +41,7 @@ class OldRun:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRun:
     """An old run that has to stay, and why."""
 
     run_id: str
@@ -49,7 +49,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CleanPlan:
     """What a clean-up would remove.
 
     Attributes:
@@ -63,7 +63,7 @@ class Plan:
     """
 
     runs: tuple[OldRun, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRun, ...]
     staging: tuple[Path, ...]
     staging_size: int
     code: int
@@ -89,7 +89,7 @@ class Cleaner:
         self._runs = runs
         self._store = ContentStore(partition)
 
-    async def plan(self, older: float, *, keep_failed: bool = False) -> Plan:
+    async def plan(self, older: float, *, keep_failed: bool = False) -> CleanPlan:
         """What would be removed.
 
         Args:
@@ -107,15 +107,17 @@ class Cleaner:
             if not old or (keep_failed and run.state == "failed"):
                 stay.append(run)
             elif not Path(run.bundle).is_relative_to(self._partition.folder):
-                kept.append(Kept(run.run_id, "it lies in an old layout; run: hpj storage migrate"))
+                kept.append(
+                    KeptRun(run.run_id, "it lies in an old layout; run: hpj storage migrate")
+                )
             elif run.run_id in needed:
-                kept.append(Kept(run.run_id, f"{needed[run.run_id]} waits for it"))
+                kept.append(KeptRun(run.run_id, f"{needed[run.run_id]} waits for it"))
             else:
                 go.append(run)
         plan = await asyncio.to_thread(self._measure, go, kept)
         return replace(plan, secrets=await asyncio.to_thread(_secrets_of, stay))
 
-    async def carry_out(self, plan: Plan) -> list[HyperpodError]:
+    async def carry_out(self, plan: CleanPlan) -> list[HyperpodError]:
         """Remove what was planned, less what has come to life meanwhile; returns what could not be removed."""
         listed = (await self._runs.list(Wanted())).runs
         needed = await asyncio.to_thread(self._needed, listed)
@@ -141,7 +143,7 @@ class Cleaner:
                     needed |= dict.fromkeys(self._runs.bundle(run.run_id).spec().after, run.run_id)
         return needed
 
-    def _measure(self, go: list[Run], kept: list[Kept]) -> Plan:
+    def _measure(self, go: list[Run], kept: list[KeptRun]) -> CleanPlan:
         freed = Extent()
         runs = []
         for run in go:
@@ -158,7 +160,7 @@ class Cleaner:
             if found.st_nlink - seen == 1 and (seen or _has_lain(found)):
                 files += 1
                 size += found.st_size
-        return Plan(tuple(runs), tuple(kept), staging, freed.own - own, files, size)
+        return CleanPlan(tuple(runs), tuple(kept), staging, freed.own - own, files, size)
 
     def _remove(self, bundles: list[Path], others: tuple[Path, ...]) -> list[HyperpodError]:
         freed = Extent()

@@ -7,7 +7,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.capture.captured import Captured, CodeFile, Part, ProjectFile
+from hyperpod_jlab.capture.captured import Captured, CodeFile, ProjectFile
+from hyperpod_jlab.capture.captured import PreviewPart as Part
 from hyperpod_jlab.core.errors import ConflictError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.runs.files import sent_places

@@ -29,8 +29,8 @@ from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.wire import iso_time, plain
-from hyperpod_jlab.runs.listing import Wanted
-from hyperpod_jlab.runs.state_filter import check_states
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import check_states
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Holder, WaitReason
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.usage import Usage
     from hyperpod_jlab.features.ports.service import Access
-    from hyperpod_jlab.runs.clean import Plan
+    from hyperpod_jlab.runs.clean import CleanPlan as Plan
     from hyperpod_jlab.runs.facade import Hyperpod
-    from hyperpod_jlab.runs.listing import Listing
+    from hyperpod_jlab.runs.listing import RunPage as Listing
     from hyperpod_jlab.storage.partition import PathMap
 
 _HELP = """\

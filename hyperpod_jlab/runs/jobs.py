@@ -28,7 +28,8 @@ from hyperpod_jlab.core.records import Action, Head, Submission
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
 from hyperpod_jlab.engines.launch import launch_plan
-from hyperpod_jlab.engines.protocol import ForeignJob, Orchestrator, tables_of
+from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
+from hyperpod_jlab.engines.protocol import Orchestrator, tables_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.runs.service import Runs, check_action, write_action
 from hyperpod_jlab.storage.bundle import BundleWriter

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.core.run import Run, State
+from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.core.run import STATES, Run, State
 
 
 @dataclass(frozen=True)
-class Listing:
+class RunPage:
     """A page of runs, and the cursor of the next one (None at the end)."""
 
     runs: tuple[Run, ...]
@@ -16,7 +18,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunFilter:
     """Which runs to list: this user's own or, with `everyone`, those of the other users of a shared partition too.
 
     Attributes:
@@ -34,3 +36,24 @@ class Wanted:
     notebook: str | None = None
     limit: int | None = None
     cursor: str | None = None
+
+
+# --------------------------------------------------------------------------------------------------
+# States of runs as people type them.
+
+
+def check_states(words: Sequence[str]) -> tuple[State, ...]:
+    """States given as words.
+
+    Raises:
+        InvalidInputError: One of them is none.
+    """
+    for word in words:
+        if word not in STATES:
+            raise InvalidInputError(
+                f"'{word[:60]}' is no state",
+                code="invalid_state",
+                hint=nearest_hint(word, STATES),
+                detail={"field": "state"},
+            )
+    return tuple(state for state in STATES if state in words)

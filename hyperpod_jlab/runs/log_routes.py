@@ -10,7 +10,8 @@ from pydantic import Field
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.logs.service import LogRequest, LogStream, Page, SearchResult, check_asked
+from hyperpod_jlab.logs.service import LogPage as Page
+from hyperpod_jlab.logs.service import LogRequest, LogStream, SearchResult, check_asked
 from hyperpod_jlab.server.call import Call, Download
 from hyperpod_jlab.server.log_messages import LogChoice, LogFrame, Number, blocks_of
 from hyperpod_jlab.server.requests import RequestModel

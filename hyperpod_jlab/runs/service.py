@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hyperpod_jlab.clusters import pages as page_cursor
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import WaitReason
 from hyperpod_jlab.core.errors import (
@@ -34,12 +33,12 @@ from hyperpod_jlab.core.wire import plain, read
 from hyperpod_jlab.engines.protocol import Orchestrator, required
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
-from hyperpod_jlab.runs.listing import Listing, Wanted
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import RunPage as Listing
 from hyperpod_jlab.runs.repairs import AwsRepairs
 from hyperpod_jlab.runs.view import (
     LIST_SECONDS,
     EndedChildren,
-    Look,
     as_damaged,
     damaged_view,
     first_children,
@@ -48,6 +47,8 @@ from hyperpod_jlab.runs.view import (
     usage_of,
     view_of,
 )
+from hyperpod_jlab.runs.view import ArrayFacts as Look
+from hyperpod_jlab.server import pages as page_cursor
 from hyperpod_jlab.storage.acl import own_number
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.mounts import Presence

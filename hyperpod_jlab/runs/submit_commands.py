@@ -9,7 +9,8 @@ import click
 
 from hyperpod_jlab.cli.invocation import with_services
 from hyperpod_jlab.cli.parameters import RUN
-from hyperpod_jlab.cli.sending import Ways, can_ask, send, sending_options
+from hyperpod_jlab.cli.sending import SubmitMode as Ways
+from hyperpod_jlab.cli.sending import can_ask, send, sending_options
 from hyperpod_jlab.cli.spec_options import (
     OPTIONS,
     ProgramCommand,

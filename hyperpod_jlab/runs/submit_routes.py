@@ -11,15 +11,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hyperpod_jlab.capture.captured import CommandItem, Part
+from hyperpod_jlab.capture.captured import CommandItem
+from hyperpod_jlab.capture.captured import PreviewPart as Part
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.run_id import check_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.spec import Path as PathText
-from hyperpod_jlab.runs.cells import cell_text, newest_of_cells, sent_cells
-from hyperpod_jlab.runs.files import SentCode
-from hyperpod_jlab.runs.listing import Listing, Wanted
+from hyperpod_jlab.runs.files import SentCode, cell_text, newest_of_cells, sent_cells
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import RunPage as Listing
 from hyperpod_jlab.runs.submit import Preview as Previewed
 from hyperpod_jlab.runs.submit import Request, Step
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer

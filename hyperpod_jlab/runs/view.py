@@ -146,7 +146,7 @@ class EndedChildren:
 
 
 @dataclass(frozen=True)
-class Look:
+class ArrayFacts:
     """What is known beside the records when an array is looked at.
 
     Attributes:
@@ -170,7 +170,7 @@ class Children:
     uncounted: int = 0
 
 
-def look_at_children(bundle: BundleReader, records: RunRecords, look: Look) -> Children:
+def look_at_children(bundle: BundleReader, records: RunRecords, look: ArrayFacts) -> Children:
     """How the children of an array are. May block."""
     indices = parse_array(records.head.array or "").indices
     told = {
@@ -251,7 +251,7 @@ def _index_in(array: str, run_id: str) -> int | None:
     return int(index) if dot and parent == array and index.isdecimal() else None
 
 
-def _child_status(child: BundleReader, end: Observation | None, look: Look) -> Status:
+def _child_status(child: BundleReader, end: Observation | None, look: ArrayFacts) -> Status:
     records = with_end(heard_now(child, child.read(), look.words), end)
     heard = look.unreachable is not None and nodes_heard(child, records)
     return derive(records, Moment(time.time(), "alive", look.unreachable, heard))
@@ -260,7 +260,7 @@ def _child_status(child: BundleReader, end: Observation | None, look: Look) -> S
 def view_of(
     bundle: BundleReader,
     records: RunRecords,
-    look: Look | None = None,
+    look: ArrayFacts | None = None,
 ) -> Run:
     """The view of a run.
 
@@ -272,7 +272,7 @@ def view_of(
         look: What is known beside them: of the run, of an array's children, of a child's array.
     """
     head = records.head
-    look = look or Look()
+    look = look or ArrayFacts()
     records = heard_now(bundle, records, look.words)
     if bundle.index is not None:
         array = bundle.array()

@@ -15,7 +15,8 @@ from hyperpod_jlab.server.run_events import anybody_listens
 if TYPE_CHECKING:
     from jupyter_events import EventLogger
 
-    from hyperpod_jlab.admin.fsx.service import Wirings, Work
+    from hyperpod_jlab.admin.fsx.service import PlanService as Wirings
+    from hyperpod_jlab.admin.fsx.service import PlanWork as Work
     from hyperpod_jlab.features.doctor.service import Examination, Examinations
     from hyperpod_jlab.runs.facade import Hyperpod
 
@@ -30,7 +31,7 @@ def make_wirings(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) 
         bus: The event bus.
         services: Gives the services of the server.
     """
-    from hyperpod_jlab.admin.fsx.service import Wirings
+    from hyperpod_jlab.admin.fsx.service import PlanService as Wirings
 
     def changed(work: Work) -> None:
         if anybody_listens(bus, ADMIN_SCHEMA_ID):

@@ -96,7 +96,7 @@ _PLACE = re.compile(r"(?:([0-9]{1,5}):)?([0-9]{1,5})")
 
 
 @dataclass(frozen=True)
-class Place:
+class PortAddress:
     """A port of a run's node.
 
     Attributes:
@@ -120,12 +120,12 @@ class PortSession:
         cookies: Those that the program has set.
     """
 
-    place: Place
+    place: PortAddress
     user: User
     cookies: ProgramCookies = field(default_factory=ProgramCookies)
 
 
-def place_of(run_id: str, port: str) -> Place:
+def place_of(run_id: str, port: str) -> PortAddress:
     """A port from its address: a number, or a node's rank and a number as 1:6006.
 
     Raises:
@@ -137,7 +137,7 @@ def place_of(run_id: str, port: str) -> Place:
             f"'{port[:40]}' is no port; it is a number, or a node's rank and a number as 1:6006",
             detail={"field": "port"},
         )
-    return Place(run_id, int(found[1] or 0), int(found[2]))
+    return PortAddress(run_id, int(found[1] or 0), int(found[2]))
 
 
 class PortKeys:
@@ -147,11 +147,11 @@ class PortKeys:
         self._tickets: _Bounded[_Ticket] = _Bounded(_MOST_TICKETS, TICKET_SECONDS, now)
         self._sessions: _Bounded[PortSession] = _Bounded(_MOST_KEYS, IDLE_SECONDS, now)
 
-    def issue(self, username: str, place: Place) -> str:
+    def issue(self, username: str, place: PortAddress) -> str:
         """A ticket, with which this user can open this port once, within `TICKET_SECONDS`."""
         return self._tickets.add(_Ticket(username, place))
 
-    def redeem(self, ticket: str, user: User, place: Place) -> str:
+    def redeem(self, ticket: str, user: User, place: PortAddress) -> str:
         """The key for a ticket, which is used up, whether it fits or not.
 
         Raises:
@@ -162,7 +162,7 @@ class PortKeys:
             raise denied()
         return self._sessions.add(PortSession(place, user))
 
-    def find(self, key: str, place: Place) -> PortSession:
+    def find(self, key: str, place: PortAddress) -> PortSession:
         """What a key opens; it has been used now.
 
         Raises:
@@ -186,7 +186,7 @@ def denied() -> DeniedError:
 @dataclass(frozen=True)
 class _Ticket:
     username: str
-    place: Place
+    place: PortAddress
 
 
 _T = TypeVar("_T")

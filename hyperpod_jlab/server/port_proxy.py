@@ -31,13 +31,13 @@ from hyperpod_jlab.server.base import API_PREFIX, AUTH_RESOURCE, ErrorShape, gua
 from hyperpod_jlab.server.port_keys import (
     SCRIPT_PATH,
     PageStart,
-    Place,
     PortSession,
     denied,
     is_html,
     page_script,
     place_of,
 )
+from hyperpod_jlab.server.port_keys import PortAddress as Place
 
 if TYPE_CHECKING:
     import httpcore

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from jupyter_events import EventLogger
 
-    from hyperpod_jlab.admin.fsx.service import RightsOfAdmin, Wirings
+    from hyperpod_jlab.admin.fsx.service import PlanService as Wirings
+    from hyperpod_jlab.admin.fsx.service import RightsOfAdmin
     from hyperpod_jlab.features.doctor.service import Examinations
     from hyperpod_jlab.runs.facade import Hyperpod
     from hyperpod_jlab.runs.service import Runs

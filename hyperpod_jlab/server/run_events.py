@@ -143,7 +143,7 @@ class RunEvents:
 
     async def _begin(self, runs: Runs) -> None:
         """Take in how things are, without a word."""
-        from hyperpod_jlab.runs.listing import Wanted
+        from hyperpod_jlab.runs.listing import RunFilter as Wanted
 
         begun = time.time()
         found = await runs.list(Wanted(states=_OPEN))
@@ -153,7 +153,7 @@ class RunEvents:
 
     async def _compare(self, runs: Runs) -> None:
         from hyperpod_jlab.core.errors import HyperpodError
-        from hyperpod_jlab.runs.listing import Wanted
+        from hyperpod_jlab.runs.listing import RunFilter as Wanted
 
         newest = (await runs.list(Wanted(limit=_NEWEST))).runs
         for run in newest:

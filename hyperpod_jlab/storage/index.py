@@ -26,7 +26,8 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import is_number, own_number
 from hyperpod_jlab.storage.files import locked, storage_errors
 from hyperpod_jlab.storage.mounts import own_cache
-from hyperpod_jlab.storage.partition import Partition, Place
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.partition import RunFolder as Place
 
 # --------------------------------------------------------------------------------------------------
 # The folders of bundles as the index sees them: which there are, when they changed, and which runs lie in them.

@@ -20,7 +20,8 @@ from hyperpod_jlab.storage.content import DIGEST, digest_of, stored_path
 from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.index import runs_in, shards_of
 from hyperpod_jlab.storage.locate import SUSPECT, can_be_exchanged
-from hyperpod_jlab.storage.partition import Partition, Place
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.partition import RunFolder as Place
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Room:
+class DiskSpace:
     """Bytes of a file system, and the files that may still be made (None: it does not count them)."""
 
     total: int
@@ -87,10 +87,10 @@ def mount_of(path: Path) -> Mount:
     return best
 
 
-def room_at(path: Path) -> Room:
+def room_at(path: Path) -> DiskSpace:
     """How much room a path's file system has."""
     found = os.statvfs(nearest_existing(path.absolute()))
-    return Room(
+    return DiskSpace(
         total=found.f_blocks * found.f_frsize,
         free=found.f_bavail * found.f_frsize,
         files_free=found.f_favail if found.f_files else None,

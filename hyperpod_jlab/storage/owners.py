@@ -58,7 +58,7 @@ _EVERYBODY: Person = ("everybody", None)
 
 
 @dataclass(frozen=True)
-class Rights:
+class PathRights:
     """The rights on a path.
 
     Attributes:
@@ -76,7 +76,7 @@ class Rights:
     evidence: tuple[str, ...]
 
 
-def rights_on(path: Path, top: Path) -> Rights:
+def rights_on(path: Path, top: Path) -> PathRights:
     """The rights on a path.
 
     Args:
@@ -112,7 +112,7 @@ def rights_on(path: Path, top: Path) -> Rights:
     if stopped:
         bar = next(folder for folder, their in passing if their is stopped[0])
         evidence.append(f"{bar} does not let everybody through")
-    return Rights(owner, found.st_uid, mode, tuple(grants), tuple(evidence))
+    return PathRights(owner, found.st_uid, mode, tuple(grants), tuple(evidence))
 
 
 def _above(path: Path, top: Path) -> Iterator[Path]:

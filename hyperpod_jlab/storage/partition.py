@@ -33,7 +33,7 @@ _MOST_USERS = 4096
 
 
 @dataclass(frozen=True)
-class Place:
+class RunFolder:
     """A folder in which runs may lie.
 
     Attributes:
@@ -101,14 +101,14 @@ class Partition:
         return 0o644 if self.shared else 0o600
 
     @property
-    def own_places(self) -> tuple[Place, Place]:
+    def own_places(self) -> tuple[RunFolder, RunFolder]:
         """Where this user's runs may lie: where new ones go, and where they lie from before ``shared`` was set or changed."""
         me = own_number()
         own, other = f"{FOLDER}-{me}", FOLDER
         first, second = (own, other) if self.shared else (other, own)
-        return Place(self.root / first, me), Place(self.root / second, me)
+        return RunFolder(self.root / first, me), RunFolder(self.root / second, me)
 
-    def other_places(self) -> Iterator[Place]:
+    def other_places(self) -> Iterator[RunFolder]:
         """The folders of the other users of a shared partition, by user number. May block.
 
         Raises:
@@ -125,7 +125,7 @@ class Partition:
                 return
         for uid in uids:
             if uid != own_number():
-                yield Place(self.root / f"{FOLDER}-{uid}", uid)
+                yield RunFolder(self.root / f"{FOLDER}-{uid}", uid)
 
     def bundle(self, run_id: str) -> Path:
         """Where a new run's bundle goes, or that of the array that a child belongs to.
@@ -160,7 +160,7 @@ class Partition:
         places = (*self.own_places, *self.other_places())
         return {run_id for place in places for run_id in place.run_ids()}
 
-    def find_foreign(self, run_id: str) -> Place | None:
+    def find_foreign(self, run_id: str) -> RunFolder | None:
         """Where another user of a shared partition has a run of this id. May block.
 
         Raises:

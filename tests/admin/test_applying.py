@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.fsx.apply import Executor
-from hyperpod_jlab.admin.fsx.aws import MARK, Question, Reader
-from hyperpod_jlab.admin.fsx.models import COMMON_GID, COMMON_UID, Folder, Wanted
+from hyperpod_jlab.admin.fsx.aws import MARK, Question
+from hyperpod_jlab.admin.fsx.aws import StateReader as Reader
+from hyperpod_jlab.admin.fsx.models import COMMON_GID, COMMON_UID, Folder
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import NotFoundError, RefusedError

@@ -6,7 +6,8 @@ import pytest
 
 from hyperpod_jlab.admin.fsx import aws as patience
 from hyperpod_jlab.admin.fsx.aws import claim_tag, tag_of
-from hyperpod_jlab.admin.fsx.models import ClaimStep, Wanted
+from hyperpod_jlab.admin.fsx.models import ClaimStep
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
 from testbed.aws.faults import ConnectionCutError
 from testbed.aws.state import Profile
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM

@@ -16,7 +16,7 @@ from hyperpod_jlab.admin.fsx.aws import claim_tag, tag_of
 from hyperpod_jlab.admin.fsx.folders import FoldersHere
 from hyperpod_jlab.admin.fsx.models import Folder
 from hyperpod_jlab.admin.fsx.planning import plan
-from hyperpod_jlab.admin.fsx.reconcile import Wirer
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
 from testbed.aws.state import Profile, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.folder_cases import unhindered

@@ -10,8 +10,9 @@ from datetime import timedelta
 import pytest
 
 from hyperpod_jlab.admin.fsx import aws as patience
-from hyperpod_jlab.admin.fsx.models import Wanted
-from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.faults import ConnectionCutError
 from testbed.aws.replies import ApiError

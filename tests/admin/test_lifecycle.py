@@ -10,12 +10,14 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.fsx.apply import Executor
-from hyperpod_jlab.admin.fsx.aws import Question, Reader
-from hyperpod_jlab.admin.fsx.models import Plan, Wanted
-from hyperpod_jlab.admin.lifecycle.aws import DOMAIN_MARK, read_configs
+from hyperpod_jlab.admin.fsx.aws import Question
+from hyperpod_jlab.admin.fsx.aws import StateReader as Reader
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
 from hyperpod_jlab.admin.lifecycle.models import LifecycleWanted, Script
 from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps
 from hyperpod_jlab.admin.lifecycle.scripts import App
+from hyperpod_jlab.admin.lifecycle.service import DOMAIN_MARK, read_configs
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from testbed.aws.state import Account, StudioLifecycleConfig

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import Wanted
-from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.storage.mounts import VARIABLE
 from testbed.aws.studio import ROOT_MOUNT, whole_file_system

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hyperpod_jlab.admin.fsx.folders import FoldersThere, command, to_controller
-from hyperpod_jlab.admin.lambdas.settings import Settings
+from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
 from hyperpod_jlab.admin.lambdas.work import keeper_of
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import NotFoundError, RefusedError, UnreachableError

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import NOT_MOUNTED, EntryStep, Folder, Wanted, path_of
+from hyperpod_jlab.admin.fsx.models import NOT_MOUNTED, EntryStep, Folder, path_of
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
 from hyperpod_jlab.admin.fsx.planning import plan, stages
-from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM

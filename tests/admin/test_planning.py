@@ -8,17 +8,12 @@ from types import MappingProxyType
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import (
-    ATTACHED,
-    EntryStep,
-    FileSystem,
-    GroupStep,
-    Holder,
-    Interface,
-    There,
-    Wanted,
-    path_of,
-)
+from hyperpod_jlab.admin.fsx.models import ATTACHED, EntryStep, GroupStep, path_of
+from hyperpod_jlab.admin.fsx.models import ActualState as There
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import FileSystemInterface as Interface
+from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
+from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.core.wire import plain
 

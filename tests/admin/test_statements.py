@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import EntryStep, Wanted
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import EntryStep
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.admin.fsx.statements import some
 from hyperpod_jlab.core.wire import plain

@@ -15,7 +15,8 @@ import pytest
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.events import ClusterEvent
 from hyperpod_jlab.features.events import service as event_journal
-from hyperpod_jlab.features.events.service import EventJournal, Kept, journal_folder
+from hyperpod_jlab.features.events.service import EventJournal, journal_folder
+from hyperpod_jlab.features.events.service import JournalSummary as Kept
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.state import Event

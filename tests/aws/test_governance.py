@@ -7,7 +7,7 @@ import pytest
 
 from hyperpod_jlab.core.cluster import Queue, Quota
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.engines.kubernetes.tables.view import ClusterView
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
 from hyperpod_jlab.features.governance.models import STATES, TeamQuota, with_use
 from testbed.aws.example import example_account
 from testbed.aws.state import ComputeQuota

@@ -8,7 +8,7 @@ from hyperpod_jlab.aws import session
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.cluster import Job, Node
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.engines.slurm.tables import ClusterView
+from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
 from testbed.aws.example import example_account
 from testbed.aws.node_actions import finish_repairs
 from tests.aws.conftest import REGION

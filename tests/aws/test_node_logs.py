@@ -13,7 +13,8 @@ import pytest
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnreachableError
-from hyperpod_jlab.features.node_logs.models import Place, decode_cursor, encode_cursor
+from hyperpod_jlab.features.node_logs.models import NodeLogPosition as Place
+from hyperpod_jlab.features.node_logs.models import decode_cursor, encode_cursor
 from hyperpod_jlab.features.node_logs.service import NodeLogRequest, NodeLogs
 from testbed.aws.example import example_account
 from testbed.aws.telemetry import cluster_log_group

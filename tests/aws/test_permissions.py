@@ -12,7 +12,7 @@ import botocore.session
 import pytest
 
 import hyperpod_jlab
-from hyperpod_jlab.aws.errors import Call
+from hyperpod_jlab.aws.errors import AwsCall as Call
 from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose, policy
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.errors import InvalidInputError

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from hyperpod_jlab.aws import presence
+from hyperpod_jlab.aws import studio as presence
 from hyperpod_jlab.core import cache as looks
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.engines.slurm.tables import ClusterView
+from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
 from testbed.aws.example import example_account
 from testbed.aws.state import Account
 from tests.aws.conftest import KEY, REGION

@@ -10,7 +10,8 @@ import pytest
 
 from hyperpod_jlab.core.wire import plain, unix_time
 from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
-from hyperpod_jlab.features.metrics.models import METRICS, Course, mean_course, within
+from hyperpod_jlab.features.metrics.models import METRICS, mean_course, within
+from hyperpod_jlab.features.metrics.models import TimeSeries as Course
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.observability import WORKSPACE, host_of, install_addon

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from hyperpod_jlab.admin.fsx import apply as applying
-from hyperpod_jlab.admin.fsx.models import Wanted
-from hyperpod_jlab.admin.fsx.reconcile import Wiring
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
 from hyperpod_jlab.admin.lambdas.custom_resource import Wired
 from hyperpod_jlab.admin.lambdas.work import Limit, made_so
 from hyperpod_jlab.aws.session import forget_session

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.config import KubernetesCluster
-from hyperpod_jlab.engines.kubernetes.api.access import Access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
 
 _OPENSSL = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=x -keyout /dev/null"
 AUTHORITY = subprocess.run(_OPENSSL.split(), capture_output=True, timeout=60, check=True).stdout

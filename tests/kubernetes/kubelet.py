@@ -15,8 +15,9 @@ import pytest
 
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api import pod_log
-from hyperpod_jlab.engines.kubernetes.api.access import Access
-from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, Stream
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
+from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient
+from hyperpod_jlab.engines.kubernetes.api.client import ResponseStream as Stream
 from hyperpod_jlab.engines.kubernetes.api.errors import CUT
 from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog
 

@@ -14,7 +14,8 @@ from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
-from hyperpod_jlab.engines.kubernetes.submit.render import Place, render
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
+from hyperpod_jlab.engines.kubernetes.submit.render import render
 from hyperpod_jlab.engines.launch import Seal
 from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.storage.partition import PathMap

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Entry, Item, PodLog, Portion
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog, Portion
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
 from tests.kubernetes.cluster import KubernetesTestbed
 
 NUMBERED = """

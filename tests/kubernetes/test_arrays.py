@@ -15,10 +15,11 @@ from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.state import Moment, derive
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.actions import cancelled
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, job_row, place_in
-from hyperpod_jlab.engines.kubernetes.observe.poll import Seen, Where
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot as Seen
+from hyperpod_jlab.engines.kubernetes.observe.poll import Where
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
 from hyperpod_jlab.launcher.commands import task_at
 from hyperpod_jlab.runs.view import heard_now

@@ -15,13 +15,8 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     local_queue,
 )
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
-from hyperpod_jlab.engines.kubernetes.waiting.quota import (
-    Asked,
-    Known,
-    asked_by,
-    asked_in,
-    findings,
-)
+from hyperpod_jlab.engines.kubernetes.waiting.quota import Known, asked_by, asked_in, findings
+from hyperpod_jlab.engines.kubernetes.waiting.quota import RequestedResources as Asked
 
 GPU = "nvidia.com/gpu"
 QUEUE = "kueue.x-k8s.io/queue-name"

@@ -19,7 +19,8 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.engines.kubernetes.api.access import Access, load_access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, refusal
 from hyperpod_jlab.engines.kubernetes.api.rights import Right, Rights

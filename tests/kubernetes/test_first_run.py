@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.engines.protocol import Taken
+from hyperpod_jlab.engines.protocol import SubmitResult as Taken
 from hyperpod_jlab.storage.records import BundleReader
 from tests.kubernetes.session_fixtures import KubernetesSession
 

@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesErrand
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.kubernetes_bed import pinned_image

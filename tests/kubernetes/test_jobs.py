@@ -8,13 +8,8 @@ import pytest
 
 from hyperpod_jlab.core.cluster import Job
 from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
-from hyperpod_jlab.engines.kubernetes.tables.jobs import (
-    Context,
-    job_facts,
-    job_rows,
-    parts_of,
-    together,
-)
+from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext as Context
+from hyperpod_jlab.engines.kubernetes.tables.jobs import job_facts, job_rows, parts_of, together
 from hyperpod_jlab.engines.kubernetes.tables.kueue import workload
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.targets import JobId, parse_job_id

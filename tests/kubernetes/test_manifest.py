@@ -15,7 +15,8 @@ from hyperpod_jlab.core.run_id import RUN_ID as RUN_ID_PATTERN
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import label_value, object_name
 from hyperpod_jlab.engines.kubernetes.submit.patch import templates
-from hyperpod_jlab.engines.kubernetes.submit.render import Place, render
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
+from hyperpod_jlab.engines.kubernetes.submit.render import render
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from tests.kubernetes.manifest_cases import CASES, GOLDEN, given, place, text
 from tests.kubernetes.schemas import complaints

@@ -17,11 +17,12 @@ from hyperpod_jlab.core.errors import (
     StorageError,
 )
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
-from hyperpod_jlab.engines.kubernetes.observe.poll import Seen, Where
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot as Seen
+from hyperpod_jlab.engines.kubernetes.observe.poll import Where
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
 from hyperpod_jlab.engines.kubernetes.observe.spool import note_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog

@@ -11,17 +11,11 @@ from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import (
-    Cursor,
-    Ended,
-    Entry,
-    Gap,
-    Item,
-    Over,
-    PodLog,
-    Started,
-    pod_state,
-)
+from hyperpod_jlab.engines.kubernetes.api.pod_log import ContainerEnded as Ended
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, Over, PodLog, Started, pod_state
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogCursor as Cursor
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogGap as Gap
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
 from hyperpod_jlab.engines.kubernetes.api.watch import Watches
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed

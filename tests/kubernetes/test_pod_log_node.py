@@ -10,7 +10,8 @@ import pytest
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Entry, Item, PodLog
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
 from tests.kubernetes.cluster import KubernetesTestbed
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]

@@ -10,16 +10,10 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import TypeAdapter
 
-from hyperpod_jlab.engines.kubernetes.api.pod_log import (
-    Cursor,
-    Ended,
-    Gap,
-    Item,
-    Over,
-    PodLog,
-    Portion,
-    Started,
-)
+from hyperpod_jlab.engines.kubernetes.api.pod_log import ContainerEnded as Ended
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, Over, PodLog, Portion, Started
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogCursor as Cursor
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogGap as Gap
 from tests.kubernetes.kubelet import (
     BEGIN,
     SECOND,

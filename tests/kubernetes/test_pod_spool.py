@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import StandIn
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder as StandIn
 from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod, run_pod
 from hyperpod_jlab.engines.kubernetes.observe.spool import FramedPod, PodSpool, RawPod, spool_name
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes

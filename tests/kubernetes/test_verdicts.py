@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun, StandIn
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder as StandIn
 from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, ranked, run_pod
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import between_attempts, cut_short, refined
 from hyperpod_jlab.storage.partition import Partition

@@ -20,13 +20,13 @@ from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     Never,
     QueueRoom,
-    Wanted,
     free_nodes,
     holders_of,
     never_on_nodes,
     queue_room,
     smaller,
 )
+from hyperpod_jlab.engines.kubernetes.waiting.what_if import WhatIfRequest as Wanted
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, pod, until, why
 

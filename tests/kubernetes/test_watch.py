@@ -14,7 +14,9 @@ from hyperpod_jlab.core.errors import DeniedError, NotFoundError, UnreachableErr
 from hyperpod_jlab.engines.kubernetes.api import watch as watch_module
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.watch import Table, Watch, Watches
+from hyperpod_jlab.engines.kubernetes.api.watch import Informer as Watch
+from hyperpod_jlab.engines.kubernetes.api.watch import WatchedTable as Table
+from hyperpod_jlab.engines.kubernetes.api.watch import Watches
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import FaultyProxy, cut, drop, end, expire, page, refuse

@@ -12,7 +12,8 @@ import pytest
 from hyperpod_jlab.core.config import LocalCluster
 from hyperpod_jlab.core.errors import DeniedError, StorageError
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
-from hyperpod_jlab.engines.local.board import Board, Entry, default_folder
+from hyperpod_jlab.engines.local.board import Board, default_folder
+from hyperpod_jlab.engines.local.board import BoardEntry as Entry
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 from hyperpod_jlab.engines.local.supervisor import main
 from hyperpod_jlab.engines.repairs import journal_usage

@@ -1,6 +1,6 @@
 """This machine as a cluster's tables show it."""
 
-from hyperpod_jlab.engines.local.board import Entry
+from hyperpod_jlab.engines.local.board import BoardEntry as Entry
 from hyperpod_jlab.engines.local.observe import gpu_resources, job_rows, queue_row
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.local import attempt as word_module
-from hyperpod_jlab.engines.local.attempt import Word, finish
+from hyperpod_jlab.engines.local.attempt import ObservationLog as Word
+from hyperpod_jlab.engines.local.attempt import finish
 from hyperpod_jlab.engines.local.board import dependency_word
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition

@@ -13,7 +13,8 @@ from hyperpod_jlab.logs import array as array_module
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.lines import LogLine
-from hyperpod_jlab.logs.reader import RECORDS_A_SECOND, Dormancy, Reader, Ring
+from hyperpod_jlab.logs.reader import RECORDS_A_SECOND, Dormancy, Ring
+from hyperpod_jlab.logs.reader import SourceReader as Reader
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.service import LogRequest, LogService
 from hyperpod_jlab.logs.stream import START, Stream

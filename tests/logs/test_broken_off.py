@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from hyperpod_jlab.engines.kubernetes.api.access import Access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog
 from hyperpod_jlab.engines.kubernetes.api.watch import Watches

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.logs.bundle_file import BundleFile
-from hyperpod_jlab.logs.stream import START, Place, Stream
+from hyperpod_jlab.logs.stream import START, Stream
+from hyperpod_jlab.logs.stream import Position as Place
 
 STREAM = Stream(1, 0, 0)
 

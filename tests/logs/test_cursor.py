@@ -10,13 +10,13 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.logs.stream import (
     Cursor,
     CursorWriter,
-    Place,
     Stream,
     attempt_of,
     check_of,
     mark_of,
     stream_of,
 )
+from hyperpod_jlab.logs.stream import Position as Place
 
 streams = st.builds(
     Stream, st.integers(1, 99), st.integers(0, 2000), st.none() | st.integers(0, 300)

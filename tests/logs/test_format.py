@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from hyperpod_jlab.logs.format import json_line
+from hyperpod_jlab.logs.lines import json_line
 from hyperpod_jlab.logs.service import LogRequest, LogService
 from tests.logs.writing import RunFolder
 

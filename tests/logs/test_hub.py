@@ -133,7 +133,7 @@ async def test_a_fault_in_the_feed_reaches_who_follows(
     def broken(*_: object, **__: object) -> object:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr("hyperpod_jlab.logs.reader.Reader.look", broken)
+    monkeypatch.setattr("hyperpod_jlab.logs.reader.SourceReader.look", broken)
     client = follow()
     run.write(0, "never seen\n")
     with pytest.raises(RuntimeError, match="a fault of ours"):

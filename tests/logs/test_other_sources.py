@@ -11,7 +11,8 @@ from hyperpod_jlab.core.errors import UnsupportedError
 from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.service import LogRequest, LogService
 from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet
-from hyperpod_jlab.logs.stream import TAIL, Place, Stream, check_of
+from hyperpod_jlab.logs.stream import TAIL, Stream, check_of
+from hyperpod_jlab.logs.stream import Position as Place
 from tests.logs.writing import RunFolder
 
 

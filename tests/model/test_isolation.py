@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.core.isolation import Grant, Identity, Seen, isolation_of
+from hyperpod_jlab.core.isolation import FolderFacts as Seen
+from hyperpod_jlab.core.isolation import Grant, Identity, isolation_of
 from hyperpod_jlab.core.wire import plain
 
 OWN, COMMON = Identity(True, "mine"), Identity(False, "everybody's")

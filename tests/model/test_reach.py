@@ -16,7 +16,9 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, InstanceGroup, LustreStorage
-from hyperpod_jlab.core.reach import REACHES, Look, Place, eks_block, quoted, reach_of, slurm_block
+from hyperpod_jlab.core.reach import REACHES, eks_block, quoted, reach_of, slurm_block
+from hyperpod_jlab.core.reach import ReachFacts as Look
+from hyperpod_jlab.core.reach import SubmitTarget as Place
 
 EKS_ARN = "arn:aws:eks:us-west-2:111122223333:cluster/research"
 STORAGE = LustreStorage("fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "x5kjbbmv", "/fsx")

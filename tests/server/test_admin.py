@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from hyperpod_jlab.admin.fsx.aws import claim_tag
-from hyperpod_jlab.admin.fsx.reconcile import Wirer
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
 from hyperpod_jlab.server.events import ADMIN_SCHEMA_ID as SCHEMA_ID
 from testbed.aws.state import Profile, Space, StudioLifecycleConfig, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, disk

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.core.check import Step, ok, warn
+from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import ok, warn
 from hyperpod_jlab.server.events import DOCTOR_SCHEMA_ID as SCHEMA_ID
 from tests.server.test_events import until
 

@@ -4,13 +4,8 @@ import pytest
 from jupyter_server.auth import User
 
 from hyperpod_jlab.core.errors import DeniedError
-from hyperpod_jlab.server.port_keys import (
-    IDLE_SECONDS,
-    TICKET_SECONDS,
-    Place,
-    PortKeys,
-    ProgramCookies,
-)
+from hyperpod_jlab.server.port_keys import IDLE_SECONDS, TICKET_SECONDS, PortKeys, ProgramCookies
+from hyperpod_jlab.server.port_keys import PortAddress as Place
 
 PLACE = Place("run", 0, 6006)
 ALICE = User("alice")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from hyperpod_jlab.core.check import Step, fail, ok, warn
+from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import fail, ok, warn
 from hyperpod_jlab.core.errors import DeniedError, UnreachableError
 from hyperpod_jlab.features.doctor.models import Chain
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import Wanted
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
 from tests.storage.bundles import make_bundle
 
 

@@ -17,7 +17,8 @@ from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kind import EngineKind, config_as
 from hyperpod_jlab.engines.launch import guarded
-from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, Taken
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
+from hyperpod_jlab.engines.protocol import SubmitResult as Taken
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 

@@ -14,7 +14,8 @@ from hyperpod_jlab.engines.launch import Seal
 from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
 from hyperpod_jlab.engines.slurm.accounting import exit_of
 from hyperpod_jlab.engines.slurm.external_jobs import check_id
-from hyperpod_jlab.engines.slurm.job_files import JobFiles, Place, output_paths
+from hyperpod_jlab.engines.slurm.job_files import JobFiles, output_paths
+from hyperpod_jlab.engines.slurm.job_files import PatternValues as Place
 from hyperpod_jlab.engines.slurm.native import (
     array_text,
     directives,

@@ -13,10 +13,12 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.core.job_actions import Change
-from hyperpod_jlab.engines.slurm.actions import Order, give_all, give_to
+from hyperpod_jlab.engines.slurm.actions import JobOrder as Order
+from hyperpod_jlab.engines.slurm.actions import give_all, give_to
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import FIELDS, SlurmJob, to_job
-from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, Output
+from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
 
 
 class Told:

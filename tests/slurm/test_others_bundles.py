@@ -15,15 +15,16 @@ from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.slurm.accounting import History, find_by_folder
+from hyperpod_jlab.engines.slurm.accounting import AccountingHistory as History
+from hyperpod_jlab.engines.slurm.accounting import find_by_folder
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from hyperpod_jlab.engines.slurm.job_files import last_words
 from hyperpod_jlab.engines.slurm.native import read_sending
-from hyperpod_jlab.engines.slurm.native_recorder import StandIn
+from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder as StandIn
 from hyperpod_jlab.engines.slurm.observe import RunObserver
 from hyperpod_jlab.engines.slurm.queue import Snapshot
-from hyperpod_jlab.engines.slurm.transport import Output
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
 from hyperpod_jlab.engines.slurm.waiting import _wanted
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader

@@ -16,12 +16,12 @@ from hyperpod_jlab.engines.slurm import queue as pace
 from hyperpod_jlab.engines.slurm.client import Bucket
 from hyperpod_jlab.engines.slurm.queue import (
     SHARED_AGE,
-    Pace,
     SharedQueue,
     Snapshot,
     asked_of_controller,
     queue_file,
 )
+from hyperpod_jlab.engines.slurm.queue import PollInterval as Pace
 from hyperpod_jlab.storage import descent
 from tests.slurm.clock_fixtures import Clock, clock
 from tests.slurm.job_fixtures import job

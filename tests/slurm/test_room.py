@@ -12,17 +12,11 @@ from hyperpod_jlab.core.cluster import Holder
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.rows import Gres
-from hyperpod_jlab.engines.slurm.transport import Output
-from hyperpod_jlab.engines.slurm.waiting import (
-    Change,
-    Room,
-    Tries,
-    Wanted,
-    ahead_of,
-    holders,
-    parse_rooms,
-    start_of,
-)
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.waiting import Alternative as Change
+from hyperpod_jlab.engines.slurm.waiting import QueueCapacity as Room
+from hyperpod_jlab.engines.slurm.waiting import Tries, ahead_of, holders, parse_rooms, start_of
+from hyperpod_jlab.engines.slurm.waiting import WhatIfRequest as Wanted
 from tests.slurm.job_fixtures import job as waiting_job
 
 GPU = Gres("gpu", "h100", 8)

@@ -15,8 +15,8 @@ from hyperpod_jlab.engines.slurm import queue as shared
 from hyperpod_jlab.engines.slurm import queue as watch
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.queue import SharedQueue, asked_of_controller, queue_snapshot
-from hyperpod_jlab.engines.slurm.tables import ClusterView
-from hyperpod_jlab.engines.slurm.transport import Output
+from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
 from tests.slurm.recorded import MARK, recorded
 
 _ANSWERS = {"sinfo": "nodes", "squeue": "jobs", "scontrol": "queues"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.storage.partition import Place
+from hyperpod_jlab.storage.partition import RunFolder as Place
 from tests.storage.bundles import SPEC, head, write_files
 
 OTHER = 65534

@@ -27,19 +27,13 @@ from hyperpod_jlab.admin.fsx.aws import (
     mode_tag,
     tag_of,
 )
-from hyperpod_jlab.admin.fsx.folders import FolderKeeper
-from hyperpod_jlab.admin.fsx.models import (
-    ClaimStep,
-    EntryStep,
-    Folder,
-    FolderStep,
-    GroupStep,
-    Holder,
-    Plan,
-    Step,
-    There,
-    Wanted,
-)
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner as FolderKeeper
+from hyperpod_jlab.admin.fsx.models import ActualState as There
+from hyperpod_jlab.admin.fsx.models import ClaimStep, EntryStep, Folder, FolderStep, GroupStep
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
 from hyperpod_jlab.admin.fsx.planning import path_behind, reason_to_wait, stages
 from hyperpod_jlab.admin.lifecycle.models import LifecycleStep, RemovalStep
 from hyperpod_jlab.admin.lifecycle.service import LifecycleExecutor
@@ -61,7 +55,7 @@ Guard = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Result:
+class StepResult:
     """What became of a step: done, an error, or neither: there was nothing to do, it waits or is blocked, or it was not begun for somebody has stopped it."""
 
     step: Step
@@ -107,7 +101,7 @@ class Executor:
         self._lifecycle = LifecycleExecutor(self._aws, there.domain, self._holders)
         self._stopping = stopping
 
-    async def apply(self, plan: Plan) -> AsyncIterator[Result]:
+    async def apply(self, plan: Plan) -> AsyncIterator[StepResult]:
         """Do what is to be done, and say of each step what became of it, as it becomes known.
 
         Raises:
@@ -134,21 +128,21 @@ class Executor:
                     left.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _one(self, step: Step, room: asyncio.Semaphore) -> Result:
+    async def _one(self, step: Step, room: asyncio.Semaphore) -> StepResult:
         if not step.can_be_done:
-            return Result(step, False)
+            return StepResult(step, False)
         if isinstance(step, EntryStep) and (reason := self._reason_to_wait(step)):
-            return Result(replace(step, state="waits", reason=reason, at_work=False), False)
+            return StepResult(replace(step, state="waits", reason=reason, at_work=False), False)
         async with room:
             if self._stopping():
-                return Result(step, False)
+                return StepResult(step, False)
             try:
                 if self._guard is not None:
                     await self._guard()
                 waiting = await self._do(step)
             except HyperpodError as error:
-                return Result(step, False, error)
-        return Result(step, True) if waiting is None else Result(waiting, False)
+                return StepResult(step, False, error)
+        return StepResult(step, True) if waiting is None else StepResult(waiting, False)
 
     def _reason_to_wait(self, step: EntryStep) -> str | None:
         path = path_behind(step, self._file_system)
@@ -197,7 +191,7 @@ class Executor:
                 Groups=groups,
             )
 
-    async def _folders(self, steps: Sequence[FolderStep]) -> list[Result]:
+    async def _folders(self, steps: Sequence[FolderStep]) -> list[StepResult]:
         """All folders in one batch. What mounts one that was not made waits (see `_one`)."""
         wanted = {step.path: step.folder for step in steps if step.state == "to do"}
         errors: Mapping[str, HyperpodError | None] = {}
@@ -210,7 +204,9 @@ class Executor:
                 errors = dict.fromkeys(wanted, error)
         self._lacking = {path for path, error in errors.items() if error is not None}
         return [
-            Result(step, step.path in errors and errors[step.path] is None, errors.get(step.path))
+            StepResult(
+                step, step.path in errors and errors[step.path] is None, errors.get(step.path)
+            )
             for step in steps
         ]
 
@@ -343,7 +339,7 @@ MakeExecutor = Callable[[There, Guard | None], Executor]
 """Makes who does the steps of a plan."""
 
 
-class Claim:
+class DomainClaim:
     """What is told on a domain while an apply is under way.
 
     Args:
@@ -385,7 +381,7 @@ class Claim:
             raise _superseded(found)
         self._seen = time.monotonic()
 
-    async def tidy(self, there: There, results: Iterable[Result]) -> bool:
+    async def tidy(self, there: There, results: Iterable[StepResult]) -> bool:
         """Take away marks that were left by what has failed for good, so that nobody has to look for them everywhere from now on.
 
         Args:
@@ -471,7 +467,7 @@ async def converge(
     planner: Planner,
     make: MakeExecutor,
     stopping: Callable[[], bool] = lambda: False,
-) -> AsyncIterator[Result]:
+) -> AsyncIterator[StepResult]:
     """Do a plan's steps, then what is left, until nothing is or nothing helps. A step may have several results; the last one counts.
 
     Args:
@@ -490,10 +486,10 @@ async def converge(
         async for result in make(there, None).apply(plan):
             yield result
         return
-    claim = Claim(aws, there, plan.wanted)
+    claim = DomainClaim(aws, there, plan.wanted)
     await claim.take()
     broken_off = [step for step in plan.steps if isinstance(step, ClaimStep)]
-    last: dict[str, Result] = {}
+    last: dict[str, StepResult] = {}
     for number in range(ROUNDS):
         async for result in make(there, claim.check).apply(plan):
             last[result.step.target] = result
@@ -512,10 +508,10 @@ async def converge(
     if is_over:
         await claim.release()
     for step in broken_off:
-        yield Result(step, is_over)
+        yield StepResult(step, is_over)
 
 
-def _known(there: There, results: Mapping[str, Result]) -> Folders | None:
+def _known(there: There, results: Mapping[str, StepResult]) -> Folders | None:
     """The folders as they are after a round: to look at them may take a job on the cluster."""
     seen = there.file_system.folders
     if seen is None:
@@ -524,7 +520,7 @@ def _known(there: There, results: Mapping[str, Result]) -> Folders | None:
     return {**seen, **{one.path: one.folder for one in steps if isinstance(one, FolderStep)}}
 
 
-def left_to_do(there: There, plan: Plan, results: Mapping[str, Result]) -> list[Step]:
+def left_to_do(there: There, plan: Plan, results: Mapping[str, StepResult]) -> list[Step]:
     """The steps of a new plan that it is worth while to do after a round.
 
     Args:
@@ -546,7 +542,7 @@ def left_to_do(there: There, plan: Plan, results: Mapping[str, Result]) -> list[
     return [step for name, step in possible.items() if name in left]
 
 
-def _helps(step: Step, before: Result | None) -> bool:
+def _helps(step: Step, before: StepResult | None) -> bool:
     """Whether there is something new to be tried. Folders are not: a job that failed is told at once."""
     if isinstance(step, FolderStep):
         return False

@@ -12,17 +12,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hyperpod_jlab.admin.fsx import models as lists
-from hyperpod_jlab.admin.fsx.models import (
-    PASSING,
-    SETTLED,
-    Entry,
-    FileSystem,
-    Holder,
-    HolderKind,
-    Interface,
-    Mode,
-    There,
-)
+from hyperpod_jlab.admin.fsx.models import PASSING, SETTLED, Entry, HolderKind, Mode
+from hyperpod_jlab.admin.fsx.models import ActualState as There
+from hyperpod_jlab.admin.fsx.models import FileSystemInterface as Interface
+from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
+from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
 from hyperpod_jlab.aws.clusters import list_tags
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import (
@@ -182,7 +176,7 @@ def claim_tag(file_system: str) -> str:
 
 
 @dataclass(frozen=True)
-class Among:
+class ProfileSubset:
     """A part of a domain: what was just made.
 
     Attributes:
@@ -210,11 +204,11 @@ class Question:
     domain: str
     file_system: str
     all_tags: bool = False
-    among: Among | None = None
+    among: ProfileSubset | None = None
     gone: bool = False
 
 
-class Reader:
+class StateReader:
     """Reads, a few calls at a time.
 
     Args:

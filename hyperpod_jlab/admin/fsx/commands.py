@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from hyperpod_jlab.admin.fsx.apply import Result, words_of
-from hyperpod_jlab.admin.fsx.keepers import By, FolderPlace, misfit, open_wirer
-from hyperpod_jlab.admin.fsx.models import (
-    NOT_KNOWN,
-    Step,
-    Wanted,
-    is_folder,
-)
-from hyperpod_jlab.admin.fsx.reconcile import Wiring
+from hyperpod_jlab.admin.fsx.apply import StepResult as Result
+from hyperpod_jlab.admin.fsx.apply import words_of
+from hyperpod_jlab.admin.fsx.keepers import By, FolderPlace, misfit
+from hyperpod_jlab.admin.fsx.keepers import open_reconciler as open_wirer
+from hyperpod_jlab.admin.fsx.models import NOT_KNOWN, is_folder
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
 from hyperpod_jlab.admin.lifecycle.models import NOTHING, read_lifecycle_file
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.cli.aws_names import aws_name
@@ -33,13 +32,10 @@ from hyperpod_jlab.core.finding import refuse_on_error
 from hyperpod_jlab.core.wire import plain
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.admin.fsx.models import (
-        DeletionStep,
-        Mode,
-        Plan,
-        There,
-    )
-    from hyperpod_jlab.admin.fsx.reconcile import Wirer
+    from hyperpod_jlab.admin.fsx.models import ActualState as There
+    from hyperpod_jlab.admin.fsx.models import DeletionStep, Mode
+    from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
+    from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
     from hyperpod_jlab.admin.lifecycle.models import LifecycleFile
     from hyperpod_jlab.cli.slow_steps import Steps
     from hyperpod_jlab.core.errors import HyperpodError
@@ -472,7 +468,7 @@ def planned(
 
     Raises:
         RefusedError: The plan cannot be done at all.
-        HyperpodError: See `Wirer.plan`.
+        HyperpodError: See `Reconciler.plan`.
     """
     there, made = with_services(lambda services: _planned(services, wiring, region, place))
     refuse_on_error(list(made.findings))
@@ -605,7 +601,7 @@ async def _unmark(
 def _deleted(
     wiring: Wiring, region: str | None, place: FolderPlace, there: There, made: Plan
 ) -> list[Result]:
-    """Delete the folders of a plan, telling people of each; see `Wirer.delete`."""
+    """Delete the folders of a plan, telling people of each; see `Reconciler.delete`."""
     asked = [step for step in made.deletions if step.can_be_done]
 
     async def work(services: Hyperpod) -> Mapping[str, HyperpodError | None]:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hyperpod_jlab.admin.folder_program import work as folder_work
-from hyperpod_jlab.admin.fsx.models import FileSystem, Folder, Grant
+from hyperpod_jlab.admin.fsx.models import Folder, Grant
+from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
 from hyperpod_jlab.aws.clusters import describe_cluster, list_instances
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.session_manager import run
@@ -96,7 +97,7 @@ Check = Callable[[], Awaitable[None]]
 """Sees whether something may go on, and raises what stands against it."""
 
 
-class FolderKeeper(Protocol):
+class FolderProvisioner(Protocol):
     """Looks at folders of a file system, makes and deletes them. Paths are the file system's own, such as ``/alice``."""
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
@@ -143,7 +144,7 @@ class _Keeper(ABC):
     async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]: ...
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
-        """See `FolderKeeper`."""
+        """See `FolderProvisioner`."""
         found: dict[str, Folder | None] = {}
         for result in await self._results("look", [{"path": path} for path in paths]):
             if result["error"] is not None:
@@ -152,7 +153,7 @@ class _Keeper(ABC):
         return found
 
     async def make(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
-        """See `FolderKeeper`."""
+        """See `FolderProvisioner`."""
         made: dict[str, HyperpodError | None] = {}
         order = [_wanted(path, folder) for path, folder in wanted.items()]
         for result in await self._results("make", order):
@@ -166,7 +167,7 @@ class _Keeper(ABC):
     async def delete(
         self, owners: Mapping[str, int], check: Check
     ) -> Mapping[str, HyperpodError | None]:
-        """See `FolderKeeper`."""
+        """See `FolderProvisioner`."""
         ended: dict[str, HyperpodError | None] = {}
         try:
             while left := [path for path in owners if path not in ended]:

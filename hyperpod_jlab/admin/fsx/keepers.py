@@ -10,9 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from hyperpod_jlab.admin.fsx.folders import FolderKeeper, FoldersHere, FoldersThere
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner as FolderKeeper
+from hyperpod_jlab.admin.fsx.folders import FoldersHere, FoldersThere
 from hyperpod_jlab.admin.fsx.models import MOST_UID, NOBODY
-from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring, mounted_on_nodes
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.fsx.reconcile import mounted_on_nodes
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import SchedulerName, Settings
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
@@ -230,7 +233,7 @@ def _cluster(settings: Settings, place: FolderPlace) -> str:
 
 
 @asynccontextmanager
-async def open_wirer(
+async def open_reconciler(
     services: Hyperpod,
     wiring: Wiring,
     region: str | None,
@@ -244,7 +247,7 @@ async def open_wirer(
         wiring: What is wanted.
         region: The domain's region; None: see `aws.session.Aws`.
         place: Who looks after folders, and the cluster's user.
-        told: See `Wirer`.
+        told: See `Reconciler`.
 
     Raises:
         InvalidInputError: Something is missing or wrong in what is said of folders.

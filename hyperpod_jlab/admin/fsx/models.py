@@ -88,7 +88,7 @@ COMMON_UID, COMMON_GID = 200001, 1001
 
 
 @dataclass(frozen=True)
-class Holder:
+class MountTarget:
     """Something of a domain that has a list of custom file systems.
 
     Attributes:
@@ -126,7 +126,7 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Interface:
+class FileSystemInterface:
     """A network interface of a file system, its security groups, and those of them that an earlier plan has put there."""
 
     name: str
@@ -183,7 +183,7 @@ def _grant_words(grant: Grant) -> str:
 
 
 @dataclass(frozen=True)
-class FileSystem:
+class FsxFileSystem:
     """A file system.
 
     Attributes:
@@ -202,13 +202,13 @@ class FileSystem:
     state: str
     vpc: str
     subnets: tuple[str, ...]
-    interfaces: tuple[Interface, ...] = ()
+    interfaces: tuple[FileSystemInterface, ...] = ()
     mount_name: str | None = None
     folders: Mapping[str, Folder | None] | None = None
 
 
 @dataclass(frozen=True)
-class There:
+class ActualState:
     """All of it.
 
     Attributes:
@@ -226,8 +226,8 @@ class There:
     vpc: str
     subnets: tuple[str, ...]
     group: str | None
-    file_system: FileSystem
-    holders: tuple[Holder, ...] = field(default=())
+    file_system: FsxFileSystem
+    holders: tuple[MountTarget, ...] = field(default=())
     claim: str | None = None
 
 
@@ -255,7 +255,7 @@ Topic = Literal["data", "isolation", "restarts", "new profiles"]
 
 
 @dataclass(frozen=True)
-class Statement:
+class Effect:
     """What a plan means for people, a sentence or two.
 
     Attributes:
@@ -268,7 +268,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredState:
     """What the admin wants.
 
     Attributes:
@@ -297,7 +297,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One thing that is to be there.
 
     Attributes:
@@ -328,7 +328,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupStep(Step):
+class GroupStep(PlanStep):
     """Put a security group on a network interface of the file system, or take it off.
 
     Attributes:
@@ -343,7 +343,7 @@ class GroupStep(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FolderStep(Step):
+class FolderStep(PlanStep):
     """Make a folder of the file system.
 
     Attributes:
@@ -361,7 +361,7 @@ class FolderStep(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeletionStep(Step):
+class DeletionStep(PlanStep):
     """Delete a folder of the file system with all that is in it, once nobody mounts it.
 
     Attributes:
@@ -374,7 +374,7 @@ class DeletionStep(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EntryStep(Step):
+class EntryStep(PlanStep):
     """Write a list of custom file systems.
 
     Attributes:
@@ -385,7 +385,7 @@ class EntryStep(Step):
         at_work: Whether it waits for SageMaker alone, which an apply waits for.
     """
 
-    holder: Holder
+    holder: MountTarget
     entries: tuple[Entry, ...]
     mark: str | None
     own_mode: Mode | None = None
@@ -403,22 +403,22 @@ class EntryStep(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimStep(Step):
+class ClaimStep(PlanStep):
     """Bring an apply to its end that was broken off: what it left is looked for everywhere, and its mark on the domain is taken away."""
 
 
 @dataclass(frozen=True)
-class Plan(Wire):
+class StoragePlan(Wire):
     """All steps in their order, what is to be said of the whole, and what it means. A finding of level ``error`` refuses all of it.
 
     Folders to be deleted are no steps: that is done once all steps are, and looked at again before (`admin.deletion`).
     """
 
-    wanted: Wanted = field(metadata=HIDDEN)
-    steps: tuple[Step, ...]
+    wanted: DesiredState = field(metadata=HIDDEN)
+    steps: tuple[PlanStep, ...]
     findings: tuple[Finding, ...] = ()
-    statements: tuple[Statement, ...] = ()
-    deletions: tuple[Annotated[DeletionStep, As(Step, lambda step: step)], ...] = ()
+    statements: tuple[Effect, ...] = ()
+    deletions: tuple[Annotated[DeletionStep, As(PlanStep, lambda step: step)], ...] = ()
 
     @property
     @shown
@@ -427,7 +427,7 @@ class Plan(Wire):
         return self.wanted.mode
 
     @property
-    def drift(self) -> Sequence[Step]:
+    def drift(self) -> Sequence[PlanStep]:
         """What is not as it is to be; not what nobody could look at."""
         return [step for step in self.steps if step.is_drift]
 
@@ -444,7 +444,7 @@ def is_folder(path: str) -> bool:
     return len(path) <= LONGEST and re.fullmatch(FOLDER, path) is not None
 
 
-def mode_of(profile: Holder, wanted: Wanted) -> Mode | None:
+def mode_of(profile: MountTarget, wanted: DesiredState) -> Mode | None:
     """The mode that a profile is to have: one that it was given alone stays its own."""
     if wanted.mode is None:
         return None
@@ -457,12 +457,12 @@ def private_path(profile: str) -> str:
     return f"/{profile}"
 
 
-def is_of_all(profile: Holder, wanted: Wanted) -> bool:
+def is_of_all(profile: MountTarget, wanted: DesiredState) -> bool:
     """Whether the folder of a profile's name is the one that all share, so that it can't be private."""
     return private_path(profile.name) == wanted.shared_path
 
 
-def shared_path_of(profile: Holder, wanted: Wanted) -> str:
+def shared_path_of(profile: MountTarget, wanted: DesiredState) -> str:
     """The shared folder of a profile: one that it was given alone stays."""
     kept = wanted.profiles is None and profile.own_mode == "shared"
     return (profile.mark if kept else None) or wanted.shared_path
@@ -475,7 +475,7 @@ ModeThere = Literal["shared", "per-user", "both"]
 """``both``: some of it is of the one and some of the other, as after an `apply` that did not come to its end, or of one profile alone."""
 
 
-def mode_there(holders: Iterable[Holder]) -> ModeThere | None:
+def mode_there(holders: Iterable[MountTarget]) -> ModeThere | None:
     """The mode that was applied last; None: nothing of ours is there.
 
     Args:
@@ -495,7 +495,7 @@ def mode_there(holders: Iterable[Holder]) -> ModeThere | None:
     return "shared" if shared else None
 
 
-def shared_there(holders: Iterable[Holder]) -> str | None:
+def shared_there(holders: Iterable[MountTarget]) -> str | None:
     """The folder that all were given; None: none was."""
     return next((one.mark for one in holders if one.kind == "domain" and one.mark), None)
 
@@ -507,8 +507,8 @@ def shared_there(holders: Iterable[Holder]) -> str | None:
 # what the domain has for spaces.
 
 
-def mounts_of(holders: Iterable[Holder], file_system: str) -> Mapping[str, str]:
-    """Folders by the words for who mounts them (`Holder.words`); who mounts none is not in it.
+def mounts_of(holders: Iterable[MountTarget], file_system: str) -> Mapping[str, str]:
+    """Folders by the words for who mounts them (`MountTarget.words`); who mounts none is not in it.
 
     Args:
         holders: The lists of a domain.
@@ -531,7 +531,7 @@ def mounts_of(holders: Iterable[Holder], file_system: str) -> Mapping[str, str]:
     return {words: path for words, path in found.items() if path is not None}
 
 
-def holders_after(holders: Iterable[Holder], steps: Iterable[Step]) -> list[Holder]:
+def holders_after(holders: Iterable[MountTarget], steps: Iterable[PlanStep]) -> list[MountTarget]:
     """The lists once all is done that is not blocked; what waits is counted as done."""
     then = {
         step.holder.words: step.entries

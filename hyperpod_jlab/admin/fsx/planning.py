@@ -27,14 +27,8 @@ from hyperpod_jlab.admin.fsx.models import (
     FolderStep,
     Grant,
     GroupStep,
-    Holder,
-    Interface,
     Mode,
-    Plan,
-    Step,
     StepState,
-    There,
-    Wanted,
     holders_after,
     is_folder,
     is_of_all,
@@ -43,6 +37,12 @@ from hyperpod_jlab.admin.fsx.models import (
     private_path,
     shared_path_of,
 )
+from hyperpod_jlab.admin.fsx.models import ActualState as There
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import FileSystemInterface as Interface
+from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
 from hyperpod_jlab.admin.fsx.statements import findings_of, some, statements_of
 from hyperpod_jlab.admin.lifecycle.models import LifecycleStep
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError

@@ -6,26 +6,26 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.admin.fsx.apply import Executor, Guard, Result, check_unclaimed, converge
-from hyperpod_jlab.admin.fsx.aws import Among, PatientAws, Question, Reader
-from hyperpod_jlab.admin.fsx.folders import ROOT, FolderKeeper, FoldersHere
-from hyperpod_jlab.admin.fsx.models import (
-    DeletionStep,
-    FileSystem,
-    Folder,
-    FolderStep,
-    Plan,
-    There,
-    Wanted,
-)
+from hyperpod_jlab.admin.fsx.apply import Executor, Guard, check_unclaimed, converge
+from hyperpod_jlab.admin.fsx.apply import StepResult as Result
+from hyperpod_jlab.admin.fsx.aws import PatientAws, Question
+from hyperpod_jlab.admin.fsx.aws import ProfileSubset as Among
+from hyperpod_jlab.admin.fsx.aws import StateReader as Reader
+from hyperpod_jlab.admin.fsx.folders import ROOT, FoldersHere
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner as FolderKeeper
+from hyperpod_jlab.admin.fsx.models import ActualState as There
+from hyperpod_jlab.admin.fsx.models import DeletionStep, Folder, FolderStep
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
+from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
 from hyperpod_jlab.admin.fsx.planning import plan, refusal, still_named
-from hyperpod_jlab.admin.lifecycle.aws import read_configs
 from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, LifecycleWanted, scripts_of
 from hyperpod_jlab.admin.lifecycle.planning import (
     lifecycle_findings,
     lifecycle_steps,
     sight_findings,
 )
+from hyperpod_jlab.admin.lifecycle.service import read_configs
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, InvalidInputError, NotFoundError
@@ -33,7 +33,7 @@ from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 
 @dataclass(frozen=True)
-class Wiring:
+class StorageRequest:
     """What an admin names.
 
     Attributes:
@@ -57,7 +57,7 @@ class Wiring:
     gone: bool = False
 
 
-class Wirer:
+class Reconciler:
     """Plans and applies a wiring.
 
     Args:
@@ -70,7 +70,7 @@ class Wirer:
     def __init__(
         self,
         aws: Aws,
-        wiring: Wiring,
+        wiring: StorageRequest,
         told: Callable[[int, int], None] | None = None,
         keeper: FolderKeeper | None = None,
     ) -> None:

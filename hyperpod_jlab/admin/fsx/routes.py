@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hyperpod_jlab.admin.fsx.keepers import FolderPlace
-from hyperpod_jlab.admin.fsx.models import RowState, Statement, StepRow
+from hyperpod_jlab.admin.fsx.models import Effect as Statement
+from hyperpod_jlab.admin.fsx.models import RowState, StepRow
 from hyperpod_jlab.admin.fsx.service import DomainChoice, FileSystemChoice
 from hyperpod_jlab.core.config import LocalCluster, SchedulerName
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
@@ -23,9 +24,13 @@ from hyperpod_jlab.server.pages import Page, TableQuery, page_of
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.admin.fsx.apply import Result
-    from hyperpod_jlab.admin.fsx.models import Step, StepState
-    from hyperpod_jlab.admin.fsx.service import Asked, Planned, Wirings, Work
+    from hyperpod_jlab.admin.fsx.apply import StepResult as Result
+    from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+    from hyperpod_jlab.admin.fsx.models import StepState
+    from hyperpod_jlab.admin.fsx.service import Planned
+    from hyperpod_jlab.admin.fsx.service import PlanRequest as Asked
+    from hyperpod_jlab.admin.fsx.service import PlanService as Wirings
+    from hyperpod_jlab.admin.fsx.service import PlanWork as Work
 
 
 # --------------------------------------------------------------------------------------------------
@@ -281,7 +286,8 @@ async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[s
 
 async def show_admin_mode(call: Call, query: AdminModeQuery) -> AdminMode:
     """Which mode a domain is in by now: a quick look, which a plan does not need."""
-    from hyperpod_jlab.admin.fsx.aws import Question, Reader
+    from hyperpod_jlab.admin.fsx.aws import Question
+    from hyperpod_jlab.admin.fsx.aws import StateReader as Reader
     from hyperpod_jlab.admin.fsx.models import mode_there, shared_there
     from hyperpod_jlab.aws.session import Aws
 
@@ -327,9 +333,10 @@ def _asked(body: AdminPlanBody) -> Asked:
     Raises:
         InvalidInputError: Nobody says which domain or file system, or a folder is none.
     """
-    from hyperpod_jlab.admin.fsx.models import Wanted, is_folder
-    from hyperpod_jlab.admin.fsx.reconcile import Wiring
-    from hyperpod_jlab.admin.fsx.service import Asked
+    from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+    from hyperpod_jlab.admin.fsx.models import is_folder
+    from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+    from hyperpod_jlab.admin.fsx.service import PlanRequest as Asked
     from hyperpod_jlab.admin.lifecycle.models import NOTHING
 
     domain = body.domain or _own_domain()

@@ -13,14 +13,18 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from hyperpod_jlab.admin.fsx.apply import Result
-from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_wirer
-from hyperpod_jlab.admin.fsx.models import ModeThere, Plan, Step, There, mode_there
-from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
+from hyperpod_jlab.admin.fsx.apply import StepResult as Result
+from hyperpod_jlab.admin.fsx.keepers import FolderPlace
+from hyperpod_jlab.admin.fsx.keepers import open_reconciler as open_wirer
+from hyperpod_jlab.admin.fsx.models import ActualState as There
+from hyperpod_jlab.admin.fsx.models import ModeThere, mode_there
+from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters
-from hyperpod_jlab.aws.presence import points_to_aws
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.aws.studio import find_studio, points_to_aws
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -66,7 +70,7 @@ class FileSystemChoice:
 
 
 @dataclass(frozen=True)
-class Choices:
+class AdminTargets:
     """All of it, and why some of it is not known: a sentence each."""
 
     domains: tuple[DomainChoice, ...]
@@ -88,7 +92,7 @@ async def list_domains(aws: Aws) -> tuple[DomainChoice, ...]:
     return tuple(found)
 
 
-async def find_choices(aws: Aws, domain: str | None = None) -> Choices:
+async def find_choices(aws: Aws, domain: str | None = None) -> AdminTargets:
     """What can be chosen. What AWS does not tell is left out, and noted.
 
     Args:
@@ -113,7 +117,7 @@ async def find_choices(aws: Aws, domain: str | None = None) -> Choices:
         for one in (*file_systems, *others)
     ]
     found.sort(key=lambda one: (not one.clusters, one.id))
-    return Choices(domains, tuple(found), tuple(notes))
+    return AdminTargets(domains, tuple(found), tuple(notes))
 
 
 async def _domains(aws: Aws, notes: list[str]) -> tuple[DomainChoice, ...]:
@@ -195,7 +199,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanRequest:
     """What an admin asks for: the wiring, the region (default: see `aws.session.Aws`), and who looks after folders."""
 
     wiring: Wiring
@@ -223,7 +227,7 @@ class Planned:
 
 
 @dataclass
-class Work:
+class PlanWork:
     """A plan that is made, and is applied perhaps.
 
     Attributes:
@@ -240,7 +244,7 @@ class Work:
     """
 
     number: int
-    asked: Asked
+    asked: PlanRequest
     begun_at: float
     state: State = "planning"
     read: tuple[int, int] = (0, 0)
@@ -251,7 +255,7 @@ class Work:
     version: int = 0
 
 
-class Wirings:
+class PlanService:
     """The plans of this process, and their execution.
 
     Args:
@@ -260,21 +264,21 @@ class Wirings:
     """
 
     def __init__(
-        self, services: Callable[[], Awaitable[Hyperpod]], changed: Callable[[Work], None]
+        self, services: Callable[[], Awaitable[Hyperpod]], changed: Callable[[PlanWork], None]
     ) -> None:
         self._services = services
         self._changed = changed
-        self._last: Work | None = None
+        self._last: PlanWork | None = None
         self._task: asyncio.Task[None] | None = None
         self._applying: Wirer | None = None
         self._later: asyncio.TimerHandle | None = None
 
     @property
-    def last(self) -> Work | None:
+    def last(self) -> PlanWork | None:
         """The newest work; None before the first."""
         return self._last
 
-    def plan(self, asked: Asked) -> Work:
+    def plan(self, asked: PlanRequest) -> PlanWork:
         """Begin to plan; while the same plan is made that one is meant.
 
         Raises:
@@ -285,11 +289,11 @@ class Wirings:
             if last.state == "planning" and last.asked == asked:
                 return last
             raise _busy()
-        self._last = work = Work(last.number + 1 if last else 1, asked, time.time())
+        self._last = work = PlanWork(last.number + 1 if last else 1, asked, time.time())
         self._begin(work, self._plan(work), "cannot be planned")
         return work
 
-    def apply(self, plan_id: str) -> Work:
+    def apply(self, plan_id: str) -> PlanWork:
         """Begin to do what a plan says; while just that is done already it goes on.
 
         Raises:
@@ -318,7 +322,7 @@ class Wirings:
         self._begin(work, self._apply(work, planned), "broke", "checking")
         return work
 
-    async def cancel(self) -> Work | None:
+    async def cancel(self) -> PlanWork | None:
         """Begin no further step, if something goes on. What was done stays done."""
         work = self._last
         if work is None or work.state not in BUSY:
@@ -343,13 +347,17 @@ class Wirings:
     # ------------------------------------------------------------------------------ what goes on
 
     def _begin(
-        self, work: Work, doing: Coroutine[Any, Any, State], broke: str, state: State = "planning"
+        self,
+        work: PlanWork,
+        doing: Coroutine[Any, Any, State],
+        broke: str,
+        state: State = "planning",
     ) -> None:
         work.state, work.problem, work.ended_at = state, None, None
         self._task = asyncio.create_task(self._run(work, doing, broke), name="hyperpod-admin")
         self._tell(work)
 
-    async def _run(self, work: Work, doing: Coroutine[Any, Any, State], broke: str) -> None:
+    async def _run(self, work: PlanWork, doing: Coroutine[Any, Any, State], broke: str) -> None:
         # Nothing was done yet where it is cancelled: a plan that was there can still be confirmed.
         state: State = "stopped" if work.planned is None else "planned"
         try:
@@ -367,16 +375,16 @@ class Wirings:
             work.state, work.ended_at = state, time.time()
             self._tell(work)
 
-    async def _plan(self, work: Work) -> State:
+    async def _plan(self, work: PlanWork) -> State:
         async with self._wirer(work) as wirer:
             work.planned = await self._made(work, wirer)
         return "planned"
 
-    async def _apply(self, work: Work, shown: Planned) -> State:
+    async def _apply(self, work: PlanWork, shown: Planned) -> State:
         async with self._wirer(work) as wirer:
             return await self._applied(work, wirer, shown)
 
-    async def _applied(self, work: Work, wirer: Wirer, shown: Planned) -> State:
+    async def _applied(self, work: PlanWork, wirer: Wirer, shown: Planned) -> State:
         now = await self._made(work, wirer)
         if not _is_of(now.plan, shown.plan):
             work.planned = Planned(now.there, now.plan, now.id, now.mode, changed=True)
@@ -397,12 +405,12 @@ class Wirings:
         left = any(_is_left(result) for result in work.results.values())
         return "stopped" if wirer.stopped and left else "applied"
 
-    async def _made(self, work: Work, wirer: Wirer) -> Planned:
+    async def _made(self, work: PlanWork, wirer: Wirer) -> Planned:
         there, plan = await wirer.plan()
         return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there.holders))
 
     @asynccontextmanager
-    async def _wirer(self, work: Work) -> AsyncIterator[Wirer]:
+    async def _wirer(self, work: PlanWork) -> AsyncIterator[Wirer]:
         def told(done: int, total: int) -> None:
             work.read = (done, total)
             self._tell_soon(work)
@@ -416,14 +424,14 @@ class Wirings:
 
     # ------------------------------------------------------------------------------ telling
 
-    def _tell(self, work: Work) -> None:
+    def _tell(self, work: PlanWork) -> None:
         if self._later is not None:
             self._later.cancel()
             self._later = None
         work.version += 1
         self._changed(work)
 
-    def _tell_soon(self, work: Work) -> None:
+    def _tell_soon(self, work: PlanWork) -> None:
         if self._later is None:
             self._later = asyncio.get_running_loop().call_later(PAUSE, self._tell, work)
 
@@ -453,7 +461,7 @@ def _is_of(new: Plan, shown: Plan) -> bool:
     return to_do(new) <= to_do(shown)
 
 
-def _id_of(asked: Asked, there: There, plan: Plan) -> str:
+def _id_of(asked: PlanRequest, there: There, plan: Plan) -> str:
     """A digest of all that is shown of a plan, and of whom it concerns."""
     shown = {
         "region": asked.region,

@@ -9,17 +9,17 @@ from hyperpod_jlab.admin.fsx.models import (
     COMMON_UID,
     NOT_MOUNTED,
     EntryStep,
-    Holder,
-    Plan,
-    Statement,
-    There,
-    Wanted,
     holders_after,
     is_folder,
     is_of_all,
     mounts_of,
     path_of,
 )
+from hyperpod_jlab.admin.fsx.models import ActualState as There
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import Effect as Statement
+from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.isolation import LEVEL_WORDS, Level
 

@@ -34,7 +34,7 @@ _FIRST_PAUSE, _TIMEOUT = 0.2, 10.0
 _IDS = ("StackId", "RequestId", "LogicalResourceId")
 
 
-class Answer:
+class StackResponse:
     """The one answer to a request.
 
     Args:

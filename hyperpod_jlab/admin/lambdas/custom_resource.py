@@ -12,20 +12,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from hyperpod_jlab.admin.fsx.models import EntryStep, Wanted
-from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
-from hyperpod_jlab.admin.lambdas.answer import Answer
-from hyperpod_jlab.admin.lambdas.settings import Settings
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import EntryStep
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.lambdas.answer import StackResponse as Answer
+from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
+from hyperpod_jlab.admin.lambdas.work import LambdaContext as Context
 from hyperpod_jlab.admin.lambdas.work import (
-    Context,
     Limit,
-    Outcome,
     is_of_the_whole,
     is_passing,
     made_as_told,
     made_so,
     tell,
 )
+from hyperpod_jlab.admin.lambdas.work import ReconcileOutcome as Outcome
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, RefusedError
 from hyperpod_jlab.core.finding import refuse_on_error

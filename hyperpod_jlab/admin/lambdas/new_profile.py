@@ -18,17 +18,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hyperpod_jlab.admin.fsx.aws import Among
-from hyperpod_jlab.admin.fsx.models import EntryStep, FolderStep, Step, private_path
-from hyperpod_jlab.admin.lambdas.settings import Settings
-from hyperpod_jlab.admin.lambdas.work import (
-    Context,
-    Limit,
-    Outcome,
-    made_as_told,
-    tell,
-    waits_for_sagemaker,
-)
+from hyperpod_jlab.admin.fsx.aws import ProfileSubset as Among
+from hyperpod_jlab.admin.fsx.models import EntryStep, FolderStep, private_path
+from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
+from hyperpod_jlab.admin.lambdas.work import LambdaContext as Context
+from hyperpod_jlab.admin.lambdas.work import Limit, made_as_told, tell, waits_for_sagemaker
+from hyperpod_jlab.admin.lambdas.work import ReconcileOutcome as Outcome
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 
 log = logging.getLogger(__name__)
@@ -44,7 +40,7 @@ EVENTS: Mapping[str, tuple[Kind, str]] = {
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedTarget:
     """A profile or space that was made, by the message that says so."""
 
     message: str
@@ -92,7 +88,7 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
     return {"batchItemFailures": [{"itemIdentifier": one} for one in sorted(again)]}
 
 
-def made_by(record: Mapping[str, Any], domain: str) -> Made | None:
+def made_by(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
     """The profile or space of our domain that a message is about; None: it is about none.
 
     Args:
@@ -124,13 +120,13 @@ def made_by(record: Mapping[str, Any], domain: str) -> Made | None:
         return None
     name = given.get(member)
     if isinstance(name, str):
-        return Made(str(record.get("messageId") or ""), kind, name)
+        return CreatedTarget(str(record.get("messageId") or ""), kind, name)
     if call == "DeleteApp":
         return None  # one that ran in no space
     raise InvalidInputError(f"its requestParameters do not name a {kind}")
 
 
-async def _wired(settings: Settings, made: list[Made], limit: Limit) -> set[str]:
+async def _wired(settings: Settings, made: list[CreatedTarget], limit: Limit) -> set[str]:
     """Wire profiles and spaces; the messages that are to come again."""
     profiles, spaces = (
         frozenset(one.name for one in made if one.kind == kind) for kind in ("profile", "space")

@@ -9,16 +9,10 @@ import asyncio
 import logging
 from typing import Any
 
-from hyperpod_jlab.admin.lambdas.settings import Settings
-from hyperpod_jlab.admin.lambdas.work import (
-    Context,
-    Limit,
-    Outcome,
-    is_passing,
-    made_as_told,
-    plain,
-    tell,
-)
+from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
+from hyperpod_jlab.admin.lambdas.work import LambdaContext as Context
+from hyperpod_jlab.admin.lambdas.work import Limit, is_passing, made_as_told, plain, tell
+from hyperpod_jlab.admin.lambdas.work import ReconcileOutcome as Outcome
 from hyperpod_jlab.core.errors import RefusedError
 
 log = logging.getLogger(__name__)

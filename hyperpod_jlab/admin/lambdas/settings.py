@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from hyperpod_jlab.admin.fsx.aws import Among
-from hyperpod_jlab.admin.fsx.models import FOLDER, LONGEST, MOST_UID, Mode, Wanted
-from hyperpod_jlab.admin.fsx.reconcile import Wiring
+from hyperpod_jlab.admin.fsx.aws import ProfileSubset as Among
+from hyperpod_jlab.admin.fsx.models import FOLDER, LONGEST, MOST_UID, Mode
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
 from hyperpod_jlab.aws.permissions import (
     CLUSTER,
     DOMAIN,
@@ -40,7 +41,7 @@ Text = Annotated[str | None, _EMPTY]
 _FileSystem = Annotated[str, Field(pattern=FILE_SYSTEM_ID)]
 
 
-class Settings(BaseModel):
+class StackSettings(BaseModel):
     """What a stack says; all values are texts there.
 
     Raises:
@@ -162,7 +163,7 @@ class Settings(BaseModel):
 
 
 PROPERTIES: tuple[str, ...] = tuple(
-    str(field.alias) for field in Settings.model_fields.values() if field.alias
+    str(field.alias) for field in StackSettings.model_fields.values() if field.alias
 )
 """Names of the properties of ``Custom::HyperPodStudioWiring``."""
 

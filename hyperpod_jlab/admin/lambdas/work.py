@@ -13,12 +13,16 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypedDict, Unpack, cast
 
-from hyperpod_jlab.admin.fsx.apply import Result
+from hyperpod_jlab.admin.fsx.apply import StepResult as Result
 from hyperpod_jlab.admin.fsx.aws import is_in_use
-from hyperpod_jlab.admin.fsx.folders import FolderKeeper, FoldersThere, to_controller
-from hyperpod_jlab.admin.fsx.models import EntryStep, Folder, FolderStep, GroupStep, Plan, Step
-from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
-from hyperpod_jlab.admin.lambdas.settings import Settings
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner as FolderKeeper
+from hyperpod_jlab.admin.fsx.folders import FoldersThere, to_controller
+from hyperpod_jlab.admin.fsx.models import EntryStep, Folder, FolderStep, GroupStep
+from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import KubernetesCluster
@@ -38,7 +42,7 @@ _ANSWER, _LAST = (30.0, 0.2), (10.0, 0.1)
 """Seconds, and at most which part of the time, before the end: from then on nothing is begun, and somebody else answers."""
 
 
-class Context(Protocol):
+class LambdaContext(Protocol):
     """What Lambda hands a handler besides the event (AWS Lambda's documentation of Python's context object)."""
 
     def get_remaining_time_in_millis(self) -> int:
@@ -52,7 +56,7 @@ class Limit:
         context: Lambda's.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: LambdaContext) -> None:
         self.whole = context.get_remaining_time_in_millis() / 1000
         self._end = time.monotonic() + self.whole
 
@@ -87,7 +91,7 @@ _NAMED = 8
 
 
 @dataclass
-class Outcome:
+class ReconcileOutcome:
     """What became of a wiring.
 
     Attributes:
@@ -173,7 +177,7 @@ async def converge(
     concerned: Callable[[Step], bool] | None = None,
     told: Callable[[str], None] = lambda _: None,
     patiently: bool = False,
-) -> Outcome:
+) -> ReconcileOutcome:
     """Make it so, as far as time allows.
 
     Args:
@@ -187,7 +191,7 @@ async def converge(
         RefusedError: The plan has a finding of level ``error``.
         HyperpodError: What is there cannot be read.
     """
-    outcome = Outcome()
+    outcome = ReconcileOutcome()
     for number in itertools.count():
         work = _Round(wirer, concerned, told, outcome.done)
         try:
@@ -252,9 +256,9 @@ class _Round:
         elif result.error is not None and not _is_for_others(result):
             log.warning("%s: %s", result.step.target, result.error)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ReconcileOutcome:
         """What became of it."""
-        made = Outcome(planned=True, done=self._done)
+        made = ReconcileOutcome(planned=True, done=self._done)
         for planned in self.plan.steps if self.plan else ():
             result = self._results.get(planned.target)
             step = planned if result is None else result.step
@@ -297,7 +301,7 @@ def _some(words: Iterator[str]) -> str:
     return ", ".join(found[:_NAMED]) + more
 
 
-def plain(outcome: Outcome) -> dict[str, Any]:
+def plain(outcome: ReconcileOutcome) -> dict[str, Any]:
     """An outcome as plain data: counts, and what is to be said."""
     return {**outcome.counts(), "summary": outcome.words()}
 
@@ -325,7 +329,7 @@ class _OnController(FoldersThere):
     """Folders by sessions on a cluster's controller."""
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
-        """See `FolderKeeper`.
+        """See `FolderProvisioner`.
 
         Raises:
             FoldersOutOfReachError: They cannot be looked at.
@@ -372,7 +376,7 @@ async def keeper_of(settings: Settings, aws: Aws) -> AsyncIterator[FolderKeeper 
             detail={"field": "Folders"},
         )
     # Heavy, and needed by few.
-    from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+    from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
     from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesErrand
 
     eks = found.eks_arn.rpartition("/")[2]
@@ -397,7 +401,7 @@ def tell() -> None:
     logging.getLogger("hyperpod_jlab").setLevel(logging.INFO)
 
 
-class How(TypedDict, total=False):
+class ConvergeOptions(TypedDict, total=False):
     """See `converging.converge`."""
 
     concerned: Callable[[Step], bool] | None
@@ -406,9 +410,9 @@ class How(TypedDict, total=False):
 
 
 async def made_as_told(
-    settings: Settings, wiring: Wiring, limit: Limit, **how: Unpack[How]
-) -> Outcome:
-    """Make a wiring so, with folders by whom the stack says. Where the controller cannot be reached, all is done that needs no folder (`Outcome.blind`).
+    settings: Settings, wiring: Wiring, limit: Limit, **how: Unpack[ConvergeOptions]
+) -> ReconcileOutcome:
+    """Make a wiring so, with folders by whom the stack says. Where the controller cannot be reached, all is done that needs no folder (`ReconcileOutcome.blind`).
 
     Raises:
         HyperpodError: See `keeping.keeper_of` and `converging.converge`.
@@ -424,8 +428,8 @@ async def made_as_told(
 
 
 async def made_so(
-    wiring: Wiring, limit: Limit, keeper: FolderKeeper | None = None, **how: Unpack[How]
-) -> Outcome:
+    wiring: Wiring, limit: Limit, keeper: FolderKeeper | None = None, **how: Unpack[ConvergeOptions]
+) -> ReconcileOutcome:
     """Make a wiring so, and log what became of it in a line of JSON.
 
     Raises:
@@ -436,7 +440,7 @@ async def made_so(
     return outcome
 
 
-def report(wiring: Wiring, outcome: Outcome) -> str:
+def report(wiring: Wiring, outcome: ReconcileOutcome) -> str:
     """One line of JSON, for CloudWatch's metric filters and queries."""
     told: dict[str, Any] = {
         "domain": wiring.domain,

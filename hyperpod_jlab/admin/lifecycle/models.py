@@ -10,7 +10,8 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from hyperpod_jlab.admin.fsx.models import Holder, Step
+from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+from hyperpod_jlab.admin.fsx.models import PlanStep as Step
 from hyperpod_jlab.admin.lifecycle.scripts import APPS, App, ScriptSettings, name_of, render
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.validation import invalid

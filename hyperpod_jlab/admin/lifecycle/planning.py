@@ -10,7 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_jlab.admin.fsx.models import Holder, Step, StepState, There, Wanted, mode_of
+from hyperpod_jlab.admin.fsx.models import ActualState as There
+from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+from hyperpod_jlab.admin.fsx.models import StepState, mode_of
 from hyperpod_jlab.admin.fsx.planning import by_status
 from hyperpod_jlab.admin.lifecycle.models import (
     APP_TYPES,

@@ -8,14 +8,16 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from hyperpod_jlab.admin.verify.models import Fact, Finding, Ground, holds, unknown, wrong
+from hyperpod_jlab.admin.verify.models import CheckContext as Ground
+from hyperpod_jlab.admin.verify.models import Fact, holds, unknown, wrong
+from hyperpod_jlab.admin.verify.models import FactFinding as Finding
 from hyperpod_jlab.aws.clusters import node_target
 from hyperpod_jlab.aws.consoles import log_group
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.features.metrics import aws as metrics
-from hyperpod_jlab.features.metrics.models import Window
+from hyperpod_jlab.features.metrics.models import TimeRange as Window
 from hyperpod_jlab.features.metrics.prometheus import ADDON, query_range, workspace_of_addon
 from hyperpod_jlab.features.node_logs.aws import list_logs
 

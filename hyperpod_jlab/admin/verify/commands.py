@@ -14,27 +14,12 @@ import click
 
 from hyperpod_jlab import __version__
 from hyperpod_jlab.admin.cluster_config.commands import REGION
-from hyperpod_jlab.admin.verify.models import (
-    Ground,
-    Journal,
-    masked,
-    report,
-    unknown,
-)
-from hyperpod_jlab.admin.verify.service import (
-    chosen,
-    outcomes,
-    read_only,
-    tried,
-    words_of,
-)
-from hyperpod_jlab.admin.verify.write_checks import (
-    CleanUp,
-    Left,
-    ThrowAway,
-    Trial,
-    find_place,
-)
+from hyperpod_jlab.admin.verify.models import CheckContext as Ground
+from hyperpod_jlab.admin.verify.models import Journal, masked, report, unknown
+from hyperpod_jlab.admin.verify.service import chosen, outcomes, read_only, tried, words_of
+from hyperpod_jlab.admin.verify.write_checks import CleanUp, ThrowAway, find_place
+from hyperpod_jlab.admin.verify.write_checks import Leftover as Left
+from hyperpod_jlab.admin.verify.write_checks import WriteContext as Trial
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.cli.aws_names import aws_name
@@ -46,16 +31,10 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.admin.verify.models import (
-        Fact,
-        Outcome,
-    )
-    from hyperpod_jlab.admin.verify.service import (
-        Findings,
-    )
-    from hyperpod_jlab.admin.verify.write_checks import (
-        Tell,
-    )
+    from hyperpod_jlab.admin.verify.models import Fact
+    from hyperpod_jlab.admin.verify.models import FactOutcome as Outcome
+    from hyperpod_jlab.admin.verify.service import Findings
+    from hyperpod_jlab.admin.verify.write_checks import Tell
     from hyperpod_jlab.cli.slow_steps import Steps
 
 _HELP = """\

@@ -48,7 +48,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FactFinding:
     """What a check found: a verdict, and why."""
 
     verdict: Verdict
@@ -56,26 +56,26 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FactOutcome:
     """What became of a fact."""
 
     fact: Fact
-    finding: Finding
+    finding: FactFinding
 
 
-def holds(words: str) -> Finding:
+def holds(words: str) -> FactFinding:
     """It is as believed."""
-    return Finding("holds", words)
+    return FactFinding("holds", words)
 
 
-def wrong(words: str) -> Finding:
+def wrong(words: str) -> FactFinding:
     """It is not as believed."""
-    return Finding("does not hold", words)
+    return FactFinding("does not hold", words)
 
 
-def unknown(words: str) -> Finding:
+def unknown(words: str) -> FactFinding:
     """Nothing was learned."""
-    return Finding("not checked", words)
+    return FactFinding("not checked", words)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ _MOST_NODES = 3
 
 
 @dataclass
-class Ground:
+class CheckContext:
     """What is looked at.
 
     Attributes:
@@ -207,7 +207,7 @@ def masked(text: str) -> str:
     return text
 
 
-def report(results: Sequence[Outcome], about: Sequence[str], notes: Sequence[str] = ()) -> str:
+def report(results: Sequence[FactOutcome], about: Sequence[str], notes: Sequence[str] = ()) -> str:
     """The report.
 
     Args:
@@ -240,7 +240,7 @@ def report(results: Sequence[Outcome], about: Sequence[str], notes: Sequence[str
     return masked("\n".join(lines)) + "\n"
 
 
-def _row(one: Outcome) -> str:
+def _row(one: FactOutcome) -> str:
     words = one.finding.words.replace("|", "\\|").replace("\n", " ")
     verdict = one.finding.verdict
     return f"| `{one.fact.name}` | {f'**{verdict}**' if verdict == 'does not hold' else verdict} | {words} |"
@@ -254,7 +254,7 @@ def _row(one: Outcome) -> str:
 
 
 @dataclass(frozen=True)
-class Note:
+class LeftoverNote:
     """What a run that is over has left: its name, and the domains that it made."""
 
     name: str
@@ -307,12 +307,12 @@ class Journal:
         if held is not None:
             os.close(held)
 
-    def left(self) -> Iterator[Note]:
+    def left(self) -> Iterator[LeftoverNote]:
         """The notes of runs that are over."""
         for path in sorted(self._folder.glob("*")):
             if path.name not in self._held and not _lives(path):
                 domains = path.read_text(encoding="utf-8").split()
-                yield Note(path.name, tuple(domains))
+                yield LeftoverNote(path.name, tuple(domains))
 
     def lives(self, name: str) -> bool:
         """Whether a run of this machine is under way."""

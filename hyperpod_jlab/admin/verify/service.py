@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hyperpod_jlab.admin.verify.checks import CLUSTER_FACTS, READ_CHECKS, STUDIO_FACTS, pass_role
-from hyperpod_jlab.admin.verify.models import Fact, Finding, Ground, Outcome, unknown
-from hyperpod_jlab.admin.verify.write_checks import WRITE_CHECKS, Trial
+from hyperpod_jlab.admin.verify.models import CheckContext as Ground
+from hyperpod_jlab.admin.verify.models import Fact, unknown
+from hyperpod_jlab.admin.verify.models import FactFinding as Finding
+from hyperpod_jlab.admin.verify.models import FactOutcome as Outcome
+from hyperpod_jlab.admin.verify.write_checks import WRITE_CHECKS
+from hyperpod_jlab.admin.verify.write_checks import WriteContext as Trial
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_hint
 
 Findings = dict[str, Finding]

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hyperpod_jlab.admin.fsx.aws import HolderCalls, PatientAws, is_in_use
-from hyperpod_jlab.admin.fsx.models import PASSING, SETTLED, Holder
-from hyperpod_jlab.admin.verify.models import Finding, Ground, Journal, holds, unknown, wrong
+from hyperpod_jlab.admin.fsx.models import PASSING, SETTLED
+from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+from hyperpod_jlab.admin.verify.models import CheckContext as Ground
+from hyperpod_jlab.admin.verify.models import FactFinding as Finding
+from hyperpod_jlab.admin.verify.models import Journal, holds, unknown, wrong
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import (
     DeniedError,
@@ -50,7 +53,7 @@ _SCRIPT = base64.b64encode(b"#!/bin/sh\nexit 0\n").decode()
 
 
 @dataclass(frozen=True)
-class Place:
+class ThrowAwayLocation:
     """Where a throw-away domain is put: a VPC with some of its subnets, and the role that its people would have."""
 
     vpc: str
@@ -60,7 +63,7 @@ class Place:
 
 async def find_place(
     ground: Ground, vpc: str | None, subnets: Sequence[str], role: str | None
-) -> Place:
+) -> ThrowAwayLocation:
     """The place that was named; what was not is taken from a domain that is there.
 
     Raises:
@@ -68,7 +71,7 @@ async def find_place(
         HyperpodError: See `aws.errors`.
     """
     if vpc and subnets and role:
-        return Place(vpc, tuple(subnets), role)
+        return ThrowAwayLocation(vpc, tuple(subnets), role)
     domain = await ground.some_domain()
     if domain is None:
         raise InvalidInputError(
@@ -93,7 +96,7 @@ async def find_place(
             hint="name all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
             detail={"field": "vpc"},
         )
-    return Place(str(found), tuple(near), str(role or theirs))
+    return ThrowAwayLocation(str(found), tuple(near), str(role or theirs))
 
 
 class ThrowAway:
@@ -106,7 +109,7 @@ class ThrowAway:
         tell: Says what is made, before it is.
     """
 
-    def __init__(self, aws: Aws, place: Place, journal: Journal, tell: Tell) -> None:
+    def __init__(self, aws: Aws, place: ThrowAwayLocation, journal: Journal, tell: Tell) -> None:
         self._aws = aws
         self._journal = journal
         self._tell = tell
@@ -249,7 +252,7 @@ Settings = Mapping[str, Any]
 
 
 @dataclass
-class Trial:
+class WriteContext:
     """What the checks have to do with.
 
     Attributes:
@@ -309,10 +312,10 @@ class Trial:
         return found
 
 
-Check = Callable[[Trial], Awaitable[Finding]]
+Check = Callable[[WriteContext], Awaitable[Finding]]
 
 
-async def role_of_space_defaults(trial: Trial) -> Finding:
+async def role_of_space_defaults(trial: WriteContext) -> Finding:
     """Whether settings of shared spaces need a role. It comes first: later the domain has one."""
     trial.tell("update the space defaults of the throw-away domain without a role")
     try:
@@ -322,7 +325,7 @@ async def role_of_space_defaults(trial: Trial) -> Finding:
     return wrong("the update was taken without a role")
 
 
-async def update_without_pass_role(trial: Trial) -> Finding:
+async def update_without_pass_role(trial: WriteContext) -> Finding:
     """The very call of an apply, with and without ``iam:PassRole``."""
     limited = await trial.ground.limited(_UPDATE)
     if limited is None:
@@ -347,7 +350,7 @@ async def update_without_pass_role(trial: Trial) -> Finding:
     )
 
 
-async def _update_space_defaults(trial: Trial, aws: Aws) -> HyperpodError | None:
+async def _update_space_defaults(trial: WriteContext, aws: Aws) -> HyperpodError | None:
     """Update as an apply does; why it did not work."""
     holder = Holder("space defaults", trial.made.domain, SETTLED)
     calls = HolderCalls(PatientAws(aws), trial.made.domain, LOOK)
@@ -360,7 +363,7 @@ async def _update_space_defaults(trial: Trial, aws: Aws) -> HyperpodError | None
     return None
 
 
-async def update_keeps_others(trial: Trial) -> Finding:
+async def update_keeps_others(trial: WriteContext) -> Finding:
     """Whether an update leaves alone what it does not name."""
     if not await _attached(trial):
         return unknown("the script that was set is not there")
@@ -377,7 +380,7 @@ async def update_keeps_others(trial: Trial) -> Finding:
     return holds("ExecutionRole and JupyterLabAppSettings are still there")
 
 
-async def list_is_replaced(trial: Trial) -> Finding:
+async def list_is_replaced(trial: WriteContext) -> Finding:
     """Whether an empty list takes file systems away."""
     if trial.file_system is None:
         return unknown("needs --file-system: one of FSx for Lustre in the same VPC")
@@ -394,7 +397,7 @@ async def list_is_replaced(trial: Trial) -> Finding:
     return holds("an empty list clears it")
 
 
-async def none_takes_out(trial: Trial) -> Finding:
+async def none_takes_out(trial: WriteContext) -> Finding:
     """Whether ``None`` takes a script out of settings."""
     trial.tell("set the built-in script of the throw-away profile")
     await trial.update("UpdateUserProfile", UserSettings=_built_in(trial.made.script))
@@ -410,7 +413,7 @@ async def none_takes_out(trial: Trial) -> Finding:
     return holds("it is out of the settings")
 
 
-async def used_script_stays(trial: Trial) -> Finding:
+async def used_script_stays(trial: WriteContext) -> Finding:
     """Whether a script that the domain names can be deleted. It comes last: the script may be gone then."""
     if not await _attached(trial):
         return unknown("the script that was set is not there")
@@ -425,7 +428,7 @@ async def used_script_stays(trial: Trial) -> Finding:
     return wrong("it was deleted")
 
 
-async def rights_come_first(trial: Trial) -> Finding:
+async def rights_come_first(trial: WriteContext) -> Finding:
     """Whether a missing right is said of a profile that is not there."""
     given = {"DomainId": trial.made.domain, "UserProfileName": NOBODY}
     trial.tell(f"update the user profile {NOBODY}, which does not exist")
@@ -448,7 +451,7 @@ async def rights_come_first(trial: Trial) -> Finding:
     return wrong("an update of a profile that is not there was taken")
 
 
-async def _attached(trial: Trial) -> bool:
+async def _attached(trial: WriteContext) -> bool:
     """Let the throw-away domain name the script, if it does not; whether it does."""
     if _script(await trial.of_users()) == trial.made.script:
         return True
@@ -504,7 +507,7 @@ _RULES = (
 
 
 @dataclass(frozen=True)
-class Left:
+class Leftover:
     """What is there of a run.
 
     Attributes:
@@ -550,28 +553,28 @@ class CleanUp:
         self._journal = journal
         self._tell = tell
 
-    async def left(self) -> list[Left]:
-        """What runs have left that are over; of runs on other machines that is not known, see `Left.age`.
+    async def left(self) -> list[Leftover]:
+        """What runs have left that are over; of runs on other machines that is not known, see `Leftover.age`.
 
         Raises:
             HyperpodError: See `aws.errors`.
         """
         notes = {one.name: one for one in self._journal.left()}
-        found: dict[str, Left] = {
-            name: Left(name, gone=note.domains) for name, note in notes.items()
+        found: dict[str, Leftover] = {
+            name: Leftover(name, gone=note.domains) for name, note in notes.items()
         }
         domains, scripts = await self._domains(), await self._scripts()
         for name in (domains.keys() | scripts.keys()) - found.keys():
             if self._journal.lives(name):
                 continue
             made = [*domains.get(name, {}).values(), *scripts.get(name, {}).values()]
-            found[name] = Left(name, age=time.time() - min(made))
+            found[name] = Leftover(name, age=time.time() - min(made))
         return [
-            Left(name, tuple(domains.get(name, ())), one.gone, name in scripts, one.age)
+            Leftover(name, tuple(domains.get(name, ())), one.gone, name in scripts, one.age)
             for name, one in sorted(found.items())
         ]
 
-    async def delete(self, one: Left) -> None:
+    async def delete(self, one: Leftover) -> None:
         """Delete all of it.
 
         Raises:
@@ -584,7 +587,7 @@ class CleanUp:
         finally:
             self._journal.release(one.name)
 
-    async def _delete_all(self, one: Left) -> None:
+    async def _delete_all(self, one: Leftover) -> None:
         domains = (await self._domains()).get(one.name, {})
         for domain in domains:
             await self._delete_domain(one.name, domain)

@@ -22,7 +22,7 @@ from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.core.node_actions import DrainKind
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     CORDON_ANNOTATION,
     HELD_ANNOTATION,
@@ -43,7 +43,7 @@ from hyperpod_jlab.engines.kubernetes.workloads import (
     set_active,
     workload_of,
 )
-from hyperpod_jlab.engines.protocol import ForeignJob
+from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from hyperpod_jlab.core.check import Step, Told, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult as Told
+from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import fail, of_error, ok, unknown, warn
 from hyperpod_jlab.core.config import KubernetesCluster, PodStorage
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import shown_server
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.api.rights import Right
 from hyperpod_jlab.engines.kubernetes.kinds.choice import Offers, choose, discover
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import unknown_operator
-from hyperpod_jlab.engines.kubernetes.submit.render import Place, obstacles
-from hyperpod_jlab.engines.kubernetes.tables.view import ClusterView
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
+from hyperpod_jlab.engines.kubernetes.submit.render import obstacles
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
 
 API_SERVER = "api-server"
 """The step on whether the API server answers."""

@@ -12,16 +12,17 @@ from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kind import SCHEDULER
 from hyperpod_jlab.engines.kubernetes.ports import Forwarder
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
 from hyperpod_jlab.engines.kubernetes.submit.sent import sent_in
-from hyperpod_jlab.engines.kubernetes.tables.view import ClusterView
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
 from hyperpod_jlab.engines.kubernetes.waiting.quota import manifest_findings, room_findings
-from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, Taken
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
+from hyperpod_jlab.engines.protocol import SubmitResult as Taken
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 

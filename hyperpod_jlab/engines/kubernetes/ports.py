@@ -24,10 +24,10 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.engines.kubernetes.api.access import Access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient, refusal, shown_server
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import PROXY_HINT
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind
 from hyperpod_jlab.engines.kubernetes.observe.pods import place_in

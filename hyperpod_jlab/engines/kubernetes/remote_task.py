@@ -18,8 +18,8 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
 from hyperpod_jlab.engines.kubernetes.api.pod_log import PodState, pod_state
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import true_conditions
 from hyperpod_jlab.engines.kubernetes.submit.native import is_image_name
 from hyperpod_jlab.engines.kubernetes.submit.render import literal

@@ -37,7 +37,7 @@ _RETRY = 1.0
 _PATIENCE = 3600.0
 
 
-class Word:
+class ObservationLog:
     """The observations of one run, in the order in which they are given, and its heartbeat if the run is this process's own."""
 
     def __init__(self, bundle: BundleReader, *, heartbeat: bool = True) -> None:
@@ -119,7 +119,7 @@ def _is_there(folder: Path) -> bool:
     return True
 
 
-def finish(words: Sequence[Word], pause: Callable[[], object]) -> None:
+def finish(words: Sequence[ObservationLog], pause: Callable[[], object]) -> None:
     """Have everything of all written, however long the partition is away (an hour at most for all together).
 
     Args:
@@ -233,7 +233,7 @@ def _signal_name(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class End:
+class AttemptEnd:
     """How an attempt ended: the verdict on it, and why, where that says more."""
 
     verdict: str
@@ -291,7 +291,7 @@ class RunningAttempt:
         """Whether a launcher still runs."""
         return any(launcher.poll() is None for launcher in self.launchers)
 
-    def loss(self) -> End | None:
+    def loss(self) -> AttemptEnd | None:
         """What became of launchers that were killed, if any were: they could tell nobody, and their peers may wait for them for hours."""
         codes = [launcher.poll() for launcher in self.launchers]
         killed = {node: -code for node, code in enumerate(codes) if code is not None and code < 0}
@@ -300,16 +300,16 @@ class RunningAttempt:
         nodes = ", ".join(map(str, killed))
         names = ", ".join(sorted({_signal_name(number) for number in killed.values()}))
         words = f"the launcher of node {nodes} was killed ({names})"
-        return End("LOST" if len(killed) == len(codes) else "NODE_FAIL", words)
+        return AttemptEnd("LOST" if len(killed) == len(codes) else "NODE_FAIL", words)
 
-    def outcome(self) -> End:
+    def outcome(self) -> AttemptEnd:
         """How the attempt ended by itself. Only after its end."""
         codes = [launcher.wait() for launcher in self.launchers]
         if FENCED in codes:
-            return End("FENCED")
+            return AttemptEnd("FENCED")
         if EXIT_UNTRUSTED in codes:
-            return End("REFUSED", refusal(self.bundle.name))
-        return self.loss() or End("FAILED" if any(codes) else "COMPLETED")
+            return AttemptEnd("REFUSED", refusal(self.bundle.name))
+        return self.loss() or AttemptEnd("FAILED" if any(codes) else "COMPLETED")
 
     def warn(self) -> None:
         """Tell the ranks that the time limit is near (SIGUSR2; NCCL may take SIGUSR1 for itself)."""

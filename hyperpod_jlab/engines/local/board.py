@@ -30,7 +30,7 @@ EntryState = Literal["waiting", "held", "running", "array"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """One run on the board. `order` is when it was submitted (Unix seconds); `gpus` are the indices that it holds."""
 
     run_id: str
@@ -87,12 +87,12 @@ class Board:
         self.slots = slots
         self.gpus = gpus
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[BoardEntry]:
         """All live entries, oldest first; files of dead supervisors are removed."""
         with self._mutex():
             return self._read()
 
-    def join(self, entry: Entry) -> Seat | None:
+    def join(self, entry: BoardEntry) -> Seat | None:
         """Take the run's place on the board for as long as this process lives; None when another process has it."""
         path = self._jobs / f"{hashlib.sha256(entry.bundle.encode()).hexdigest()[:20]}.json"
         with self._mutex():
@@ -106,7 +106,7 @@ class Board:
             seat.write()
             return seat
 
-    def try_start(self, seat: Seat) -> tuple[bool, list[Entry]]:
+    def try_start(self, seat: Seat) -> tuple[bool, list[BoardEntry]]:
         """Give the run a slot and its GPUs, if it is next and both are free.
 
         Returns whether it did, and all live entries as they were, oldest first.
@@ -138,7 +138,7 @@ class Board:
             seat.path.unlink(missing_ok=True)
             os.close(seat.descriptor)
 
-    def _read(self) -> list[Entry]:
+    def _read(self) -> list[BoardEntry]:
         entries = []
         for path in self._jobs.glob("*.json"):
             entry = self._read_one(path)
@@ -146,7 +146,7 @@ class Board:
                 entries.append(entry)
         return sorted(entries, key=lambda entry: (entry.order, entry.run_id))
 
-    def _read_one(self, path: Path) -> Entry | None:
+    def _read_one(self, path: Path) -> BoardEntry | None:
         descriptor = descent.open_file(path)
         try:
             with contextlib.suppress(BlockingIOError):
@@ -154,7 +154,7 @@ class Board:
                 path.unlink(missing_ok=True)  # nobody holds it: its supervisor is dead
                 return None
             data = json.loads(os.pread(descriptor, 1 << 20, 0))
-            return Entry(**{**data, "gpus": tuple(data["gpus"])})
+            return BoardEntry(**{**data, "gpus": tuple(data["gpus"])})
         finally:
             os.close(descriptor)
 
@@ -171,7 +171,7 @@ class Board:
 class Seat:
     """A run's place on the board; the lock on its file goes with this process."""
 
-    def __init__(self, board: Board, path: Path, descriptor: int, entry: Entry) -> None:
+    def __init__(self, board: Board, path: Path, descriptor: int, entry: BoardEntry) -> None:
         self.board = board
         self.path = path
         self.descriptor = descriptor
@@ -189,26 +189,26 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class Word:
+class Decision:
     """Why a run may not start yet; `never` when it never will."""
 
     reason: str
     never: bool = False
 
 
-def dependency_word(partition: Partition, after: Sequence[str]) -> Word | None:
+def dependency_word(partition: Partition, after: Sequence[str]) -> Decision | None:
     """The first of the runs before this one that has not succeeded, or None when all have."""
     for run_id in after:
         try:
             records = BundleReader(partition, run_id).read()
         except HyperpodError as error:
             away = isinstance(error, NotFoundError) and not _is_there(partition)
-            return Word(f"waits for {run_id}: {error.message}", never=not away)
+            return Decision(f"waits for {run_id}: {error.message}", never=not away)
         status = derive(records, Moment(time.time()))
         if status.state in {"failed", "cancelled"}:
-            return Word(f"waits for {run_id}, which ended {status.state}", never=True)
+            return Decision(f"waits for {run_id}, which ended {status.state}", never=True)
         if status.state != "succeeded":
-            return Word(f"waits for {run_id} to succeed")
+            return Decision(f"waits for {run_id} to succeed")
     return None
 
 

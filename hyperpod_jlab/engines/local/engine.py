@@ -24,7 +24,8 @@ from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.engines.local.observe import ahead_of, observe
 from hyperpod_jlab.engines.local.preflight import render
 from hyperpod_jlab.engines.local.spawn import spawn_supervisor
-from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, Taken
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
+from hyperpod_jlab.engines.protocol import SubmitResult as Taken
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader

@@ -14,7 +14,8 @@ from hyperpod_jlab.core.cluster import Job, Node, Queue, Resource
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.local import machine
-from hyperpod_jlab.engines.local.board import Board, Entry
+from hyperpod_jlab.engines.local.board import Board
+from hyperpod_jlab.engines.local.board import BoardEntry as Entry
 from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader

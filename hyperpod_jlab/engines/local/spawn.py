@@ -20,7 +20,8 @@ from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import Observation, ObservedState
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
-from hyperpod_jlab.engines.local.attempt import Word, finish
+from hyperpod_jlab.engines.local.attempt import ObservationLog as Word
+from hyperpod_jlab.engines.local.attempt import finish
 from hyperpod_jlab.engines.local.board import Board, sum_up
 from hyperpod_jlab.engines.local.machine import launcher_digest, scheduler_id
 from hyperpod_jlab.storage import descent

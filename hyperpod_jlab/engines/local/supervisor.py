@@ -21,8 +21,11 @@ from hyperpod_jlab.core.records import AttemptRecords, Observation, ObservedStat
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
 from hyperpod_jlab.engines.local import machine
-from hyperpod_jlab.engines.local.attempt import CANCEL, End, RunningAttempt, Word
-from hyperpod_jlab.engines.local.board import Board, Entry, Wishes, dependency_word, sum_up
+from hyperpod_jlab.engines.local.attempt import CANCEL, RunningAttempt
+from hyperpod_jlab.engines.local.attempt import AttemptEnd as End
+from hyperpod_jlab.engines.local.attempt import ObservationLog as Word
+from hyperpod_jlab.engines.local.board import Board, Wishes, dependency_word, sum_up
+from hyperpod_jlab.engines.local.board import BoardEntry as Entry
 from hyperpod_jlab.engines.local.machine import UntrustedBundleError, check_bundle, scheduler_id
 from hyperpod_jlab.engines.local.observe import ahead_of, why_waiting
 from hyperpod_jlab.engines.local.spawn import ArrayRunner

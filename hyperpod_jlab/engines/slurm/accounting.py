@@ -14,7 +14,8 @@ from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
-from hyperpod_jlab.engines.slurm.job_files import JobFiles, Place
+from hyperpod_jlab.engines.slurm.job_files import JobFiles
+from hyperpod_jlab.engines.slurm.job_files import PatternValues as Place
 from hyperpod_jlab.engines.slurm.jobs import scheduler_id, to_time
 from hyperpod_jlab.engines.slurm.rows import (
     ACCELERATORS,
@@ -63,7 +64,7 @@ class Execution:
         return self.end is not None and self.state not in {"PENDING", "RUNNING", "SUSPENDED"}
 
 
-class History:
+class AccountingHistory:
     """Executions of jobs by scheduler id, oldest first, remembered once they are over.
 
     Args:
@@ -250,7 +251,7 @@ class Accounting:
         history: What is known of the cluster's accounting.
     """
 
-    def __init__(self, client: SlurmClient, history: History) -> None:
+    def __init__(self, client: SlurmClient, history: AccountingHistory) -> None:
         self._client = client
         self._history = history
         self._asked: dict[str, float] = {}

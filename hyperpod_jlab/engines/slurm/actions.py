@@ -19,15 +19,15 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.core.node_actions import DrainKind
-from hyperpod_jlab.engines.protocol import ForeignJob
+from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
 from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
 from hyperpod_jlab.engines.slurm.external_jobs import look_up, mark
-from hyperpod_jlab.engines.slurm.facts import Facts
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
 from hyperpod_jlab.engines.slurm.job_queue import JobFinder, JobQueue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob, scheduler_id, tasks_of
 from hyperpod_jlab.engines.slurm.render import clock
 from hyperpod_jlab.engines.slurm.tables import SlurmNode
-from hyperpod_jlab.engines.slurm.transport import Output
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -47,14 +47,16 @@ _NAMED = re.compile(
 
 
 @dataclass(frozen=True)
-class Order:
+class JobOrder:
     """What is to be done to jobs; `change` with the action ``change`` only."""
 
     action: ActionKind
     change: Change | None = None
 
 
-async def give(client: SlurmClient, order: Order, job: str, rows: Mapping[str, SlurmJob]) -> None:
+async def give(
+    client: SlurmClient, order: JobOrder, job: str, rows: Mapping[str, SlurmJob]
+) -> None:
     """Tell Slurm what to do to one job, one task of an array, or an array.
 
     Args:
@@ -75,7 +77,7 @@ async def give(client: SlurmClient, order: Order, job: str, rows: Mapping[str, S
 
 
 async def give_all(
-    client: SlurmClient, order: Order, jobs: Sequence[str], queue: Iterable[SlurmJob]
+    client: SlurmClient, order: JobOrder, jobs: Sequence[str], queue: Iterable[SlurmJob]
 ) -> list[JobResult]:
     """Tell Slurm what to do to several jobs; one result each, in their order.
 
@@ -105,7 +107,7 @@ async def give_all(
 def _result(
     job: str,
     name: str | HyperpodError,
-    order: Order,
+    order: JobOrder,
     rows: Mapping[str, SlurmJob],
     said: Mapping[str, list[str]],
 ) -> JobResult:
@@ -135,7 +137,9 @@ def _by_job(output: Output) -> dict[str, list[str]]:
     return found
 
 
-async def give_to(client: SlurmClient, order: Order, job: str, queue: Iterable[SlurmJob]) -> None:
+async def give_to(
+    client: SlurmClient, order: JobOrder, job: str, queue: Iterable[SlurmJob]
+) -> None:
     """Tell Slurm what to do to the job of a run (see `give`); of an array, only tasks that run are requeued: Slurm would begin ended ones again.
 
     Args:
@@ -165,7 +169,7 @@ def _by_id(queue: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
     return rows
 
 
-def _name(job: str, rows: Mapping[str, SlurmJob], order: Order) -> str | HyperpodError:
+def _name(job: str, rows: Mapping[str, SlurmJob], order: JobOrder) -> str | HyperpodError:
     """A job's id as Slurm's commands take it, or why it cannot be meant. Nothing else gets into a command."""
     whole, row = _JOB.fullmatch(job), _ROW.fullmatch(job)
     if whole is None and row is None:
@@ -227,7 +231,7 @@ def _tasks_in(job: str, rows: Mapping[str, SlurmJob]) -> frozenset[int]:
     return frozenset(task for row in own for task in _numbers(row.array_task))
 
 
-def _words(order: Order, *jobs: str) -> list[str]:
+def _words(order: JobOrder, *jobs: str) -> list[str]:
     """The command. The ids are made of digits, brackets and commas."""
     if order.action == "cancel":
         return ["scancel", *jobs]
@@ -265,7 +269,7 @@ def _partly_done(output: Output, tasks: frozenset[int]) -> bool:
 
 
 def _explained(
-    error: HyperpodError, order: Order, job: str, seen: SlurmJob | None
+    error: HyperpodError, order: JobOrder, job: str, seen: SlurmJob | None
 ) -> HyperpodError:
     """Slurm's complaint with what it means for this job."""
     detail = {**error.detail, "job": job}
@@ -284,7 +288,7 @@ def _explained(
 
 def _denied(
     error: DeniedError,
-    order: Order,
+    order: JobOrder,
     job: str,
     seen: SlurmJob | None,
     detail: dict[str, object],
@@ -339,7 +343,7 @@ class SlurmActions:
         queue = self._queue.of_user
         snapshot = queue.last if action == "cancel" else await queue.get(1.0)
         try:
-            order = Order(action, change)
+            order = JobOrder(action, change)
             await give_to(self._client, order, job, snapshot.jobs if snapshot else ())
         finally:
             self._queue.changed()
@@ -350,7 +354,7 @@ class SlurmActions:
         """Do it to jobs of the queue, whoever sent them."""
         snapshot = await self._queue.of_all.get(1.0)
         try:
-            return await give_all(self._client, Order(action, change), jobs, snapshot.jobs)
+            return await give_all(self._client, JobOrder(action, change), jobs, snapshot.jobs)
         finally:
             self._queue.changed()
 

@@ -6,11 +6,14 @@ import os
 import re
 import time
 
-from hyperpod_jlab.core.check import Step, Told, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult as Told
+from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import fail, of_error, ok, unknown, warn
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.facts import Facts, Seen
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
+from hyperpod_jlab.engines.slurm.facts import HostFacts as Seen
 from hyperpod_jlab.engines.slurm.preflight import storage_findings
 from hyperpod_jlab.storage.partition import Partition, PathMap
 

@@ -20,7 +20,8 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.engines.slurm.jobs import FIELDS, SlurmJob, to_job
 from hyperpod_jlab.engines.slurm.rows import long_format, new_mark, row_values, split_long
-from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, Output, Transport
+from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, Transport
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
 
 # --------------------------------------------------------------------------------------------------
 # A token bucket: so many scheduler calls a second at the most, below Slurm's own limiter (RPC rate limiting, 2 a second and user by default).

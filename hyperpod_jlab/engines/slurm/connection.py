@@ -28,7 +28,8 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     without_passwords,
 )
-from hyperpod_jlab.engines.slurm.transport import KEPT, PREFIXES, TIME_FORMAT, Output
+from hyperpod_jlab.engines.slurm.transport import KEPT, PREFIXES, TIME_FORMAT
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
 
 # --------------------------------------------------------------------------------------------------
 # One ssh process that runs a command on a login node: started, fed, read, and ended whatever happens.
@@ -574,7 +575,7 @@ class Way:
         )
 
 
-class Connection:
+class SshConnection:
     """A connection that was made by `open_connection`."""
 
     def __init__(
@@ -620,7 +621,7 @@ class Connection:
         await asyncio.to_thread(self._socket.unlink, missing_ok=True)
 
 
-async def open_connection(way: Way, socket: Path) -> Connection:
+async def open_connection(way: Way, socket: Path) -> SshConnection:
     """Connect and log in; all told, in the time that the patience allows.
 
     Raises:
@@ -640,7 +641,7 @@ async def open_connection(way: Way, socket: Path) -> Connection:
             detail={"ssh": str(error)},
         ) from error
     drains: list[asyncio.Task[None]] = []
-    connection = Connection(way, socket, process, drains)
+    connection = SshConnection(way, socket, process, drains)
     try:
         await _wait_let_in(way, process, mark.encode(), drains)
     except BaseException:

@@ -10,14 +10,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hyperpod_jlab.core.errors import HyperpodError, InternalError, UnreachableError
-from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, Taken
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
+from hyperpod_jlab.engines.protocol import SubmitResult as Taken
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.facts import Facts
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
 from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 from hyperpod_jlab.engines.slurm.native import Sending, native_findings, read_sending, render_native
-from hyperpod_jlab.engines.slurm.preflight import Place, default_limit, native_verdict, preflight
-from hyperpod_jlab.engines.slurm.queue import IDLE, Pace
+from hyperpod_jlab.engines.slurm.preflight import PreflightContext as Place
+from hyperpod_jlab.engines.slurm.preflight import default_limit, native_verdict, preflight
+from hyperpod_jlab.engines.slurm.queue import IDLE
+from hyperpod_jlab.engines.slurm.queue import PollInterval as Pace
 from hyperpod_jlab.engines.slurm.render import read_script, render
 from hyperpod_jlab.engines.slurm.ssh import transport_of
 from hyperpod_jlab.engines.slurm.transport import ANSWER_LOST
@@ -30,13 +33,14 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.records import Observation
     from hyperpod_jlab.core.repair import NodeRepair
     from hyperpod_jlab.core.spec import JobSpec
-    from hyperpod_jlab.engines.slurm.accounting import Accounting, History
+    from hyperpod_jlab.engines.slurm.accounting import Accounting
+    from hyperpod_jlab.engines.slurm.accounting import AccountingHistory as History
     from hyperpod_jlab.engines.slurm.actions import SlurmActions, SlurmNodeOrders
     from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
     from hyperpod_jlab.engines.slurm.job_queue import JobFinder
     from hyperpod_jlab.engines.slurm.observe import RunObserver
     from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
-    from hyperpod_jlab.engines.slurm.tables import ClusterView
+    from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
     from hyperpod_jlab.storage.partition import Partition
     from hyperpod_jlab.storage.records import BundleReader
 
@@ -73,7 +77,7 @@ class SlurmOrchestrator(Orchestrator):
     @cached_property
     def tables(self) -> ClusterView:
         """The tables."""
-        from hyperpod_jlab.engines.slurm.tables import ClusterView
+        from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
 
         here = self._config.transport == "here"
         return ClusterView(self._client, self._queue.of_all, self._queue.of_user, here=here)
@@ -132,13 +136,13 @@ class SlurmOrchestrator(Orchestrator):
 
     @cached_property
     def _history(self) -> History:
-        from hyperpod_jlab.engines.slurm.accounting import History
+        from hyperpod_jlab.engines.slurm.accounting import AccountingHistory as History
 
         return History(self._client)
 
     @cached_property
     def _observer(self) -> RunObserver:
-        from hyperpod_jlab.engines.slurm.native_recorder import StandIn
+        from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder as StandIn
         from hyperpod_jlab.engines.slurm.observe import RunObserver
 
         return RunObserver(self._queue, self._history, StandIn(self._client, self.paths))

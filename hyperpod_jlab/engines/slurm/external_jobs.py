@@ -16,7 +16,8 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
 )
 from hyperpod_jlab.core.quantities import format_ranges
-from hyperpod_jlab.engines.protocol import ForeignJob, NativeFacts
+from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
+from hyperpod_jlab.engines.protocol import NativeFacts
 from hyperpod_jlab.engines.slurm.accounting import Details, ask_details, sacct
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.job_files import JobFiles

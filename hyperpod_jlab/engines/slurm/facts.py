@@ -22,7 +22,7 @@ NO_ACCOUNTING = "accounting_storage/none"
 
 
 @dataclass(frozen=True)
-class Settings:
+class SlurmSettings:
     """What `scontrol show config` says that matters here.
 
     Attributes:
@@ -38,7 +38,7 @@ class Settings:
     private: frozenset[str] = frozenset()
 
 
-def parse_settings(text: str) -> Settings:
+def parse_settings(text: str) -> SlurmSettings:
     """What `scontrol show config` was answered."""
     values: dict[str, str] = {}
     for line in text.splitlines():
@@ -46,7 +46,7 @@ def parse_settings(text: str) -> Settings:
         if equals:
             values.setdefault(name.strip(), value.strip())
     enforced = values.get("AccountingStorageEnforce", "")
-    return Settings(
+    return SlurmSettings(
         cluster=values.get("ClusterName", ""),
         accounting=values.get("AccountingStorageType", NO_ACCOUNTING)
         not in {NO_ACCOUNTING, "(null)", ""},
@@ -243,7 +243,7 @@ _VERDICT_COUNTS = 15.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class HostFacts:
     """What the machine with Slurm's commands sees, as the user whose jobs they send.
 
     Attributes:
@@ -257,7 +257,7 @@ class Seen:
     paths: tuple[str, ...]
 
 
-class Facts:
+class ClusterFacts:
     """The cluster's limits and settings, and what its user may name. All methods may raise `UnreachableError`."""
 
     def __init__(self, client: SlurmClient) -> None:
@@ -277,7 +277,7 @@ class Facts:
         """The queues with their limits."""
         return await self._limits.get(_MINUTE)
 
-    async def settings(self) -> Settings:
+    async def settings(self) -> SlurmSettings:
         """What the controller's configuration says."""
         return await self._settings.get(60 * _MINUTE)
 
@@ -312,14 +312,14 @@ class Facts:
         """The user's number where the commands run; None when it cannot be known. No scheduler call."""
         return self._uid if self._uid is not None else (await self.look()).uid
 
-    async def look(self, *paths: str) -> Seen:
+    async def look(self, *paths: str) -> HostFacts:
         """What is at these paths, seen from where the commands run. No scheduler call."""
         output = await self._client.transport.run(["/bin/sh", "-c", _LOOK, "sh", *paths])
         user, _, rest = output.out.partition("\n")
         uid, _, rest = rest.partition("\n")
         words = tuple(line[1:] for line in rest.split("\n") if line.startswith("="))
         self._uid = int(uid) if uid.isdecimal() else None
-        return Seen(user.strip(), self._uid, words)
+        return HostFacts(user.strip(), self._uid, words)
 
     async def verdict(self, script: bytes, options: tuple[str, ...] = ()) -> HyperpodError | None:
         """The controller's own verdict on a script with options of sbatch, which is not sent; None when it would be taken (man sbatch, --test-only).
@@ -345,7 +345,7 @@ class Facts:
         text = await self._client.ask(argv)
         return await asyncio.to_thread(parse_limits, text, mark)
 
-    async def _look_at_settings(self) -> Settings:
+    async def _look_at_settings(self) -> SlurmSettings:
         return parse_settings(await self._client.ask(["scontrol", "show", "config"]))
 
     async def _look_at_accounts(self) -> Accounts | None:

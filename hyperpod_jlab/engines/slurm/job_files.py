@@ -29,7 +29,7 @@ class JobFiles:
 
 
 @dataclass(frozen=True)
-class Place:
+class PatternValues:
     """What patterns stand for: the job, in an array its task, and the first node.
 
     Attributes:
@@ -47,13 +47,13 @@ class Place:
     literal: str = ""
 
 
-def output_paths(files: JobFiles, place: Place) -> tuple[str | None, str | None]:
+def output_paths(files: JobFiles, place: PatternValues) -> tuple[str | None, str | None]:
     """Absolute paths on the nodes of stdout and, when it goes elsewhere, stderr; None for none."""
     stdout, stderr = (_path(pattern, files, place) for pattern in (files.stdout, files.stderr))
     return stdout, None if stderr == stdout else stderr
 
 
-def _path(pattern: str, files: JobFiles, place: Place) -> str | None:
+def _path(pattern: str, files: JobFiles, place: PatternValues) -> str | None:
     if pattern in _NOWHERE:
         return None
     if place.task is not None and pattern in {
@@ -63,7 +63,7 @@ def _path(pattern: str, files: JobFiles, place: Place) -> str | None:
     return posixpath.normpath(posixpath.join(files.folder, fill_in(pattern, files, place)))
 
 
-def fill_in(pattern: str, files: JobFiles, place: Place) -> str:
+def fill_in(pattern: str, files: JobFiles, place: PatternValues) -> str:
     r"""A path with its patterns filled in (man sbatch, filename pattern). A backslash anywhere turns them all off."""
     if "\\" in pattern:
         return pattern.replace("\\", "")
@@ -93,7 +93,7 @@ def fill_in(pattern: str, files: JobFiles, place: Place) -> str:
     return _PATTERN.sub(one, pattern)
 
 
-def choices(files: JobFiles, place: Place) -> tuple[Place, ...]:
+def choices(files: JobFiles, place: PatternValues) -> tuple[PatternValues, ...]:
     """The same place as different versions understand it: ``%b`` is no pattern in 22.05."""
     several = "%b" in files.stdout or "%b" in files.stderr
     return (place, replace(place, literal="b")) if several else (place,)

@@ -6,19 +6,14 @@ import asyncio
 from collections.abc import Iterable
 
 from hyperpod_jlab.core.config import SlurmCluster
-from hyperpod_jlab.engines.protocol import Taken
+from hyperpod_jlab.engines.protocol import SubmitResult as Taken
 from hyperpod_jlab.engines.slurm.accounting import find_by_folder
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.facts import Facts
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
 from hyperpod_jlab.engines.slurm.native import read_sending
 from hyperpod_jlab.engines.slurm.observe import newest
-from hyperpod_jlab.engines.slurm.queue import (
-    Pace,
-    SharedQueue,
-    Snapshot,
-    queue_file,
-    queue_snapshot,
-)
+from hyperpod_jlab.engines.slurm.queue import PollInterval as Pace
+from hyperpod_jlab.engines.slurm.queue import SharedQueue, Snapshot, queue_file, queue_snapshot
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.engines.slurm.connection import (
-    Connection,
     Exchange,
     LoginAddress,
     Patience,
@@ -16,7 +15,8 @@ from hyperpod_jlab.engines.slurm.connection import (
     open_connection,
     ssh_process,
 )
-from hyperpod_jlab.engines.slurm.transport import Output
+from hyperpod_jlab.engines.slurm.connection import SshConnection as Connection
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
 
 _TRIES = 3
 """Connections that may break under one command before it ran, as when all of them idle out at that moment."""

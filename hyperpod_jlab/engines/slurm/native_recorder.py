@@ -20,7 +20,8 @@ from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.engines.native_records import NativeRecords, node_record
 from hyperpod_jlab.engines.slurm.accounting import Details, Execution, ask_details
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.job_files import JobFiles, Place, choices, output_paths, seen_here
+from hyperpod_jlab.engines.slurm.job_files import JobFiles, choices, output_paths, seen_here
+from hyperpod_jlab.engines.slurm.job_files import PatternValues as Place
 from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob
 from hyperpod_jlab.engines.slurm.native import Sending, read_sending
 from hyperpod_jlab.engines.slurm.queue import Snapshot
@@ -113,7 +114,7 @@ class Played:
         )
 
 
-class StandIn:
+class NativeRecorder:
     """Writes the records of runs without a launcher.
 
     Args:

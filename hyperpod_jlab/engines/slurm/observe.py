@@ -15,7 +15,8 @@ from hyperpod_jlab.core.records import AttemptRecords, Claim, Observation, RunRe
 from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import Moment, derive
 from hyperpod_jlab.engines.launch import REFUSAL, UNTRUSTED, refusal
-from hyperpod_jlab.engines.slurm.accounting import Execution, History
+from hyperpod_jlab.engines.slurm.accounting import AccountingHistory as History
+from hyperpod_jlab.engines.slurm.accounting import Execution
 from hyperpod_jlab.engines.slurm.job_files import (
     batch_log_name,
     last_words,
@@ -24,7 +25,7 @@ from hyperpod_jlab.engines.slurm.job_files import (
     verdict_in_log,
 )
 from hyperpod_jlab.engines.slurm.jobs import ENDED, WAITING, SlurmJob, scheduler_id
-from hyperpod_jlab.engines.slurm.native_recorder import StandIn
+from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder as StandIn
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.reasons import RUNNING, code_of, words_of
 from hyperpod_jlab.engines.slurm.tables import SlurmNode
@@ -200,7 +201,7 @@ def requeued(
 # Waiting jobs that are to run nothing: doubles of a run that another job holds, and those of runs that have succeeded.
 
 
-class Leftovers:
+class OrphanedJobs:
     """Ends such jobs, each once. The launcher would let none of them run, so that none need wait.
 
     Args:
@@ -260,7 +261,7 @@ _NO_FOLDER = re.compile(r"^slurmstepd-(\S+): error: couldn't chdir to `(.*)': ",
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedJob:
     """A job that has ended: its id, and the nodes that it had as a host list."""
 
     scheduler_id: str
@@ -268,7 +269,7 @@ class Ended:
 
 
 def explained(
-    word: Observation, bundle: BundleReader, records: RunRecords, job: Ended
+    word: Observation, bundle: BundleReader, records: RunRecords, job: EndedJob
 ) -> Observation:
     """The word on a job that failed; with why, when some launcher of its last attempt never began. Blocking."""
     begun = records.attempts[-1].nodes if records.attempts else ()
@@ -316,7 +317,7 @@ _MOST_TOLD = 1000
 """Tasks of one row of the queue that have words of their own: an array may have very many that wait, and are as the array is."""
 
 
-class Queue(Protocol):
+class QueueSource(Protocol):
     """The queue as far as this module asks."""
 
     async def mine(self) -> Snapshot:
@@ -375,12 +376,12 @@ class RunObserver:
         stand_in: Writes the records of runs without a launcher.
     """
 
-    def __init__(self, queue: Queue, history: History, stand_in: StandIn) -> None:
+    def __init__(self, queue: QueueSource, history: History, stand_in: StandIn) -> None:
         self._queue = queue
         self._history = history
         self._stand_in = stand_in
         self._judged: set[tuple[str, int]] = set()
-        self._leftovers = Leftovers(queue.end)
+        self._leftovers = OrphanedJobs(queue.end)
         self._begun: dict[tuple[str, int], float] = {}
         self._kept: dict[str, Observation] = {}
 
@@ -498,7 +499,7 @@ class RunObserver:
         last = executions[-1] if executions else None
         if last is not None and last.over and last.state != "REQUEUED":
             word = observe_execution(last, now)
-            job = Ended(last.scheduler_id, last.nodes)
+            job = EndedJob(last.scheduler_id, last.nodes)
             return explained(word, one.bundle, one.records, job)
         if now - _taken_at(one.records) < _SETTLES:
             return None
@@ -627,7 +628,7 @@ def _word(one: _Asked, job: SlurmJob, now: float) -> Observation:
             return word.model_copy(update={"time": at, "attempt": number, "reason_code": code})
     if word.state == "ended":
         word = word.model_copy(update={"time": _after(one.records, word.time)})
-    return explained(word, one.bundle, one.records, Ended(job.scheduler_id, job.node_list))
+    return explained(word, one.bundle, one.records, EndedJob(job.scheduler_id, job.node_list))
 
 
 def _back_in_queue(job: SlurmJob) -> bool:

@@ -19,7 +19,9 @@ from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.launch import Seal
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
-from hyperpod_jlab.engines.slurm.facts import Accounts, Facts, Limits, NodeGroup, QueueLimits, Seen
+from hyperpod_jlab.engines.slurm.facts import Accounts, Limits, NodeGroup, QueueLimits
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
+from hyperpod_jlab.engines.slurm.facts import HostFacts as Seen
 from hyperpod_jlab.engines.slurm.native import Sending
 from hyperpod_jlab.engines.slurm.render import render
 from hyperpod_jlab.storage import descent
@@ -472,7 +474,7 @@ _PRIORITY = re.compile(r"[0-9]{1,10}|TOP", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Place:
+class PreflightContext:
     """What preflight looks at besides the spec.
 
     Attributes:
@@ -492,7 +494,7 @@ class Place:
     python: str | None
 
 
-async def preflight(spec: JobSpec, place: Place) -> list[Finding]:
+async def preflight(spec: JobSpec, place: PreflightContext) -> list[Finding]:
     """All that was found. What only a part of the cluster does not answer is a warning.
 
     Raises:
@@ -502,7 +504,9 @@ async def preflight(spec: JobSpec, place: Place) -> list[Finding]:
     return [*_words(spec), *await _unless_in_part(_both(spec, place))]
 
 
-async def native_verdict(given: RenderInput, rendered: Rendered, place: Place) -> list[Finding]:
+async def native_verdict(
+    given: RenderInput, rendered: Rendered, place: PreflightContext
+) -> list[Finding]:
     """What the cluster says of a user's own script with the options that it is sent with, its ``#SBATCH`` lines read: the number of nodes, and the controller's word.
 
     Raises:
@@ -511,7 +515,9 @@ async def native_verdict(given: RenderInput, rendered: Rendered, place: Place) -
     return await _unless_in_part(_of_script(given, rendered, place))
 
 
-async def _of_script(given: RenderInput, rendered: Rendered, place: Place) -> list[Finding]:
+async def _of_script(
+    given: RenderInput, rendered: Rendered, place: PreflightContext
+) -> list[Finding]:
     told = rendered.facts
     assert given.native is not None  # it was rendered of it
     assert told is not None
@@ -536,7 +542,7 @@ async def _unless_in_part(asked: Awaitable[list[Finding]]) -> list[Finding]:
         return [Finding(level="warning", code="unchecked", message=message, hint=error.hint)]
 
 
-async def _both(spec: JobSpec, place: Place) -> list[Finding]:
+async def _both(spec: JobSpec, place: PreflightContext) -> list[Finding]:
     """What we find and what the controller says, asked for at the same time; its word counts when we find nothing wrong."""
     said = asyncio.create_task(_verdict(spec, place))
     try:
@@ -548,7 +554,7 @@ async def _both(spec: JobSpec, place: Place) -> list[Finding]:
         await asyncio.gather(said, return_exceptions=True)
 
 
-async def _asked(spec: JobSpec, place: Place) -> AsyncIterator[Finding]:
+async def _asked(spec: JobSpec, place: PreflightContext) -> AsyncIterator[Finding]:
     """What the cluster and its login node are asked, cheapest first."""
     facts, remote = place.facts, place.config.transport == "ssh"
     python, paths = place.python, place.paths
@@ -681,7 +687,7 @@ def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
     )
 
 
-async def _verdict(spec: JobSpec, place: Place) -> list[Finding]:
+async def _verdict(spec: JobSpec, place: PreflightContext) -> list[Finding]:
     """What the controller says of the script itself (sbatch --test-only, about 10 ms)."""
     bundle = str(place.partition.bundle("preflight").relative_to(place.partition.root))
     name = spec.name or "preflight"
@@ -690,7 +696,7 @@ async def _verdict(spec: JobSpec, place: Place) -> list[Finding]:
 
 
 async def _judged(
-    spec: JobSpec, place: Place, script: bytes, options: tuple[str, ...] = ()
+    spec: JobSpec, place: PreflightContext, script: bytes, options: tuple[str, ...] = ()
 ) -> list[Finding]:
     error = await place.facts.verdict(script, options)
     if error is None:

@@ -211,7 +211,7 @@ _AWAY = 90.0
 """Seconds without anybody's look after which nobody is taken to be there: a panel that is shown asks every 60 s."""
 
 
-class Pace:
+class PollInterval:
     """The pace of one cluster in one process. A submit, an action or a change of the queue is news."""
 
     def __init__(self) -> None:

@@ -47,13 +47,8 @@ from hyperpod_jlab.engines.slurm.connection import (
     repeatable,
 )
 from hyperpod_jlab.engines.slurm.login_node import LoginNode, UnansweredError
-from hyperpod_jlab.engines.slurm.transport import (
-    ANSWER_LOST,
-    COMMAND_TIMEOUT,
-    Here,
-    Output,
-    Transport,
-)
+from hyperpod_jlab.engines.slurm.transport import ANSWER_LOST, COMMAND_TIMEOUT, Here, Transport
+from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
 
 # --------------------------------------------------------------------------------------------------
 # Who takes which login node: each person another one, and always the same.
@@ -91,7 +86,7 @@ _PAUSE = 60.0
 
 
 @dataclass(frozen=True)
-class Found:
+class LoginNodes:
     """What AWS named: hosts, and what a user should know of them."""
 
     hosts: tuple[str, ...]
@@ -108,7 +103,7 @@ class FoundNodes:
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
 
-    async def get(self, *, anew: bool = False) -> Found:
+    async def get(self, *, anew: bool = False) -> LoginNodes:
         """The hosts.
 
         Args:
@@ -127,7 +122,7 @@ class FoundNodes:
             if kept is not None and error.code != NO_LOGIN_NODES:
                 return kept
             raise _unknown(self._cluster, error) from error
-        found = Found(tuple(one.host for one in nodes.instances if one.host), nodes.note)
+        found = LoginNodes(tuple(one.host for one in nodes.instances if one.host), nodes.note)
         await asyncio.to_thread(_write, path, found)
         return found
 
@@ -143,18 +138,18 @@ _ACCOUNT = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_UR
 """Variables that say which account is asked."""
 
 
-def _read(path: Path) -> tuple[float, Found | None]:
+def _read(path: Path) -> tuple[float, LoginNodes | None]:
     """What was found, and how many seconds ago. What cannot be read was not found."""
     try:
         age = time.time() - path.stat().st_mtime
         data = json.loads(path.read_text(encoding="utf-8"))
-        found = Found(tuple(map(str, data["hosts"])), data["note"] and str(data["note"]))
+        found = LoginNodes(tuple(map(str, data["hosts"])), data["note"] and str(data["note"]))
     except (OSError, ValueError, TypeError, KeyError):
         return 0.0, None
     return (age, found) if age >= 0 and found.hosts else (0.0, None)
 
 
-def _write(path: Path, found: Found) -> None:
+def _write(path: Path, found: LoginNodes) -> None:
     """Keep it; where that fails AWS is asked more often."""
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
     with contextlib.suppress(OSError):

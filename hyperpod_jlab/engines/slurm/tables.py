@@ -574,7 +574,7 @@ SELDOM = 600.0
 _FOREVER = float("inf")
 
 
-class ClusterView:
+class SlurmTables:
     """Tables of one cluster.
 
     A panel that only shows the clusters costs one squeue a minute and one sinfo in ten; a page that is open and not refreshed costs nothing.

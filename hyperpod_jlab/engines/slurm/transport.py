@@ -30,7 +30,7 @@ COMMAND_TIMEOUT = 75.0
 
 
 @dataclass(frozen=True)
-class Output:
+class CommandOutput:
     """What a command gave: its exit code (128 + n for signal n), and what it wrote."""
 
     code: int
@@ -43,7 +43,7 @@ class Transport(Protocol):
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> Output:
+    ) -> CommandOutput:
         """Run one command to its end; the words reach it as they are, whatever is in them.
 
         Raises:
@@ -84,7 +84,7 @@ class Here:
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> Output:
+    ) -> CommandOutput:
         """Run one command to its end (see `Transport.run`)."""
         program = str(Path(self._commands) / argv[0]) if self._commands else argv[0]
         try:
@@ -120,7 +120,7 @@ class Here:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         code = process.returncode or 0
-        return Output(
+        return CommandOutput(
             128 - code if code < 0 else code,
             out.decode("utf-8", "replace"),
             err.decode("utf-8", "replace"),

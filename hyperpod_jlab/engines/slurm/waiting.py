@@ -54,7 +54,7 @@ _NO_NAME = frozenset({"", "(null)", "N/A"})
 
 
 @dataclass(frozen=True)
-class Room:
+class QueueCapacity:
     """A queue.
 
     Attributes:
@@ -86,7 +86,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WhatIfRequest:
     """What a waiting run asks for: its script, nodes, and on each node accelerators of a kind (``gpu:h100``)."""
 
     script: bytes
@@ -96,7 +96,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Change:
+class Alternative:
     """What would be different; None for what stays. The limit is in seconds."""
 
     nodes: int | None = None
@@ -104,7 +104,7 @@ class Change:
     queue: str | None = None
     limit: int | None = None
 
-    def options(self, wanted: Wanted) -> list[str]:
+    def options(self, wanted: WhatIfRequest) -> list[str]:
         """The options of sbatch that win over those in the script."""
         given = {
             "partition": self.queue,
@@ -114,7 +114,7 @@ class Change:
         }
         return [f"--{name}={value}" for name, value in given.items() if value is not None]
 
-    def words(self, wanted: Wanted) -> str:
+    def words(self, wanted: WhatIfRequest) -> str:
         """A sentence, with the options of `hpj submit`."""
         parts, options = [], []
         if self.nodes is not None:
@@ -138,7 +138,7 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-async def rooms(client: SlurmClient) -> dict[str, Room]:
+async def rooms(client: SlurmClient) -> dict[str, QueueCapacity]:
     """All queues that this user sees, by name."""
     # No field of these is free text: names of nodes and partitions have no control characters.
     letters = FIELD.join(["%R", "%N", "%a", "%C", "%l"])
@@ -149,7 +149,7 @@ async def rooms(client: SlurmClient) -> dict[str, Room]:
     return await asyncio.to_thread(parse_rooms, said, rules)
 
 
-def parse_rooms(said: str, rules: str = "") -> dict[str, Room]:
+def parse_rooms(said: str, rules: str = "") -> dict[str, QueueCapacity]:
     """What `rooms` was answered: a row for each node in each queue, with its CPUs (allocated/idle/other/all), and a line for each queue's rules."""
     known = {one.name: one for one in parse_partitions(rules)}
     nodes: dict[str, set[str]] = {}
@@ -165,7 +165,7 @@ def parse_rooms(said: str, rules: str = "") -> dict[str, Room]:
         free[queue] = free.get(queue, False) or (available == "up" and idle not in ([], ["0"]))
         limits[queue] = to_limit(limit)
     return {
-        queue: Room(frozenset(nodes[queue]), free[queue], limits[queue], known.get(queue))
+        queue: QueueCapacity(frozenset(nodes[queue]), free[queue], limits[queue], known.get(queue))
         for queue in nodes
     }
 
@@ -199,9 +199,9 @@ class Tries:
         self,
         client: SlurmClient,
         job: SlurmJob,
-        wanted: Wanted,
+        wanted: WhatIfRequest,
         jobs: Sequence[SlurmJob],
-        queues: dict[str, Room],
+        queues: dict[str, QueueCapacity],
     ) -> None:
         self._client = client
         self._job = job
@@ -216,7 +216,7 @@ class Tries:
             and one.priority > 0
         ]
         self._gate = asyncio.Semaphore(_AT_ONCE)
-        self._found: list[tuple[int, Change]] = []
+        self._found: list[tuple[int, Alternative]] = []
         self.tried = 0
 
     async def ask(self) -> tuple[str, ...]:
@@ -235,34 +235,38 @@ class Tries:
         if tiny is None:
             return
 
-        async def fits(change: Change) -> bool:
+        async def fits(change: Alternative) -> bool:
             start = await self._start(self._wanted.script, change.options(self._wanted))
             return start is not None and abs(start - tiny) <= _SLACK
 
         await asyncio.gather(self._shorter(limit, fits), self._smaller(limit, fits))
 
-    async def _shorter(self, limit: int | None, fits: Callable[[Change], Awaitable[bool]]) -> None:
+    async def _shorter(
+        self, limit: int | None, fits: Callable[[Alternative], Awaitable[bool]]
+    ) -> None:
         own = self._job.limit
         shorter = [limit] if limit is not None else [t for t in _SHORT if own is None or own > t]
         for seconds in shorter:
-            if await fits(Change(limit=seconds)):
-                self._found.append((0, Change(limit=seconds)))
+            if await fits(Alternative(limit=seconds)):
+                self._found.append((0, Alternative(limit=seconds)))
                 return
 
-    async def _smaller(self, limit: int | None, fits: Callable[[Change], Awaitable[bool]]) -> None:
+    async def _smaller(
+        self, limit: int | None, fits: Callable[[Alternative], Awaitable[bool]]
+    ) -> None:
         wanted = self._wanted
         room = self._queues.get(self._job.partition)
         most = min(wanted.nodes - 1, (room and room.most_nodes) or wanted.nodes)
-        nodes = await _most(most, lambda n: fits(Change(nodes=n, limit=limit)))
+        nodes = await _most(most, lambda n: fits(Alternative(nodes=n, limit=limit)))
         if nodes:
-            self._found.append((1, Change(nodes=nodes, limit=limit)))
+            self._found.append((1, Alternative(nodes=nodes, limit=limit)))
             return
         one = 1 if wanted.nodes > 1 else None
         devices = await _most(
-            wanted.devices - 1, lambda n: fits(Change(nodes=one, devices=n, limit=limit))
+            wanted.devices - 1, lambda n: fits(Alternative(nodes=one, devices=n, limit=limit))
         )
         if devices:
-            self._found.append((2, Change(nodes=one, devices=devices, limit=limit)))
+            self._found.append((2, Alternative(nodes=one, devices=devices, limit=limit)))
 
     def _elsewhere(self) -> list[Awaitable[None]]:
         """The same in other queues, the largest first."""
@@ -282,7 +286,7 @@ class Tries:
         limit = self._limit(name)
         if limit == 0:
             return
-        change = Change(queue=name, limit=limit)
+        change = Alternative(queue=name, limit=limit)
         start = await self._start(self._wanted.script, change.options(self._wanted))
         if start is not None and start <= time.time() + _CLOCKS:
             self._found.append((1, change))
@@ -339,7 +343,7 @@ class Tries:
         return found
 
 
-def _rank(found: tuple[int, Change]) -> tuple[int, str]:
+def _rank(found: tuple[int, Alternative]) -> tuple[int, str]:
     return found[0], found[1].queue or ""
 
 
@@ -467,20 +471,20 @@ def _expected(job: SlurmJob) -> float | None:
     return job.started if known else None
 
 
-def _nodes_of(job: SlurmJob, queues: dict[str, Room]) -> set[str]:
+def _nodes_of(job: SlurmJob, queues: dict[str, QueueCapacity]) -> set[str]:
     return {
         node for name in job.partition.split(",") if name in queues for node in queues[name].nodes
     }
 
 
-def _wanted(bundle: BundleReader) -> Wanted | None:
+def _wanted(bundle: BundleReader) -> WhatIfRequest | None:
     """What a run asks for, or None when it is not a script of ours that smaller ones can be made of."""
     if not bundle.is_own:  # nothing of another user's is given to sbatch, not even to try it
         return None
     with contextlib.suppress(HyperpodError):
         resources = bundle.spec().resources
         device = resources.accelerator
-        return Wanted(
+        return WhatIfRequest(
             script=read_script(bundle),
             nodes=resources.nodes,
             devices=device.count,

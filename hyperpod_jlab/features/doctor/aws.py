@@ -37,19 +37,16 @@ from hyperpod_jlab.aws.session_manager import (
 )
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.core.check import Step, Told, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult as Told
+from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import fail, of_error, ok, unknown, warn
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.network import (
-    Interface,
-    NetworkAcl,
-    Place,
-    RouteTable,
-    SecurityGroup,
-    Subnet,
-)
+from hyperpod_jlab.core.network import NetworkAcl, RouteTable, SecurityGroup, Subnet
+from hyperpod_jlab.core.network import NetworkInterface as Interface
+from hyperpod_jlab.core.network import NetworkLocation as Place
 from hyperpod_jlab.core.studio import APPS, idle_shutdown
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 

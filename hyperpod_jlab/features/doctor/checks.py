@@ -17,7 +17,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hyperpod_jlab.clusters.configuration import config_files
-from hyperpod_jlab.core.check import Step, Told, fail, of_error, ok, warn
+from hyperpod_jlab.core.check import CheckResult as Told
+from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import fail, of_error, ok, warn
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.run_id import new_run_id

@@ -15,7 +15,8 @@ from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable, shown_text
 from hyperpod_jlab.core.check import Check
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.features.doctor.service import Asked, examine
+from hyperpod_jlab.features.doctor.service import DoctorRequest as Asked
+from hyperpod_jlab.features.doctor.service import examine
 from hyperpod_jlab.features.doctor.service import report as written
 
 _LEVEL, _NAME = 7, 20

@@ -7,7 +7,9 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 
-from hyperpod_jlab.core.check import Check, Step, Told, of_error, unknown
+from hyperpod_jlab.core.check import Check, of_error, unknown
+from hyperpod_jlab.core.check import CheckResult as Told
+from hyperpod_jlab.core.check import CheckStep as Step
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.runs.facade import Hyperpod
 
@@ -33,7 +35,7 @@ class Chain:
         self._end = time.monotonic() + seconds
         self._seconds = seconds
         self._stuck: dict[str, Check] = {}
-        """By a step's name in `Step.needs`: the check that failed first on the way there."""
+        """By a step's name in `CheckStep.needs`: the check that failed first on the way there."""
 
     def give(self, seconds: float) -> None:
         """Have so many seconds more from now on, at the least."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.core.check import Step, Told, fail, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult as Told
+from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import fail, ok, unknown, warn
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.network import (
     Astray,
     Closed,
-    Interface,
     Passage,
-    Place,
     Subnet,
     astray,
     closed_ports,
     lustre_passage,
 )
+from hyperpod_jlab.core.network import NetworkInterface as Interface
+from hyperpod_jlab.core.network import NetworkLocation as Place
 from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system_of
 from hyperpod_jlab.features.doctor.models import CONFIGURATION
 

@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from hyperpod_jlab.core.check import GROUPS, Check, Level, Step
+from hyperpod_jlab.core.check import GROUPS, Check, Level
+from hyperpod_jlab.core.check import CheckStep as Step
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import USER_INFO, ConflictError, HyperpodError, InternalError
 from hyperpod_jlab.features.doctor.aws import AtAws, StudioLooks, rights_steps, run_as_steps
@@ -33,7 +34,7 @@ from hyperpod_jlab.features.doctor.storage import MountLooks, partition_steps
 
 
 @dataclass(frozen=True)
-class Asked:
+class DoctorRequest:
     """What is to be examined.
 
     Attributes:
@@ -45,7 +46,9 @@ class Asked:
     job: bool = False
 
 
-async def examine(asked: Asked | None = None, begun: Begun | None = None) -> AsyncIterator[Check]:
+async def examine(
+    asked: DoctorRequest | None = None, begun: Begun | None = None
+) -> AsyncIterator[Check]:
     """All checks, each as soon as it is there. What stands on something that failed could not be checked, and says so.
 
     Args:
@@ -55,7 +58,7 @@ async def examine(asked: Asked | None = None, begun: Begun | None = None) -> Asy
     Raises:
         InvalidInputError: There is no cluster of that name.
     """
-    wanted = asked or Asked()
+    wanted = asked or DoctorRequest()
     opened, chain = Opened(), Chain(begun)
     try:
         async for check in chain.walk(first_steps(opened)):
@@ -73,7 +76,7 @@ async def examine(asked: Asked | None = None, begun: Begun | None = None) -> Asy
         await opened.close()
 
 
-def _steps(opened: Opened, wanted: Asked) -> list[Step]:
+def _steps(opened: Opened, wanted: DoctorRequest) -> list[Step]:
     """All but the first ones and the job."""
     only = wanted.cluster
     at_aws = AtAws(opened, only)
@@ -98,7 +101,7 @@ def _steps(opened: Opened, wanted: Asked) -> list[Step]:
 State = Literal["running", "done", "cancelled", "failed"]
 """It goes on; it came to its end, whatever it found; somebody ended it; it broke."""
 
-Examine = Callable[[Asked, Callable[[Step], None]], AsyncIterator[Check]]
+Examine = Callable[[DoctorRequest, Callable[[Step], None]], AsyncIterator[Check]]
 """Examines what is asked; tells of each step that begins."""
 
 _LOG = logging.getLogger(__name__)
@@ -121,7 +124,7 @@ class Examination:
     """
 
     number: int
-    asked: Asked
+    asked: DoctorRequest
     begun_at: float
     state: State = "running"
     checks: list[Check] = field(default_factory=list)
@@ -150,7 +153,7 @@ class Examinations:
         """The newest examination; None before the first."""
         return self._last
 
-    def begin(self, asked: Asked) -> Examination:
+    def begin(self, asked: DoctorRequest) -> Examination:
         """Begin an examination; while the same goes on that one is meant.
 
         Raises:

@@ -15,9 +15,12 @@ from hyperpod_jlab.aws.domains import Space
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
-from hyperpod_jlab.clusters.identity import Asked, find_whose
+from hyperpod_jlab.clusters.identity import IdentityQueries as Asked
+from hyperpod_jlab.clusters.identity import find_whose
 from hyperpod_jlab.clusters.mounts import inspect
-from hyperpod_jlab.core.check import Step, Told, Who, fail, of_error, ok, warn
+from hyperpod_jlab.core.check import CheckResult as Told
+from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import Who, fail, of_error, ok, warn
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, LustreStorage
 from hyperpod_jlab.core.quantities import format_size
@@ -25,14 +28,14 @@ from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 from hyperpod_jlab.features.doctor.network import joined
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import Wanted
+from hyperpod_jlab.runs.listing import RunFilter as Wanted
 from hyperpod_jlab.storage.acl import is_opened
+from hyperpod_jlab.storage.files import within
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.migration import runs_in_old_layout
 from hyperpod_jlab.storage.mounts import mount_of, room_at
 from hyperpod_jlab.storage.owners import parents
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.timeouts import within
 
 
 class MountLooks:

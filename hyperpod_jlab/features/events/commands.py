@@ -15,7 +15,7 @@ from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
 from hyperpod_jlab.cli.parameters import SinceParam
 from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES
-from hyperpod_jlab.features.events.service import HyperpodEvents
+from hyperpod_jlab.features.events.service import EventService as HyperpodEvents
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.events import ClusterEvent

@@ -62,7 +62,7 @@ _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 
 
 @dataclass(frozen=True)
-class Kept:
+class JournalSummary:
     """What a journal has.
 
     Attributes:
@@ -123,7 +123,7 @@ class EventJournal:
             self._use(work)
             _remove_old(self.path.parent, now - OLDEST)
 
-    def read(self, seen_before: float | None = None) -> Kept:
+    def read(self, seen_before: float | None = None) -> JournalSummary:
         """What the journal has.
 
         Args:
@@ -133,17 +133,17 @@ class EventJournal:
             StorageError: The journal cannot be read.
         """
 
-        def work(db: sqlite3.Connection) -> Kept:
+        def work(db: sqlite3.Connection) -> JournalSummary:
             rows = db.execute(
                 "SELECT event FROM events WHERE seen_at < ? ORDER BY time DESC, event_id",
                 (float("inf") if seen_before is None else seen_before,),
             )
             events = tuple(replace(_event(text), journal=True) for (text,) in rows)
             (looked_at,) = db.execute("SELECT max(at) FROM looks").fetchone()
-            return Kept(events, looked_at)
+            return JournalSummary(events, looked_at)
 
         with _errors(self.path):
-            return self._use(work) if self.path.exists() else Kept()
+            return self._use(work) if self.path.exists() else JournalSummary()
 
     def _use(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do something with the file; one that is broken is begun anew."""
@@ -226,7 +226,7 @@ def _errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-class HyperpodEvents:
+class EventService:
     """Events of the HyperPod clusters of one region.
 
     Args:
@@ -361,7 +361,7 @@ async def remembered(
     return [*with_reasons(told, kept), *older], []
 
 
-def with_reasons(told: Iterable[ClusterEvent], kept: Kept) -> list[ClusterEvent]:
+def with_reasons(told: Iterable[ClusterEvent], kept: JournalSummary) -> list[ClusterEvent]:
     """Events as AWS lists them, which says no reasons, with the reasons of those whose details are in the journal."""
     reasons = {event.event_id: event.reason for event in kept.events if event.reason}
     return [replace(one, reason=reasons.get(one.event_id, one.reason)) for one in told]
@@ -390,7 +390,7 @@ class EventWatch:
         events: Asks AWS for events.
     """
 
-    def __init__(self, watch: HyperpodWatch, events: HyperpodEvents) -> None:
+    def __init__(self, watch: HyperpodWatch, events: EventService) -> None:
         self._watch = watch
         self._events = events
         self._looks = Looks()
@@ -418,7 +418,7 @@ class EventWatch:
         return shown, self._notes.get(cluster, [])
 
     async def event(self, cluster: str, event_id: str) -> ClusterEvent:
-        """One event with its details (see `HyperpodEvents.event`)."""
+        """One event with its details (see `EventService.event`)."""
         return await self._events.event(cluster, event_id)
 
     def forget(self, cluster: str) -> None:
@@ -432,7 +432,7 @@ class EventWatch:
     async def _read(self, look: Look[ClusterEvent], cluster: str) -> None:
         journal, notes = await self._journal(cluster)
         begun = time.time()
-        kept = Kept()
+        kept = JournalSummary()
         if journal is not None:
             try:
                 kept = await asyncio.to_thread(journal.read)
@@ -471,5 +471,5 @@ def event_watch_in(services: Hyperpod, region: str | None) -> EventWatch:
     return services.kept(
         EventWatch,
         region,
-        lambda: EventWatch(services.watch_in(region), HyperpodEvents(Aws(region))),
+        lambda: EventWatch(services.watch_in(region), EventService(Aws(region))),
     )

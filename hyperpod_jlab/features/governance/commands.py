@@ -12,9 +12,7 @@ from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import Table, print_json, print_notes, print_table
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.quantities import format_size
-from hyperpod_jlab.features.governance.models import (
-    PRIORITY_LABEL,
-)
+from hyperpod_jlab.features.governance.models import PRIORITY_LABEL
 from hyperpod_jlab.features.governance.service import governance_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.features.metrics.models import METRICS, Course, Metric, Window
+from hyperpod_jlab.features.metrics.models import METRICS, Metric
+from hyperpod_jlab.features.metrics.models import TimeRange as Window
+from hyperpod_jlab.features.metrics.models import TimeSeries as Course
 
 Dimensions = tuple[tuple[str, str], ...]
 
@@ -98,7 +100,7 @@ ON_SLURM = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class MetricQuery:
     """A metric of something: what, where it is from, and what it is measured on."""
 
     metric: Metric
@@ -109,13 +111,13 @@ class Asked:
 
 def ask_for(
     sources: Mapping[str, Source], namespace: str, dimensions: Mapping[str, str]
-) -> list[Asked]:
+) -> list[MetricQuery]:
     """Metrics of one thing."""
     on = tuple(sorted(dimensions.items()))
-    return [Asked(METRICS[name], source, namespace, on) for name, source in sources.items()]
+    return [MetricQuery(METRICS[name], source, namespace, on) for name, source in sources.items()]
 
 
-async def read_courses(aws: Aws, asked: Sequence[Asked], window: Window) -> list[Course]:
+async def read_courses(aws: Aws, asked: Sequence[MetricQuery], window: Window) -> list[Course]:
     """The course of each metric, in the order asked for; one that CloudWatch does not have is without points.
 
     Raises:
@@ -123,7 +125,7 @@ async def read_courses(aws: Aws, asked: Sequence[Asked], window: Window) -> list
     """
     room = asyncio.Semaphore(_AT_ONCE)
 
-    async def read(some: Sequence[Asked]) -> list[Course]:
+    async def read(some: Sequence[MetricQuery]) -> list[Course]:
         async with room:
             return await _read(aws, some, window)
 
@@ -206,7 +208,7 @@ async def _metrics(aws: Aws, **given: Any) -> AsyncIterator[list[dict[str, Any]]
         token = {"NextToken": page["NextToken"]}
 
 
-async def _read(aws: Aws, asked: Sequence[Asked], window: Window) -> list[Course]:
+async def _read(aws: Aws, asked: Sequence[MetricQuery], window: Window) -> list[Course]:
     points: dict[str, dict[float, float]] = {_id(at): {} for at in range(len(asked))}
     token: dict[str, str] = {}
     while True:
@@ -238,7 +240,7 @@ def _id(at: int) -> str:
     return f"m{at}"
 
 
-def _query(at: int, asked: Asked, window: Window) -> dict[str, Any]:
+def _query(at: int, asked: MetricQuery, window: Window) -> dict[str, Any]:
     return {
         "Id": _id(at),
         "MetricStat": {

@@ -21,7 +21,10 @@ from hyperpod_jlab.features.metrics.models import METRICS
 from hyperpod_jlab.features.metrics.service import BY_NODE, node_metrics_in, run_metrics_in
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.features.metrics.models import Course, Measured, RunMeasured, Window
+    from hyperpod_jlab.features.metrics.models import MetricSet as Measured
+    from hyperpod_jlab.features.metrics.models import RunMeasured
+    from hyperpod_jlab.features.metrics.models import TimeRange as Window
+    from hyperpod_jlab.features.metrics.models import TimeSeries as Course
     from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ METRICS = {
 
 
 @dataclass(frozen=True)
-class Window:
+class TimeRange:
     """A time: from when to when (Unix seconds), and of how many seconds each point is the mean or the sum."""
 
     begin: float
@@ -90,7 +90,7 @@ _Points = Annotated[
 
 
 @dataclass(frozen=True)
-class Course(Wire):
+class TimeSeries(Wire):
     """The course of a metric over time.
 
     Attributes:
@@ -154,7 +154,7 @@ Source = Literal["CloudWatch", "Prometheus"]
 
 
 @dataclass(frozen=True)
-class Measured(Wire):
+class MetricSet(Wire):
     """What was measured on a cluster, or on one of its nodes.
 
     Attributes:
@@ -169,9 +169,9 @@ class Measured(Wire):
 
     cluster: str
     node: str | None
-    window: Window = field(metadata=HIDDEN)
+    window: TimeRange = field(metadata=HIDDEN)
     source: Source
-    courses: Mapping[str, Course] = field(default_factory=dict, metadata=HIDDEN)
+    courses: Mapping[str, TimeSeries] = field(default_factory=dict, metadata=HIDDEN)
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -195,11 +195,11 @@ class Measured(Wire):
 
     @property
     @shown
-    def metrics(self) -> list[Course]:
+    def metrics(self) -> list[TimeSeries]:
         """The metrics that have values."""
         return list(self.courses.values())
 
-    def noting(self, *notes: str) -> Measured:
+    def noting(self, *notes: str) -> MetricSet:
         """The same, with more to say; that comes first."""
         return replace(self, notes=(*notes, *self.notes))
 
@@ -215,21 +215,21 @@ class RunMeasured:
     """
 
     run_id: str
-    whole: Measured
-    nodes: tuple[Measured, ...]
+    whole: MetricSet
+    nodes: tuple[MetricSet, ...]
 
 
-def mean_course(courses: Sequence[Course]) -> Course:
+def mean_course(courses: Sequence[TimeSeries]) -> TimeSeries:
     """The mean of the courses of one metric, of which there is one at the least; a period that only some have a value in is the mean of those."""
     values: dict[float, list[float]] = {}
     for course in courses:
         for moment, value in course.points:
             values.setdefault(moment, []).append(value)
     means = ((moment, sum(some) / len(some)) for moment, some in sorted(values.items()))
-    return Course(courses[0].metric, tuple(means))
+    return TimeSeries(courses[0].metric, tuple(means))
 
 
-def within(course: Course, spans: Iterable[tuple[float, float]], period: int) -> Course:
+def within(course: TimeSeries, spans: Iterable[tuple[float, float]], period: int) -> TimeSeries:
     """The points whose period lies in one of some times (Unix seconds), also those of which a part does."""
     known = tuple(spans)
     points = tuple(
@@ -237,7 +237,7 @@ def within(course: Course, spans: Iterable[tuple[float, float]], period: int) ->
         for moment, value in course.points
         if any(begin < moment + period and moment < end for begin, end in known)
     )
-    return Course(course.metric, points)
+    return TimeSeries(course.metric, points)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ _COARSE_AFTER = 15 * 86400
 """Seconds after which CloudWatch keeps points of five minutes only."""
 
 
-def last(seconds: float) -> Window:
+def last(seconds: float) -> TimeRange:
     """The last seconds, in at most 60 periods that CloudWatch can answer; the first begins where CloudWatch's own do.
 
     Raises:
@@ -267,7 +267,7 @@ def last(seconds: float) -> Window:
     return _window(now - seconds, now, seconds)
 
 
-def between(begin: float, end: float | None) -> Window:
+def between(begin: float, end: float | None) -> TimeRange:
     """A time that was, in the same periods; the last is whole, so it may end later.
 
     Args:
@@ -284,10 +284,10 @@ def between(begin: float, end: float | None) -> Window:
     if end is None:
         return found
     whole = max(math.ceil((end - found.begin) / found.period), 1) * found.period
-    return Window(found.begin, found.begin + whole, found.period)
+    return TimeRange(found.begin, found.begin + whole, found.period)
 
 
-def _window(begin: float, end: float, age: float) -> Window:
+def _window(begin: float, end: float, age: float) -> TimeRange:
     step = 300 if age > _COARSE_AFTER else 60
     period = max(math.ceil((end - begin) / _POINTS / step), 1) * step
-    return Window(begin // period * period, end, period)
+    return TimeRange(begin // period * period, end, period)

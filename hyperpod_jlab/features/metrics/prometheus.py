@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from hyperpod_jlab.aws.errors import Call
+from hyperpod_jlab.aws.errors import AwsCall as Call
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import (
     InvalidInputError,
@@ -25,7 +25,9 @@ from hyperpod_jlab.core.errors import (
     without_passwords,
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
-from hyperpod_jlab.features.metrics.models import METRICS, Course, Window
+from hyperpod_jlab.features.metrics.models import METRICS
+from hyperpod_jlab.features.metrics.models import TimeRange as Window
+from hyperpod_jlab.features.metrics.models import TimeSeries as Course
 
 ADDON = "amazon-sagemaker-hyperpod-observability"
 """HyperPod's observability add-on of EKS."""

@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperpod_jlab.core.hyperpod import region_of
-from hyperpod_jlab.features.metrics.models import LONGEST, Measured, RunMeasured
+from hyperpod_jlab.features.metrics.models import LONGEST, RunMeasured
+from hyperpod_jlab.features.metrics.models import MetricSet as Measured
 from hyperpod_jlab.features.metrics.service import MetricQuery, metric_looks_in
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel

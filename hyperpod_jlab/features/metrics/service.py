@@ -32,25 +32,25 @@ from hyperpod_jlab.features.metrics.aws import (
     ON_PODS,
     ON_SLURM,
     SLURM,
-    Asked,
     ask_for,
     metrics_of_node,
     nodes_with_metrics,
     pods_with_gpus,
     read_courses,
 )
+from hyperpod_jlab.features.metrics.aws import MetricQuery as Asked
 from hyperpod_jlab.features.metrics.models import (
     METRICS,
-    Course,
-    Measured,
     RunMeasured,
     Source,
-    Window,
     between,
     last,
     mean_course,
     within,
 )
+from hyperpod_jlab.features.metrics.models import MetricSet as Measured
+from hyperpod_jlab.features.metrics.models import TimeRange as Window
+from hyperpod_jlab.features.metrics.models import TimeSeries as Course
 from hyperpod_jlab.features.metrics.prometheus import (
     ADDON,
     OF_GPUS,

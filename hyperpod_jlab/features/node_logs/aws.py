@@ -12,7 +12,8 @@ from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.features.node_logs.models import BEGIN, NodeLog, Place, PlacedLine
+from hyperpod_jlab.features.node_logs.models import BEGIN, NodeLog, PlacedLine
+from hyperpod_jlab.features.node_logs.models import NodeLogPosition as Place
 
 PAGE = 10_000
 """Lines on a page: the most that AWS gives; a page has a megabyte at the most."""

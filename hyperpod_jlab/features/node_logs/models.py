@@ -24,7 +24,7 @@ NODE_KINDS = ("lifecycle", "health")
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class NodeLogPosition:
     """A place in a log: behind so many lines of a millisecond. AWS gives lines no numbers, but keeps their order.
 
     Attributes:
@@ -36,7 +36,7 @@ class Place:
     seen: int
 
 
-BEGIN = Place(0, 0)
+BEGIN = NodeLogPosition(0, 0)
 """Before the first line of a log."""
 
 
@@ -46,7 +46,7 @@ class PlacedLine:
 
     stream: str
     text: str
-    place: Place
+    place: NodeLogPosition
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ class NodeLogLine(Wire):
         return self.log.kind
 
 
-def encode_cursor(places: Mapping[str, Place]) -> str:
+def encode_cursor(places: Mapping[str, NodeLogPosition]) -> str:
     """Places in several logs as one text."""
     plain = {stream: [place.milliseconds, place.seen] for stream, place in places.items()}
     text = json.dumps(plain, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 
-def decode_cursor(cursor: str) -> dict[str, Place]:
+def decode_cursor(cursor: str) -> dict[str, NodeLogPosition]:
     """The places that a cursor holds.
 
     Raises:
@@ -130,7 +130,7 @@ def decode_cursor(cursor: str) -> dict[str, Place]:
     """
     try:
         plain = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        places = {stream: Place(*map(_whole, pair)) for stream, pair in plain.items()}
+        places = {stream: NodeLogPosition(*map(_whole, pair)) for stream, pair in plain.items()}
     except (AttributeError, TypeError, ValueError, RecursionError, binascii.Error) as error:
         raise invalid_cursor() from error
     return places

@@ -21,12 +21,12 @@ from hyperpod_jlab.features.node_logs.models import (
     NODE_KINDS,
     NodeLog,
     NodeLogLine,
-    Place,
     PlacedLine,
     decode_cursor,
     encode_cursor,
     invalid_cursor,
 )
+from hyperpod_jlab.features.node_logs.models import NodeLogPosition as Place
 from hyperpod_jlab.logs.pattern import Matcher, Pattern
 
 MOST_LINES = 10_000

@@ -21,34 +21,24 @@ from hyperpod_jlab.core.errors import RefusedError, StorageError
 from hyperpod_jlab.core.file_system import MEANINGS
 from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.storage.files import (
-    Moved,
     RepositoryTaskService,
     TaskOptions,
     Way,
     file_states,
     move,
 )
-from hyperpod_jlab.features.storage.service import (
-    link_partition,
-    storage_of,
-)
+from hyperpod_jlab.features.storage.files import TransferResult as Moved
+from hyperpod_jlab.features.storage.service import link_partition, storage_of
 from hyperpod_jlab.runs.clean import carry_out, plan_migration
 from hyperpod_jlab.storage.home_link import NAME, remove_link
 
 if TYPE_CHECKING:
     from hyperpod_jlab.clusters.identity import Separation
-    from hyperpod_jlab.clusters.mounts import Place
+    from hyperpod_jlab.clusters.mounts import MountInfo as Place
     from hyperpod_jlab.core.file_system import Association, FileSystem, Verb
-    from hyperpod_jlab.features.storage.files import (
-        Result,
-    )
+    from hyperpod_jlab.features.storage.files import Result
     from hyperpod_jlab.features.storage.models import RepositoryTask
-    from hyperpod_jlab.features.storage.service import (
-        Linked,
-        PathView,
-        Side,
-        StorageOverview,
-    )
+    from hyperpod_jlab.features.storage.service import Linked, PathView, Side, StorageOverview
     from hyperpod_jlab.runs.clean import MigrationPlan
     from hyperpod_jlab.runs.facade import Hyperpod
     from hyperpod_jlab.storage.migration import Migrated

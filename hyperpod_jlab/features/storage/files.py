@@ -17,8 +17,8 @@ from hyperpod_jlab.aws.file_systems import (
     list_associations,
     lustre_mounts,
 )
-from hyperpod_jlab.aws.presence import points_to_aws
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.studio import points_to_aws
 from hyperpod_jlab.core.errors import (
     HyperpodError,
     InvalidInputError,
@@ -36,9 +36,9 @@ from hyperpod_jlab.features.storage.models import (
     path_problem,
     task_path,
 )
+from hyperpod_jlab.storage.files import within
 from hyperpod_jlab.storage.lfs import PROGRAM, Lfs
 from hyperpod_jlab.storage.mounts import mount_of
-from hyperpod_jlab.storage.timeouts import within
 
 Way = Literal["lfs", "aws"]
 """By Lustre's program on this machine, or by a data repository task of AWS."""
@@ -88,7 +88,7 @@ class TaskOptions:
 
 
 @dataclass(frozen=True)
-class Moved:
+class TransferResult:
     """A request's outcome: a result for each path, the tasks of AWS that do it, and why AWS refused some."""
 
     results: list[Result]
@@ -122,7 +122,7 @@ async def move(
     tasks: RepositoryTaskService,
     by: Way | None = None,
     options: TaskOptions | None = None,
-) -> Moved:
+) -> TransferResult:
     """Ask for bytes of files to be moved: a result for each path, in their order. One that is refused stops no other.
 
     Args:
@@ -153,7 +153,7 @@ async def move(
         if one.done == "refused" and NOT_PERMITTED in (one.reason or "")
     ]
     if verb == "hydrate" or not may_ask_aws or not denied:
-        return Moved(results)
+        return TransferResult(results)
     moved = await tasks.begin(verb, denied, options)
     by_aws = {one.path: one for one in moved.results}
     for number, before in enumerate(results):
@@ -240,9 +240,9 @@ class RepositoryTaskService:
 
     async def begin(
         self, verb: TaskVerb, paths: Sequence[Path], options: TaskOptions | None = None
-    ) -> Moved:
+    ) -> TransferResult:
         """Ask for files and folders: one task for each file system. One that is refused stops no other."""
-        moved = Moved([])
+        moved = TransferResult([])
         results: dict[str, Result] = {}
         by_mount: dict[LustreMount, dict[str, str]] = {}
         for path in map(str, paths):

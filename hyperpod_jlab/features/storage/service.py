@@ -18,33 +18,27 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import mounted_here
 from hyperpod_jlab.clusters.configuration import choose_partition
+from hyperpod_jlab.clusters.identity import IdentityQueries as Asked
 from hyperpod_jlab.clusters.identity import (
-    Asked,
     Separation,
     Whose,
     find_profile,
     find_whose,
     separation_of,
 )
-from hyperpod_jlab.clusters.mounts import (
-    Place,
-    inspect,
-    look_at,
-    look_at_mount,
-    mount_points,
-)
+from hyperpod_jlab.clusters.mounts import MountInfo as Place
+from hyperpod_jlab.clusters.mounts import inspect, look_at, look_at_mount, mount_points
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.engines.registry import Engines, scheduler_named
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.files import storage_errors, within
 from hyperpod_jlab.storage.home_link import NAME, make_link
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.timeouts import within
 
 # --------------------------------------------------------------------------------------------------
 # Whether configured clusters mount the file system that runs go to, by what AWS says of the HyperPod clusters behind them.

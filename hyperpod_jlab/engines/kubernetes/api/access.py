@@ -22,9 +22,9 @@ from hyperpod_jlab.engines.kubernetes.api.credentials import (
     basic,
     load_chain,
 )
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigContext as Context
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigEntry as Section
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import (
-    Context,
-    Section,
     kubeconfig_files,
     proxy_for,
     read_context,
@@ -35,7 +35,7 @@ IN_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True)
-class Access:
+class ApiAccess:
     """An API server and how to be let in.
 
     Attributes:
@@ -55,7 +55,7 @@ class Access:
     server_name: str | None = None
 
 
-def load_access(config: KubernetesCluster) -> Access:
+def load_access(config: KubernetesCluster) -> ApiAccess:
     """Find the way to a configured cluster. Blocking.
 
     Raises:
@@ -74,7 +74,7 @@ def load_access(config: KubernetesCluster) -> Access:
     return kubeconfig_access(read_context(config.context))
 
 
-def kubeconfig_access(context: Context) -> Access:
+def kubeconfig_access(context: Context) -> ApiAccess:
     """What a context of a kubeconfig says."""
     cluster, user = context.cluster, context.user
     server = cluster.text("server").rstrip("/")
@@ -91,7 +91,7 @@ def kubeconfig_access(context: Context) -> Access:
     if verify is not None:
         _client_certificate(verify, user)
     credentials = Credentials(_source(context, verify), _fixed(user))
-    return Access(
+    return ApiAccess(
         server=server,
         verify=verify or False,
         headers=credentials.headers,
@@ -101,12 +101,12 @@ def kubeconfig_access(context: Context) -> Access:
     )
 
 
-def in_pod_access() -> Access:
+def in_pod_access() -> ApiAccess:
     """What every pod is given: the rights of its service account."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     name = f"[{host}]" if ":" in host else host
     credentials = Credentials(TokenFile(IN_POD / "token"))
-    return Access(
+    return ApiAccess(
         server=f"https://{name}:{port}",
         verify=tls_context(ca_file=IN_POD / "ca.crt"),
         headers=credentials.headers,

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from hyperpod_jlab.core.errors import ConflictError, HyperpodError, UnreachableError
-from hyperpod_jlab.engines.kubernetes.api.access import Access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
 from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, CUT, refusal
 from hyperpod_jlab.engines.kubernetes.api.light_httpx import httpx
 
@@ -36,7 +36,7 @@ _FEWEST, _MOST = 20, 2000
 
 
 @dataclass
-class Listing:
+class ListPage:
     """A list, or a page of one.
 
     Attributes:
@@ -49,7 +49,7 @@ class Listing:
     columns: list[str] = field(default_factory=list)
     version: str = ""
 
-    def add(self, page: Listing) -> None:
+    def add(self, page: ListPage) -> None:
         """Take in the next page."""
         self.items += page.items
         self.columns = self.columns or page.columns
@@ -82,7 +82,7 @@ class Pages:
         self._next = onward
         return True
 
-    def take(self, found: Mapping[str, Any], size: int) -> Listing:
+    def take(self, found: Mapping[str, Any], size: int) -> ListPage:
         """A page, of so many bytes."""
         metadata = found.get("metadata") or {}
         table = found.get("kind") == "Table"
@@ -93,7 +93,7 @@ class Pages:
         if items:
             fitting = int(_BYTES / max(1, size / len(items)))
             self._limit = min(_MOST, max(_FEWEST, fitting))
-        return Listing(list(items), columns, str(metadata.get("resourceVersion") or ""))
+        return ListPage(list(items), columns, str(metadata.get("resourceVersion") or ""))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def stream_cut(error: Exception) -> UnreachableError:
     return UnreachableError("the connection was cut", code=CUT, detail={"by": type(error).__name__})
 
 
-__all__ = ["KubeClient", "Patch", "Stream", "refusal"]
+__all__ = ["KubeClient", "Patch", "ResponseStream", "refusal"]
 
 PATIENCE = 10.0
 """Seconds that a request may be put off by a server that asks to wait."""
@@ -294,7 +294,7 @@ _PATCHES: Mapping[Patch, str] = {
 }
 
 
-class Stream:
+class ResponseStream:
     """An answer that goes on."""
 
     def __init__(self, response: httpx.Response) -> None:
@@ -347,9 +347,9 @@ class KubeClient:
         form: Form = "json",
         limit: int = 250,
         **more: str,
-    ) -> Listing:
+    ) -> ListPage:
         """Read all of a list, page by page (see `pages` for lists that need not lie in memory as a whole)."""
-        listing = Listing()
+        listing = ListPage()
         async for page in self.pages(path, query, form=form, limit=limit, **more):
             listing.add(page)
         return listing
@@ -362,7 +362,7 @@ class KubeClient:
         form: Form = "json",
         limit: int = 250,
         **more: str,
-    ) -> AsyncGenerator[Listing, None]:
+    ) -> AsyncGenerator[ListPage, None]:
         """Read a list in pages of about a megabyte, so that decoding none of them holds up the event loop.
 
         Args:
@@ -409,7 +409,7 @@ class KubeClient:
         return await _decoded(await self._send("DELETE", path, query, body))
 
     @asynccontextmanager
-    async def stream(self, path: str, **query: str) -> AsyncIterator[Stream]:
+    async def stream(self, path: str, **query: str) -> AsyncIterator[ResponseStream]:
         """Read an answer that goes on, over a connection of its own."""
         streams = self._streams.take()
         response = None
@@ -421,7 +421,7 @@ class KubeClient:
                 response = await self._open(streams, path, query)
             if not response.is_success:
                 raise refusal(response.status_code, await _text(response), path=path)
-            yield Stream(response)
+            yield ResponseStream(response)
         finally:
             if response is not None:
                 await response.aclose()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnsupportedError
-from hyperpod_jlab.engines.kubernetes.api.kubeconfig import Section
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigEntry as Section
 
 _FILE_LASTS = 60.0
 """Seconds after which a token's file is read again: in pods it is written anew every hour or so."""

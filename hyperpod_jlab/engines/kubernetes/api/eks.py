@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_jlab.aws.errors import Call, boto3_missing, no_credentials, translate
+from hyperpod_jlab.aws.errors import AwsCall as Call
+from hyperpod_jlab.aws.errors import boto3_missing, no_credentials, translate
 from hyperpod_jlab.aws.session import Aws, find_region
 from hyperpod_jlab.aws.signed import METER
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
-from hyperpod_jlab.engines.kubernetes.api.access import Access, tls_context
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
+from hyperpod_jlab.engines.kubernetes.api.access import tls_context
 from hyperpod_jlab.engines.kubernetes.api.client import answer_broken, not_sent, pool
 from hyperpod_jlab.engines.kubernetes.api.credentials import Credentials, Token
 from hyperpod_jlab.engines.kubernetes.api.errors import refusal

@@ -41,7 +41,7 @@ _WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]*)"')
 
 
 @dataclass(frozen=True)
-class Answer:
+class Refusal:
     """A refusal as the API server gave it.
 
     Attributes:
@@ -92,7 +92,7 @@ _PROXY = (
 )
 
 
-def _read(status: int, text: str, verb: str, path: str) -> Answer:
+def _read(status: int, text: str, verb: str, path: str) -> Refusal:
     try:
         found = json.loads(text)
         message = str(found["message"]) if found.get("kind") == "Status" else ""
@@ -102,10 +102,10 @@ def _read(status: int, text: str, verb: str, path: str) -> Answer:
     except (ValueError, KeyError, TypeError, AttributeError):
         message, details, reason, onward = "", None, "", ""
     about = details if isinstance(details, dict) else {}
-    return Answer(status, message, reason, about, path, verb, onward)
+    return Refusal(status, message, reason, about, path, verb, onward)
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: Refusal) -> str:
     if not answer.message:
         return f"it answers with status {answer.status} and gives no reason"
     return shortened(answer.message)
@@ -117,14 +117,14 @@ def shortened(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-def _detail(answer: Answer, **more: Any) -> dict[str, Any]:
+def _detail(answer: Refusal, **more: Any) -> dict[str, Any]:
     return {"status": answer.status, "reason": answer.reason, "path": answer.path, **more}
 
 
 # ---------------------------------------------------------------------------------------------- what may not be
 
 
-def _unauthorized(answer: Answer) -> HyperpodError:
+def _unauthorized(answer: Refusal) -> HyperpodError:
     return DeniedError(
         "the cluster does not know who you are: the credentials are wrong or no longer valid",
         code="unauthorized",
@@ -133,7 +133,7 @@ def _unauthorized(answer: Answer) -> HyperpodError:
     )
 
 
-def _forbidden(answer: Answer) -> HyperpodError:
+def _forbidden(answer: Refusal) -> HyperpodError:
     message = answer.message
     if "exceeded quota" in message:
         return _quota(answer)
@@ -181,7 +181,7 @@ def denied_right(
     )
 
 
-def _quota(answer: Answer) -> HyperpodError:
+def _quota(answer: Refusal) -> HyperpodError:
     found = re.search(r"exceeded quota: (.*)", answer.message, re.DOTALL)
     return RefusedError(
         f"the namespace's quota is used up: {shortened(found[1] if found else answer.message)}",
@@ -194,7 +194,7 @@ def _quota(answer: Answer) -> HyperpodError:
 # ---------------------------------------------------------------------------------------------- what is not there
 
 
-def _not_found(answer: Answer) -> HyperpodError:
+def _not_found(answer: Refusal) -> HyperpodError:
     if gone := _NO_NAMESPACE.search(answer.message):
         return NotFoundError(
             f"there is no namespace {gone[1]}",
@@ -207,7 +207,7 @@ def _not_found(answer: Answer) -> HyperpodError:
     return NotFoundError(f"Kubernetes: {_said(answer)}", detail=_detail(answer))
 
 
-def _no_kind(answer: Answer) -> HyperpodError:
+def _no_kind(answer: Refusal) -> HyperpodError:
     """Nothing is served at this path: the kind is not installed; or, of a pod's log, the node's kubelet is only just coming up."""
     if answer.details.get("kind") == "pods/log" or answer.path.endswith("/log"):
         return UnreachableError(
@@ -233,7 +233,7 @@ def _no_kind(answer: Answer) -> HyperpodError:
 # ---------------------------------------------------------------------------------------------- what does not fit
 
 
-def _conflict(answer: Answer) -> HyperpodError:
+def _conflict(answer: Refusal) -> HyperpodError:
     if answer.status == 410:
         return ConflictError(
             "the cluster no longer has the state from which to go on",
@@ -244,7 +244,7 @@ def _conflict(answer: Answer) -> HyperpodError:
     return ConflictError(f"Kubernetes: {_said(answer)}", code=code, detail=_detail(answer))
 
 
-def _invalid(answer: Answer) -> HyperpodError:
+def _invalid(answer: Refusal) -> HyperpodError:
     causes = [one for one in answer.details.get("causes") or [] if isinstance(one, dict)]
     fields = [str(one["field"]) for one in causes if one.get("field")]
     if answer.status == 422:
@@ -258,7 +258,7 @@ def _invalid(answer: Answer) -> HyperpodError:
     return kind(f"Kubernetes: {_said(answer)}", code="bad_request", detail=_detail(answer))
 
 
-def _too_large(answer: Answer) -> HyperpodError:
+def _too_large(answer: Refusal) -> HyperpodError:
     return RefusedError(
         "the object is too large for the cluster, which takes up to 1.5 MiB",
         code="object_too_large",
@@ -270,7 +270,7 @@ def _too_large(answer: Answer) -> HyperpodError:
 # ---------------------------------------------------------------------------------------------- what cannot be now
 
 
-def _cannot_now(answer: Answer) -> HyperpodError:
+def _cannot_now(answer: Refusal) -> HyperpodError:
     if hook := _WEBHOOK_DOWN.search(answer.message):
         return UnreachableError(
             f"the cluster cannot check the object: the webhook {hook[1]} does not answer",
@@ -300,7 +300,7 @@ def _cannot_now(answer: Answer) -> HyperpodError:
     )
 
 
-def _may_be_done(answer: Answer) -> bool:
+def _may_be_done(answer: Refusal) -> bool:
     """Whether something that changes may have been done all the same: the server ran out of time, or a proxy in between lost its answer."""
     if answer.verb == "GET":
         return False

@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 
 
 @dataclass(frozen=True)
-class Section:
+class KubeconfigEntry:
     """A cluster or a user of a kubeconfig.
 
     Attributes:
@@ -38,12 +38,12 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Context:
+class KubeconfigContext:
     """A cluster and who one is there."""
 
     name: str
-    cluster: Section
-    user: Section
+    cluster: KubeconfigEntry
+    user: KubeconfigEntry
 
 
 def kubeconfig_files() -> list[Path]:
@@ -71,7 +71,7 @@ def _none_there() -> InvalidInputError:
     return _wrong(message, hint=hint)
 
 
-def read_context(name: str | None) -> Context:
+def read_context(name: str | None) -> KubeconfigContext:
     """A context by its name, or the current one.
 
     Raises:
@@ -102,19 +102,21 @@ def read_context(name: str | None) -> Context:
     if user is None:
         if context.text("user"):
             raise _wrong(f"the context {wanted} names a user that the kubeconfig does not know")
-        user = Section("", {}, cluster.folder)
-    return Context(wanted, cluster, user)
+        user = KubeconfigEntry("", {}, cluster.folder)
+    return KubeconfigContext(wanted, cluster, user)
 
 
-def _named(read: list[tuple[Mapping[str, Any], Path]], kind: str, key: str) -> dict[str, Section]:
-    found: dict[str, Section] = {}
+def _named(
+    read: list[tuple[Mapping[str, Any], Path]], kind: str, key: str
+) -> dict[str, KubeconfigEntry]:
+    found: dict[str, KubeconfigEntry] = {}
     for data, folder in read:
         for one in data.get(kind) or []:
             if isinstance(one, dict) and one.get("name") is not None:
                 name = str(one["name"])
                 said = one.get(key)
                 found.setdefault(
-                    name, Section(name, said if isinstance(said, dict) else {}, folder)
+                    name, KubeconfigEntry(name, said if isinstance(said, dict) else {}, folder)
                 )
     return found
 

@@ -10,7 +10,7 @@
 Write `portion.items` and keep `portion.cursor` together, then each line comes exactly once over crashes of the reader too.
 
 How it resumes (as stern does): the API server gives a log from a whole second on (`sinceTime` has no fractions). The reader asks from shortly before its last line
-and drops all lines up to that line. When the kubelet has rotated the file meanwhile, that line is not there: all lines are new, and a `Gap` says that some may be missing.
+and drops all lines up to that line. When the kubelet has rotated the file meanwhile, that line is not there: all lines are new, and a `PodLogGap` says that some may be missing.
 """
 
 from __future__ import annotations
@@ -208,8 +208,8 @@ class LastLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """A place in a pod's log; `Cursor()` is before the first line of the oldest container that can still be read.
+class PodLogCursor:
+    """A place in a pod's log; `PodLogCursor()` is before the first line of the oldest container that can still be read.
 
     Attributes:
         uid: Of the pod; a pod of the same name with another uid is another pod. "" before a pod was seen.
@@ -229,7 +229,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PodLogLine:
     """A line, or a piece of a long one: the container's own bytes, but for a carriage return before a newline, which containerd drops.
 
     Lines come whole, but for those of more than 64 KiB, those cut by the end of a connection (the rest comes later), and a last line without newline.
@@ -255,7 +255,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ContainerEnded:
     """A container has ended, and its log was read to its end; `exit_code` is None when it is not known any more."""
 
     restart: int
@@ -263,7 +263,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class PodLogGap:
     """Lines are, or may be, missing here: the cluster does not have them any more.
 
     Attributes:
@@ -281,7 +281,7 @@ class Over:
     reason: Literal["ended", "deleted", "replaced"]
 
 
-Item: TypeAlias = Entry | Started | Ended | Gap | Over
+Item: TypeAlias = PodLogLine | Started | ContainerEnded | PodLogGap | Over
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ class Portion:
     """Some items in their order, and the place after the last of them."""
 
     items: tuple[Item, ...]
-    cursor: Cursor
+    cursor: PodLogCursor
 
 
 # ------------------------------------------------------------------------------------------ lines and resuming
@@ -316,7 +316,7 @@ class Lines:
         self._stamp: int | None = None
         self._second = (b"", 0)
 
-    def feed(self, chunk: bytes) -> list[Entry]:
+    def feed(self, chunk: bytes) -> list[PodLogLine]:
         """The lines that are whole with this chunk, and the beginning of a long one."""
         *whole, rest = (self._rest + chunk).split(b"\n")
         found = [entry for line in whole if (entry := self._entry(line, ends=True)) is not None]
@@ -327,12 +327,12 @@ class Lines:
         self._rest = rest
         return found
 
-    def close(self) -> list[Entry]:
+    def close(self) -> list[PodLogLine]:
         """What is left when the answer ends: a line without newline, or a part of one."""
         entry = self._entry(self._rest, ends=False) if self._rest else None
         return [entry] if entry is not None and entry.data else []
 
-    def _entry(self, line: bytes, *, ends: bool) -> Entry | None:
+    def _entry(self, line: bytes, *, ends: bool) -> PodLogLine | None:
         if self._stamp is not None:  # the line goes on
             stamp, starts = self._stamp, False
         elif (found := _STAMP.match(line)) is not None:
@@ -341,7 +341,7 @@ class Lines:
             self.foreign = True
             return None
         self._stamp = None if ends else stamp
-        return Entry(stamp, line, starts, ends)
+        return PodLogLine(stamp, line, starts, ends)
 
     def _nanoseconds(self, found: re.Match[bytes]) -> int:
         second, digits, zone = found.groups()
@@ -360,7 +360,7 @@ class Resume:
         self.missing = False
         """Whether the last line is not in the log any more, so that all lines are new."""
         self._last = last
-        self._held: list[Entry] = []
+        self._held: list[PodLogLine] = []
         self._known = (0, 0)
         self._newest = last.newest if last is not None else 0
         self._stamp = self._same = self._taken = self._digest = 0
@@ -378,7 +378,7 @@ class Resume:
             self._stamp, self._same, self._taken, self._digest, self._ended, self._newest
         )
 
-    def take(self, entries: Iterable[Entry]) -> list[Item]:
+    def take(self, entries: Iterable[PodLogLine]) -> list[Item]:
         """What is new of the next entries, as far as that is known."""
         new: list[Item] = []
         for entry in entries:
@@ -393,9 +393,9 @@ class Resume:
         """The last line is not there: what was held back is new."""
         self.missing = bool(self._held)
         held, self._held = self._held, []
-        return [Gap("rotated"), *held] if held else []
+        return [PodLogGap("rotated"), *held] if held else []
 
-    def _count(self, entry: Entry) -> None:
+    def _count(self, entry: PodLogLine) -> None:
         if entry.starts:
             self._same = self._same + 1 if entry.stamp == self._stamp else 1
             self._stamp = entry.stamp
@@ -406,7 +406,7 @@ class Resume:
         self._digest = zlib.crc32(entry.data, self._digest)
         self._ended = entry.ends
 
-    def _look(self, entry: Entry) -> list[Item]:
+    def _look(self, entry: PodLogLine) -> list[Item]:
         last = self._last
         assert last is not None
         if (self._stamp, self._same) == (last.stamp, last.same):
@@ -420,7 +420,7 @@ class Resume:
                 self._held = []
                 if last.ended or not (rest or entry.ends):
                     return []
-                return [Entry(last.stamp, rest, starts=False, ends=entry.ends)]
+                return [PodLogLine(last.stamp, rest, starts=False, ends=entry.ends)]
         self._held.append(entry)
         return self.give_up() if entry.stamp > last.newest + _LATE * _SECOND else []
 
@@ -437,7 +437,7 @@ class Read:
 
 
 def next_step(
-    state: PodState | None, name: str, cursor: Cursor, *, doubt: bool
+    state: PodState | None, name: str, cursor: PodLogCursor, *, doubt: bool
 ) -> Portion | Read | None:
     """What to hand out or to read next; None: nothing, until the pod's state changes. Pure.
 
@@ -451,7 +451,7 @@ def next_step(
         over = Over("replaced" if state is not None else "deleted")
         if not cursor.container_id or cursor.finished:
             return Portion((over,), replace(cursor, over=True))
-        ended = finished(cursor, None, *([Gap("deleted")] if doubt else []))
+        ended = finished(cursor, None, *([PodLogGap("deleted")] if doubt else []))
         return Portion((*ended.items, over), replace(ended.cursor, over=True))
     one = state.container(name)
     before = one.previous.container_id if one.previous is not None else ""
@@ -461,7 +461,7 @@ def next_step(
             return Read(previous=False, live=one.running)
         if cursor.container_id == before:
             return Read(previous=True, live=False)
-        return finished(cursor, None, Gap("restarted"))
+        return finished(cursor, None, PodLogGap("restarted"))
     if not cursor.container_id or cursor.container_id != one.container_id:
         # The oldest container after the cursor's that can still be read.
         is_before = bool(before) and before != cursor.container_id
@@ -469,17 +469,17 @@ def next_step(
         if container_id:
             restart = one.restart - 1 if is_before else one.restart
             expected = cursor.restart + 1 if cursor.container_id else 0
-            gap = [Gap("restarted")] if restart > expected else []
-            begun = Cursor(uid=state.uid, restart=restart, container_id=container_id)
+            gap = [PodLogGap("restarted")] if restart > expected else []
+            begun = PodLogCursor(uid=state.uid, restart=restart, container_id=container_id)
             return Portion((*gap, Started(restart)), begun)
     if state.starts_again(name):
         return None
     return Portion((Over("ended"),), replace(cursor, uid=state.uid, over=True))
 
 
-def finished(cursor: Cursor, exit_: Exit | None, *first: Item) -> Portion:
+def finished(cursor: PodLogCursor, exit_: Exit | None, *first: Item) -> Portion:
     """The cursor's container has ended, and its log was read to its end."""
-    ended = Ended(cursor.restart, exit_.code if exit_ is not None else None)
+    ended = ContainerEnded(cursor.restart, exit_.code if exit_ is not None else None)
     return Portion((*first, ended), replace(cursor, finished=True))
 
 
@@ -547,13 +547,13 @@ class PodLog:
         self._client, self._news = client, news
         self._pod, self._container = pod, container
         self._path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
-        self._at = Cursor()
+        self._at = PodLogCursor()
         self._backoff = Backoff(0.1, 5.0)
         self._looked = 0.0
         self._failing: dict[str, float] = {}
         self._begin()
 
-    def follow(self, cursor: Cursor | None = None) -> AsyncGenerator[Portion, None]:
+    def follow(self, cursor: PodLogCursor | None = None) -> AsyncGenerator[Portion, None]:
         """What the container writes, from a cursor on, until nothing more can come (`Over` is the last item then).
 
         Waits for a container that has yet to start. While the cluster or the node does not answer it tries again, for ever, and `trouble` says so.
@@ -563,22 +563,22 @@ class PodLog:
             InvalidInputError: The pod has no such container.
             DeniedError: The user may not read this pod or its log.
         """
-        return self._run(cursor or Cursor(), follow=True)
+        return self._run(cursor or PodLogCursor(), follow=True)
 
-    def read(self, cursor: Cursor | None = None) -> AsyncGenerator[Portion, None]:
+    def read(self, cursor: PodLogCursor | None = None) -> AsyncGenerator[Portion, None]:
         """What is there now, from a cursor on; does not wait for more. `Over` comes where `follow` would give it.
 
         Raises:
             UnreachableError: The cluster or the node does not answer; and what `follow` raises.
         """
-        return self._run(cursor or Cursor(), follow=False)
+        return self._run(cursor or PodLogCursor(), follow=False)
 
     def _begin(self) -> None:
         """Of the cursor's container nothing was read yet."""
         self._doubt = True
         self._unreached = 0
 
-    async def _run(self, cursor: Cursor, *, follow: bool) -> AsyncGenerator[Portion, None]:
+    async def _run(self, cursor: PodLogCursor, *, follow: bool) -> AsyncGenerator[Portion, None]:
         self._at = cursor
         self._begin()
         if cursor.over:
@@ -641,7 +641,7 @@ class PodLog:
                 if new:
                     return
                 if resume.decided or last_try:
-                    yield self._finished(*([] if resume.decided else [Gap("rotated")]))
+                    yield self._finished(*([] if resume.decided else [PodLogGap("rotated")]))
                 else:
                     await asyncio.sleep(_AGAIN)
                 return
@@ -723,7 +723,7 @@ class PodLog:
 
     async def _failed(self, error: HyperpodError, step: Read, *, follow: bool) -> Portion | None:
         """What to hand out when the log cannot be read any more; None: try again. Raises what no other try can mend."""
-        lost = [Gap("deleted")] if self._doubt else []
+        lost = [PodLogGap("deleted")] if self._doubt else []
         if step.previous and await self._is_removed(error):
             return self._finished(*lost)
         if not follow:

@@ -26,11 +26,12 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnreachableError,
 )
-from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, Stream
+from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient
+from hyperpod_jlab.engines.kubernetes.api.client import ResponseStream as Stream
 from hyperpod_jlab.engines.kubernetes.api.errors import CUT
 
 # --------------------------------------------------------------------------------------------------
-# Lists, then watches, for ever: the work behind a `Watch`.
+# Lists, then watches, for ever: the work behind a `Informer`.
 #
 # A server that ends each watch at once, or says 410 to each, is asked less and less often: after 10 s at most once a second, and still the rows become right.
 
@@ -60,7 +61,7 @@ class ExpiredError(Exception):
     """The server no longer knows the state from which the watch was to go on."""
 
 
-class Table(Generic[RowType]):
+class WatchedTable(Generic[RowType]):
     """The rows, and what is known of their truth.
 
     Attributes:
@@ -182,7 +183,7 @@ class Table(Generic[RowType]):
         self.news = asyncio.Event()
 
 
-async def keep(client: KubeClient, table: Table[Any]) -> None:
+async def keep(client: KubeClient, table: WatchedTable[Any]) -> None:
     """Keep a table's rows right, until cancelled."""
     backoff = Backoff(_FIRST, _MOST)
     empty = 0
@@ -216,7 +217,7 @@ async def keep(client: KubeClient, table: Table[Any]) -> None:
         await _pause(table, max(pause, _REFUSED) if table.refused else pause)
 
 
-async def _pause(table: Table[Any], seconds: float) -> None:
+async def _pause(table: WatchedTable[Any], seconds: float) -> None:
     """Wait; shorter when somebody waits for the outcome."""
     begin = time.monotonic()
     try:
@@ -228,7 +229,7 @@ async def _pause(table: Table[Any], seconds: float) -> None:
     await asyncio.sleep(max(0.0, min(seconds, _SHORTEST) - (time.monotonic() - begin)))
 
 
-async def _list(client: KubeClient, table: Table[Any]) -> None:
+async def _list(client: KubeClient, table: WatchedTable[Any]) -> None:
     keys: set[str] = set()
     resource = ""
     async with aclosing(client.pages(table.path, table.query)) as pages:
@@ -241,7 +242,7 @@ async def _list(client: KubeClient, table: Table[Any]) -> None:
     table.listed(keys, resource)
 
 
-async def _watch(client: KubeClient, table: Table[Any]) -> bool:
+async def _watch(client: KubeClient, table: WatchedTable[Any]) -> bool:
     """Watch until the answer ends; whether anything came."""
     lasts = random.randint(*_LASTS)  # noqa: S311 - no secret
     query = {
@@ -263,7 +264,7 @@ async def _watch(client: KubeClient, table: Table[Any]) -> bool:
         raise UnreachableError("the API server has fallen silent") from error
 
 
-async def _events(table: Table[Any], stream: Stream) -> bool:
+async def _events(table: WatchedTable[Any], stream: Stream) -> bool:
     """Take in events until the answer ends; whether there was any."""
     any_ = False
     rest: list[bytes] = []
@@ -278,7 +279,7 @@ async def _events(table: Table[Any], stream: Stream) -> bool:
     return any_
 
 
-def _event(table: Table[Any], line: bytes) -> None:
+def _event(table: WatchedTable[Any], line: bytes) -> None:
     if not line.strip():
         return
     try:
@@ -311,14 +312,14 @@ IDLE = 90.0
 """Seconds without anybody's asking after which a watch ends: a panel that is shown asks every 60 s."""
 
 
-class Watch(Generic[Row]):
+class Informer(Generic[Row]):
     """What the API server has at one path, always new.
 
     Attributes:
         path: Of the list.
     """
 
-    def __init__(self, client: KubeClient, path: str, table: Table[Row]) -> None:
+    def __init__(self, client: KubeClient, path: str, table: WatchedTable[Row]) -> None:
         self.path = path
         self._client = client
         self._table = table
@@ -375,7 +376,7 @@ class Watch(Generic[Row]):
 
     def one(self, key: str) -> RowNews:
         """News of one row."""
-        return RowNews(cast("Watch[Any]", self), key)
+        return RowNews(cast("Informer[Any]", self), key)
 
     async def close(self) -> None:
         """End it; the next who asks starts it anew."""
@@ -384,7 +385,7 @@ class Watch(Generic[Row]):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def _attend(self) -> Table[Row]:
+    def _attend(self) -> WatchedTable[Row]:
         """Somebody asks."""
         self._asked = time.monotonic()
         if self._task is None or self._task.done():
@@ -421,7 +422,7 @@ class Watch(Generic[Row]):
 class RowNews:
     """News of one row of a watch."""
 
-    def __init__(self, watch: Watch[Any], key: str) -> None:
+    def __init__(self, watch: Informer[Any], key: str) -> None:
         self._watch, self._key = watch, key
         self._row: Any = None
         self._version = 0
@@ -457,7 +458,7 @@ class Watches:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._all: dict[tuple[str, str, str, Any], Watch[Any]] = {}
+        self._all: dict[tuple[str, str, str, Any], Informer[Any]] = {}
 
     def of(
         self,
@@ -466,7 +467,7 @@ class Watches:
         *,
         labels: str = "",
         fields: str = "",
-    ) -> Watch[Row]:
+    ) -> Informer[Row]:
         """The watch of a path, one for all who give the same path, selectors and function (not a new lambda each time).
 
         Args:
@@ -479,8 +480,8 @@ class Watches:
         if key not in self._all:
             query = {"labelSelector": labels} if labels else {}
             query |= {"fieldSelector": fields} if fields else {}
-            self._all[key] = Watch(self._client, path, Table(path, query, reduce))
-        return cast("Watch[Row]", self._all[key])
+            self._all[key] = Informer(self._client, path, WatchedTable(path, query, reduce))
+        return cast("Informer[Row]", self._all[key])
 
     async def close(self) -> None:
         """End all of them."""

@@ -54,14 +54,14 @@ class Offers:
 
 
 @dataclass(frozen=True)
-class Choice:
+class KindChoice:
     """The kind for a run, and why."""
 
     kind: Kind
     why: str
 
 
-def choose(spec: JobSpec, offers: Offers, runtime: str | None) -> Choice:
+def choose(spec: JobSpec, offers: Offers, runtime: str | None) -> KindChoice:
     """The kind for a spec.
 
     Args:
@@ -73,11 +73,11 @@ def choose(spec: JobSpec, offers: Offers, runtime: str | None) -> Choice:
         RefusedError: The cluster does not offer the kind that the spec names, or not the runtime.
     """
     if spec.array is not None:
-        return Choice(BY_NAME["Job"], "the tasks of an array are the pods of a Job")
+        return KindChoice(BY_NAME["Job"], "the tasks of an array are the pods of a Job")
     named = spec.kubernetes.kind
     if offers.kinds is None:
         kind = BY_NAME[named or KINDS[0].name]
-        return Choice(_with_runtime(kind, offers, runtime), "the cluster could not be asked")
+        return KindChoice(_with_runtime(kind, offers, runtime), "the cluster could not be asked")
     if named is not None:
         if named not in offers.kinds:
             listed = ", ".join(kind.name for kind in KINDS if kind.name in offers.kinds)
@@ -87,15 +87,15 @@ def choose(spec: JobSpec, offers: Offers, runtime: str | None) -> Choice:
                 hint=f"it has: {listed or 'none that a run can be'}; its operator is the admin's to install",
                 detail={"field": "kubernetes.kind", "offered": sorted(offers.kinds)},
             )
-        return Choice(_with_runtime(BY_NAME[named], offers, runtime), "the spec says so")
+        return KindChoice(_with_runtime(BY_NAME[named], offers, runtime), "the spec says so")
     usable = [kind for kind in KINDS if _is_usable(kind, offers, runtime)]
     for kind in usable:
         if kind.name not in offers.denied:
             better = [one.name for one in usable[: usable.index(kind)]]
             why = f"you may not make a {better[0]}" if better else _WHY[kind.name]
-            return Choice(_with_runtime(kind, offers, runtime), why)
+            return KindChoice(_with_runtime(kind, offers, runtime), why)
     if usable:  # the API server says which right is missing
-        return Choice(_with_runtime(usable[0], offers, runtime), _WHY[usable[0].name])
+        return KindChoice(_with_runtime(usable[0], offers, runtime), _WHY[usable[0].name])
     raise RefusedError(
         "the cluster offers no kind of object that a run can be",
         code="no_such_kind",

@@ -13,13 +13,13 @@ from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     RUN_LABEL,
-    Meeting,
-    Wanted,
     head_of,
     labels_of,
     number_label,
     pod_template,
 )
+from hyperpod_jlab.engines.kubernetes.kinds.kind import KindInput as Wanted
+from hyperpod_jlab.engines.kubernetes.kinds.kind import Rendezvous as Meeting
 
 _AGENT_PORT = 8080
 """Where the operator speaks to a pod's agent (research: aws.md 2.6)."""

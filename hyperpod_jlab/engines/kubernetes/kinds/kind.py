@@ -192,7 +192,7 @@ def _name(job: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """Words of the launcher's command, in which the kubelet replaces each ``$(NAME)`` by that variable of the container.
 
     Attributes:
@@ -207,7 +207,7 @@ class Meeting:
 
 
 @dataclass(frozen=True)
-class Pod:
+class PodSpec:
     """One of the run's pods; all of them are alike.
 
     Attributes:
@@ -240,7 +240,7 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class KindInput:
     """A run as an object of some kind.
 
     Attributes:
@@ -259,7 +259,7 @@ class Wanted:
     name: str
     namespace: str
     nodes: int
-    pod: Pod
+    pod: PodSpec
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     time_limit: int | None = None
@@ -289,7 +289,7 @@ class Kind(Protocol):
     labels_pods: bool
     suspend_in: tuple[str, ...]
 
-    def meeting(self, name: str, nodes: int) -> Meeting:
+    def meeting(self, name: str, nodes: int) -> Rendezvous:
         """What the launchers of an object with this name and so many pods are told of each other."""
         ...
 
@@ -300,7 +300,7 @@ class Kind(Protocol):
         """
         ...
 
-    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+    def manifest(self, wanted: KindInput) -> dict[str, Any]:
         """The object."""
         ...
 
@@ -333,7 +333,7 @@ def jobs_path(kind: Kind, namespace: str | None) -> str:
 
 
 def head_of(
-    kind: Kind, wanted: Wanted, annotations: Mapping[str, str] = MappingProxyType({})
+    kind: Kind, wanted: KindInput, annotations: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     """The part of an object that comes before its spec, with further annotations."""
     return {
@@ -379,7 +379,7 @@ def number_label(thing: Mapping[str, Any], name: str) -> int | None:
 # A pod's template as most kinds take it.
 
 
-def pod_template(pod: Pod, container: str, *, restart: str | None = None) -> dict[str, Any]:
+def pod_template(pod: PodSpec, container: str, *, restart: str | None = None) -> dict[str, Any]:
     """The template.
 
     Args:
@@ -406,7 +406,7 @@ def pod_template(pod: Pod, container: str, *, restart: str | None = None) -> dic
     return {"metadata": metadata, "spec": spec}
 
 
-def _container(pod: Pod, name: str) -> dict[str, Any]:
+def _container(pod: PodSpec, name: str) -> dict[str, Any]:
     made: dict[str, Any] = {
         "name": name,
         "image": pod.image,

@@ -8,13 +8,9 @@ from typing import Any
 
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
-from hyperpod_jlab.engines.kubernetes.kinds.kind import (
-    Meeting,
-    Wanted,
-    head_of,
-    number_label,
-    requests,
-)
+from hyperpod_jlab.engines.kubernetes.kinds.kind import KindInput as Wanted
+from hyperpod_jlab.engines.kubernetes.kinds.kind import Rendezvous as Meeting
+from hyperpod_jlab.engines.kubernetes.kinds.kind import head_of, number_label, requests
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
 from hyperpod_jlab.engines.kubernetes.submit.sent import ADOPTED_FILENAME as ADOPTED
 from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_text
 from hyperpod_jlab.engines.kubernetes.targets import Target, named, this_user
-from hyperpod_jlab.engines.protocol import ForeignJob, NativeFacts
+from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
+from hyperpod_jlab.engines.protocol import NativeFacts
 
 _SCRIPT = "code/job.yaml"
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -90,7 +90,7 @@ class Begun:
         )
 
 
-class StandIn:
+class NativeRecorder:
     """The records of one run. Methods may block.
 
     Args:

@@ -15,8 +15,8 @@ from functools import partial
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
 from hyperpod_jlab.engines.kubernetes.api.pod_log import PodNews
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.observe.pods import (
     REDUCE,
@@ -100,7 +100,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RunSnapshot:
     """What the cluster has of a run: its object (None: it is not there), its pods by node rank, and when that was so (Unix seconds)."""
 
     job: JobRow | None
@@ -111,10 +111,10 @@ class Seen:
         """An array's tasks."""
         return Tasks(self.job.job if self.job is not None else None, self.pods)
 
-    def of_task(self, tasks: Tasks, place: int) -> Seen:
+    def of_task(self, tasks: Tasks, place: int) -> RunSnapshot:
         """The same of one task of an array."""
         job = self.job and replace(self.job, task=tasks.task(place))
-        return Seen(job, tasks.pods(place), self.time)
+        return RunSnapshot(job, tasks.pods(place), self.time)
 
 
 class RunLook:
@@ -127,7 +127,7 @@ class RunLook:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._where: dict[tuple[str, int], Where] = {}
-        self._seen: Cache[str, Seen] = Cache(limit=_MOST)
+        self._seen: Cache[str, RunSnapshot] = Cache(limit=_MOST)
         self._gone: Cache[str, None] = Cache(_GONE, limit=_MOST)
         self._sorted: dict[str, tuple[int, Mapping[str, tuple[RunPod, ...]]]] = {}
         self._attended = float("-inf")
@@ -158,7 +158,7 @@ class RunLook:
         self._where[key] = found
         return found
 
-    async def look(self, places: Sequence[Where]) -> dict[str, Seen]:
+    async def look(self, places: Sequence[Where]) -> dict[str, RunSnapshot]:
         """What the cluster has of runs, by run id.
 
         Raises:
@@ -174,8 +174,8 @@ class RunLook:
                 found[one.run_id] = found[array].of_task(tasks[array], one.task)
         return found
 
-    async def _look(self, places: Sequence[Where]) -> dict[str, Seen]:
-        found: dict[str, Seen] = {}
+    async def _look(self, places: Sequence[Where]) -> dict[str, RunSnapshot]:
+        found: dict[str, RunSnapshot] = {}
         asked = []
         for one in places:
             seen = self._seen.last(one.run_id)
@@ -194,7 +194,7 @@ class RunLook:
             found[place.run_id] = told
         return found
 
-    async def anew(self, place: Where) -> Seen:
+    async def anew(self, place: Where) -> RunSnapshot:
         """What the cluster has of a run now, whatever was seen before, and whatever a watch tells.
 
         Raises:
@@ -220,10 +220,10 @@ class RunLook:
     def _is_attended(self) -> bool:
         return time.monotonic() - self._attended < _ATTENDED
 
-    async def _watch(self, places: Sequence[Where]) -> dict[str, Seen]:
+    async def _watch(self, places: Sequence[Where]) -> dict[str, RunSnapshot]:
         """By the watches; those whose object they do not show are left out, for it may be too new, or be gone."""
         watches = await self._connection.watches()
-        found: dict[str, Seen] = {}
+        found: dict[str, RunSnapshot] = {}
         for path, kind, namespace in {(one.path, one.kind.name, one.namespace) for one in places}:
             jobs = watches.of(path, REDUCE[kind], labels=RUN_LABEL)
             pods = watches.of(f"/api/v1/namespaces/{namespace}/pods", run_pod, labels=RUN_LABEL)
@@ -236,9 +236,9 @@ class RunLook:
             for place in places:
                 job = job_rows.get(place.name) if place.path == path else None
                 if job is not None and job.run_id == place.run_id:
-                    found[place.run_id] = Seen(job, by_run.get(place.run_id, ()), seen_at)
+                    found[place.run_id] = RunSnapshot(job, by_run.get(place.run_id, ()), seen_at)
                 elif place.path == path and self._gone.is_fresh(place.run_id):
-                    found[place.run_id] = Seen(None, (), seen_at)
+                    found[place.run_id] = RunSnapshot(None, (), seen_at)
         return found
 
     def _by_run(
@@ -255,7 +255,7 @@ class RunLook:
         self._sorted[namespace] = (version, rows)
         return rows
 
-    async def _ask(self, place: Where) -> Seen:
+    async def _ask(self, place: Where) -> RunSnapshot:
         """By requests for just this run."""
         client = await self._connection.client()
         asked = time.time()
@@ -273,7 +273,7 @@ class RunLook:
                 pods = in_order([run_pod(one) for one in listed.get("items") or []])
             except DeniedError:
                 pods = []
-        return Seen(job, tuple(pods), asked)
+        return RunSnapshot(job, tuple(pods), asked)
 
 
 def _is_it(job: JobRow, place: Where) -> bool:

@@ -15,14 +15,15 @@ from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError, 
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import Moment, derive
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_asked_for
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import StandIn
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder as StandIn
 from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, indices_of, ranked
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Seen, Where, task_of
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Where, task_of
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot as Seen
 from hyperpod_jlab.engines.kubernetes.observe.spool import Spooler, is_done, note_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import note_cut_off
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
@@ -107,7 +108,7 @@ PATIENCE = 60.0
 """Seconds after a job's end in which its pods may end by themselves."""
 
 
-class Leftovers:
+class OrphanedPods:
     """Ends such pods, each once, and jobs that go on though their run has failed; where this user may not, they give up by themselves.
 
     Args:
@@ -351,7 +352,7 @@ class RunWatch:
         self._shared = shared
         self._look = RunLook(connection)
         self._spooler = Spooler(connection, self._look)
-        self._leftovers = Leftovers(connection)
+        self._leftovers = OrphanedPods(connection)
         self._arrays = ArrayWatch(fetched=not shared)
         self._ends: dict[str, asyncio.Task[bool]] = {}
         self._attended = False

@@ -29,22 +29,18 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
-from hyperpod_jlab.engines.kubernetes.api.pod_log import (
-    Cursor,
-    Entry,
-    Gap,
-    Item,
-    PodLog,
-    Portion,
-    Started,
-    when,
-)
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog, Portion, Started, when
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogCursor as Cursor
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogGap as Gap
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import unix_time
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun, StandIn
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder as StandIn
 from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod, ranked
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Seen, Where
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Where
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot as Seen
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import (
     FOLDER,
     FrameReader,
@@ -80,7 +76,7 @@ def spool_name(pod: str, uid: str) -> str:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SpoolPosition:
     """How far a pod's log was put into the records folder.
 
     Attributes:
@@ -94,7 +90,7 @@ class Kept:
     said: int = 0
 
 
-_KEPT = TypeAdapter(Kept)
+_KEPT = TypeAdapter(SpoolPosition)
 
 
 class PodSpool(ABC):
@@ -111,7 +107,7 @@ class PodSpool(ABC):
         try:
             self._kept = _KEPT.validate_json(descent.read(self._path))
         except (OSError, ValidationError):  # all is done again
-            self._kept = Kept()
+            self._kept = SpoolPosition()
         self._now = self._kept
 
     @property
@@ -183,7 +179,7 @@ class PodSpool(ABC):
         descent.replace(self._path, _KEPT.dump_json(self._kept) + b"\n", mode=self._modes.file)
 
     def _close(self) -> None:
-        if self._kept != Kept():
+        if self._kept != SpoolPosition():
             self._keep()
         for file in self._files.values():
             file.close()

@@ -19,15 +19,15 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.engines.kubernetes.kinds.choice import Choice
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KindChoice as Choice
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.code import size_findings
 from hyperpod_jlab.engines.kubernetes.submit.patch import difference, templates
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
 from hyperpod_jlab.engines.kubernetes.submit.render import (
-    Place,
     manifest,
     obstacles,
     patched_manifest,

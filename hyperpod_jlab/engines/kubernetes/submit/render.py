@@ -29,12 +29,12 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     USER_ANNOTATION,
     USER_LABEL,
     Kind,
-    Meeting,
-    Pod,
-    Wanted,
     label_value,
     object_name,
 )
+from hyperpod_jlab.engines.kubernetes.kinds.kind import KindInput as Wanted
+from hyperpod_jlab.engines.kubernetes.kinds.kind import PodSpec as Pod
+from hyperpod_jlab.engines.kubernetes.kinds.kind import Rendezvous as Meeting
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit.code import (
     NOTE,
@@ -233,7 +233,7 @@ _SHM = "/dev/shm"  # noqa: S108 - in the pod, its own; data loaders need more of
 
 
 @dataclass(frozen=True)
-class Place:
+class RenderContext:
     """What a manifest depends on besides the run.
 
     Attributes:
@@ -257,7 +257,7 @@ class Place:
     operator: str | None = None
 
 
-def render(given: RenderInput, place: Place) -> Rendered:
+def render(given: RenderInput, place: RenderContext) -> Rendered:
     """The manifest of a run.
 
     Raises:
@@ -269,7 +269,7 @@ def render(given: RenderInput, place: Place) -> Rendered:
     return Rendered(FILENAME, noted, "yaml", kind=place.kind.name)
 
 
-def patched_manifest(given: RenderInput, place: Place) -> dict[str, Any]:
+def patched_manifest(given: RenderInput, place: RenderContext) -> dict[str, Any]:
     """The object as it is sent.
 
     Raises:
@@ -300,7 +300,7 @@ _BREAKS = frozenset("\x85\u2028\u2029\ufeff")
 """What YAML takes for line breaks or marks, and PyYAML writes as it is but for texts in double quotes."""
 
 
-def manifest(given: RenderInput, place: Place) -> dict[str, Any]:
+def manifest(given: RenderInput, place: RenderContext) -> dict[str, Any]:
     """The object itself, without patches."""
     spec = given.spec
     name = object_name(given.run_id)
@@ -330,7 +330,7 @@ def _array(spec: JobSpec) -> tuple[int, int] | None:
     return count, min(count, array.throttle or count)
 
 
-def retries(spec: JobSpec, place: Place) -> int | None:
+def retries(spec: JobSpec, place: RenderContext) -> int | None:
     """How often HyperPod may resume a run; None for not at all."""
     count = spec.max_restarts or RETRIES
     if isinstance(place.kind, HyperPodPyTorchJob):  # there are none but on HyperPod
@@ -338,13 +338,13 @@ def retries(spec: JobSpec, place: Place) -> int | None:
     return count if spec.is_resumed(place.hyperpod) and not any(obstacles(place)) else None
 
 
-def kind_of_run(spec: JobSpec, place: Place) -> Kind:
+def kind_of_run(spec: JobSpec, place: RenderContext) -> Kind:
     """The kind that was chosen, in the form that HyperPod resumes where it does."""
     resumed = isinstance(place.kind, PyTorchJob) and retries(spec, place) is not None
     return PyTorchJob(resumed=True) if resumed else place.kind
 
 
-def obstacles(place: Place) -> Iterator[Finding]:
+def obstacles(place: RenderContext) -> Iterator[Finding]:
     """What keeps HyperPod from resuming any run there."""
     if isinstance(place.kind, PyTorchJob):
         shared = place.storage is not None
@@ -380,7 +380,7 @@ def _queue(given: RenderInput) -> dict[str, str]:
     return {QUEUE_LABEL: queue, **({PRIORITY_LABEL: priority} if priority is not None else {})}
 
 
-def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str]) -> Pod:
+def _pod(given: RenderInput, place: RenderContext, name: str, labels: Mapping[str, str]) -> Pod:
     spec, kind = given.spec, kind_of_run(given.spec, place)
     volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
     meeting = kind.meeting(name, spec.resources.nodes)
@@ -408,12 +408,12 @@ def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str])
     )
 
 
-def _anew(given: RenderInput, place: Place) -> bool:
+def _anew(given: RenderInput, place: RenderContext) -> bool:
     """Whether lost pods are to be replaced: a single pod without shared storage has nobody who would remember how often that happened."""
     return place.storage is not None or given.spec.resources.nodes > 1
 
 
-def _image(given: RenderInput, place: Place) -> str:
+def _image(given: RenderInput, place: RenderContext) -> str:
     image = given.spec.environment.image or place.image
     if image is None:
         raise RefusedError(

@@ -24,16 +24,16 @@ from hyperpod_jlab.core.instance_types import InstanceType, instance_type
 from hyperpod_jlab.core.run_id import new_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.choice import (
     KINDS,
-    Choice,
     Offers,
     choose,
     discover,
     operator_version,
 )
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KindChoice as Choice
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, labels_of
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit import preflight
@@ -70,11 +70,13 @@ from hyperpod_jlab.engines.kubernetes.submit.native import (
     render_native,
 )
 from hyperpod_jlab.engines.kubernetes.submit.preflight import dry_run, namespace_named_in, said
-from hyperpod_jlab.engines.kubernetes.submit.render import Place, patched_manifest, render, with_key
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
+from hyperpod_jlab.engines.kubernetes.submit.render import patched_manifest, render, with_key
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
 from hyperpod_jlab.engines.launch import Seal
-from hyperpod_jlab.engines.protocol import Rendered, RenderInput, Taken
+from hyperpod_jlab.engines.protocol import Rendered, RenderInput
+from hyperpod_jlab.engines.protocol import SubmitResult as Taken
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 

@@ -45,7 +45,7 @@ from hyperpod_jlab.engines.kubernetes.waiting.messages import problem_of, worklo
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PodGroup:
     """Pods of a job that are alike.
 
     Attributes:
@@ -59,16 +59,16 @@ class Part:
     selector: tuple[tuple[str, str], ...] = ()
 
 
-def parts_of(spec: Mapping[str, Any]) -> list[Part]:
+def parts_of(spec: Mapping[str, Any]) -> list[PodGroup]:
     """The parts of a job, by the object's ``spec``; those that are alike are one."""
-    found: dict[Part, int] = {}
+    found: dict[PodGroup, int] = {}
     for part in _parts(spec):
         alike = replace(part, pods=1)
         found[alike] = found.get(alike, 0) + part.pods
     return [replace(part, pods=count) for part, count in found.items()]
 
 
-def together(parts: Iterable[Part]) -> Amounts:
+def together(parts: Iterable[PodGroup]) -> Amounts:
     """What all pods ask for together."""
     total: dict[str, int] = {}
     for part in parts:
@@ -77,7 +77,7 @@ def together(parts: Iterable[Part]) -> Amounts:
     return tuple(sorted(total.items()))
 
 
-def _parts(spec: Mapping[str, Any]) -> list[Part]:
+def _parts(spec: Mapping[str, Any]) -> list[PodGroup]:
     trainer = spec.get("trainer")
     if isinstance(trainer, Mapping) or "runtimeRef" in spec:
         trainer = trainer or {}
@@ -86,15 +86,15 @@ def _parts(spec: Mapping[str, Any]) -> list[Part]:
             (one["nodeSelector"] for one in overrides if one.get("nodeSelector")), {}
         )
         each = amounts_of(trainer.get("resourcesPerNode") or {})
-        return [Part(int(trainer.get("numNodes") or 1), each, _selector(labels))]
+        return [PodGroup(int(trainer.get("numNodes") or 1), each, _selector(labels))]
     return [_part(one) for one in _replicas(spec)]
 
 
-def _part(replica: Mapping[str, Any]) -> Part:
+def _part(replica: Mapping[str, Any]) -> PodGroup:
     pod = (replica.get("template") or {}).get("spec") or {}
     count = replica.get("replicas")
     labels = pod.get("nodeSelector") or {}
-    return Part(1 if count is None else int(count), tuple(requests_of(pod)), _selector(labels))
+    return PodGroup(1 if count is None else int(count), tuple(requests_of(pod)), _selector(labels))
 
 
 def _selector(labels: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -223,7 +223,7 @@ REDUCERS: Mapping[str, Callable[[Mapping[str, Any]], JobFacts]] = {
 
 
 @dataclass(frozen=True)
-class Context:
+class JobContext:
     """What else is known of jobs.
 
     Attributes:
@@ -240,7 +240,7 @@ class Context:
 
 
 @without_collections()
-def job_rows(jobs: Iterable[JobFacts], context: Context) -> list[Job]:
+def job_rows(jobs: Iterable[JobFacts], context: JobContext) -> list[Job]:
     """The jobs as tables show them; of workloads of kinds that are not known here, what Kueue says."""
     of_job: dict[tuple[str, str, str], list[PodRow]] = {}
     for pod in context.pods:
@@ -260,7 +260,7 @@ def job_rows(jobs: Iterable[JobFacts], context: Context) -> list[Job]:
 
 
 def _row(
-    job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None, context: Context
+    job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None, context: JobContext
 ) -> Job:
     state, reason, code = _state(job, pods, workload)
     ended = job.done_but_for_pods if state == "succeeded" and job.ended is None else job.ended
@@ -325,7 +325,7 @@ def _state(
     return "waiting", job.reason, job.reason_code
 
 
-def _other_row(one: WorkloadRow, context: Context) -> Job:
+def _other_row(one: WorkloadRow, context: JobContext) -> Job:
     """A job of a kind that only Kueue knows."""
     kind, name = one.owner or ("Workload", one.name)
     here = one.namespace == context.namespace

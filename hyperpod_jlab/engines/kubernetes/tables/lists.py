@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
 from hyperpod_jlab.engines.kubernetes.api.errors import denied_right
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 
 ListRow = TypeVar("ListRow")

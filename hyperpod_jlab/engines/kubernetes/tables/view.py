@@ -8,8 +8,9 @@ from collections.abc import Awaitable
 from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Row, Rows
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
-from hyperpod_jlab.engines.kubernetes.tables.jobs import Context, JobLook, job_rows
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext as Context
+from hyperpod_jlab.engines.kubernetes.tables.jobs import JobLook, job_rows
 from hyperpod_jlab.engines.kubernetes.tables.kueue import KueueLook, queue_rows
 from hyperpod_jlab.engines.kubernetes.tables.lists import (
     MISSING_RIGHT,
@@ -31,7 +32,7 @@ _NO_KUEUE = (
 )
 
 
-class ClusterView:
+class KubernetesTables:
     """What the cluster holds, for those who look at it.
 
     Args:

@@ -170,7 +170,7 @@ def _words(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PodReason:
     """A reason: a word for programs, and a sentence."""
 
     code: str
@@ -423,12 +423,12 @@ _SCHEDULING = frozenset({"Unschedulable", "FailedScheduling", "SchedulerError"})
 _LONGEST = 400
 
 
-def told(reason: str, message: str) -> Told:
+def told(reason: str, message: str) -> PodReason:
     """A reason of Kubernetes with its message in words; one that is not known here as it is."""
     if reason in _SCHEDULING:
         found = scheduling_words(message)
         if found is not None:
-            return Told(*found)
+            return PodReason(*found)
     for rule in _RULES:
         if rule.reasons and reason not in rule.reasons:
             continue
@@ -437,23 +437,23 @@ def told(reason: str, message: str) -> Told:
             groups = {
                 name: (text or "").strip()[:_LONGEST] for name, text in match.groupdict().items()
             }
-            return Told(rule.code, rule.words.format(**groups))
+            return PodReason(rule.code, rule.words.format(**groups))
     said = f"{reason}: {message[:_LONGEST]}" if message else reason
-    return Told(reason, f"Kubernetes says: {said}")
+    return PodReason(reason, f"Kubernetes says: {said}")
 
 
-def problem_of(pods: Iterable[PodRow]) -> Told | None:
+def problem_of(pods: Iterable[PodRow]) -> PodReason | None:
     """What keeps pods of a job from running; with how many of them it keeps, where it is not all of several."""
     listed = list(pods)
     troubled = [pod for pod in listed if pod.trouble is not None]
     if not troubled:
         return None
-    found: dict[Told, int] = {}
+    found: dict[PodReason, int] = {}
     for pod in troubled:
         one = told(*(pod.trouble or ("", "")))
         found[one] = found.get(one, 0) + 1
     first = max(found, key=lambda one: (found[one], one.code != "unschedulable"))
-    return Told(first.code, _counted(first.words, found[first], listed))
+    return PodReason(first.code, _counted(first.words, found[first], listed))
 
 
 def _counted(words: str, count: int, pods: Sequence[PodRow]) -> str:
@@ -547,10 +547,10 @@ _EVICTED = {
 }
 
 
-def workload_words(workload: WorkloadRow) -> Told:
+def workload_words(workload: WorkloadRow) -> PodReason:
     """Why a workload waits."""
     if workload.state == "off":
-        return Told(
+        return PodReason(
             "held",
             "it is held back in Kueue (its workload is not active); release it to let it start",
         )
@@ -560,12 +560,12 @@ def workload_words(workload: WorkloadRow) -> Told:
         found = pattern.search(message)
         if found is not None:
             said = words.format(**{name: text or "" for name, text in found.groupdict().items()})
-            return Told(code, f"{said} (before, {again})" if again else said)
+            return PodReason(code, f"{said} (before, {again})" if again else said)
     if again is not None:
-        return Told("preempted", f"it waits to start again: {again}")
+        return PodReason("preempted", f"it waits to start again: {again}")
     if not message:
-        return Told("queued", "it waits for its turn in its queue")
-    return Told(workload.reason or "queued", f"Kueue says: {message[:400]}")
+        return PodReason("queued", "it waits for its turn in its queue")
+    return PodReason(workload.reason or "queued", f"Kueue says: {message[:400]}")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -23,21 +23,21 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import (
 )
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
-from hyperpod_jlab.engines.kubernetes.tables.view import ClusterView
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
 from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     QueueRoom,
-    Wanted,
     never_on_nodes,
     queue_room,
     shown_amount,
 )
+from hyperpod_jlab.engines.kubernetes.waiting.what_if import WhatIfRequest as Wanted
 
 # --------------------------------------------------------------------------------------------------
 # What a run asks for of queues and nodes, by its spec or by a user's own manifest. Pure.
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedResources:
     """What a run asks for.
 
     Attributes:
@@ -64,18 +64,18 @@ class Asked:
         return "leave out --queue"
 
 
-def asked_by(spec: JobSpec, known: InstanceType | None, *, hyperpod: bool) -> Asked:
+def asked_by(spec: JobSpec, known: InstanceType | None, *, hyperpod: bool) -> RequestedResources:
     """What a spec asks for, with what is known of its instance type; on HyperPod for healthy nodes."""
     each = {name: milli(text) for name, text in resources(spec, known).items()}
     wanted = Wanted(spec.resources.nodes, each, node_selector(spec, hyperpod=hyperpod))
-    return Asked((wanted,), spec.queue, spec.priority)
+    return RequestedResources((wanted,), spec.queue, spec.priority)
 
 
-def asked_in(document: Mapping[str, Any]) -> Asked:
+def asked_in(document: Mapping[str, Any]) -> RequestedResources:
     """What a manifest asks for."""
     parts = parts_of(document.get("spec") or {})
     labels = labels_of(document)
-    return Asked(
+    return RequestedResources(
         tuple(Wanted(one.pods, dict(one.each), dict(one.selector)) for one in parts),
         labels.get(QUEUE_LABEL),
         labels.get(PRIORITY_LABEL),
@@ -129,7 +129,7 @@ async def manifest_findings(view: ClusterView, document: Mapping[str, Any]) -> l
     return await _findings(view, str(document["metadata"]["namespace"]), asked_in(document))
 
 
-async def _findings(view: ClusterView, namespace: str, asked: Asked) -> list[Finding]:
+async def _findings(view: ClusterView, namespace: str, asked: RequestedResources) -> list[Finding]:
     try:
         kueue, priorities, nodes = await asyncio.gather(
             view.kueue.look(),
@@ -143,7 +143,7 @@ async def _findings(view: ClusterView, namespace: str, asked: Asked) -> list[Fin
     return findings(asked, Known(namespace, kueue, priorities, nodes.rows))
 
 
-def findings(asked: Asked, known: Known) -> list[Finding]:
+def findings(asked: RequestedResources, known: Known) -> list[Finding]:
     """The same from what is known. Pure."""
     found = list(_queue(asked, known))
     found += _priority(asked, known)
@@ -151,7 +151,7 @@ def findings(asked: Asked, known: Known) -> list[Finding]:
     return found
 
 
-def _queue(asked: Asked, known: Known) -> Iterator[Finding]:
+def _queue(asked: RequestedResources, known: Known) -> Iterator[Finding]:
     if asked.queue is None or known.kueue is None:
         if asked.queue is not None:
             yield Finding(
@@ -180,7 +180,9 @@ def _queue(asked: Asked, known: Known) -> Iterator[Finding]:
         yield from _quota(asked, local, queue, known.kueue)
 
 
-def _unknown(asked: Asked, name: str, known: Known, kueue: KueueSeen) -> Iterator[Finding]:
+def _unknown(
+    asked: RequestedResources, name: str, known: Known, kueue: KueueSeen
+) -> Iterator[Finding]:
     here = [one.name for one in kueue.locals_ if one.namespace == known.namespace]
     right = kueue.hidden_in(known.namespace)
     if right is not None:
@@ -202,7 +204,7 @@ def _unknown(asked: Asked, name: str, known: Known, kueue: KueueSeen) -> Iterato
 
 
 def _quota(
-    asked: Asked, local: LocalQueueRow, queue: ClusterQueueRow, kueue: KueueSeen
+    asked: RequestedResources, local: LocalQueueRow, queue: ClusterQueueRow, kueue: KueueSeen
 ) -> Iterator[Finding]:
     """A request over what the queue can ever give: its own quota and what it may borrow."""
     if not queue.quotas:
@@ -276,7 +278,7 @@ def _field(resource: str) -> str:
     )
 
 
-def _priority(asked: Asked, known: Known) -> Iterator[Finding]:
+def _priority(asked: RequestedResources, known: Known) -> Iterator[Finding]:
     """A workload's priority class; without a queue the priority is that of the pods, which the dry run looks at."""
     if asked.priority is None or asked.queue is None or known.priorities is None:
         return
@@ -290,7 +292,7 @@ def _priority(asked: Asked, known: Known) -> Iterator[Finding]:
         )
 
 
-def _nodes(asked: Asked, nodes: Sequence[NodeFacts] | None) -> Iterator[Finding]:
+def _nodes(asked: RequestedResources, nodes: Sequence[NodeFacts] | None) -> Iterator[Finding]:
     found = (never_on_nodes(part, nodes or ()) for part in asked.parts)
     never = next((one for one in found if one is not None), None)
     if never is None:

@@ -22,24 +22,24 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import (
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow
-from hyperpod_jlab.engines.kubernetes.tables.view import ClusterView
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
+from hyperpod_jlab.engines.kubernetes.waiting.messages import PodReason as Told
 from hyperpod_jlab.engines.kubernetes.waiting.messages import (
-    Told,
     problem_of,
     told,
     warnings_of,
     workload_words,
 )
+from hyperpod_jlab.engines.kubernetes.waiting.what_if import Alternatives as Ways
 from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     Never,
-    Wanted,
-    Ways,
     free_nodes,
     holders_of,
     never_on_nodes,
     queue_room,
     smaller,
 )
+from hyperpod_jlab.engines.kubernetes.waiting.what_if import WhatIfRequest as Wanted
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------

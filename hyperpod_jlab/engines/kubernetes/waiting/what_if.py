@@ -19,7 +19,7 @@ _GROWS = ("karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "cloud.google.
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WhatIfRequest:
     """What a run asks for.
 
     Attributes:
@@ -85,7 +85,7 @@ class Never:
     resource: str | None = None
 
 
-def never_on_nodes(wanted: Wanted, nodes: Sequence[NodeFacts]) -> Never | None:
+def never_on_nodes(wanted: WhatIfRequest, nodes: Sequence[NodeFacts]) -> Never | None:
     """Why no node takes a pod of the run, however long it waits; None when one does, or when nodes are unknown.
 
     A node that is ill today may be well tomorrow, so that its health counts not.
@@ -122,7 +122,7 @@ def _no_such_node(labels: Mapping[str, str], nodes: Sequence[NodeFacts]) -> Neve
     )
 
 
-def lacks_on_nodes(wanted: Wanted, nodes: Sequence[NodeFacts]) -> tuple[str, int] | None:
+def lacks_on_nodes(wanted: WhatIfRequest, nodes: Sequence[NodeFacts]) -> tuple[str, int] | None:
     """The first resource of which no node has as much as a pod asks for, and how much one has at most; None when each can be had on some node."""
     for name, amount in wanted.each.items():
         most = max((dict(node.allocatable).get(name, 0) for node in nodes), default=0)
@@ -174,7 +174,7 @@ def queue_room(
 
 
 @dataclass(frozen=True)
-class Ways:
+class Alternatives:
     """What would start now in a run's place: a sentence each, and how many ways were looked at."""
 
     sentences: tuple[str, ...]
@@ -182,8 +182,8 @@ class Ways:
 
 
 def smaller(
-    wanted: Wanted, free: Sequence[Mapping[str, int]] | None, queue: QueueRoom | None
-) -> Ways:
+    wanted: WhatIfRequest, free: Sequence[Mapping[str, int]] | None, queue: QueueRoom | None
+) -> Alternatives:
     """The largest number of nodes, else of accelerators on one node, that finds room now.
 
     Args:
@@ -192,7 +192,7 @@ def smaller(
         queue: What its queue can give; None without one, or when that is not known.
     """
     if free is None and queue is None:
-        return Ways((), 0)
+        return Alternatives((), 0)
 
     def nodes_for(each: Mapping[str, int]) -> int:
         on_nodes = sum(fits(each, one) for one in free) if free is not None else _PLENTY
@@ -200,11 +200,13 @@ def smaller(
 
     count = nodes_for(wanted.each)
     if count >= wanted.nodes:
-        return Ways((), 0)  # there is room: it starts in a moment, or waits for something else
+        return Alternatives(
+            (), 0
+        )  # there is room: it starts in a moment, or waits for something else
     if count >= 1:
         word = "node" if count == 1 else "nodes"
         words = f"with {count} {word} instead of {wanted.nodes} (--nodes {count})"
-        return Ways((words,), 1)
+        return Alternatives((words,), 1)
     tried = int(wanted.nodes > 1)
     name = wanted.accelerator
     has = wanted.each.get(name or "", 0) // 1000
@@ -215,8 +217,8 @@ def smaller(
             one = f"with 1 node instead of {wanted.nodes} and " if wanted.nodes > 1 else "with "
             option = "--nodes 1 " if wanted.nodes > 1 else ""
             words = f"{one}{fewer} {word} on each node instead of {has} ({option}--gpus-per-node {fewer})"
-            return Ways((words,), tried)
-    return Ways((), tried)
+            return Alternatives((words,), tried)
+    return Alternatives((), tried)
 
 
 def holders_of(pods: Iterable[PodRow], resource: str | None) -> tuple[Holder, ...]:

@@ -1,4 +1,4 @@
-"""``hpj demo``: run something small on this machine, to see how it goes."""
+"""``hpj completion``: the script that completes commands, options, runs and clusters in a shell."""
 
 from __future__ import annotations
 
@@ -7,15 +7,52 @@ import sys
 from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
 import hyperpod_jlab
 from hyperpod_jlab.cli.group import HpjCommand
-from hyperpod_jlab.cli.sending import Ways, send
+from hyperpod_jlab.cli.parameters import WordsParam
+from hyperpod_jlab.cli.sending import SubmitMode, send
 from hyperpod_jlab.cli.spec_options import parse_spec
 from hyperpod_jlab.clusters.configuration import current_folder
 from hyperpod_jlab.core.config import LOCAL
+from hyperpod_jlab.core.errors import InternalError, InvalidInputError, nearest_hint
 from hyperpod_jlab.core.run_id import new_run_id
 from hyperpod_jlab.runs.submit import Request
+
+SHELLS = ("bash", "zsh", "fish")
+
+_HELP = """\
+Print the script that completes commands, options, runs, clusters and states in your shell.
+
+\b
+bash: echo 'eval "$(hpj completion bash)"' >> ~/.bashrc      (bash 4.4 or newer)
+zsh:  echo 'eval "$(hpj completion zsh)"' >> ~/.zshrc
+fish: hpj completion fish > ~/.config/fish/completions/hpj.fish
+"""
+
+
+@click.command(cls=HpjCommand, help=_HELP)
+@click.argument("shell", type=WordsParam(SHELLS, "shell"), metavar="|".join(SHELLS))
+def completion(shell: str) -> None:
+    """Print the script."""
+    if shell not in SHELLS:
+        raise InvalidInputError(
+            f"there is no completion for the shell '{shell[:60]}'",
+            code="usage",
+            hint=nearest_hint(shell, SHELLS),
+        )
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise InternalError(f"this version of click has no completion for {shell}")
+    root = click.get_current_context().find_root().command
+    from hyperpod_jlab.cli.root import COMPLETE, PROGRAM
+
+    print(kind(root, {}, PROGRAM, COMPLETE).source())
+
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj demo``: run something small on this machine, to see how it goes.
 
 _EXAMPLE = Path(hyperpod_jlab.__file__).parents[1] / "examples" / "hello.ipynb"
 
@@ -43,4 +80,4 @@ def demo(dry_run: bool) -> None:
     spec = parse_spec({**data, "source": source, "files": {"project": False}}, ())
     print(f"the same as: {words}", file=sys.stderr)
     request = Request(spec, cluster=LOCAL, run_id=new_run_id(), base=current_folder())
-    send(request, Ways(dry_run=dry_run, follow=True))
+    send(request, SubmitMode(dry_run=dry_run, follow=True))
