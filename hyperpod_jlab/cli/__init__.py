@@ -9,6 +9,5 @@ COMMANDS = (
         "Print the completion script for your shell.",
         section="Keep house",
         rank=80,
-        module="completion",
     ),
 )

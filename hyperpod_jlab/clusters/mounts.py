@@ -14,10 +14,11 @@ from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.isolation import FolderFacts as Seen
 from hyperpod_jlab.core.isolation import Isolation, isolation_of
 from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
-from hyperpod_jlab.storage.files import storage_errors, within
+from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.mounts import DiskSpace as Room
 from hyperpod_jlab.storage.mounts import Mount, all_mounts, mount_of, room_at
 from hyperpod_jlab.storage.owners import rights_on
+from hyperpod_jlab.storage.timeouts import within
 
 _KERBEROS = re.compile(r"sec=(krb5\w*)")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.storage.files import within
+from hyperpod_jlab.storage.timeouts import within
 
 
 def test_an_answer_and_an_error_come_through():

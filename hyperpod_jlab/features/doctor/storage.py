@@ -30,12 +30,12 @@ from hyperpod_jlab.features.doctor.network import joined
 from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.runs.listing import RunFilter as Wanted
 from hyperpod_jlab.storage.acl import is_opened
-from hyperpod_jlab.storage.files import within
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.migration import runs_in_old_layout
 from hyperpod_jlab.storage.mounts import mount_of, room_at
 from hyperpod_jlab.storage.owners import parents
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.timeouts import within
 
 
 class MountLooks:

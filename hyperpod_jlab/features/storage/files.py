@@ -36,9 +36,9 @@ from hyperpod_jlab.features.storage.models import (
     path_problem,
     task_path,
 )
-from hyperpod_jlab.storage.files import within
 from hyperpod_jlab.storage.lfs import PROGRAM, Lfs
 from hyperpod_jlab.storage.mounts import mount_of
+from hyperpod_jlab.storage.timeouts import within
 
 Way = Literal["lfs", "aws"]
 """By Lustre's program on this machine, or by a data repository task of AWS."""

@@ -34,11 +34,12 @@ from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.engines.registry import Engines, scheduler_named
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.storage.files import storage_errors, within
+from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.home_link import NAME, make_link
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.timeouts import within
 
 # --------------------------------------------------------------------------------------------------
 # Whether configured clusters mount the file system that runs go to, by what AWS says of the HyperPod clusters behind them.

@@ -1,0 +1,59 @@
+"""File system calls with a timeout: a dead NFS or Lustre mount blocks for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from hyperpod_jlab.core.errors import StorageError
+
+T = TypeVar("T")
+
+PATIENCE = 5.0
+"""Seconds that a file system has to answer."""
+
+
+async def within(path: Path, work: Callable[[], T], seconds: float = PATIENCE) -> T:
+    """What `work` returns, done in a thread that is left alone when it takes too long.
+
+    Raises:
+        StorageError: With code ``storage_no_answer``: it took too long; besides what `work` raises.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def tell(answer: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(answer)  # type: ignore[arg-type]
+
+    def run() -> None:
+        answer: T | None = None
+        problem: BaseException | None = None
+        try:
+            answer = work()
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            problem = error
+        try:
+            loop.call_soon_threadsafe(tell, answer, problem)
+        except RuntimeError:  # nobody waits any more: the loop is closed
+            return
+
+    # No thread of the loop's own: one that hangs would keep the process from ending.
+    threading.Thread(target=run, name=f"look at {path}", daemon=True).start()
+    try:
+        async with asyncio.timeout(seconds):
+            return await done
+    except TimeoutError:
+        raise StorageError(
+            f"the file system of {path} gives no answer in {seconds:g} s",
+            code="storage_no_answer",
+            hint="its servers may be gone, or the way to them: see 'hpj doctor', or restart the space",
+            detail={"path": str(path)},
+        ) from None
