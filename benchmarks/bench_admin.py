@@ -176,17 +176,14 @@ def peer(domain: Domain, what: str) -> tuple[float, float]:
 
 def planning(count: int) -> float:
     """What the steps and statements alone take, once all is read (ms)."""
-    from hyperpod_jlab.admin.fsx.models import ActualState as There
-    from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-    from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
-    from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+    from hyperpod_jlab.admin.fsx.models import ActualState, DesiredState, FsxFileSystem, MountTarget
     from hyperpod_jlab.admin.fsx.planning import plan
 
-    holders = tuple(Holder("profile", f"user{n:03d}", "InService") for n in range(count))
-    lustre = FileSystem(FILE_SYSTEM, "LUSTRE", "AVAILABLE", "vpc-1", ("subnet-1",))
-    there = There(DOMAIN, "vpc-1", ("subnet-1",), "sg-1", lustre, holders)
+    holders = tuple(MountTarget("profile", f"user{n:03d}", "InService") for n in range(count))
+    lustre = FsxFileSystem(FILE_SYSTEM, "LUSTRE", "AVAILABLE", "vpc-1", ("subnet-1",))
+    there = ActualState(DOMAIN, "vpc-1", ("subnet-1",), "sg-1", lustre, holders)
     begin = time.perf_counter()
-    plan(there, Wanted("per-user"))
+    plan(there, DesiredState("per-user"))
     return (time.perf_counter() - begin) * 1000
 
 

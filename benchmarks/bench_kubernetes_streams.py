@@ -23,8 +23,7 @@ from log_fixtures import ROUNDS, arguments, median, percentile, report
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog, PodLogLine
 
 LINES = 200
 MANY = 500
@@ -101,7 +100,7 @@ class Streams:
         log = PodLog(self._client, NAMESPACE, f"p-{number}", "c")
         async for portion in log.follow():
             now = time.time_ns()
-            entries = [item for item in portion.items if isinstance(item, Entry)]
+            entries = [item for item in portion.items if isinstance(item, PodLogLine)]
             if entries and first:
                 first = False
                 self._open += 1

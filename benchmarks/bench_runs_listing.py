@@ -23,7 +23,7 @@ from typing import Any
 
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import RunFilter
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
 
@@ -105,7 +105,7 @@ def measure(folder: Path, number: int) -> dict[str, float]:
     hyperpod = Hyperpod(Settings.model_validate({"storage": {"path": str(partition.root)}}))
 
     def listed() -> None:
-        found = asyncio.run(hyperpod.runs.list(Wanted(limit=50)))
+        found = asyncio.run(hyperpod.runs.list(RunFilter(limit=50)))
         assert len(found.runs) == min(50, number)
 
     cold = median(listed, 1)

@@ -24,8 +24,7 @@ from hyperpod_jlab.core.options import known_options, option_name, to_spec_data
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
-from hyperpod_jlab.runs.listing import check_states
+from hyperpod_jlab.runs.listing import RunFilter, check_states
 from hyperpod_jlab.runs.submit import Request
 
 __all__ = ["Run", "adopt", "get", "runs", "submit"]
@@ -137,7 +136,7 @@ def runs(
     for word in given if isinstance(given, list | tuple | set) else [given]:
         check_text(word, "state", "a state's name", optional=False)
     states = check_states([state] if isinstance(state, str) else list(state))
-    wanted = Wanted(cluster=cluster, states=states, everyone=all_users, limit=limit)
+    wanted = RunFilter(cluster=cluster, states=states, everyone=all_users, limit=limit)
     hyperpod = _hyperpod()
     listing = background.call(hyperpod.runs.list(wanted))
     return [Run(hyperpod, run.run_id) for run in listing.runs]

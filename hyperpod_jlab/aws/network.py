@@ -9,17 +9,17 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.network import (
     AclEntry,
     NetworkAcl,
+    NetworkInterface,
+    NetworkLocation,
     Route,
     RouteTable,
     Rule,
     SecurityGroup,
     Subnet,
 )
-from hyperpod_jlab.core.network import NetworkInterface as Interface
-from hyperpod_jlab.core.network import NetworkLocation as Place
 
 
-async def file_system_place(aws: Aws, name: str) -> Place:
+async def file_system_place(aws: Aws, name: str) -> NetworkLocation:
     """Where a file system of FSx is, by its id.
 
     Raises:
@@ -28,7 +28,7 @@ async def file_system_place(aws: Aws, name: str) -> Place:
     """
     told = await aws.call("fsx", "DescribeFileSystems", FileSystemIds=[name])
     one = (told.get("FileSystems") or [{}])[0]
-    return Place(
+    return NetworkLocation(
         name,
         vpc=one.get("VpcId"),
         subnets=tuple(one.get("SubnetIds") or ()),
@@ -36,7 +36,7 @@ async def file_system_place(aws: Aws, name: str) -> Place:
     )
 
 
-async def cluster_place(aws: Aws, name: str) -> Place:
+async def cluster_place(aws: Aws, name: str) -> NetworkLocation:
     """Where a HyperPod cluster is, by its name; one without security groups is in SageMaker's own network.
 
     Raises:
@@ -45,14 +45,14 @@ async def cluster_place(aws: Aws, name: str) -> Place:
     """
     told = await aws.call("sagemaker", "DescribeCluster", ClusterName=name)
     network = told.get("VpcConfig") or {}
-    return Place(
+    return NetworkLocation(
         f"the cluster {told.get('ClusterName', name)}",
         subnets=tuple(network.get("Subnets") or ()),
         groups=tuple(network.get("SecurityGroupIds") or ()),
     )
 
 
-async def describe_interfaces(aws: Aws, names: Sequence[str]) -> list[Interface]:
+async def describe_interfaces(aws: Aws, names: Sequence[str]) -> list[NetworkInterface]:
     """Network interfaces by their ids.
 
     Raises:
@@ -63,7 +63,7 @@ async def describe_interfaces(aws: Aws, names: Sequence[str]) -> list[Interface]
         return []
     told = await aws.call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=list(names))
     return [
-        Interface(
+        NetworkInterface(
             name=str(one["NetworkInterfaceId"]),
             vpc=one.get("VpcId"),
             subnet=one.get("SubnetId"),

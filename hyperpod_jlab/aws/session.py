@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hyperpod_jlab.aws.errors import AwsCall as Call
 from hyperpod_jlab.aws.errors import (
+    AwsCall,
     boto3_missing,
     boto3_too_old,
     check_kind,
@@ -70,7 +70,7 @@ class _Session:
         self.home: str | None = None
         """The region that was found where nobody named one."""
 
-    def client(self, call: Call, *, hasty: bool = False) -> Any:
+    def client(self, call: AwsCall, *, hasty: bool = False) -> Any:
         """The client for a service in a region.
 
         Args:
@@ -137,7 +137,7 @@ class _Session:
             self._clients.clear()
             self.home = None
 
-    def _made(self, call: Call, connect: float, read: float, attempts: int) -> Any:
+    def _made(self, call: AwsCall, connect: float, read: float, attempts: int) -> Any:
         session = self._boto3()
         from botocore.config import Config
         from botocore.exceptions import UnknownServiceError
@@ -195,10 +195,10 @@ def load(service: str) -> None:
     """Load what calls of a service need, so that the first of them does not wait for it: about 0.25 s. Without boto3 or a region nothing happens; AWS is not asked."""
 
     def work() -> Any:
-        return _session.client(Call(service, "", _find_region()))
+        return _session.client(AwsCall(service, "", _find_region()))
 
     with contextlib.suppress(HyperpodError):
-        _translated(Call(service, "", ""), work)
+        _translated(AwsCall(service, "", ""), work)
 
 
 async def known_regions() -> tuple[str | None, list[str]]:
@@ -241,7 +241,7 @@ class Aws:
             UnsupportedError: boto3 is not installed.
         """
         if self._region is None:
-            self._region = await self._done(Call("sts", "GetCallerIdentity", ""), _find_region)
+            self._region = await self._done(AwsCall("sts", "GetCallerIdentity", ""), _find_region)
         return self._region
 
     async def call(self, service: str, operation: str, **given: Any) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class Aws:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        call = Call(service, operation, await self.region())
+        call = AwsCall(service, operation, await self.region())
 
         def work() -> dict[str, Any]:
             client = self._session.client(call, hasty=self._hasty)
@@ -272,7 +272,7 @@ class Aws:
             UnsupportedError: boto3 is not installed, or does not know it.
             InvalidInputError: Nobody says which region, or the AWS configuration is wrong.
         """
-        call = Call(service, operation, await self.region())
+        call = AwsCall(service, operation, await self.region())
         await self._done(call, lambda: _method(self._session.client(call), call))
 
     async def pages(
@@ -283,7 +283,7 @@ class Aws:
         Raises:
             HyperpodError: See `aws.errors`; pages that were given before stay good.
         """
-        call = Call(service, operation, await self.region())
+        call = AwsCall(service, operation, await self.region())
 
         def begin() -> Any:
             client = self._session.client(call, hasty=self._hasty)
@@ -295,7 +295,7 @@ class Aws:
             self.calls += 1
             yield page
 
-    async def post(self, call: Call, url: str, form: Mapping[str, str]) -> Any:
+    async def post(self, call: AwsCall, url: str, form: Mapping[str, str]) -> Any:
         """Post a form to an address of AWS that boto3 has no operation for, and read the answer's JSON.
 
         Args:
@@ -313,7 +313,7 @@ class Aws:
         self.calls += 1
         return await self._done(call, work)
 
-    async def signed(self, call: Call, url: str) -> dict[str, str]:
+    async def signed(self, call: AwsCall, url: str) -> dict[str, str]:
         """The headers by which AWS knows who opens an address.
 
         Args:
@@ -330,7 +330,7 @@ class Aws:
 
         return await self._done(call, work)
 
-    async def _done(self, call: Call, work: Callable[[], T]) -> T:
+    async def _done(self, call: AwsCall, work: Callable[[], T]) -> T:
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(_threads, _translated, call, work)
@@ -340,7 +340,7 @@ class Aws:
             raise
 
 
-def _translated(call: Call, work: Callable[[], T]) -> T:
+def _translated(call: AwsCall, work: Callable[[], T]) -> T:
     try:
         return work()
     except HyperpodError:
@@ -349,7 +349,7 @@ def _translated(call: Call, work: Callable[[], T]) -> T:
         raise translate(error, call) from error
 
 
-def _method(client: Any, call: Call) -> str:
+def _method(client: Any, call: AwsCall) -> str:
     """The client's method for an operation.
 
     Raises:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from hyperpod_jlab.aws.errors import AwsCall as Call
+from hyperpod_jlab.aws.errors import AwsCall
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import NotFoundError, RefusedError, UnreachableError
 
@@ -208,7 +208,7 @@ async def _headers(aws: Aws, url: str) -> Mapping[str, str]:
     """The signature for opening the channel; nothing where the address has one."""
     if "X-Amz-Signature" in parse_qs(urlsplit(url).query):
         return {}
-    return await aws.signed(Call("ssmmessages", "OpenDataChannel", await aws.region()), url)
+    return await aws.signed(AwsCall("ssmmessages", "OpenDataChannel", await aws.region()), url)
 
 
 async def _in_channel(

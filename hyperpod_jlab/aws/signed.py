@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hyperpod_jlab.aws.errors import AwsCall as Call
+from hyperpod_jlab.aws.errors import AwsCall
 
 WINDOW: Final = 60.0
 """Seconds that are counted together."""
@@ -117,7 +117,7 @@ _SIGNATURE = re.compile(
 )
 
 
-def post_form(core: Any, http: Any, call: Call, url: str, form: Mapping[str, str]) -> Any:
+def post_form(core: Any, http: Any, call: AwsCall, url: str, form: Mapping[str, str]) -> Any:
     """Post a form, signed with the session's credentials, and read the answer's JSON. It is tried again where AWS is busy.
 
     Args:
@@ -151,7 +151,7 @@ def _waits() -> list[float]:
     return [random.random() * 2**turn for turn in range(3)]  # noqa: S311
 
 
-def headers_for(core: Any, call: Call, url: str) -> dict[str, str]:
+def headers_for(core: Any, call: AwsCall, url: str) -> dict[str, str]:
     """The headers by which AWS knows who opens an address.
 
     Raises:
@@ -162,7 +162,7 @@ def headers_for(core: Any, call: Call, url: str) -> dict[str, str]:
     return dict(_with_signature(core, call, AWSRequest("GET", url)).headers.items())
 
 
-def _signed(core: Any, call: Call, url: str, body: str) -> Any:
+def _signed(core: Any, call: AwsCall, url: str, body: str) -> Any:
     """The request, with a signature that is good for some minutes."""
     from botocore.awsrequest import AWSRequest
 
@@ -171,7 +171,7 @@ def _signed(core: Any, call: Call, url: str, body: str) -> Any:
     return _with_signature(core, call, request).prepare()
 
 
-def _with_signature(core: Any, call: Call, request: Any) -> Any:
+def _with_signature(core: Any, call: AwsCall, request: Any) -> Any:
     from botocore.auth import SigV4Auth
     from botocore.exceptions import NoCredentialsError
 
@@ -182,7 +182,7 @@ def _with_signature(core: Any, call: Call, request: Any) -> Any:
     return request
 
 
-def _decoded(answer: Any, call: Call) -> Any:
+def _decoded(answer: Any, call: AwsCall) -> Any:
     from botocore.parsers import ResponseParserError
 
     try:

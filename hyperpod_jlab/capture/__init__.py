@@ -16,9 +16,9 @@ from hyperpod_jlab.capture.captured import (
     CodeFile,
     CommandItem,
     FunctionCall,
+    PreviewPart,
     ProjectFile,
 )
-from hyperpod_jlab.capture.captured import PreviewPart as Part
 from hyperpod_jlab.capture.secrets import secret_name_findings
 from hyperpod_jlab.core.spec import (
     CommandSource,
@@ -33,7 +33,7 @@ __all__ = [
     "CodeFile",
     "CommandItem",
     "FunctionCall",
-    "Part",
+    "PreviewPart",
     "ProjectFile",
     "capture",
 ]

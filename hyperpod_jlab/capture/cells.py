@@ -13,8 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hyperpod_jlab.capture.captured import MAIN, Captured, CodeFile, CommandItem, runtime_files
-from hyperpod_jlab.capture.captured import PreviewPart as Part
+from hyperpod_jlab.capture.captured import (
+    MAIN,
+    Captured,
+    CodeFile,
+    CommandItem,
+    PreviewPart,
+    runtime_files,
+)
 from hyperpod_jlab.capture.files import run_name, source_path
 from hyperpod_jlab.capture.notebook import CodeCell, read_notebook, select_cells
 from hyperpod_jlab.capture.project import Project, collect_project
@@ -238,5 +244,7 @@ def _warning(ready: _Ready, code: str, line: int, message: str) -> Finding:
     )
 
 
-def _part(ready: _Ready) -> Part:
-    return Part(f"Cell {ready.cell.number}", "python", ready.done.text, tuple(ready.done.notes))
+def _part(ready: _Ready) -> PreviewPart:
+    return PreviewPart(
+        f"Cell {ready.cell.number}", "python", ready.done.text, tuple(ready.done.notes)
+    )

@@ -7,8 +7,7 @@ import shlex
 import unicodedata
 from pathlib import Path, PurePosixPath
 
-from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem
-from hyperpod_jlab.capture.captured import PreviewPart as Part
+from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem, PreviewPart
 from hyperpod_jlab.capture.notebook import read_file
 from hyperpod_jlab.capture.project import Project, collect_project
 from hyperpod_jlab.core.errors import InvalidInputError
@@ -101,7 +100,7 @@ def capture_script(spec: JobSpec, source: ScriptSource, base: Path) -> Captured:
         project=project.without([str(place)]),
         command=command,
         findings=tuple(findings),
-        parts=(Part(str(place), "python", data.decode("utf-8", "replace")),),
+        parts=(PreviewPart(str(place), "python", data.decode("utf-8", "replace")),),
     )
 
 
@@ -123,7 +122,7 @@ def capture_command(spec: JobSpec, source: CommandSource, base: Path) -> Capture
         project=project.files,
         command=command,
         findings=project.findings,
-        parts=(Part("Command", "bash", source.command),),
+        parts=(PreviewPart("Command", "bash", source.command),),
     )
 
 
@@ -143,7 +142,9 @@ def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
         findings=project.findings,
         cwd=_folder_in(project, base, path.parent),
         parts=(
-            Part(path.name, _LANGUAGES.get(path.suffix, "text"), data.decode("utf-8", "replace")),
+            PreviewPart(
+                path.name, _LANGUAGES.get(path.suffix, "text"), data.decode("utf-8", "replace")
+            ),
         ),
     )
 

@@ -22,9 +22,9 @@ from hyperpod_jlab.capture.captured import (
     CodeFile,
     CommandItem,
     FunctionCall,
+    PreviewPart,
     runtime_files,
 )
-from hyperpod_jlab.capture.captured import PreviewPart as Part
 from hyperpod_jlab.capture.files import run_name
 from hyperpod_jlab.capture.project import Project, collect_project
 from hyperpod_jlab.capture.results import python_version_finding
@@ -350,7 +350,7 @@ def _sources(call: FunctionCall, own: list[types.ModuleType], pickled: bytes) ->
 
 def _part(
     call: FunctionCall, source: FunctionSource, own: list[types.ModuleType], project: Project
-) -> Part:
+) -> PreviewPart:
     code = getattr(_plain(call.function), "__code__", None)
     text = f"{source.module}.{source.qualname}"
     if isinstance(code, types.CodeType):
@@ -361,7 +361,7 @@ def _part(
     if used:
         notes.append(f"so are the project's own modules that it uses, out of: {used}")
     notes.append(f"other modules are imported on the cluster by name; project root: {project.root}")
-    return Part(f"Function {source.qualname}", "python", text, tuple(notes))
+    return PreviewPart(f"Function {source.qualname}", "python", text, tuple(notes))
 
 
 def _block(lines: list[str]) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_jlab.capture.lexing import Special, count_breaks, dedent, scan, strip_prompts
-from hyperpod_jlab.capture.magics import MagicTranslation as Verdict
 from hyperpod_jlab.capture.magics import (
+    MagicTranslation,
     assigned_magic,
     assigned_shell,
     cell_magic,
@@ -125,7 +125,7 @@ def _replace_cell(
     result.text = text[:at] + (code if code is not None else "pass") + "\n"
 
 
-def _verdict(special: Special) -> Verdict:
+def _verdict(special: Special) -> MagicTranslation:
     text = special.text
     if (
         special.kind == "help"
@@ -147,7 +147,9 @@ def _verdict(special: Special) -> Verdict:
     )
 
 
-def _tell(cell: CodeCell, result: Transformed, verdict: Verdict, line: int, text: str) -> None:
+def _tell(
+    cell: CodeCell, result: Transformed, verdict: MagicTranslation, line: int, text: str
+) -> None:
     first = _BREAK.split(text)[0].strip()
     shown = first if len(first) <= _SHOWN_LENGTH else first[: _SHOWN_LENGTH - 1] + "\u2026"
     if verdict.secret is not None:

@@ -9,7 +9,7 @@ import click
 
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import RunFilter
 from hyperpod_jlab.storage.mounts import check_present
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str
 
 
 async def _newest(hyperpod: Hyperpod) -> str:
-    listing = await hyperpod.runs.list(Wanted(limit=1))
+    listing = await hyperpod.runs.list(RunFilter(limit=1))
     if not listing.runs:
         raise NotFoundError(
             "there is no run yet", code="no_such_run", hint="see: hpj submit --help"

@@ -25,7 +25,7 @@ from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 from hyperpod_jlab.core.quantities import format_size
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.capture.captured import PreviewPart as Part
+    from hyperpod_jlab.capture.captured import PreviewPart
     from hyperpod_jlab.core.finding import Finding
     from hyperpod_jlab.runs.facade import Hyperpod
     from hyperpod_jlab.runs.submit import Preview, Request, Step
@@ -292,7 +292,7 @@ def _print_text(preview: Preview) -> None:
             print("\n".join(_finding_lines(finding, sys.stdout)))
 
 
-def _print_part(part: Part) -> None:
+def _print_part(part: PreviewPart) -> None:
     print(_title(part.title))
     print(shown_text(part.text.rstrip("\n")))
     for note in part.notes:

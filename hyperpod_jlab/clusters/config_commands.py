@@ -18,7 +18,7 @@ from hyperpod_jlab.core.validation import LABEL
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.hyperpod import HyperpodCluster
-    from hyperpod_jlab.core.reach import SubmitTarget as Place
+    from hyperpod_jlab.core.reach import SubmitTarget
     from hyperpod_jlab.runs.facade import Hyperpod
 
 _COMMANDS = (
@@ -83,7 +83,7 @@ def add(
     """Add a cluster to the configuration."""
     _check_name(name)
 
-    async def read(services: Hyperpod) -> tuple[HyperpodCluster, Place, str | None]:
+    async def read(services: Hyperpod) -> tuple[HyperpodCluster, SubmitTarget, str | None]:
         found = await services.hyperpod_clusters(region).cluster(hyperpod or name)
         reaches = services.reaches(region)
         return found, reaches.place_of(found), reaches.commands
@@ -108,7 +108,7 @@ def add(
 def _block(
     name: str,
     cluster: HyperpodCluster,
-    slurm: tuple[Place, str | None],
+    slurm: tuple[SubmitTarget, str | None],
     login_node: str | None,
     namespace: str | None,
 ) -> str:

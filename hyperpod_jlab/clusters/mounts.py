@@ -11,12 +11,10 @@ from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
 from hyperpod_jlab.clusters.identity import Whose
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.file_system import FileSystem
-from hyperpod_jlab.core.isolation import FolderFacts as Seen
-from hyperpod_jlab.core.isolation import Isolation, isolation_of
+from hyperpod_jlab.core.isolation import FolderFacts, Isolation, isolation_of
 from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
 from hyperpod_jlab.storage.files import storage_errors
-from hyperpod_jlab.storage.mounts import DiskSpace as Room
-from hyperpod_jlab.storage.mounts import Mount, all_mounts, mount_of, room_at
+from hyperpod_jlab.storage.mounts import DiskSpace, Mount, all_mounts, mount_of, room_at
 from hyperpod_jlab.storage.owners import rights_on
 from hyperpod_jlab.storage.timeouts import within
 
@@ -62,7 +60,7 @@ class MountInfo(Wire):
     network: bool = False
     read_only: bool = False
     writable: bool | None = None
-    room: Room | None = field(default=None, metadata=HIDDEN)
+    room: DiskSpace | None = field(default=None, metadata=HIDDEN)
     open_to_others: bool | None = None
     isolation: Isolation | None = None
     runs_go_here: bool = False
@@ -159,7 +157,7 @@ def _look(path: Path, whose: Whose) -> MountInfo:
     top = Path(mount.point) if mount.network else Path("/")
     rights = rights_on(path, top)
     kerberos = next(filter(None, map(_KERBEROS.fullmatch, mount.options)), None)
-    seen = Seen(
+    seen = FolderFacts(
         network=mount.network,
         folder=place.mounted_folder,
         grants=rights.grants,

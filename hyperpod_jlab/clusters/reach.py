@@ -19,9 +19,7 @@ from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.reach import NOT_LOOKED, Reach, reach_of
-from hyperpod_jlab.core.reach import ReachFacts as Look
-from hyperpod_jlab.core.reach import SubmitTarget as Place
+from hyperpod_jlab.core.reach import NOT_LOOKED, Reach, ReachFacts, SubmitTarget, reach_of
 
 LONGEST = 8.0
 """Seconds after which a look is given up."""
@@ -52,7 +50,7 @@ class Reaches:
         self._aws = aws
         self._mounts = mounts
         self._here = str(find_partition(settings).root)
-        self._looks: Cache[str, Look] = Cache(
+        self._looks: Cache[str, ReachFacts] = Cache(
             lambda look: float("inf") if look.problem is None else _KEPT
         )
         self._room = asyncio.Semaphore(_AT_ONCE)
@@ -74,7 +72,7 @@ class Reaches:
 
     def begin(
         self, clusters: Iterable[HyperpodCluster], *, refresh: bool = False
-    ) -> list[asyncio.Task[Look]]:
+    ) -> list[asyncio.Task[ReachFacts]]:
         """Look at those that need a look, in the background; the looks that go on for these clusters.
 
         Args:
@@ -109,7 +107,7 @@ class Reaches:
             name = f"{cluster.name[:60]}-{number}"
         return name
 
-    def place_of(self, cluster: HyperpodCluster) -> Place:
+    def place_of(self, cluster: HyperpodCluster) -> SubmitTarget:
         """Where runs go, as the cluster sees it."""
         return self._place(cluster, lustre_mounts() if self._mounts is None else self._mounts)
 
@@ -118,7 +116,7 @@ class Reaches:
         look = known.value if known is not None else None
         return reach_of(cluster, look, self._place(cluster, mounts), self.name_for(cluster))
 
-    def _place(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> Place:
+    def _place(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> SubmitTarget:
         pairs = [
             (mount, storage)
             for mount in mounts
@@ -128,11 +126,11 @@ class Reaches:
         for mount, storage in pairs:
             if Path(self._here).is_relative_to(mount.point):
                 if storage.path is None:
-                    return Place(self._here)
+                    return SubmitTarget(self._here)
                 within = PurePosixPath(self._here).relative_to(str(mount.point))
                 folder = mount.folder.strip("/")
-                return Place(self._here, str(PurePosixPath(storage.path) / folder / within))
-        return Place(self._here, mount=str(pairs[0][0].point) if pairs else None)
+                return SubmitTarget(self._here, str(PurePosixPath(storage.path) / folder / within))
+        return SubmitTarget(self._here, mount=str(pairs[0][0].point) if pairs else None)
 
     def _is_due(self, cluster: HyperpodCluster, *, refresh: bool) -> bool:
         """Whether a look could tell something that is not known."""
@@ -141,7 +139,7 @@ class Reaches:
         mounts = lustre_mounts() if self._mounts is None else self._mounts
         return reach_of(cluster, None, self._place(cluster, mounts)).word == NOT_LOOKED
 
-    async def _look(self, cluster: HyperpodCluster) -> Look:
+    async def _look(self, cluster: HyperpodCluster) -> ReachFacts:
         async with self._room:
             try:
                 async with asyncio.timeout(LONGEST):
@@ -149,11 +147,11 @@ class Reaches:
                         return await self._look_at_slurm(cluster)
                     return await self._look_at_eks(cluster)
             except TimeoutError:
-                return Look(UnreachableError(f"there was no answer within {LONGEST:g} s"))
+                return ReachFacts(UnreachableError(f"there was no answer within {LONGEST:g} s"))
             except HyperpodError as error:
-                return Look(error)
+                return ReachFacts(error)
 
-    async def _look_at_slurm(self, cluster: HyperpodCluster) -> Look:
+    async def _look_at_slurm(self, cluster: HyperpodCluster) -> ReachFacts:
         commands = _commands()
         # The nodes of the Slurm that answers here: asked for once for all clusters.
         names = await self._slurm.get(None, lambda: _ask_slurm(commands))
@@ -165,10 +163,10 @@ class Reaches:
                 for one in page
                 if one.host and roles.get(one.instance_group) != "Controller"
             ]
-            return Look(None, commands, len(hosts), sum(host in names for host in hosts))
-        return Look(None, commands)
+            return ReachFacts(None, commands, len(hosts), sum(host in names for host in hosts))
+        return ReachFacts(None, commands)
 
-    async def _look_at_eks(self, cluster: HyperpodCluster) -> Look:
+    async def _look_at_eks(self, cluster: HyperpodCluster) -> ReachFacts:
         from hyperpod_jlab.engines.kubernetes.kind import missing_package
 
         try:
@@ -177,7 +175,7 @@ class Reaches:
             raise missing_package(error) from error
         eks = (cluster.eks_arn or "").rpartition("/")[2]
         found = await knock(await self._hasty(), eks)
-        return Look(found.problem, private=found.private, allowed=found.allowed)
+        return ReachFacts(found.problem, private=found.private, allowed=found.allowed)
 
     async def _hasty(self) -> Aws:
         return Aws(await self._aws.region(), hasty=True)

@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hyperpod_jlab.core.check import CheckStep as Step
+    from hyperpod_jlab.core.check import CheckStep
     from hyperpod_jlab.core.cluster import ChangeField, Cluster, Job, Node, Queue, WaitReason
     from hyperpod_jlab.core.errors import HyperpodError
     from hyperpod_jlab.core.finding import Finding
@@ -359,7 +359,7 @@ class Adoption(Protocol):
 class Checkup(Protocol):
     """The checks of ``hpj doctor``."""
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[CheckStep]:
         """The steps on the way to this cluster, in order; the subject of each is the cluster's name."""
         ...
 

@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hyperpod_jlab.logs.source import Chunk, Mark
-from hyperpod_jlab.logs.stream import START, TAIL, Stream, check_of, same_source
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import START, TAIL, Position, Stream, check_of, same_source
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import open_linked
 
@@ -169,7 +168,7 @@ class BundleFile:
         """
         return open_linked(self._path)
 
-    def read(self, place: Place, limit: int) -> Chunk:
+    def read(self, place: Position, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
         try:
             if self._fd is not None:
@@ -183,7 +182,7 @@ class BundleFile:
             self.close()
             return Chunk(b"", place.offset, mark=_unreadable(error), start=place)
 
-    def read_back(self, place: Place, limit: int) -> Chunk:
+    def read_back(self, place: Position, limit: int) -> Chunk:
         """Up to `limit` bytes that end at a place; none at the source's start."""
         begin = max(0, place.offset - limit)
         try:
@@ -202,7 +201,7 @@ class BundleFile:
         found = self._state()
         return 0 if found is None else found.st_size
 
-    def end(self) -> Place:
+    def end(self) -> Position:
         """Where the file ends now; its start when it does not exist or cannot be read."""
         try:
             size = os.fstat(self._open()).st_size
@@ -210,7 +209,7 @@ class BundleFile:
         except OSError:
             # The same trouble comes as a mark when the file is read.
             return START
-        return Place(size, check_of(self._inode, before)) if size else START
+        return Position(size, check_of(self._inode, before)) if size else START
 
     def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
         """Rising pairs (offset, Unix time) for the bytes from `begin` to `end`; none without an index."""
@@ -263,7 +262,7 @@ class BundleFile:
         except OSError:
             return None
 
-    def _read_anew(self, place: Place, limit: int) -> Chunk:
+    def _read_anew(self, place: Position, limit: int) -> Chunk:
         old, old_inode = self._fd, self._inode
         self._fd = None
         try:
@@ -286,14 +285,14 @@ class BundleFile:
             return rest
         return self._read_from_start(limit, REPLACED if place.offset else None)
 
-    def _read_open(self, place: Place, limit: int) -> Chunk:
+    def _read_open(self, place: Position, limit: int) -> Chunk:
         """Read from the open file; nothing when the place is not in it."""
         data, before = self._pread(place.offset, limit)
         if data and place.check and check_of(self._inode, before) != place.check:
             data = b""
         return Chunk(data, place.offset, before, self._inode)
 
-    def _read_checked(self, place: Place, limit: int) -> Chunk:
+    def _read_checked(self, place: Position, limit: int) -> Chunk:
         """Read from a file just opened, or from its start, with a mark, when other bytes lie before the place."""
         data, before = self._pread(place.offset, limit)
         whole = len(before) == min(place.offset, TAIL)

@@ -25,15 +25,14 @@ from hyperpod_jlab.logs.reader import (
     SWEEP,
     Dormancy,
     Node,
+    ReadBudget,
     Ring,
     Slice,
+    SourceReader,
     Subscriber,
 )
-from hyperpod_jlab.logs.reader import ReadBudget as Budget
-from hyperpod_jlab.logs.reader import SourceReader as Reader
 from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet
-from hyperpod_jlab.logs.stream import Cursor, Stream, stream_of
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import Cursor, Position, Stream, stream_of
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------
@@ -154,7 +153,7 @@ _FEED_GAP = 0.003
 class HubContext(Protocol):
     """What all feeds of a process share."""
 
-    budget: Budget
+    budget: ReadBudget
     notifications: bool
     reads: int
 
@@ -180,7 +179,7 @@ class Member(Subscriber, Protocol):
 class _Job:
     """What one hop into a thread is to do."""
 
-    readers: list[Reader]
+    readers: list[SourceReader]
     nodes: list[Node]
     discover: bool
 
@@ -210,7 +209,7 @@ class Feed:
         self, means: HubContext, sources: SourceSet, ended: Callable[[Feed], None]
     ) -> None:
         self.sources = sources
-        self.readers: dict[Stream, Reader] = {}
+        self.readers: dict[Stream, SourceReader] = {}
         self.origins: dict[Stream, Origin] | None = None
         self.attempts: list[int] = []
         self.over: frozenset[Stream] = frozenset()
@@ -247,14 +246,16 @@ class Feed:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def subscribe(self, member: Member, stream: Stream, place: Place) -> Reader:
+    def subscribe(self, member: Member, stream: Stream, place: Position) -> SourceReader:
         """The reader of a stream; it starts at `place` when nobody follows the stream yet."""
         reader = self.readers.get(stream)
         if reader is None:
             now = time.monotonic()
             ring = Ring(self._means.ring_limit)
             # Who comes to follow has just read all that there was.
-            reader = Reader(self.sources.open(stream), place, ring, now, grown=now, looked=now)
+            reader = SourceReader(
+                self.sources.open(stream), place, ring, now, grown=now, looked=now
+            )
             if len(self.readers) >= FEW:
                 # Of very many streams most are quiet: their nodes' records tell which are not.
                 reader.grown, reader.due, reader.asleep = now - LINGER, now + SWEEP, True
@@ -271,7 +272,7 @@ class Feed:
             if not reader.subscribers:
                 del self.readers[stream]
 
-    def want(self, reader: Reader) -> None:
+    def want(self, reader: SourceReader) -> None:
         """Say that all there is was taken, and more is wanted."""
         if not reader.wanted:
             reader.wanted = True
@@ -301,8 +302,8 @@ class Feed:
 
     def _plan(self, now: float) -> _Job | None:
         nodes = self._dormancy.due(self.readers, now)
-        nudged: list[Reader] = []
-        due: list[Reader] = []
+        nudged: list[SourceReader] = []
+        due: list[SourceReader] = []
         for reader in self.readers.values():
             if reader.wanted:
                 if reader.nudged:
@@ -454,8 +455,8 @@ class _Lane:
     """A stream as one follower sees it. Times are monotonic seconds."""
 
     origin: Origin
-    reader: Reader
-    place: Place
+    reader: SourceReader
+    place: Position
     life: int | None = None
     waiting_since: float | None = None
     shown: float = 0.0
@@ -760,7 +761,7 @@ def _is_behind(lane: _Lane) -> bool:
     return lane.place.offset <= read.offset or lane.life != ring.life
 
 
-def _read_all(places: list[tuple[LogSource, Place]]) -> list[Chunk]:
+def _read_all(places: list[tuple[LogSource, Position]]) -> list[Chunk]:
     """Read from several sources, each with the times of its bytes. Blocking."""
     chunks = []
     for source, place in places:
@@ -797,7 +798,7 @@ class Hub:
     def __init__(
         self, *, budget: float = READS_A_SECOND, notifications: bool = True, threads: int = 4
     ) -> None:
-        self.budget = Budget(budget)
+        self.budget = ReadBudget(budget)
         self.notifications = notifications
         self.reads = 0
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hyperpod-logs")

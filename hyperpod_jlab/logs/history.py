@@ -16,8 +16,7 @@ from hyperpod_jlab.logs.source import (
     SourceSet,
     StreamActivity,
 )
-from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START, Cursor, Stream
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START, Cursor, Position, Stream
 
 # --------------------------------------------------------------------------------------------------
 # Going backward: where the last N lines of many streams begin, or the lines since a time.
@@ -41,7 +40,7 @@ class BackLane:
     """
 
     def __init__(
-        self, source: LogSource, place: Place, activity: StreamActivity | None = None
+        self, source: LogSource, place: Position, activity: StreamActivity | None = None
     ) -> None:
         self.source = source
         self.place = place
@@ -147,7 +146,7 @@ def back_by_lines(lanes: Iterable[BackLane], count: int) -> int:
     return done
 
 
-def place_since(source: LogSource, time: float) -> Place:
+def place_since(source: LogSource, time: float) -> Position:
     """Where the first line begins that was seen at `time` (Unix seconds) or later. Blocking."""
     offset = source.offset_at(time)
     if offset is None:
@@ -158,7 +157,7 @@ def place_since(source: LogSource, time: float) -> Place:
     end = source.end()
     if offset >= end.offset:
         return end
-    chunk = source.read(Place(offset - 1), _FIRST_READ)
+    chunk = source.read(Position(offset - 1), _FIRST_READ)
     newline = chunk.data.find(b"\n")
     # Within a very long line, or one that is being written, begin in its middle rather than leave it out.
     return chunk.place(newline + 1 if newline >= 0 else min(1, len(chunk.data)))
@@ -191,7 +190,7 @@ class Lane:
         self,
         source: LogSource,
         origin: Origin,
-        place: Place,
+        place: Position,
         end: int,
         *,
         buffer: int,
@@ -354,10 +353,10 @@ def read_on(
     yield from _batches(merge_forward(lanes), cursor, AttemptMarks(cursor, wanted))
 
 
-def end_in(cursor: Cursor, source: LogSource) -> Place:
+def end_in(cursor: Cursor, source: LogSource) -> Position:
     """Where a source is left by a cursor: at its end, when its attempt is done with. Blocking."""
     if source.stream.attempt < cursor.first_attempt:
-        return Place(source.size())
+        return Position(source.size())
     return cursor.place(source.stream)
 
 
@@ -422,12 +421,12 @@ def start_of_tail(
 
 def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> Cursor:
     """The cursor before the first lines that were seen at `time` (Unix seconds) or later. Blocking."""
-    places: dict[Stream, Place] = {}
+    places: dict[Stream, Position] = {}
     known = ActivityCache(sources)
     for stream in streams:
         activity = known.of(stream)
         if activity is not None and activity.changed < time - 1.0:
-            places[stream] = Place(activity.size)
+            places[stream] = Position(activity.size)
         else:
             source = sources.open(stream)
             places[stream] = place_since(source, time)
@@ -436,7 +435,7 @@ def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> C
 
 
 def cursor_at(
-    sources: SourceSet, streams: Iterable[Stream], stream: Stream, place: Place, time: float
+    sources: SourceSet, streams: Iterable[Stream], stream: Stream, place: Position, time: float
 ) -> Cursor:
     """The cursor before one line: all that comes before it in the order of time is before the cursor. Blocking.
 
@@ -447,7 +446,7 @@ def cursor_at(
         place: Where the line begins.
         time: When it was first seen, in Unix seconds.
     """
-    places: dict[Stream, Place] = {}
+    places: dict[Stream, Position] = {}
     known = ActivityCache(sources)
     for other in streams:
         if other.attempt > stream.attempt:
@@ -456,9 +455,9 @@ def cursor_at(
         if other == stream:
             places[other] = place
         elif other.attempt < stream.attempt:
-            places[other] = Place(sources.open(other).size())
+            places[other] = Position(sources.open(other).size())
         elif activity is not None and activity.changed < time - 1.0:
-            places[other] = Place(activity.size)
+            places[other] = Position(activity.size)
         else:
             # Of lines seen at the same time those of the lower ranks come first.
             source = sources.open(other)
@@ -469,7 +468,7 @@ def cursor_at(
 
 def ends_of(sources: SourceSet, streams: Iterable[Stream]) -> Cursor:
     """The cursor behind all that is there now. Blocking; opens nothing."""
-    return Cursor({stream: Place(sources.open(stream).size()) for stream in streams})
+    return Cursor({stream: Position(sources.open(stream).size()) for stream in streams})
 
 
 class ActivityCache:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hyperpod_jlab.logs.source import HEARTBEAT, Activity, Chunk, LogSource, Mark
-from hyperpod_jlab.logs.stream import TAIL, Stream
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import TAIL, Position, Stream
 
 # --------------------------------------------------------------------------------------------------
 # The newest bytes of a source, kept for those who follow closely.
@@ -61,7 +60,7 @@ class Ring:
             _, oldest = self._chunks.popleft()
             self.size -= len(oldest.data) + _OVERHEAD
 
-    def after(self, place: Place, life: int | None, limit: int) -> Slice | None:
+    def after(self, place: Position, life: int | None, limit: int) -> Slice | None:
         """Up to `limit` bytes after a place (at least one chunk's), or None when the place is not in the ring.
 
         Args:
@@ -82,7 +81,7 @@ class Ring:
         return None
 
 
-def _same(one: Place, other: Place) -> bool:
+def _same(one: Position, other: Position) -> bool:
     return not one.check or not other.check or one.check == other.check
 
 
@@ -226,7 +225,7 @@ class SourceReader:
     """
 
     source: LogSource
-    place: Place
+    place: Position
     ring: Ring
     due: float
     grown: float

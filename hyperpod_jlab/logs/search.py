@@ -15,11 +15,9 @@ from typing import Any, Literal, Protocol
 from hyperpod_jlab.core.errors import UnsupportedError
 from hyperpod_jlab.logs.history import Key
 from hyperpod_jlab.logs.lines import PIECE, cut
-from hyperpod_jlab.logs.pattern import Matcher
-from hyperpod_jlab.logs.pattern import PatternMatch as Found
+from hyperpod_jlab.logs.pattern import Matcher, PatternMatch
 from hyperpod_jlab.logs.source import LogSource, Origin
-from hyperpod_jlab.logs.stream import Cursor
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import Cursor, Position
 
 Direction = Literal["forward", "backward"]
 
@@ -58,8 +56,8 @@ class Hit:
     time: float | None
     line: str
     match: tuple[int, int]
-    place: Place
-    after: Place
+    place: Position
+    after: Position
     key: Key
 
 
@@ -130,7 +128,7 @@ class Search:
                 hit = lane.found[0]
                 place = hit.place if self._forward else hit.after
             else:
-                place = Place(lane.begin if self._forward else lane.end)
+                place = Position(lane.begin if self._forward else lane.end)
             places[lane.origin.stream] = place
         return Cursor(places, given.first_attempt, given.run)
 
@@ -181,7 +179,9 @@ class Search:
         lane.stretch = min(_LONGEST_STRETCH, lane.stretch * 4)
         await self._thread(self._look_ahead, lane)
 
-    async def _found(self, lane: _Lane, begin: int, end: int, most: int) -> tuple[list[Found], int]:
+    async def _found(
+        self, lane: _Lane, begin: int, end: int, most: int
+    ) -> tuple[list[PatternMatch], int]:
         """What the matcher finds in a stretch of a lane, and how far it has looked; a file that cannot be opened has nothing."""
         try:
             opened = await self._thread(lane.source.opened)
@@ -207,25 +207,25 @@ class Search:
         order = seen if seen is not None else lane.source.changed() or 0.0
         return (attempt, order, node, local), seen
 
-    def _hits(self, lane: _Lane, found: Sequence[Found]) -> list[Hit]:
+    def _hits(self, lane: _Lane, found: Sequence[PatternMatch]) -> list[Hit]:
         """Read the lines that match. Blocking."""
         try:
             return [self._hit(lane, line) for line in found]
         finally:
             lane.source.close()
 
-    def _hit(self, lane: _Lane, line: Found) -> Hit:
+    def _hit(self, lane: _Lane, line: PatternMatch) -> Hit:
         begin = line.begin
         if line.end - line.begin > PIECE:
             room = line.end - line.begin - PIECE
             begin += max(0, min(line.match_begin - _LEAD, room))
-        chunk = lane.source.read(Place(begin), min(PIECE, line.end - begin))
+        chunk = lane.source.read(Position(begin), min(PIECE, line.end - begin))
         data = chunk.data
         skip = 0 if begin == line.begin else _char_start(data)
         stop = cut(data, skip, len(data)) if begin + len(data) < line.end else len(data)
         ahead = begin + skip - line.begin
         key, seen = self._key(lane, line.begin)
-        newline = lane.source.read(Place(line.end), 1)
+        newline = lane.source.read(Position(line.end), 1)
         return Hit(
             origin=lane.origin,
             time=seen,

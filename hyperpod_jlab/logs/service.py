@@ -22,8 +22,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import HIDDEN, Time, Wire
 from hyperpod_jlab.logs.array import ArrayStreams
-from hyperpod_jlab.logs.follow import Feed, Follower, Hub
-from hyperpod_jlab.logs.follow import FollowOptions as Manner
+from hyperpod_jlab.logs.follow import Feed, Follower, FollowOptions, Hub
 from hyperpod_jlab.logs.history import (
     cursor_at,
     end_in,
@@ -37,8 +36,7 @@ from hyperpod_jlab.logs.pattern import Matcher, parse_pattern
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
 from hyperpod_jlab.logs.source import Activity, Mark, SourceSet
-from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Cursor, Stream, mark_of
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Cursor, Position, Stream, mark_of
 from hyperpod_jlab.storage.mounts import GONE
 
 # --------------------------------------------------------------------------------------------------
@@ -364,7 +362,7 @@ def _lanes(view: View, streams: list[Stream], direction: Direction) -> tuple[lis
     if given is None:
         given = Cursor() if direction == "forward" else ends_of(view.sources, streams)
     lanes: list[Stretch] = []
-    places: dict[Stream, Place] = {}
+    places: dict[Stream, Position] = {}
     for stream in streams:
         source = view.sources.open(stream)
         place = places[stream] = end_in(given, source)
@@ -669,7 +667,7 @@ class LogService:
             cursor = Cursor()
             if follow:
                 follower = Follower(
-                    self.hub, self._feed(view), cursor, stream.__eq__, Manner(exact=True)
+                    self.hub, self._feed(view), cursor, stream.__eq__, FollowOptions(exact=True)
                 )
                 async with aclosing(self._until_end(view, follower)) as batches:
                     async for batch in batches:
@@ -754,7 +752,7 @@ class LogService:
                 yield batch
         if not follow:
             return
-        manner = Manner(
+        manner = FollowOptions(
             collapse=view.request.collapse, partial=view.request.partial and view.matcher is None
         )
         follower = Follower(self.hub, self._feed(view), cursor, view.wanted, manner)

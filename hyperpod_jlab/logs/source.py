@@ -14,8 +14,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic_core import from_json
 
-from hyperpod_jlab.logs.stream import TAIL, Stream, check_of
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import TAIL, Position, Stream, check_of
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------
@@ -113,18 +112,18 @@ class Chunk:
     stamps: Sequence[tuple[int, float]] = field(default=())
     mark: Mark | None = None
     restarted: bool = False
-    start: Place | None = None
+    start: Position | None = None
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> Position:
         """The place before ``data[index]``."""
         if index == 0 and self.start is not None:
             return self.start
         if self.offset + index == 0:
-            return Place(0)
+            return Position(0)
         tail = self.data[max(0, index - TAIL) : index]
         if index < TAIL:
             tail = (self.before + tail)[-TAIL:]
-        return Place(self.offset + index, check_of(self.identity, tail))
+        return Position(self.offset + index, check_of(self.identity, tail))
 
     @property
     def opens_line(self) -> bool:
@@ -157,11 +156,11 @@ class LogSource(Protocol):
         """
         ...
 
-    def read(self, place: Place, limit: int) -> Chunk:
+    def read(self, place: Position, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
         ...
 
-    def read_back(self, place: Place, limit: int) -> Chunk:
+    def read_back(self, place: Position, limit: int) -> Chunk:
         """Up to `limit` bytes that end at a place; none at the source's start."""
         ...
 
@@ -169,7 +168,7 @@ class LogSource(Protocol):
         """How many bytes the source has now, without opening it where that can be had."""
         ...
 
-    def end(self) -> Place:
+    def end(self) -> Position:
         """Where the source ends now."""
         ...
 

@@ -22,8 +22,8 @@ from hyperpod_jlab.capture.transform import transform_cell
 from hyperpod_jlab.cli.following import last_word, raise_unless_succeeded, see_to_end
 from hyperpod_jlab.cli.invocation import Invocation, with_services
 from hyperpod_jlab.cli.output import print_json
-from hyperpod_jlab.cli.sending import SubmitMode as Ways
 from hyperpod_jlab.cli.sending import (
+    SubmitMode,
     interrupted_sending,
     print_findings,
     print_preview,
@@ -459,7 +459,7 @@ def run_cell(
         return
     sent = with_services(lambda hyperpod: _submit(hyperpod, request, source, call))
     call.on_interrupt = None
-    _see_through(sent, Ways(wait=wait, follow=follow), call, target)
+    _see_through(sent, SubmitMode(wait=wait, follow=follow), call, target)
 
 
 def _secrets(request: Request) -> dict[str, str]:
@@ -480,7 +480,7 @@ async def _submit(
     return await hyperpod.submitter.submit(request, done.append, tell)
 
 
-def _see_through(run_id: str, ways: Ways, call: CellInvocation, target: str | None) -> None:
+def _see_through(run_id: str, ways: SubmitMode, call: CellInvocation, target: str | None) -> None:
     """Show the run, and do with it what else was asked for.
 
     Raises:

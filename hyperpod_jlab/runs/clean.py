@@ -17,7 +17,7 @@ from pathlib import Path
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageDeniedError
 from hyperpod_jlab.core.run import ENDED, Run
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import RunFilter
 from hyperpod_jlab.runs.service import Runs
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import STAGING, hide
@@ -97,7 +97,7 @@ class Cleaner:
             keep_failed: Keep runs that failed.
         """
         before = time.time() - older
-        listed = (await self._runs.list(Wanted())).runs
+        listed = (await self._runs.list(RunFilter())).runs
         needed = await asyncio.to_thread(self._needed, listed)
         go, stay, kept = [], [], []
         for run in listed:
@@ -119,7 +119,7 @@ class Cleaner:
 
     async def carry_out(self, plan: CleanPlan) -> list[HyperpodError]:
         """Remove what was planned, less what has come to life meanwhile; returns what could not be removed."""
-        listed = (await self._runs.list(Wanted())).runs
+        listed = (await self._runs.list(RunFilter())).runs
         needed = await asyncio.to_thread(self._needed, listed)
         ended = {run.run_id for run in listed if run.state in ENDED}
         go = [

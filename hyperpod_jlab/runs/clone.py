@@ -7,8 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.capture.captured import Captured, CodeFile, ProjectFile
-from hyperpod_jlab.capture.captured import PreviewPart as Part
+from hyperpod_jlab.capture.captured import Captured, CodeFile, PreviewPart, ProjectFile
 from hyperpod_jlab.core.errors import ConflictError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.runs.files import sent_places
@@ -56,7 +55,7 @@ def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured
         files=tuple(files),
         project=tuple(project),
         command=_command(bundle, spec),
-        parts=(Part(f"The code of {run_id}", "text", names),),
+        parts=(PreviewPart(f"The code of {run_id}", "text", names),),
         cwd=str(bundle.plan().get("cwd") or "work"),
     )
 

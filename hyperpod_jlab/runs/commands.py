@@ -29,8 +29,7 @@ from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.wire import iso_time, plain
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
-from hyperpod_jlab.runs.listing import check_states
+from hyperpod_jlab.runs.listing import RunFilter, check_states
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Holder, WaitReason
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.usage import Usage
     from hyperpod_jlab.features.ports.service import Access
-    from hyperpod_jlab.runs.clean import CleanPlan as Plan
+    from hyperpod_jlab.runs.clean import CleanPlan
     from hyperpod_jlab.runs.facade import Hyperpod
-    from hyperpod_jlab.runs.listing import RunPage as Listing
+    from hyperpod_jlab.runs.listing import RunPage
     from hyperpod_jlab.storage.partition import PathMap
 
 _HELP = """\
@@ -79,7 +78,7 @@ def runs(
 ) -> None:
     """List runs."""
     words = [word.strip() for text in states for word in text.split(",")]
-    wanted = Wanted(
+    wanted = RunFilter(
         cluster=cluster,
         states=check_states(words),
         everyone=all_users,
@@ -99,7 +98,7 @@ def runs(
     print_table(Table(titles, rows, empty="no runs"))
 
 
-async def _list(hyperpod: Hyperpod, wanted: Wanted) -> Listing:
+async def _list(hyperpod: Hyperpod, wanted: RunFilter) -> RunPage:
     listing = await hyperpod.runs.list(wanted)
     if not listing.runs and wanted.cluster not in {None, *hyperpod.settings.clusters}:
         # Runs of a cluster that is no longer configured are listed; a misspelt name is told.
@@ -624,7 +623,7 @@ def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
         raise problems[0]
 
 
-async def _plan(hyperpod: Hyperpod, older: float, keep_failed: bool) -> Plan:
+async def _plan(hyperpod: Hyperpod, older: float, keep_failed: bool) -> CleanPlan:
     from hyperpod_jlab.cli.slow_steps import slow_steps
     from hyperpod_jlab.runs.clean import Cleaner
 
@@ -632,7 +631,7 @@ async def _plan(hyperpod: Hyperpod, older: float, keep_failed: bool) -> Plan:
         return await Cleaner(hyperpod.partition, hyperpod.runs).plan(older, keep_failed=keep_failed)
 
 
-async def _clean_carry_out(hyperpod: Hyperpod, plan: Plan) -> list[HyperpodError]:
+async def _clean_carry_out(hyperpod: Hyperpod, plan: CleanPlan) -> list[HyperpodError]:
     from hyperpod_jlab.cli.slow_steps import slow_steps
     from hyperpod_jlab.runs.clean import Cleaner
 
@@ -640,7 +639,7 @@ async def _clean_carry_out(hyperpod: Hyperpod, plan: Plan) -> list[HyperpodError
         return await Cleaner(hyperpod.partition, hyperpod.runs).carry_out(plan)
 
 
-def _sum(plan: Plan) -> str:
+def _sum(plan: CleanPlan) -> str:
     parts = [_count(len(plan.runs), "run", "runs")]
     if plan.staging:
         parts.append(_count(len(plan.staging), "broken-off submit", "broken-off submits"))
@@ -655,7 +654,7 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _clean_print(plan: Plan, *, listed: bool) -> None:
+def _clean_print(plan: CleanPlan, *, listed: bool) -> None:
     for kept in plan.kept:
         print(f"{kept.run_id} stays: {kept.reason}", file=sys.stderr)
     if listed:
@@ -673,7 +672,7 @@ def _clean_print(plan: Plan, *, listed: bool) -> None:
     print("nothing to remove" if plan.empty else _sum(plan))
 
 
-def _clean_document(plan: Plan, *, removed: bool) -> dict[str, Any]:
+def _clean_document(plan: CleanPlan, *, removed: bool) -> dict[str, Any]:
     return {
         "removed": removed,
         "bytes": plan.size,

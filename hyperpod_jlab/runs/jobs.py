@@ -28,8 +28,7 @@ from hyperpod_jlab.core.records import Action, Head, Submission
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
 from hyperpod_jlab.engines.launch import launch_plan
-from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
-from hyperpod_jlab.engines.protocol import Orchestrator, tables_of
+from hyperpod_jlab.engines.protocol import ExternalJob, Orchestrator, tables_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.runs.service import Runs, check_action, write_action
 from hyperpod_jlab.storage.bundle import BundleWriter
@@ -298,7 +297,7 @@ async def adopt(
     return run_id
 
 
-def adopted_id(cluster: str, job: ForeignJob) -> str:
+def adopted_id(cluster: str, job: ExternalJob) -> str:
     """The run id of an adopted job. It follows from the job, so that adopting it twice, even at once, makes one run."""
     submitted = job.submitted_at or 0.0
     told = f"{cluster}\0{job.scheduler_id}\0{submitted:.0f}"
@@ -316,7 +315,7 @@ def _known(job: str, run_id: str) -> ConflictError:
     )
 
 
-def _spec(job: ForeignJob, name: str | None) -> JobSpec:
+def _spec(job: ExternalJob, name: str | None) -> JobSpec:
     from hyperpod_jlab.core.validation import parse
 
     facts = job.facts
@@ -331,14 +330,14 @@ def _spec(job: ForeignJob, name: str | None) -> JobSpec:
     return parse(JobSpec, given)
 
 
-def _path(job: ForeignJob) -> str:
+def _path(job: ExternalJob) -> str:
     """Where the script lay, without what no path of ours may hold."""
     kept = "".join(letter for letter in job.path if ord(letter) >= 32 and ord(letter) != 127)
     return kept[:4096] or "script"
 
 
 def _make_bundle(
-    engines: Engines, engine: Orchestrator, run_id: str, spec: JobSpec, job: ForeignJob
+    engines: Engines, engine: Orchestrator, run_id: str, spec: JobSpec, job: ExternalJob
 ) -> bool:
     now = time.time()
     head = Head(

@@ -19,8 +19,7 @@ from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.validation import NAME
 from hyperpod_jlab.features.ports.service import Access, access_of
 from hyperpod_jlab.runs.files import SentFile, code_of, code_text, rendered_of
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
-from hyperpod_jlab.runs.listing import RunPage as Listing
+from hyperpod_jlab.runs.listing import RunFilter, RunPage
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel, Several
@@ -55,7 +54,7 @@ class RunList:
 async def list_runs(call: Call, query: RunsQuery) -> RunList:
     """List runs, newest first."""
     hyperpod = await call.hyperpod()
-    wanted = Wanted(
+    wanted = RunFilter(
         cluster=query.cluster,
         states=tuple(query.state),
         everyone=query.all_users,
@@ -117,7 +116,7 @@ async def _act(
     return run_answer(run)
 
 
-def _list_answer(listing: Listing) -> RunList:
+def _list_answer(listing: RunPage) -> RunList:
     return RunList([run_answer(run) for run in listing.runs], listing.next)
 
 

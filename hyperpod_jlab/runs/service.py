@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hyperpod_jlab.clusters import pages as page_cursor
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import WaitReason
 from hyperpod_jlab.core.errors import (
@@ -33,11 +34,11 @@ from hyperpod_jlab.core.wire import plain, read
 from hyperpod_jlab.engines.protocol import Orchestrator, required
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
-from hyperpod_jlab.runs.listing import RunPage as Listing
+from hyperpod_jlab.runs.listing import RunFilter, RunPage
 from hyperpod_jlab.runs.repairs import AwsRepairs
 from hyperpod_jlab.runs.view import (
     LIST_SECONDS,
+    ArrayFacts,
     EndedChildren,
     as_damaged,
     damaged_view,
@@ -47,8 +48,6 @@ from hyperpod_jlab.runs.view import (
     usage_of,
     view_of,
 )
-from hyperpod_jlab.runs.view import ArrayFacts as Look
-from hyperpod_jlab.server import pages as page_cursor
 from hyperpod_jlab.storage.acl import own_number
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.mounts import Presence
@@ -188,9 +187,9 @@ class Words:
 
     def look(
         self, run_id: str, ended: EndedChildren | None = None, seconds: float | None = None
-    ) -> Look:
+    ) -> ArrayFacts:
         """What is said of a run, and what is remembered of its children."""
-        return Look(self.said, self.unreachable.get(run_id), ended, seconds)
+        return ArrayFacts(self.said, self.unreachable.get(run_id), ended, seconds)
 
 
 async def ask_engine(
@@ -235,7 +234,7 @@ class _Look:
 class _Page:
     """A page of runs, the runs that it is not sure of, and the number of the index file that it comes from."""
 
-    listing: Listing
+    listing: RunPage
     unsure: Sequence[str]
     number: int
 
@@ -314,9 +313,9 @@ class Runs:
             if remote is not None:
                 await remote.catch_up(bundle, seconds)
 
-    async def list(self, wanted: Wanted | None = None) -> Listing:
+    async def list(self, wanted: RunFilter | None = None) -> RunPage:
         """Runs, newest first. Damaged ones are listed as such."""
-        wanted = wanted or Wanted()
+        wanted = wanted or RunFilter()
         looked_at: set[str] = set()
         number = None
         while True:
@@ -461,7 +460,7 @@ class Runs:
         array = bundle.head().array
         return parse_array(array).indices if array is not None else ()
 
-    def _page(self, wanted: Wanted) -> _Page:
+    def _page(self, wanted: RunFilter) -> _Page:
         """A page as the index has it, and what has to be looked at before it can be relied on."""
         self._presence.check()
         before = decode(wanted.cursor)
@@ -493,7 +492,7 @@ class Runs:
         more = bool(runs) and len(rows) > len(runs)
         last = rows[len(runs) - 1] if more else None
         following = encode(last.created, last.run_id) if last is not None else None
-        return _Page(Listing(tuple(runs), following), [*unsure, *stale], number)
+        return _Page(RunPage(tuple(runs), following), [*unsure, *stale], number)
 
     async def _look_at(self, run_ids: Sequence[str]) -> int:
         """Derive runs anew and remember them; returns the number of the index that has them."""

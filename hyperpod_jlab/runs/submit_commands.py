@@ -9,8 +9,7 @@ import click
 
 from hyperpod_jlab.cli.invocation import with_services
 from hyperpod_jlab.cli.parameters import RUN
-from hyperpod_jlab.cli.sending import SubmitMode as Ways
-from hyperpod_jlab.cli.sending import can_ask, send, sending_options
+from hyperpod_jlab.cli.sending import SubmitMode, can_ask, send, sending_options
 from hyperpod_jlab.cli.spec_options import (
     OPTIONS,
     ProgramCommand,
@@ -98,7 +97,7 @@ def submit(
         run_id=run_id if run_id is not None else new_run_id(),
         base=current_folder(),
     )
-    send(request, Ways(dry_run, wait, follow))
+    send(request, SubmitMode(dry_run, wait, follow))
 
 
 def _source(chosen: dict[str, Any] | None, from_file: Any, options: dict[str, Any]) -> Any:
@@ -183,7 +182,7 @@ def clone(
         clone_of=parent,
         trust_owner=trust_owner or (None if dry_run else _confirmed(parent, owner)),
     )
-    send(request, Ways(dry_run, wait, follow))
+    send(request, SubmitMode(dry_run, wait, follow))
 
 
 def _confirmed(run_id: str, owner: str | None) -> str | None:

@@ -11,16 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hyperpod_jlab.capture.captured import CommandItem
-from hyperpod_jlab.capture.captured import PreviewPart as Part
+from hyperpod_jlab.capture.captured import CommandItem, PreviewPart
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.run_id import check_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.spec import Path as PathText
 from hyperpod_jlab.runs.files import SentCode, cell_text, newest_of_cells, sent_cells
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
-from hyperpod_jlab.runs.listing import RunPage as Listing
+from hyperpod_jlab.runs.listing import RunFilter, RunPage
 from hyperpod_jlab.runs.submit import Preview as Previewed
 from hyperpod_jlab.runs.submit import Request, Step
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
@@ -60,7 +58,7 @@ class Preview:
     rendered: RenderedText
     command: list[str]
     files: list[str]
-    parts: tuple[Part, ...]
+    parts: tuple[PreviewPart, ...]
     findings: tuple[Finding, ...]
 
 
@@ -291,12 +289,12 @@ async def list_cells(call: Call, query: CellsQuery) -> NotebookCells:
     """For each cell of a notebook the newest run that has it."""
     hyperpod = await call.hyperpod()
     path = _absolute(call.root, query.notebook)
-    wanted = Wanted(notebook=path, limit=query.limit)
+    wanted = RunFilter(notebook=path, limit=query.limit)
     listing = await hyperpod.runs.list(wanted)
     return await asyncio.to_thread(_cells_answer, hyperpod.partition, listing)
 
 
-def _cells_answer(partition: Partition, listing: Listing) -> NotebookCells:
+def _cells_answer(partition: Partition, listing: RunPage) -> NotebookCells:
     found = newest_of_cells(partition, [run.run_id for run in listing.runs])
     return NotebookCells(
         [run_answer(run) for run in listing.runs],

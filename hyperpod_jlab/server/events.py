@@ -1,22 +1,22 @@
-"""That a plan for a Studio domain has something new, on Jupyter's event bus: pages read it then."""
+"""Events on Jupyter's event bus: news of storage plans, of the doctor, and of calls to AWS. Run events are in `run_events`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hyperpod_jlab.aws.signed import METER, CallMeter, OperationCalls
+from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.server.run_events import anybody_listens
 
 if TYPE_CHECKING:
     from jupyter_events import EventLogger
 
-    from hyperpod_jlab.admin.fsx.service import PlanService as Wirings
-    from hyperpod_jlab.admin.fsx.service import PlanWork as Work
+    from hyperpod_jlab.admin.fsx.service import PlanService, PlanWork
     from hyperpod_jlab.features.doctor.service import Examination, Examinations
     from hyperpod_jlab.runs.facade import Hyperpod
 
@@ -24,21 +24,21 @@ ADMIN_SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/admin/v1"
 ADMIN_SCHEMA_FILE: Final = Path(__file__).with_name("admin_event.yaml")
 
 
-def make_wirings(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> Wirings:
+def make_wirings(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> PlanService:
     """The plans of a server, which are told on its event bus. Its first import takes a moment.
 
     Args:
         bus: The event bus.
         services: Gives the services of the server.
     """
-    from hyperpod_jlab.admin.fsx.service import PlanService as Wirings
+    from hyperpod_jlab.admin.fsx.service import PlanService
 
-    def changed(work: Work) -> None:
+    def changed(work: PlanWork) -> None:
         if anybody_listens(bus, ADMIN_SCHEMA_ID):
             names = ("number", "version", "state")
             bus.emit(schema_id=ADMIN_SCHEMA_ID, data={name: getattr(work, name) for name in names})
 
-    return Wirings(services, changed)
+    return PlanService(services, changed)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class AwsCallEvents:
             if now != told:
                 told = now
                 if anybody_listens(self._bus, AWS_CALLS_SCHEMA_ID):
-                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=asdict(now))
+                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=plain(now))
             if not now.calls:
                 return
             await asyncio.sleep(EVERY)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
+from hyperpod_jlab.clusters import pages as page_cursor
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import (
@@ -28,42 +26,6 @@ from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-
-# --------------------------------------------------------------------------------------------------
-# The cursor of a list that is answered by pages, as text: what the last row of a page is sorted by, and which row that is.
-
-
-def encode(value: Any, identity: str) -> str:
-    """The cursor of the page after a row, given what rows are sorted by and what names the row."""
-    text = json.dumps([value, identity]).encode()
-    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
-
-
-def decode(cursor: str, fits: Callable[[Any], bool], what: str) -> tuple[Any, str]:
-    """The row that a page comes after: what rows are sorted by, and what names it.
-
-    Args:
-        cursor: The cursor, as a client gave it.
-        fits: Whether rows can be sorted by such a value.
-        what: What is listed, as in "a list of runs".
-
-    Raises:
-        InvalidInputError: It is no cursor of such a list.
-    """
-    try:
-        value, identity = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if fits(value) and isinstance(identity, str):
-            return value, identity
-    except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
-        pass
-    raise InvalidInputError(
-        f"this is no cursor of {what}",
-        code="invalid_cursor",
-        hint="take it from 'next' of the page before",
-        detail={"field": "cursor"},
-    )
-
 
 FRESH = 1.0
 """Seconds for which all who ask are shown the same look."""
@@ -285,7 +247,7 @@ def _begin(order: Sequence[Any], query: TableQuery, how: tuple[str, bool, str]) 
     if query.cursor is None:
         return 0
     column, downward, name = how
-    value, identity = decode(query.cursor, _is_brief, "such a table")
+    value, identity = page_cursor.decode(query.cursor, _is_brief, "such a table")
     at = (_value_key(value), _identity_key(identity))
     for index, row in enumerate(order):
         found = _brief(getattr(row, column))
@@ -303,7 +265,7 @@ def _begin(order: Sequence[Any], query: TableQuery, how: tuple[str, bool, str]) 
 
 
 def _cursor(row: Any, column: str, name: str) -> str:
-    return encode(_brief(getattr(row, column)), getattr(row, name))
+    return page_cursor.encode(_brief(getattr(row, column)), getattr(row, name))
 
 
 def _is_brief(value: Any) -> bool:

@@ -31,13 +31,13 @@ from hyperpod_jlab.server.base import API_PREFIX, AUTH_RESOURCE, ErrorShape, gua
 from hyperpod_jlab.server.port_keys import (
     SCRIPT_PATH,
     PageStart,
+    PortAddress,
     PortSession,
     denied,
     is_html,
     page_script,
     place_of,
 )
-from hyperpod_jlab.server.port_keys import PortAddress as Place
 
 if TYPE_CHECKING:
     import httpcore
@@ -454,7 +454,7 @@ class PortProxy(SandboxedHandler):
     def _back(self, answer: httpcore.Response, port: int) -> list[tuple[str, str]]:
         return list(from_program(answer.headers, port, self._prefix))
 
-    def _url(self, place: Place) -> httpcore.URL:
+    def _url(self, place: PortAddress) -> httpcore.URL:
         import httpcore
 
         # Who pastes an address with Jupyter's token does not mean the program.

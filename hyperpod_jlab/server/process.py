@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from jupyter_events import EventLogger
 
-    from hyperpod_jlab.admin.fsx.service import PlanService as Wirings
-    from hyperpod_jlab.admin.fsx.service import RightsOfAdmin
+    from hyperpod_jlab.admin.fsx.service import PlanService, RightsOfAdmin
     from hyperpod_jlab.features.doctor.service import Examinations
     from hyperpod_jlab.runs.facade import Hyperpod
     from hyperpod_jlab.runs.service import Runs
@@ -41,7 +40,7 @@ class Admin:
     """What the Admin page works with."""
 
     rights: RightsOfAdmin
-    wirings: Wirings
+    wirings: PlanService
 
 
 class ServerProcess:

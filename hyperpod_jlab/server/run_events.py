@@ -143,19 +143,19 @@ class RunEvents:
 
     async def _begin(self, runs: Runs) -> None:
         """Take in how things are, without a word."""
-        from hyperpod_jlab.runs.listing import RunFilter as Wanted
+        from hyperpod_jlab.runs.listing import RunFilter
 
         begun = time.time()
-        found = await runs.list(Wanted(states=_OPEN))
-        newest = await runs.list(Wanted(limit=_NEWEST))
+        found = await runs.list(RunFilter(states=_OPEN))
+        newest = await runs.list(RunFilter(limit=_NEWEST))
         self._take((*newest.runs, *found.runs))
         self._begun = begun
 
     async def _compare(self, runs: Runs) -> None:
         from hyperpod_jlab.core.errors import HyperpodError
-        from hyperpod_jlab.runs.listing import RunFilter as Wanted
+        from hyperpod_jlab.runs.listing import RunFilter
 
-        newest = (await runs.list(Wanted(limit=_NEWEST))).runs
+        newest = (await runs.list(RunFilter(limit=_NEWEST))).runs
         for run in newest:
             if run.run_id in self._lately:  # what was told meanwhile is newer than this look
                 continue

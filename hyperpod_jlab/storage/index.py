@@ -26,8 +26,7 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import is_number, own_number
 from hyperpod_jlab.storage.files import locked, storage_errors
 from hyperpod_jlab.storage.mounts import own_cache
-from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.partition import RunFolder as Place
+from hyperpod_jlab.storage.partition import Partition, RunFolder
 
 # --------------------------------------------------------------------------------------------------
 # The folders of bundles as the index sees them: which there are, when they changed, and which runs lie in them.
@@ -55,7 +54,7 @@ class Shard:
     mixed: bool
 
 
-def shards_of(place: Place, *, mixed: bool = False) -> Iterator[Shard]:
+def shards_of(place: RunFolder, *, mixed: bool = False) -> Iterator[Shard]:
     """The shards of a place with the time of their last change.
 
     Raises:
@@ -374,7 +373,7 @@ class Session:
             query = f"SELECT run_id, shard, uid FROM runs WHERE run_id IN ({marks})"  # noqa: S608 - only marks
             for run_id, shard, uid in self._db.execute(query, part):
                 folder, _, name = shard.partition("/")
-                place = Place(self._partition.root / folder, uid)
+                place = RunFolder(self._partition.root / folder, uid)
                 found[run_id] = (place.runs / name / run_id, uid)
         return found
 

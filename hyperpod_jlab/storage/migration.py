@@ -20,8 +20,7 @@ from hyperpod_jlab.storage.content import DIGEST, digest_of, stored_path
 from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.index import runs_in, shards_of
 from hyperpod_jlab.storage.locate import SUSPECT, can_be_exchanged
-from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.partition import RunFolder as Place
+from hyperpod_jlab.storage.partition import Partition, RunFolder
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _move(partition: Partition, bundle: Path, target: Path) -> None:
             )
 
 
-def _move_code(partition: Partition, new: Place, old: Place) -> int:
+def _move_code(partition: Partition, new: RunFolder, old: RunFolder) -> int:
     """Move the files of the content store that are this user's and have the bytes that their names say; returns how many."""
     count = 0
     for path in _own_files(old.folder / "code"):
@@ -131,7 +130,7 @@ def _is_own_file(path: Path) -> bool:
         return False
 
 
-def _remove_empty(old: Place) -> None:
+def _remove_empty(old: RunFolder) -> None:
     """Remove what is left of this user's folders in the old layout, as far as they are empty."""
     for top in (old.folder / "runs", old.folder / "code"):
         with contextlib.suppress(OSError):

@@ -9,10 +9,8 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.fsx.apply import Executor
-from hyperpod_jlab.admin.fsx.aws import MARK, Question
-from hyperpod_jlab.admin.fsx.aws import StateReader as Reader
-from hyperpod_jlab.admin.fsx.models import COMMON_GID, COMMON_UID, Folder
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.aws import MARK, Question, StateReader
+from hyperpod_jlab.admin.fsx.models import COMMON_GID, COMMON_UID, DesiredState, Folder
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import NotFoundError, RefusedError
@@ -30,12 +28,12 @@ CHANGING = {
     "UpdateSpace",
     "UpdateUserProfile",
 }
-SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
+SHARED, PER_USER, NOTHING = DesiredState("shared"), DesiredState("per-user"), DesiredState(None)
 
 
 async def read():
     """What is there; the folders of all profiles are (they are another test's)."""
-    there = await Reader(Aws(), Question(DOMAIN, FILE_SYSTEM)).read()
+    there = await StateReader(Aws(), Question(DOMAIN, FILE_SYSTEM)).read()
     return replace(there, file_system=replace(there.file_system, folders=_folders(there)))
 
 
@@ -234,6 +232,6 @@ async def test_nothing_of_others_is_ever_marked(account):
 
 async def test_what_is_not_there(account):
     with pytest.raises(NotFoundError):
-        await Reader(Aws(), Question("d-nope", FILE_SYSTEM)).read()
+        await StateReader(Aws(), Question("d-nope", FILE_SYSTEM)).read()
     with pytest.raises(NotFoundError):
-        await Reader(Aws(), Question(DOMAIN, "fs-0fedcba9876543210")).read()
+        await StateReader(Aws(), Question(DOMAIN, "fs-0fedcba9876543210")).read()

@@ -6,14 +6,13 @@ import pytest
 
 from hyperpod_jlab.admin.fsx import aws as patience
 from hyperpod_jlab.admin.fsx.aws import claim_tag, tag_of
-from hyperpod_jlab.admin.fsx.models import ClaimStep
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import ClaimStep, DesiredState
 from testbed.aws.faults import ConnectionCutError
 from testbed.aws.state import Profile
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.test_injected_faults import apply, wirer_of
 
-SHARED, PER_USER = Wanted("shared"), Wanted("per-user")
+SHARED, PER_USER = DesiredState("shared"), DesiredState("per-user")
 CLAIM, MARK = claim_tag(FILE_SYSTEM), tag_of("profile", FILE_SYSTEM)
 
 

@@ -16,7 +16,7 @@ from hyperpod_jlab.admin.fsx.aws import claim_tag, tag_of
 from hyperpod_jlab.admin.fsx.folders import FoldersHere
 from hyperpod_jlab.admin.fsx.models import Folder
 from hyperpod_jlab.admin.fsx.planning import plan
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
 from testbed.aws.state import Profile, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.folder_cases import unhindered
@@ -173,14 +173,14 @@ def test_broken_off_it_goes_on(wired, hpj, disk):
 @pytest.fixture
 def meanwhile(monkeypatch):
     """Has something done once the lists are taken away, and before folders are looked at again."""
-    delete = Wirer.delete
+    delete = Reconciler.delete
 
     def given(do):
         async def later(wirer, there, asked):
             do()
             return await delete(wirer, there, asked)
 
-        monkeypatch.setattr(Wirer, "delete", later)
+        monkeypatch.setattr(Reconciler, "delete", later)
 
     return given
 

@@ -10,9 +10,8 @@ from datetime import timedelta
 import pytest
 
 from hyperpod_jlab.admin.fsx import aws as patience
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.fsx.models import DesiredState
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.faults import ConnectionCutError
 from testbed.aws.replies import ApiError
@@ -20,7 +19,7 @@ from testbed.aws.state import Profile, Space, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.executor_kills import account_of_others, seen
 
-SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
+SHARED, PER_USER, NOTHING = DesiredState("shared"), DesiredState("per-user"), DesiredState(None)
 
 
 class AtRandom:
@@ -53,7 +52,9 @@ class AtRandom:
 
 
 def wirer_of(wanted, disk):
-    return Wirer(Aws(), Wiring(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk))
+    return Reconciler(
+        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk)
+    )
 
 
 async def apply(wanted, disk):

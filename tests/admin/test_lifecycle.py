@@ -10,10 +10,8 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.fsx.apply import Executor
-from hyperpod_jlab.admin.fsx.aws import Question
-from hyperpod_jlab.admin.fsx.aws import StateReader as Reader
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
+from hyperpod_jlab.admin.fsx.aws import Question, StateReader
+from hyperpod_jlab.admin.fsx.models import DesiredState, StoragePlan
 from hyperpod_jlab.admin.lifecycle.models import LifecycleWanted, Script
 from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps
 from hyperpod_jlab.admin.lifecycle.scripts import App
@@ -40,12 +38,12 @@ OWN = "its-own"
 
 async def planned(wanted):
     aws = Aws()
-    there = await Reader(aws, Question(DOMAIN, FILE_SYSTEM)).read()
+    there = await StateReader(aws, Question(DOMAIN, FILE_SYSTEM)).read()
     names = [script.name for script in wanted.scripts.values()]
     configs = await read_configs(aws, names)
     findings = tuple(lifecycle_findings(there, configs, wanted))
-    asked = Wanted("shared") if wanted.scripts else Wanted(None)
-    return there, Plan(asked, lifecycle_steps(there, configs, wanted), findings)
+    asked = DesiredState("shared") if wanted.scripts else DesiredState(None)
+    return there, StoragePlan(asked, lifecycle_steps(there, configs, wanted), findings)
 
 
 async def apply(wanted, made=None):

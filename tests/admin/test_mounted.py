@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.fsx.models import DesiredState
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.storage.mounts import VARIABLE
 from testbed.aws.studio import ROOT_MOUNT, whole_file_system
@@ -58,8 +57,10 @@ def test_servers_may_have_any_name(account, hpj, disk, monkeypatch, tmp_path, so
 
 
 def test_what_is_unmounted_after_the_plan_gets_no_folders(account, no_aws, disk, tmp_path):
-    wanted = Wanted("per-user", profiles=frozenset({"alice"}))
-    wirer = Wirer(Aws(), Wiring(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk))
+    wanted = DesiredState("per-user", profiles=frozenset({"alice"}))
+    wirer = Reconciler(
+        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk)
+    )
 
     async def plan_and_apply():
         there, made = await wirer.plan()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hyperpod_jlab.admin.fsx.folders import FoldersThere, command, to_controller
-from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
+from hyperpod_jlab.admin.lambdas.settings import StackSettings
 from hyperpod_jlab.admin.lambdas.work import keeper_of
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import NotFoundError, RefusedError, UnreachableError
@@ -148,7 +148,7 @@ async def test_two_at_once(keeper, names):
 
 
 async def test_a_function_whose_controller_is_gone_says_that_folders_are_out_of_reach(account):
-    settings = Settings.of_properties(
+    settings = StackSettings.of_properties(
         {"DomainId": DOMAIN, "ClusterName": "gone", "PartitionMode": "per-user"}
     )
     with pytest.raises(UnreachableError) as raised:

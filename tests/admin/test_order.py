@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import NOT_MOUNTED, EntryStep, Folder, path_of
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
+from hyperpod_jlab.admin.fsx.models import NOT_MOUNTED, DesiredState, EntryStep, Folder, path_of
 from hyperpod_jlab.admin.fsx.planning import plan, stages
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.executor_kills import CHANGING, account_of_others, partitions
 from tests.admin.test_planning import PER_USER, SHARED, domain, fsx, profile, step, there
 
-ELSEWHERE = Wanted("shared", "/all")
+ELSEWHERE = DesiredState("shared", "/all")
 ALICE, BOB = profile(), profile("bob")
 OURS = domain(fsx("/shared"), mark="/shared")
 HERS = profile("alice", fsx("/alice"), mark="/alice")
@@ -42,7 +40,7 @@ PLANS = [
     ("not while it cannot", (replace(domain(), status="Failed"), HERS), {}, SHARED, HERS, "waits", "/shared is not"),
     ("not for somebody else's", (domain(fsx("/x")), HERS), {}, SHARED, HERS, "waits", "/shared is not"),
     ("not where nobody knows the default", (HERS,), {}, SHARED, HERS, "waits", "/shared is not"),
-    ("all of it is taken back", (domain(), HERS), {}, Wanted(None), HERS, "to do", None),
+    ("all of it is taken back", (domain(), HERS), {}, DesiredState(None), HERS, "to do", None),
 ]  # fmt: skip
 
 
@@ -63,7 +61,7 @@ ORDERS = [
     (OURS, profile(), PER_USER, ["profile", "space defaults", "domain"]),
     (domain(), HERS, SHARED, ["domain", "space defaults", "profile"]),
     (OURS, profile(), ELSEWHERE, ["domain", "space defaults", "profile"]),
-    (OURS, HERS, Wanted(None), ["profile", "space defaults", "domain"]),
+    (OURS, HERS, DesiredState(None), ["profile", "space defaults", "domain"]),
 ]
 
 
@@ -125,7 +123,9 @@ class Watch:
 
 
 async def apply(wanted, disk):
-    wirer = Wirer(Aws(), Wiring(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk))
+    wirer = Reconciler(
+        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk)
+    )
     found, made = await wirer.plan()
     last = {}
     async for result in wirer.apply(found, made):

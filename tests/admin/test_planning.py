@@ -8,17 +8,22 @@ from types import MappingProxyType
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import ATTACHED, EntryStep, GroupStep, path_of
-from hyperpod_jlab.admin.fsx.models import ActualState as There
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import FileSystemInterface as Interface
-from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
-from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+from hyperpod_jlab.admin.fsx.models import (
+    ATTACHED,
+    ActualState,
+    DesiredState,
+    EntryStep,
+    FileSystemInterface,
+    FsxFileSystem,
+    GroupStep,
+    MountTarget,
+    path_of,
+)
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.core.wire import plain
 
 FS, DOMAIN, GROUP = "fs-0123456789abcdef0", "d-example", "sg-0aaa"
-SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
+SHARED, PER_USER, NOTHING = DesiredState("shared"), DesiredState("per-user"), DesiredState(None)
 
 
 def fsx(path, name=FS, **more):
@@ -34,15 +39,15 @@ def attached(name=FS):
 
 
 def profile(name="alice", *entries, **more):
-    return Holder("profile", name, more.pop("status", "InService"), entries, **more)
+    return MountTarget("profile", name, more.pop("status", "InService"), entries, **more)
 
 
 def domain(*entries, **more):
-    return Holder("domain", DOMAIN, more.pop("status", "InService"), entries, **more)
+    return MountTarget("domain", DOMAIN, more.pop("status", "InService"), entries, **more)
 
 
 def space(name="work", *entries, **more):
-    return Holder("space", name, more.pop("status", "InService"), entries, **more)
+    return MountTarget("space", name, more.pop("status", "InService"), entries, **more)
 
 
 def there(*holders, folders=MappingProxyType({}), groups=(GROUP,), ours=(), **more):
@@ -53,13 +58,13 @@ def there(*holders, folders=MappingProxyType({}), groups=(GROUP,), ours=(), **mo
         "subnets": ("subnet-1",),
         **more,
     }
-    interface = Interface("eni-1", groups, ours)
-    return There(
+    interface = FileSystemInterface("eni-1", groups, ours)
+    return ActualState(
         DOMAIN,
         "vpc-1",
         ("subnet-1", "subnet-2"),
         GROUP,
-        FileSystem(FS, interfaces=(interface,), folders=folders, **known),
+        FsxFileSystem(FS, interfaces=(interface,), folders=folders, **known),
         holders,
     )
 
@@ -88,8 +93,8 @@ CASES = [
     ("per user", profile(), PER_USER, ("to do", "/alice"), None),
     ("per user, done", profile("alice", fsx("/alice"), mark="/alice"), PER_USER, ("done", "/alice"), None),
     ("per user, by hand", profile("alice", fsx("/alice")), PER_USER, ("done", "/alice"), None),
-    ("one alone", profile(), Wanted("per-user", profiles=frozenset({"alice"})), ("to do", "/alice"), None),
-    ("one alone is shared", profile(), Wanted("shared", profiles=frozenset({"alice"})), ("to do", "/shared"), None),
+    ("one alone", profile(), DesiredState("per-user", profiles=frozenset({"alice"})), ("to do", "/alice"), None),
+    ("one alone is shared", profile(), DesiredState("shared", profiles=frozenset({"alice"})), ("to do", "/shared"), None),
     ("SageMaker is at work", profile(status="Updating"), PER_USER, ("waits", "/alice"), "Updating"),
     ("a profile that failed", profile(status="Update_Failed"), PER_USER, ("blocked", "/alice"), "Update_Failed"),
     ("one that failed and is right", profile("a", fsx("/a"), status="Failed"), PER_USER, ("done", "/a"), None),
@@ -153,7 +158,7 @@ def test_one_profile_alone_leaves_the_others_and_the_domain():
             space("a", owner="alice"),
             space("b", owner="bob"),
         ),
-        Wanted("per-user", profiles=frozenset({"alice"})),
+        DesiredState("per-user", profiles=frozenset({"alice"})),
     )
     assert [one.target for one in made.steps] == ["folder /alice", "profile alice", "space a"]
 

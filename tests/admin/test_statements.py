@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import EntryStep
+from hyperpod_jlab.admin.fsx.models import DesiredState, EntryStep
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.admin.fsx.statements import some
 from hyperpod_jlab.core.wire import plain
 from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
 
-SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
-ALICE = Wanted("per-user", profiles=frozenset({"alice"}))
+SHARED, PER_USER, NOTHING = DesiredState("shared"), DesiredState("per-user"), DesiredState(None)
+ALICE = DesiredState("per-user", profiles=frozenset({"alice"}))
 DEFAULTS = domain(fsx("/shared"), mark="/shared")
 OWN = profile("alice", fsx("/alice"), mark="/alice")
 RUNS = space("work", attached(), mark="attached", owner="alice", apps=("JupyterLab",))

@@ -9,7 +9,7 @@ import pytest
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
-from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
+from hyperpod_jlab.engines.slurm.tables import SlurmTables
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 
@@ -89,7 +89,7 @@ def slurm(home, monkeypatch):
             raise nodes[0]
         return nodes
 
-    monkeypatch.setattr(ClusterView, "nodes", answer)
+    monkeypatch.setattr(SlurmTables, "nodes", answer)
     return nodes
 
 

@@ -15,8 +15,7 @@ import pytest
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.events import ClusterEvent
 from hyperpod_jlab.features.events import service as event_journal
-from hyperpod_jlab.features.events.service import EventJournal, journal_folder
-from hyperpod_jlab.features.events.service import JournalSummary as Kept
+from hyperpod_jlab.features.events.service import EventJournal, JournalSummary, journal_folder
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.state import Event
@@ -107,7 +106,7 @@ def test_deleting_the_journal_loses_what_only_it_had(eks, hpj, home):
 
 def test_a_cluster_made_anew_has_another_journal(state):
     EventJournal(ARN).add([an_event(1)])
-    assert EventJournal(ARN + "0").read() == Kept()
+    assert EventJournal(ARN + "0").read() == JournalSummary()
     assert [one.event_id for one in EventJournal(ARN).read().events] == ["e-1"]
 
 

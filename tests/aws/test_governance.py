@@ -7,7 +7,7 @@ import pytest
 
 from hyperpod_jlab.core.cluster import Queue, Quota
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 from hyperpod_jlab.features.governance.models import STATES, TeamQuota, with_use
 from testbed.aws.example import example_account
 from testbed.aws.state import ComputeQuota
@@ -40,7 +40,7 @@ def kueue(home, monkeypatch):
             raise answers[0]
         return answers[0]
 
-    monkeypatch.setattr(ClusterView, "queues", answer)
+    monkeypatch.setattr(KubernetesTables, "queues", answer)
     return answers
 
 

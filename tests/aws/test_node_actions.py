@@ -8,7 +8,7 @@ from hyperpod_jlab.aws import session
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.cluster import Job, Node
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
+from hyperpod_jlab.engines.slurm.tables import SlurmTables
 from testbed.aws.example import example_account
 from testbed.aws.node_actions import finish_repairs
 from tests.aws.conftest import REGION
@@ -49,8 +49,8 @@ def scheduler(home, monkeypatch):
             raise UnreachableError("no route to host")
         return jobs
 
-    monkeypatch.setattr(ClusterView, "nodes", nodes)
-    monkeypatch.setattr(ClusterView, "jobs", listed)
+    monkeypatch.setattr(SlurmTables, "nodes", nodes)
+    monkeypatch.setattr(SlurmTables, "jobs", listed)
     return jobs
 
 

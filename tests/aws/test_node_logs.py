@@ -13,8 +13,7 @@ import pytest
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnreachableError
-from hyperpod_jlab.features.node_logs.models import NodeLogPosition as Place
-from hyperpod_jlab.features.node_logs.models import decode_cursor, encode_cursor
+from hyperpod_jlab.features.node_logs.models import NodeLogPosition, decode_cursor, encode_cursor
 from hyperpod_jlab.features.node_logs.service import NodeLogRequest, NodeLogs
 from testbed.aws.example import example_account
 from testbed.aws.telemetry import cluster_log_group
@@ -206,7 +205,7 @@ async def test_what_is_not_there(example, node):
     "cursor",
     [
         *("", "x", "{}", "W10", "eyJhIjogMX0", "eyJhIjogWzEsMl19", "ä"),
-        encode_cursor({"LifecycleConfig/other/i-1": Place(1, 1)}),
+        encode_cursor({"LifecycleConfig/other/i-1": NodeLogPosition(1, 1)}),
     ],
 )
 async def test_cursors_that_are_none_of_these_logs(node, cursor):
@@ -216,7 +215,7 @@ async def test_cursors_that_are_none_of_these_logs(node, cursor):
 
 
 def test_a_cursor_is_a_value():
-    places = {"a/b/i-1": Place(1_780_000_000_000, 3), "ü": Place(0, 0)}
+    places = {"a/b/i-1": NodeLogPosition(1_780_000_000_000, 3), "ü": NodeLogPosition(0, 0)}
     assert decode_cursor(encode_cursor(places)) == places
 
 

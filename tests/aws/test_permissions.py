@@ -12,7 +12,7 @@ import botocore.session
 import pytest
 
 import hyperpod_jlab
-from hyperpod_jlab.aws.errors import AwsCall as Call
+from hyperpod_jlab.aws.errors import AwsCall
 from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose, policy
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.errors import InvalidInputError
@@ -150,7 +150,7 @@ def operations_in(path):
     session = botocore.session.Session()
     services = words & set(session.get_available_services())
     return {
-        Call(service, word, "").action
+        AwsCall(service, word, "").action
         for service in services
         for word in words & set(session.get_service_model(service).operation_names)
     }

@@ -12,7 +12,7 @@ from hyperpod_jlab.aws import studio as presence
 from hyperpod_jlab.core import cache as looks
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
+from hyperpod_jlab.engines.slurm.tables import SlurmTables
 from testbed.aws.example import example_account
 from testbed.aws.state import Account
 from tests.aws.conftest import KEY, REGION
@@ -272,7 +272,7 @@ def slurm_nodes(example, monkeypatch, *, after=0.0, error=None):
             raise error
         return [*found, Node("ip-9-9-9-9", "down", reason="gone")]
 
-    monkeypatch.setattr(ClusterView, "nodes", nodes)
+    monkeypatch.setattr(SlurmTables, "nodes", nodes)
 
 
 async def test_the_instances_joined_with_the_schedulers_nodes(configured, api, monkeypatch):

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from hyperpod_jlab.admin.fsx import apply as applying
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.fsx.models import DesiredState
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
 from hyperpod_jlab.admin.lambdas.custom_resource import Wired
 from hyperpod_jlab.admin.lambdas.work import Limit, made_so
 from hyperpod_jlab.aws.session import forget_session
@@ -45,7 +45,7 @@ def run(disk):
 
     def all_of_it(mode):
         forget_session()
-        made = Wiring(DOMAIN, Wanted(mode), file_system=FILE_SYSTEM, mounted_at=disk)
+        made = StorageRequest(DOMAIN, DesiredState(mode), file_system=FILE_SYSTEM, mounted_at=disk)
         words = []
         for wiring in (made, Wired(DOMAIN, FILE_SYSTEM).taken_back()):
             try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.config import KubernetesCluster
-from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
 
 _OPENSSL = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=x -keyout /dev/null"
 AUTHORITY = subprocess.run(_OPENSSL.split(), capture_output=True, timeout=60, check=True).stdout
@@ -26,7 +26,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
 
 
-def token_of(found: Access) -> str:
+def token_of(found: ApiAccess) -> str:
     return found.headers().get("Authorization", "")
 
 

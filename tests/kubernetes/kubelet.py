@@ -15,9 +15,8 @@ import pytest
 
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api import pod_log
-from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
-from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient
-from hyperpod_jlab.engines.kubernetes.api.client import ResponseStream as Stream
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
+from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, ResponseStream
 from hyperpod_jlab.engines.kubernetes.api.errors import CUT
 from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog
 
@@ -64,7 +63,7 @@ class Fault:
     text: bytes | None = None
 
 
-class Answer(Stream):
+class Answer(ResponseStream):
     """An answer of the stand-in."""
 
     def __init__(self, chunks: Callable[[], AsyncIterator[bytes]]) -> None:
@@ -75,7 +74,7 @@ class Kubelet(KubeClient):
     """A cluster of one pod with one container, which may start again."""
 
     def __init__(self, restart_policy: str = "Never") -> None:
-        super().__init__(Access("http://nowhere", False, dict))
+        super().__init__(ApiAccess("http://nowhere", False, dict))
         self.containers = [Container()]
         self.uid = "u"
         self.policy = restart_policy
@@ -126,7 +125,7 @@ class Kubelet(KubeClient):
         return {"terminated": {"exitCode": code, "containerID": f"x://{self.uid}{number}"}}
 
     @asynccontextmanager
-    async def stream(self, path: str, **query: str) -> AsyncIterator[Stream]:
+    async def stream(self, path: str, **query: str) -> AsyncIterator[ResponseStream]:
         self.opened += 1
         previous = query.get("previous") == "true"
         if previous and len(self.containers) < 2:

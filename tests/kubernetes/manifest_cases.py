@@ -14,8 +14,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
-from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
-from hyperpod_jlab.engines.kubernetes.submit.render import render
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, render
 from hyperpod_jlab.engines.launch import Seal
 from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.storage.partition import PathMap
@@ -137,13 +136,13 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def place(case: dict[str, Any]) -> Place:
+def place(case: dict[str, Any]) -> RenderContext:
     """What a case's manifest depends on besides its run."""
     spec = _spec(case)
     kind = case.get("kind", "PyTorchJob")
     storage = case.get("storage", {"claim": "fsx-claim", "mount": "/data"})
     found: Kind = BY_NAME[kind] if isinstance(kind, str) else kind
-    return Place(
+    return RenderContext(
         namespace=spec.kubernetes.namespace or "team-a",
         kind=found,
         image="registry/train:1",

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog, Portion
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog, PodLogLine, Portion
 from tests.kubernetes.cluster import KubernetesTestbed
 
 NUMBERED = """
@@ -83,13 +82,13 @@ async def all_of(portions: AsyncIterator[Portion], seconds: float = 60) -> list[
 
 def data(items: list[Item]) -> bytes:
     """The container's bytes."""
-    entries = [item for item in items if isinstance(item, Entry)]
+    entries = [item for item in items if isinstance(item, PodLogLine)]
     return b"".join(entry.data + b"\n" * entry.ends for entry in entries)
 
 
 def rest(items: list[Item]) -> list[str]:
     """What came besides lines, by its name."""
-    return [type(item).__name__ for item in items if not isinstance(item, Entry)]
+    return [type(item).__name__ for item in items if not isinstance(item, PodLogLine)]
 
 
 def numbers(text: bytes) -> list[int]:

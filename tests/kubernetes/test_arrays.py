@@ -15,11 +15,10 @@ from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.state import Moment, derive
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.actions import cancelled
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, job_row, place_in
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot as Seen
-from hyperpod_jlab.engines.kubernetes.observe.poll import Where
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot, Where
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
 from hyperpod_jlab.launcher.commands import task_at
 from hyperpod_jlab.runs.view import heard_now
@@ -42,12 +41,12 @@ def test_a_place_in_the_job_is_a_task_of_the_array(listed: str, tasks: list[int]
         task_at(listed, len(tasks))
 
 
-def _seen(now: float, *phases: str) -> Seen:
+def _seen(now: float, *phases: str) -> RunSnapshot:
     """The second task of a Job that has not counted it as ended, with these pods."""
     job = {"metadata": {"name": "run-x", "uid": "1"}, "spec": {"parallelism": 2, "completions": 2}}
     pods = tuple(pod(0, phase, None if phase == "Running" else 143) for phase in phases)
     task = Task(None, None, bool(pods))
-    return Seen(replace(job_row(BatchJob(), job), task=task), pods, now)
+    return RunSnapshot(replace(job_row(BatchJob(), job), task=task), pods, now)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_a_task_is_cancelled_once_its_pod_has_ended(
     place = Where(task.run_id, BatchJob(), "team", "run-x", None, array="0-1", task=1)
     config = parse(KubernetesCluster, {"orchestrator": "kubernetes"})
     seen = {task.run_id: _seen(now + 1, *phases)}
-    words, _, doubted = RunWatch(Connection(config))._words([(task, place)], seen)
+    words, _, doubted = RunWatch(ClusterConnection(config))._words([(task, place)], seen)
     assert not doubted
     status = derive(heard_now(task, task.read(), words), Moment(now + 2, "alive"))
     assert (status.state, status.reason) == said

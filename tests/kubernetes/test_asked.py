@@ -15,8 +15,13 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     local_queue,
 )
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
-from hyperpod_jlab.engines.kubernetes.waiting.quota import Known, asked_by, asked_in, findings
-from hyperpod_jlab.engines.kubernetes.waiting.quota import RequestedResources as Asked
+from hyperpod_jlab.engines.kubernetes.waiting.quota import (
+    Known,
+    RequestedResources,
+    asked_by,
+    asked_in,
+    findings,
+)
 
 GPU = "nvidia.com/gpu"
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -51,7 +56,7 @@ def known(**given: Any) -> Known:
     return Known(**{**made, **given})
 
 
-def spec(**given: Any) -> Asked:
+def spec(**given: Any) -> RequestedResources:
     source = {"kind": "command", "command": "true"}
     return asked_by(parse(JobSpec, {"source": source, **given}), None, hyperpod=False)
 
@@ -64,7 +69,7 @@ def replica(count: int, gpus: int, **selector: str) -> dict[str, Any]:
     }
 
 
-def manifest(*replicas: dict[str, Any], **labels: str) -> Asked:
+def manifest(*replicas: dict[str, Any], **labels: str) -> RequestedResources:
     names = ("Master", "Worker", "Other")
     return asked_in(
         {
@@ -75,7 +80,7 @@ def manifest(*replicas: dict[str, Any], **labels: str) -> Asked:
     )
 
 
-def told(asked: Asked, **given: Any) -> list[tuple[str, str, str | None]]:
+def told(asked: RequestedResources, **given: Any) -> list[tuple[str, str, str | None]]:
     return [(one.code, one.level, one.field) for one in findings(asked, known(**given))]
 
 

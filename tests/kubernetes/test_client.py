@@ -19,8 +19,7 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
-from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess, load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, refusal
 from hyperpod_jlab.engines.kubernetes.api.rights import Right, Rights
@@ -247,7 +246,7 @@ async def test_credentials_are_fetched_anew_once_for_all(proxy: FaultyProxy) -> 
         time.sleep(0.1)
         fetched[1] += 1
 
-    client = KubeClient(Access(proxy.address, False, headers, renew=renew))
+    client = KubeClient(ApiAccess(proxy.address, False, headers, renew=renew))
     proxy.add(refuse(401))
     found = await asyncio.gather(
         *(client.get("/api/v1/nodes") for _ in range(5)), return_exceptions=True
@@ -265,14 +264,14 @@ async def test_many_who_ask_at_once_fetch_the_credentials_once() -> None:
         fetched.append(1)
         return {}
 
-    client = KubeClient(Access("http://127.0.0.1:9", False, headers))
+    client = KubeClient(ApiAccess("http://127.0.0.1:9", False, headers))
     await asyncio.gather(*(client.headers() for _ in range(20)))
     await client.close()
     assert len(fetched) == 1
 
 
 async def test_nothing_is_asked_any_more_once_all_is_closed() -> None:
-    client = KubeClient(Access("http://127.0.0.1:9", False, dict))
+    client = KubeClient(ApiAccess("http://127.0.0.1:9", False, dict))
     with pytest.raises(UnreachableError):
         await asyncio.gather(*(client.get("/version") for _ in range(30)))
     await client.close()

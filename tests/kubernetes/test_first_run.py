@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.engines.protocol import SubmitResult as Taken
+from hyperpod_jlab.engines.protocol import SubmitResult
 from hyperpod_jlab.storage.records import BundleReader
 from tests.kubernetes.session_fixtures import KubernetesSession
 
@@ -57,7 +57,7 @@ async def test_a_launcher_that_was_changed_since_the_submit_is_not_run(
     engine = session.hyperpod.engines.get()
     submit = engine.submit
 
-    async def submit_changed(bundle: BundleReader) -> Taken:
+    async def submit_changed(bundle: BundleReader) -> SubmitResult:
         (bundle.folder / "launcher.py").unlink()
         (bundle.folder / "launcher.py").write_text("open('work/evil', 'w')")
         return await submit(bundle)

@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesErrand
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.kubernetes_bed import pinned_image
@@ -57,7 +57,7 @@ async def errand(kubernetes_cluster, namespace, keeper, pinned):
         kubernetes_cluster, namespace, kubernetes_cluster.partition, sub_path=None
     ).clusters[CLUSTER]
     assert isinstance(config, KubernetesCluster)
-    connection = Connection(config)
+    connection = ClusterConnection(config)
     yield lambda change=as_it_is, image=pinned, claim=CLAIM, **more: change(
         KubernetesErrand(connection, namespace, claim, image, **more)
     )

@@ -8,8 +8,13 @@ import pytest
 
 from hyperpod_jlab.core.cluster import Job
 from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
-from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext as Context
-from hyperpod_jlab.engines.kubernetes.tables.jobs import job_facts, job_rows, parts_of, together
+from hyperpod_jlab.engines.kubernetes.tables.jobs import (
+    JobContext,
+    job_facts,
+    job_rows,
+    parts_of,
+    together,
+)
 from hyperpod_jlab.engines.kubernetes.tables.kueue import workload
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.targets import JobId, parse_job_id
@@ -107,8 +112,8 @@ def job(kind: str = "PyTorchJob", name: str = "x", **given: Any) -> Any:
     return job_facts(BY_NAME[kind], {"metadata": meta, "spec": {}, **given})
 
 
-def context(**given: Any) -> Context:
-    return Context(**{"namespace": "a", "me": "alice", "pods": [], "workloads": [], **given})
+def context(**given: Any) -> JobContext:
+    return JobContext(**{"namespace": "a", "me": "alice", "pods": [], "workloads": [], **given})
 
 
 def conditions(*types: str) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from hyperpod_jlab.core.run_id import RUN_ID as RUN_ID_PATTERN
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import label_value, object_name
 from hyperpod_jlab.engines.kubernetes.submit.patch import templates
-from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
-from hyperpod_jlab.engines.kubernetes.submit.render import render
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, render
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from tests.kubernetes.manifest_cases import CASES, GOLDEN, given, place, text
 from tests.kubernetes.schemas import complaints
@@ -80,7 +79,7 @@ def test_a_users_name_as_a_label(user: str, label: str):
 
 def test_a_run_needs_an_image():
     with pytest.raises(RefusedError, match="image") as caught:
-        render(given({}), Place("team-a", KINDS[0]))
+        render(given({}), RenderContext("team-a", KINDS[0]))
     assert caught.value.code == "no_image"
 
 

@@ -17,12 +17,11 @@ from hyperpod_jlab.core.errors import (
     StorageError,
 )
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot as Seen
-from hyperpod_jlab.engines.kubernetes.observe.poll import Where
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot, Where
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
 from hyperpod_jlab.engines.kubernetes.observe.spool import note_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog
@@ -48,7 +47,7 @@ spec: {{}}
 """
 
 
-class NoConnection(Connection):
+class NoConnection(ClusterConnection):
     """A cluster that must not be asked."""
 
     async def client(self) -> NoReturn:
@@ -87,7 +86,7 @@ async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleR
     watch = RunWatch(NoConnection(CONFIG), shared=False)
     before = contents(foreign.folder)
     assert await watch.catch_up(foreign, 1.0) is False
-    seen = {RUN: Seen(None, (pod(0, "Running", None),), NOW)}
+    seen = {RUN: RunSnapshot(None, (pod(0, "Running", None),), NOW)}
     _, undone, _ = watch._words([(foreign, where())], seen)
     assert undone == set()
     assert contents(foreign.folder) == before
@@ -97,7 +96,7 @@ async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleR
 def test_no_records_are_written_into_another_users_bundle(foreign: BundleReader) -> None:
     watch = RunWatch(NoConnection(CONFIG))
     before = contents(foreign.folder)
-    watch._word(foreign, where(native=True), Seen(None, (pod(0),), NOW))
+    watch._word(foreign, where(native=True), RunSnapshot(None, (pod(0),), NOW))
     note_done(foreign)
     assert contents(foreign.folder) == before
     with pytest.raises(StorageDeniedError):

@@ -11,11 +11,17 @@ from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import ContainerEnded as Ended
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, Over, PodLog, Started, pod_state
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogCursor as Cursor
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogGap as Gap
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
+from hyperpod_jlab.engines.kubernetes.api.pod_log import (
+    ContainerEnded,
+    Item,
+    Over,
+    PodLog,
+    PodLogCursor,
+    PodLogGap,
+    PodLogLine,
+    Started,
+    pod_state,
+)
 from hyperpod_jlab.engines.kubernetes.api.watch import Watches
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
@@ -33,7 +39,7 @@ from tests.kubernetes.proxy import FaultyProxy, append, cut_bytes, drop, end, pa
 
 __all__ = ["client", "pods", "proxy"]
 
-CURSOR = TypeAdapter(Cursor)
+CURSOR = TypeAdapter(PodLogCursor)
 
 
 async def test_nothing_is_lost_or_twice_when_connections_are_cut(
@@ -78,7 +84,7 @@ out(b'x' * 70000 + b'\\xe2\\x82')
     expected += b"unable to retrieve container logs for containerd://x\n"
     expected += b"x" * 70000 + b"\xe2\x82"
     assert data(items) == expected
-    assert rest(items) == ["Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Over"]
 
 
 @pytest.mark.full
@@ -95,7 +101,7 @@ time.sleep(2)
     came = [
         len(portion.items)
         async for portion in log.follow()
-        if any(isinstance(item, Entry) for item in portion.items)
+        if any(isinstance(item, PodLogLine) for item in portion.items)
     ]
     # Who asks for them at times gets many at once. (How late they come is measured in benchmarks/.)
     assert sum(came) == 100
@@ -106,7 +112,7 @@ time.sleep(2)
 async def test_a_cursor_outlives_its_process(pods: Pods) -> None:
     """Read in many small goes, each with a cursor that went through JSON; together each line once."""
     log = await pods.print("goes", NUMBERED.replace("SECONDS", "4"))
-    cursor, found = Cursor(), b""
+    cursor, found = PodLogCursor(), b""
     async with asyncio.timeout(60):
         while not cursor.over:
             async for portion in pods.log("goes").read(cursor):
@@ -146,14 +152,14 @@ sys.exit(3 if n < 1 else 0)
     log = await pods.print("again", code, restartPolicy="OnFailure")
     items = await all_of(log.follow())
     assert data(items) == b"run 0\nrun 1\n"
-    assert rest(items) == ["Started", "Ended", "Started", "Ended", "Over"]
-    ended = [item for item in items if isinstance(item, Ended)]
+    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    ended = [item for item in items if isinstance(item, ContainerEnded)]
     assert [(one.restart, one.exit_code) for one in ended] == [(0, 3), (1, 0)]
     # Who comes later gets what the kubelet has kept.
     later = await all_of(pods.log("again").read())
     assert data(later).endswith(b"run 1\n")
     assert isinstance(later[-1], Over)
-    assert (b"run 0" in data(later)) != any(isinstance(item, Gap) for item in later)
+    assert (b"run 0" in data(later)) != any(isinstance(item, PodLogGap) for item in later)
 
 
 @pytest.mark.full
@@ -170,7 +176,7 @@ print("run", n, "ends")
 sys.exit(3 if n < 1 else 0)
 """
     await pods.print("away", code, restartPolicy="OnFailure")
-    cursor = Cursor()
+    cursor = PodLogCursor()
     items: list[Item] = []
     async for portion in pods.log("away").follow():
         cursor = portion.cursor
@@ -182,7 +188,7 @@ sys.exit(3 if n < 1 else 0)
     await pods.kubectl("wait", again, "pod/away")
     items += await all_of(pods.log("away").follow(cursor))
     assert data(items) == b"run 0 begins\nrun 0 ends\nrun 1 begins\nrun 1 ends\n"
-    assert rest(items) == ["Started", "Ended", "Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
 
 
 @pytest.mark.full
@@ -198,7 +204,7 @@ time.sleep(600)
 """
     log = await pods.print("gone", code)
     following = asyncio.create_task(all_of(log.follow()))
-    cursor = Cursor()
+    cursor = PodLogCursor()
     async for portion in pods.log("gone").follow():
         cursor = portion.cursor
         if data(list(portion.items)):
@@ -206,7 +212,7 @@ time.sleep(600)
     await pods.kubectl("delete", "pod", "gone")
     items = await following
     assert data(items) == b"hello\nbye\n"
-    assert rest(items) == ["Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Over"]
     assert isinstance(items[-1], Over)
     assert items[-1].reason == "deleted"
     assert rest(await all_of(log.read(cursor)))[-1] == "Over"
@@ -257,7 +263,7 @@ async def test_answers_that_are_no_log(pods: Pods, proxy: FaultyProxy) -> None:
     proxy.add(drop(), path="/log", times=1)
     items = await all_of(log.follow())
     assert data(items) == b"".join(b"%d\n" % n for n in range(40))
-    assert rest(items) == ["Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Over"]
 
 
 async def test_what_cannot_be_is_an_error(
@@ -293,7 +299,7 @@ async def test_a_server_that_is_away_for_a_while(pods: Pods, proxy: FaultyProxy)
     proxy.up()
     items = await following
     assert sorted(numbers_of(items)) == list(range(len(numbers_of(items))))
-    assert rest(items) == ["Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Over"]
     assert log.trouble is None
 
 
@@ -330,4 +336,4 @@ print("end")
     assert found == sorted(set(found))
     assert found[-1] == 3999
     assert found == list(range(found[0], 4000))
-    assert [item for item in items if isinstance(item, Gap)] == [Gap("rotated")]
+    assert [item for item in items if isinstance(item, PodLogGap)] == [PodLogGap("rotated")]

@@ -10,8 +10,7 @@ import pytest
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog, PodLogLine
 from tests.kubernetes.cluster import KubernetesTestbed
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
@@ -65,10 +64,10 @@ async def test_a_part_is_killed_and_comes_back(
     await asyncio.to_thread(kubernetes.component_start, machine, part)
     async with asyncio.timeout(150):
         await following
-    *lines, last = [item.data for item in items if isinstance(item, Entry)]
+    *lines, last = [item.data for item in items if isinstance(item, PodLogLine)]
     assert last == b"end"
     assert [int(line) for line in lines] == list(range(len(lines)))
-    assert [type(item).__name__ for item in items if not isinstance(item, Entry)] == [
+    assert [type(item).__name__ for item in items if not isinstance(item, PodLogLine)] == [
         "Started",
         "Ended",
         "Over",

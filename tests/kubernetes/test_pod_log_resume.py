@@ -10,10 +10,16 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import TypeAdapter
 
-from hyperpod_jlab.engines.kubernetes.api.pod_log import ContainerEnded as Ended
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, Over, PodLog, Portion, Started
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogCursor as Cursor
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogGap as Gap
+from hyperpod_jlab.engines.kubernetes.api.pod_log import (
+    ContainerEnded,
+    Item,
+    Over,
+    PodLog,
+    PodLogCursor,
+    PodLogGap,
+    Portion,
+    Started,
+)
 from tests.kubernetes.kubelet import (
     BEGIN,
     SECOND,
@@ -30,7 +36,7 @@ __all__ = ["quick"]
 
 pytestmark = pytest.mark.usefixtures("quick")
 
-CURSOR = TypeAdapter(Cursor)
+CURSOR = TypeAdapter(PodLogCursor)
 
 LINES = (
     b"plain\n",
@@ -75,7 +81,7 @@ async def test_each_byte_comes_once_whatever_breaks_off(seed: int) -> None:
     items = await all_of(log_of(kubelet).follow())
     await writing
     assert data(items) == whole.text
-    assert rest(items) == ["Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Over"]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -84,7 +90,7 @@ async def test_a_reader_that_dies_goes_on_where_its_cursor_stands(seed: int) -> 
     kubelet = Kubelet()
     kubelet.chance, kubelet.containers = chance, [written(chance)]
     kubelet.now.code = 0
-    cursor, items = Cursor(), list[Item]()
+    cursor, items = PodLogCursor(), list[Item]()
     while not cursor.over:
         async for portion in log_of(kubelet).follow(cursor):
             items += portion.items
@@ -92,13 +98,13 @@ async def test_a_reader_that_dies_goes_on_where_its_cursor_stands(seed: int) -> 
             if chance.random() < 0.3:
                 break
     assert data(items) == kubelet.now.text
-    assert rest(items) == ["Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Over"]
     assert await all_of(log_of(kubelet).follow(cursor)) == []
 
 
-async def first(log: PodLog, cursor: Cursor | None = None) -> tuple[list[Item], Cursor]:
+async def first(log: PodLog, cursor: PodLogCursor | None = None) -> tuple[list[Item], PodLogCursor]:
     """What is there now."""
-    items, at = list[Item](), cursor or Cursor()
+    items, at = list[Item](), cursor or PodLogCursor()
     async for portion in log.read(cursor):
         items += portion.items
         at = portion.cursor
@@ -117,8 +123,8 @@ async def test_what_was_rotated_away_is_a_gap(later: int) -> None:
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
     assert data(items) == b"".join(b"%d\n" % number for number in range(1000))
-    assert rest(items) == ["Gap", "Ended", "Over"]
-    assert items[0] == Gap("rotated")
+    assert rest(items) == ["PodLogGap", "ContainerEnded", "Over"]
+    assert items[0] == PodLogGap("rotated")
 
 
 async def test_a_rotated_file_that_still_has_the_last_line_has_no_gap() -> None:
@@ -130,7 +136,7 @@ async def test_a_rotated_file_that_still_has_the_last_line_has_no_gap() -> None:
     kubelet.now.write(BEGIN + SECOND, b"d\n")
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
-    assert (data(items), rest(items)) == (b"d\n", ["Ended", "Over"])
+    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "Over"])
 
 
 async def test_a_log_that_was_rotated_to_nothing_ends_with_a_gap() -> None:
@@ -140,8 +146,8 @@ async def test_a_log_that_was_rotated_to_nothing_ends_with_a_gap() -> None:
     kubelet.now.kept_from = 1
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
-    assert items[0] == Gap("rotated")
-    assert rest(items) == ["Gap", "Ended", "Over"]
+    assert items[0] == PodLogGap("rotated")
+    assert rest(items) == ["PodLogGap", "ContainerEnded", "Over"]
 
 
 async def test_a_kubelet_that_dies_over_its_answers_loses_nothing() -> None:
@@ -152,7 +158,7 @@ async def test_a_kubelet_that_dies_over_its_answers_loses_nothing() -> None:
     kubelet.now.code = 0
     kubelet.faults = [Fault(40), Fault(0), Fault(0, cut=True), Fault(40), Fault(70)]
     items = await all_of(log_of(kubelet).follow(cursor))
-    assert (data(items), rest(items)) == (b"d\n", ["Ended", "Over"])
+    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "Over"])
 
 
 async def test_a_clock_that_is_set_back_loses_nothing() -> None:
@@ -163,7 +169,7 @@ async def test_a_clock_that_is_set_back_loses_nothing() -> None:
     kubelet.now.write(BEGIN + SECOND, b"d\n")
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
-    assert (data(items), rest(items)) == (b"d\n", ["Ended", "Over"])
+    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "Over"])
 
 
 async def test_a_message_in_place_of_a_log_is_no_line() -> None:
@@ -173,8 +179,8 @@ async def test_a_message_in_place_of_a_log_is_no_line() -> None:
     gone = b"unable to retrieve container logs for containerd://x"
     kubelet.faults = [Fault(text=gone), Fault(text=stamped(BEGIN) + b"a\n" + gone)]
     items = await all_of(log_of(kubelet).follow())
-    assert (data(items), rest(items)) == (b"a\n", ["Started", "Ended", "Over"])
-    assert items[-2] == Ended(0, 3)
+    assert (data(items), rest(items)) == (b"a\n", ["Started", "ContainerEnded", "Over"])
+    assert items[-2] == ContainerEnded(0, 3)
 
 
 async def test_each_restart_is_a_container_of_its_own() -> None:
@@ -187,8 +193,11 @@ async def test_each_restart_is_a_container_of_its_own() -> None:
     kubelet.now.code = 0
     items += await all_of(log_of(kubelet).follow(cursor))
     assert data(items) == b"one\none ends\ntwo\n"
-    assert rest(items) == ["Started", "Ended", "Started", "Ended", "Over"]
-    assert [one for one in items if isinstance(one, Ended)] == [Ended(0, 3), Ended(1, 0)]
+    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    assert [one for one in items if isinstance(one, ContainerEnded)] == [
+        ContainerEnded(0, 3),
+        ContainerEnded(1, 0),
+    ]
 
 
 async def test_a_restart_of_which_the_api_server_does_not_know_yet() -> None:
@@ -199,7 +208,7 @@ async def test_a_restart_of_which_the_api_server_does_not_know_yet() -> None:
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow())
     assert data(items) == b"one\ntwo\n"
-    assert rest(items) == ["Started", "Ended", "Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
 
 
 async def test_containers_that_nobody_can_read_any_more_are_a_gap() -> None:
@@ -210,9 +219,9 @@ async def test_containers_that_nobody_can_read_any_more_are_a_gap() -> None:
         kubelet.restart()
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
-    assert items[0] == Gap("restarted")
-    assert items[2:4] == [Gap("restarted"), Started(2)]
-    assert rest(items)[-3:] == ["Started", "Ended", "Over"]
+    assert items[0] == PodLogGap("restarted")
+    assert items[2:4] == [PodLogGap("restarted"), Started(2)]
+    assert rest(items)[-3:] == ["Started", "ContainerEnded", "Over"]
 
 
 async def test_a_previous_container_whose_log_was_removed_is_a_gap() -> None:
@@ -221,7 +230,7 @@ async def test_a_previous_container_whose_log_was_removed_is_a_gap() -> None:
     kubelet.restart().write(BEGIN, b"two\n")
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow())
-    assert items[:4] == [Started(0), Gap("deleted"), Ended(0, 3), Started(1)]
+    assert items[:4] == [Started(0), PodLogGap("deleted"), ContainerEnded(0, 3), Started(1)]
     assert data(items) == b"two\n"
 
 
@@ -237,7 +246,7 @@ async def test_a_previous_container_that_was_read_whole_before_its_log_was_remov
             kubelet.restart().write(BEGIN, b"two\n")
             kubelet.now.code = 0
     assert data(items) == b"one" * 100 + b"\ntwo\n"
-    assert rest(items) == ["Started", "Ended", "Started", "Ended", "Over"]
+    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -269,4 +278,4 @@ async def test_an_answer_that_is_cut_when_the_pod_goes_is_a_gap() -> None:
         items += portion.items
         kubelet.gone = bool(data(items))
     assert data(items) == b"a\n"
-    assert rest(items) == ["Started", "Gap", "Ended", "Over"]
+    assert rest(items) == ["Started", "PodLogGap", "ContainerEnded", "Over"]

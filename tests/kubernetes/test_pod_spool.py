@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder as StandIn
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder
 from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod, run_pod
 from hyperpod_jlab.engines.kubernetes.observe.spool import FramedPod, PodSpool, RawPod, spool_name
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes
@@ -147,7 +147,7 @@ async def test_without_a_launcher_each_container_is_an_attempt(
     modes = Modes(bundle.folder, 0o700, 0o600)
 
     def spool(pod: RunPod) -> PodSpool:
-        return RawPod(bundle, pod, 0, modes, StandIn(bundle, "mine"), "n")
+        return RawPod(bundle, pod, 0, modes, NativeRecorder(bundle, "mine"), "n")
 
     await fetch(kubelet, spool, 0.2)
     logs = bundle.records / "logs"

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder as StandIn
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun, NativeRecorder
 from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, ranked, run_pod
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import between_attempts, cut_short, refined
 from hyperpod_jlab.storage.partition import Partition
@@ -183,8 +182,8 @@ def bundle(tmp_path: Path) -> BundleReader:
 
 
 @pytest.fixture
-def stand_in(bundle: BundleReader) -> StandIn:
-    return StandIn(bundle, "mine")
+def stand_in(bundle: BundleReader) -> NativeRecorder:
+    return NativeRecorder(bundle, "mine")
 
 
 def record(bundle: BundleReader, attempt: int, rank: int = 0) -> dict[str, Any]:
@@ -195,7 +194,7 @@ def record(bundle: BundleReader, attempt: int, rank: int = 0) -> dict[str, Any]:
 
 
 def test_restarts_and_new_pods_are_attempts_in_their_order(
-    bundle: BundleReader, stand_in: StandIn
+    bundle: BundleReader, stand_in: NativeRecorder
 ) -> None:
     first = pod(0, code=None, phase="Running")
     stand_in.play([first])
@@ -206,7 +205,7 @@ def test_restarts_and_new_pods_are_attempts_in_their_order(
     stand_in.play([pod(0, code=0, phase="Succeeded", uid="new")])
     assert (record(bundle, 4)["exit_code"], record(bundle, 4)["pod_uid"]) == (0, "new")
     # Whoever comes later finds the same.
-    again = StandIn(bundle, "mine")
+    again = NativeRecorder(bundle, "mine")
     again.play([pod(0, code=0, phase="Succeeded", uid="new")])
     assert sorted(path.name for path in (bundle.records / "status").iterdir()) == [
         "attempt-1",
@@ -218,7 +217,7 @@ def test_restarts_and_new_pods_are_attempts_in_their_order(
 
 
 def test_an_end_that_came_from_outside_is_not_the_containers_own(
-    bundle: BundleReader, stand_in: StandIn
+    bundle: BundleReader, stand_in: NativeRecorder
 ) -> None:
     stand_in.play([pod(0, code=137, status={"reason": "Evicted"}), pod(1, code=5)])
     assert (record(bundle, 1)["ended_at"], record(bundle, 1)["exit_code"]) == (None, None)
@@ -318,7 +317,7 @@ def test_a_node_keeps_its_rank_when_others_are_gone() -> None:
 
 
 def test_the_records_of_a_retry_are_the_next_attempts(
-    bundle: BundleReader, stand_in: StandIn
+    bundle: BundleReader, stand_in: NativeRecorder
 ) -> None:
     first, second = plain("z", 1, "Failed", 7), plain("a", 2, "Failed", 8)
     stand_in.play([first])

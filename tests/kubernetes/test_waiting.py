@@ -20,13 +20,13 @@ from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     Never,
     QueueRoom,
+    WhatIfRequest,
     free_nodes,
     holders_of,
     never_on_nodes,
     queue_room,
     smaller,
 )
-from hyperpod_jlab.engines.kubernetes.waiting.what_if import WhatIfRequest as Wanted
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, pod, until, why
 
@@ -68,8 +68,8 @@ def held(name: str, on: str, gpus: int, user: str = "bob", job: str | None = Non
     return row
 
 
-def wanted(nodes: int, gpus: int, **labels: str) -> Wanted:
-    return Wanted(nodes, {GPU: gpus * 1000, "cpu": 4000}, labels)
+def wanted(nodes: int, gpus: int, **labels: str) -> WhatIfRequest:
+    return WhatIfRequest(nodes, {GPU: gpus * 1000, "cpu": 4000}, labels)
 
 
 def test_fewer_nodes_that_have_room() -> None:
@@ -151,7 +151,7 @@ def test_the_label_that_no_node_has_is_named() -> None:
 
 def test_nodes_that_are_ill_may_be_well_tomorrow() -> None:
     health = "sagemaker.amazonaws.com/node-health-status"
-    asked = Wanted(1, {GPU: 1000}, {health: "Schedulable"})
+    asked = WhatIfRequest(1, {GPU: 1000}, {health: "Schedulable"})
     assert never_on_nodes(asked, [node("a", labels={health: "Unschedulable"})]) is None
 
 

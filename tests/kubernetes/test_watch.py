@@ -14,9 +14,7 @@ from hyperpod_jlab.core.errors import DeniedError, NotFoundError, UnreachableErr
 from hyperpod_jlab.engines.kubernetes.api import watch as watch_module
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.watch import Informer as Watch
-from hyperpod_jlab.engines.kubernetes.api.watch import WatchedTable as Table
-from hyperpod_jlab.engines.kubernetes.api.watch import Watches
+from hyperpod_jlab.engines.kubernetes.api.watch import Informer, WatchedTable, Watches
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import FaultyProxy, cut, drop, end, expire, page, refuse
@@ -48,7 +46,7 @@ async def write(client: KubeClient, maps: str, name: str, v: str) -> dict[str, A
     return await client.post(maps, body)
 
 
-async def until(watch: Watch[Any], there: Callable[[Mapping[str, Any]], bool]) -> None:
+async def until(watch: Informer[Any], there: Callable[[Mapping[str, Any]], bool]) -> None:
     async with asyncio.timeout(30):
         while not there(await watch.rows()):
             await watch.changed(watch.version)
@@ -96,7 +94,7 @@ async def test_news_of_one_row_come_when_that_row_changes(
 
 def test_an_object_that_is_older_than_what_is_known_is_passed_over() -> None:
     """Later pages of a list may be newer than the first one's state, from which a watch tells all that happened since."""
-    table: Table[str] = Table("/api/v1/namespaces/n/configmaps", {}, value)
+    table: WatchedTable[str] = WatchedTable("/api/v1/namespaces/n/configmaps", {}, value)
 
     def at(version: int, v: str) -> dict[str, Any]:
         return {"metadata": {"name": "a", "resourceVersion": str(version)}, "data": {"v": v}}

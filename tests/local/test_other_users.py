@@ -12,8 +12,7 @@ import pytest
 from hyperpod_jlab.core.config import LocalCluster
 from hyperpod_jlab.core.errors import DeniedError, StorageError
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
-from hyperpod_jlab.engines.local.board import Board, default_folder
-from hyperpod_jlab.engines.local.board import BoardEntry as Entry
+from hyperpod_jlab.engines.local.board import Board, BoardEntry, default_folder
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 from hyperpod_jlab.engines.local.supervisor import main
 from hyperpod_jlab.engines.repairs import journal_usage
@@ -58,7 +57,7 @@ def test_a_folder_that_others_may_write_is_not_the_boards(temporary: Path) -> No
 def test_a_link_on_the_board_is_not_followed(tmp_path: Path) -> None:
     board = Board(tmp_path / "board", slots=1, gpus=0)
     (tmp_path / "secret").write_text("mine")
-    entry = Entry("run-1", "/bundle", "name", "ada", 1.0)
+    entry = BoardEntry("run-1", "/bundle", "name", "ada", 1.0)
     seat = board.join(entry)
     assert seat is not None
     board.leave(seat)

@@ -1,12 +1,12 @@
 """This machine as a cluster's tables show it."""
 
-from hyperpod_jlab.engines.local.board import BoardEntry as Entry
+from hyperpod_jlab.engines.local.board import BoardEntry
 from hyperpod_jlab.engines.local.observe import gpu_resources, job_rows, queue_row
 
 
-def entry(run_id: str, state: str, **more: object) -> Entry:
+def entry(run_id: str, state: str, **more: object) -> BoardEntry:
     """A run on the board."""
-    return Entry(run_id, "b", run_id, "me", 1.0, state, **more)  # type: ignore[arg-type]
+    return BoardEntry(run_id, "b", run_id, "me", 1.0, state, **more)  # type: ignore[arg-type]
 
 
 def test_gpus_are_shown_by_model_and_number() -> None:

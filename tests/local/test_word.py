@@ -12,8 +12,7 @@ import pytest
 
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.local import attempt as word_module
-from hyperpod_jlab.engines.local.attempt import ObservationLog as Word
-from hyperpod_jlab.engines.local.attempt import finish
+from hyperpod_jlab.engines.local.attempt import ObservationLog, finish
 from hyperpod_jlab.engines.local.board import dependency_word
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
@@ -31,9 +30,9 @@ def bundle(tmp_path: Path) -> BundleReader:
     return make_bundle(Partition(tmp_path / "fsx"), "run-1", code=None)
 
 
-def ended(bundle: BundleReader) -> Word:
+def ended(bundle: BundleReader) -> ObservationLog:
     """A word that could not be written, for want of the partition."""
-    word = Word(bundle, heartbeat=False)
+    word = ObservationLog(bundle, heartbeat=False)
     word.say(
         Observation(
             time=1.0, observer="local", scheduler_id="m", state="ended", verdict="COMPLETED"

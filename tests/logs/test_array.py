@@ -13,8 +13,7 @@ from hyperpod_jlab.logs import array as array_module
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.lines import LogLine
-from hyperpod_jlab.logs.reader import RECORDS_A_SECOND, Dormancy, Ring
-from hyperpod_jlab.logs.reader import SourceReader as Reader
+from hyperpod_jlab.logs.reader import RECORDS_A_SECOND, Dormancy, Ring, SourceReader
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.service import LogRequest, LogService
 from hyperpod_jlab.logs.stream import START, Stream
@@ -125,11 +124,11 @@ async def test_children_that_come_late_and_end_without_a_newline(
 
 
 def test_records_of_very_many_nodes_leave_looks_for_the_logs(array: ArrayFolder) -> None:
-    dormancy, readers = Dormancy(), dict[Stream, Reader]()
+    dormancy, readers = Dormancy(), dict[Stream, SourceReader]()
     for index in range(600):
         stream = Stream(1, 0, 0).in_array(index)
         source = array.sources("run").open(stream)
-        readers[stream] = Reader(source, START, Ring(1000), due=0.0, grown=-100.0)
+        readers[stream] = SourceReader(source, START, Ring(1000), due=0.0, grown=-100.0)
     nodes = dormancy.due(readers, 1.0)
     assert len(nodes) == 600
     for node in nodes:

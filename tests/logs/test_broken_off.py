@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog
 from hyperpod_jlab.engines.kubernetes.api.watch import Watches
@@ -150,7 +150,7 @@ Follow: TypeAlias = Callable[[str, Path], Any]
 @asynccontextmanager
 async def pod(server: str, folder: Path) -> AsyncIterator[Awaitable[None]]:
     """A pod's log is put away, as `hpj logs -f` and `hpj show` do where no storage is mounted."""
-    client = KubeClient(Access(server, False, dict))
+    client = KubeClient(ApiAccess(server, False, dict))
     bundle = BundleReader(Partition(folder), "20261121-120455-k3x9qd")
     spool = Spool(bundle, run_pod(POD), Modes(folder, 0o700, 0o600))
     log = PodLog(client, "n", "p", "c")
@@ -166,7 +166,7 @@ async def pod(server: str, folder: Path) -> AsyncIterator[Awaitable[None]]:
 @asynccontextmanager
 async def watch(server: str, folder: Path) -> AsyncIterator[Awaitable[None]]:
     """Pods are watched."""
-    client = KubeClient(Access(server, False, dict))
+    client = KubeClient(ApiAccess(server, False, dict))
     watches = Watches(client)
 
     async def follow() -> None:

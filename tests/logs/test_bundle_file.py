@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.logs.bundle_file import BundleFile
-from hyperpod_jlab.logs.stream import START, Stream
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import START, Position, Stream
 
 STREAM = Stream(1, 0, 0)
 
@@ -17,7 +16,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "node-0.rank-0.log"
 
 
-def take(file: BundleFile, place: Place) -> tuple[bytes, Place, str | None]:
+def take(file: BundleFile, place: Position) -> tuple[bytes, Position, str | None]:
     chunk = file.read(place, 1 << 20)
     return chunk.data, chunk.place(len(chunk.data)), chunk.mark.kind if chunk.mark else None
 
@@ -124,7 +123,7 @@ def test_what_cannot_be_read_is_a_mark_or_nothing_and_never_hangs(path: Path, ki
         assert chunk.mark is not None
         assert chunk.mark.kind == "unreadable"
     assert file.end() == START
-    assert file.read_back(Place(10), 5).data == b""
+    assert file.read_back(Position(10), 5).data == b""
     file.close()
 
 

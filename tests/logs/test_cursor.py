@@ -10,26 +10,26 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.logs.stream import (
     Cursor,
     CursorWriter,
+    Position,
     Stream,
     attempt_of,
     check_of,
     mark_of,
     stream_of,
 )
-from hyperpod_jlab.logs.stream import Position as Place
 
 streams = st.builds(
     Stream, st.integers(1, 99), st.integers(0, 2000), st.none() | st.integers(0, 300)
 )
 places = st.builds(
-    Place,
+    Position,
     st.integers(1, 2**50),
     st.just("") | st.builds(check_of, st.integers(0, 2**63), st.binary(max_size=16)),
 )
 
 
 @given(st.dictionaries(streams, places, max_size=40), st.integers(1, 9))
-def test_text_and_back(chosen: dict[Stream, Place], first: int) -> None:
+def test_text_and_back(chosen: dict[Stream, Position], first: int) -> None:
     kept = {stream: place for stream, place in chosen.items() if stream.attempt >= first}
     cursor = Cursor(kept, first)
     text = cursor.text()
@@ -38,7 +38,7 @@ def test_text_and_back(chosen: dict[Stream, Place], first: int) -> None:
 
 
 def test_a_cursor_names_its_run() -> None:
-    places = {Stream(3, 0, 0): Place(7, "ab")}
+    places = {Stream(3, 0, 0): Position(7, "ab")}
     cursor = Cursor(places, 2, mark_of("run-1"))
     assert Cursor.parse(cursor.text()) == cursor
     assert cursor.sealed(3).run == cursor.run
@@ -47,9 +47,9 @@ def test_a_cursor_names_its_run() -> None:
 
 
 @given(st.lists(st.tuples(streams, places), max_size=30))
-def test_a_writer_writes_what_a_cursor_would(steps: list[tuple[Stream, Place]]) -> None:
+def test_a_writer_writes_what_a_cursor_would(steps: list[tuple[Stream, Position]]) -> None:
     writer = CursorWriter(Cursor())
-    now: dict[Stream, Place] = {}
+    now: dict[Stream, Position] = {}
     for stream, place in steps:
         writer.set(stream, place)
         now[stream] = place
@@ -57,11 +57,11 @@ def test_a_writer_writes_what_a_cursor_would(steps: list[tuple[Stream, Place]]) 
 
 
 def test_a_stream_at_its_start_takes_no_room() -> None:
-    assert Cursor({Stream(1, 0, 0): Place(0)}).text() == Cursor().text()
+    assert Cursor({Stream(1, 0, 0): Position(0)}).text() == Cursor().text()
 
 
 def test_512_streams_fit_an_http_header() -> None:
-    many = {Stream(1, n, r): Place(1 << 28, "abcde") for n in range(64) for r in range(8)}
+    many = {Stream(1, n, r): Position(1 << 28, "abcde") for n in range(64) for r in range(8)}
     assert len(Cursor(many).text()) < 10_000
 
 

@@ -11,8 +11,7 @@ from hyperpod_jlab.core.errors import UnsupportedError
 from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.service import LogRequest, LogService
 from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet
-from hyperpod_jlab.logs.stream import TAIL, Stream, check_of
-from hyperpod_jlab.logs.stream import Position as Place
+from hyperpod_jlab.logs.stream import TAIL, Position, Stream, check_of
 from tests.logs.writing import RunFolder
 
 
@@ -44,7 +43,7 @@ class PodSource:
         data = self._spool.data
         return Chunk(data[begin:end], begin, data[max(0, begin - TAIL) : begin], 7, mark=mark)
 
-    def read(self, place: Place, limit: int) -> Chunk:
+    def read(self, place: Position, limit: int) -> Chunk:
         end = min([place.offset + limit, *(gap for gap in self._spool.lost if gap > place.offset)])
         gap = (
             Mark("gap", "some lines were rotated away")
@@ -54,7 +53,7 @@ class PodSource:
         chunk = self._chunk(place.offset, end, gap)
         return chunk if chunk.data else self._chunk(place.offset, place.offset)
 
-    def read_back(self, place: Place, limit: int) -> Chunk:
+    def read_back(self, place: Position, limit: int) -> Chunk:
         return self._chunk(max(0, place.offset - limit), place.offset)
 
     def opened(self) -> int | None:
@@ -63,9 +62,9 @@ class PodSource:
     def size(self) -> int:
         return len(self._spool.data)
 
-    def end(self) -> Place:
+    def end(self) -> Position:
         size = self.size()
-        return Place(size, check_of(7, self._spool.data[-TAIL:])) if size else Place()
+        return Position(size, check_of(7, self._spool.data[-TAIL:])) if size else Position()
 
     def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
         held = [time for offset, time in self._spool.times if offset <= begin][-1:]

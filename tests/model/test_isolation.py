@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.core.isolation import FolderFacts as Seen
-from hyperpod_jlab.core.isolation import Grant, Identity, isolation_of
+from hyperpod_jlab.core.isolation import FolderFacts, Grant, Identity, isolation_of
 from hyperpod_jlab.core.wire import plain
 
 OWN, COMMON = Identity(True, "mine"), Identity(False, "everybody's")
@@ -39,14 +38,14 @@ GROUP = (Grant("group", "team", read=True, write=True, enter=True),)
     ],
 )
 def test_the_level(network, folder, grants, identity, kerberos, level):
-    found = isolation_of(Seen(network, folder, grants, ("mode 0700",), identity, kerberos))
+    found = isolation_of(FolderFacts(network, folder, grants, ("mode 0700",), identity, kerberos))
     assert found.level == level
     assert found.evidence[:2] == ("mode 0700", identity.evidence)
     assert found.readers == tuple(grant.words for grant in grants)
 
 
 def test_the_evidence_says_which_folder_is_mounted_and_what_is_elsewhere():
-    seen = Seen(True, "/alice", (), (), COMMON)
+    seen = FolderFacts(True, "/alice", (), (), COMMON)
     assert "only /alice of the file system is mounted here" in isolation_of(seen).evidence[-1]
     told = plain(isolation_of(seen))
     assert (told["level"], told["words"]) == ("mount_path_only", "mount path only")

@@ -16,9 +16,15 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, InstanceGroup, LustreStorage
-from hyperpod_jlab.core.reach import REACHES, eks_block, quoted, reach_of, slurm_block
-from hyperpod_jlab.core.reach import ReachFacts as Look
-from hyperpod_jlab.core.reach import SubmitTarget as Place
+from hyperpod_jlab.core.reach import (
+    REACHES,
+    ReachFacts,
+    SubmitTarget,
+    eks_block,
+    quoted,
+    reach_of,
+    slurm_block,
+)
 
 EKS_ARN = "arn:aws:eks:us-west-2:111122223333:cluster/research"
 STORAGE = LustreStorage("fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "x5kjbbmv", "/fsx")
@@ -38,12 +44,12 @@ EKS = HyperpodCluster(
     eks_arn=EKS_ARN,
     groups=GROUPS[:1],
 )
-PLACE = Place("/mnt/fs", "/fsx/alice")
-SAME = Look(nodes=4, known=4)
+PLACE = SubmitTarget("/mnt/fs", "/fsx/alice")
+SAME = ReachFacts(nodes=4, known=4)
 
 
 def refused(error, **more):
-    return Look(error, **more)
+    return ReachFacts(error, **more)
 
 
 def unreachable(code=None):
@@ -97,7 +103,14 @@ CASES = [
         "fs-0123456789abcdef0",
         "domain",
     ),
-    (SLURM, SAME, Place("/home/me", mount="/mnt/fs"), "other-partition", "/home/me", "partition"),
+    (
+        SLURM,
+        SAME,
+        SubmitTarget("/home/me", mount="/mnt/fs"),
+        "other-partition",
+        "/home/me",
+        "partition",
+    ),
     (SLURM, None, PLACE, "not-looked", "nobody has looked", None),
     (
         SLURM,
@@ -111,17 +124,52 @@ CASES = [
         *(replace(SLURM, groups=GROUPS[:1]), refused(unreachable("no_slurm_client"))),
         *(PLACE, "no-login-node", "no login node", "ssh reaches"),
     ),
-    (SLURM, Look(nodes=4, known=0), PLACE, "no-login-node", "another cluster's", "--login-node"),
-    (SLURM, Look(nodes=5, known=2), PLACE, "no-login-node", "another cluster's", "--login-node"),
-    (SLURM, Look(nodes=2, known=1), PLACE, "ready", "1 of 2", "config add"),  # one is a controller
-    (SLURM, Look(nodes=0), PLACE, "not-known", "no instances", "hpj nodes"),
+    (
+        SLURM,
+        ReachFacts(nodes=4, known=0),
+        PLACE,
+        "no-login-node",
+        "another cluster's",
+        "--login-node",
+    ),
+    (
+        SLURM,
+        ReachFacts(nodes=5, known=2),
+        PLACE,
+        "no-login-node",
+        "another cluster's",
+        "--login-node",
+    ),
+    (
+        SLURM,
+        ReachFacts(nodes=2, known=1),
+        PLACE,
+        "ready",
+        "1 of 2",
+        "config add",
+    ),  # one is a controller
+    (SLURM, ReachFacts(nodes=0), PLACE, "not-known", "no instances", "hpj nodes"),
     (SLURM, refused(unreachable()), PLACE, "no-controller", "no answer", "scontrol ping"),
     (SLURM, refused(DeniedError("no", code="missing_right")), PLACE, "no-right", "no", None),
     (SLURM, refused(unreachable("aws_throttled")), PLACE, "not-known", "no answer", None),
     # nobody says which file system it mounts
-    (replace(SLURM, mounted_here=None), SAME, Place("/home/me"), "ready", "4 of 4", "config add"),
+    (
+        replace(SLURM, mounted_here=None),
+        SAME,
+        SubmitTarget("/home/me"),
+        "ready",
+        "4 of 4",
+        "config add",
+    ),
     # files travel in the job on Kubernetes, so no file system is needed
-    (replace(EKS, mounted_here=()), Look(), PLACE, "ready", "research lets you", "config add"),
+    (
+        replace(EKS, mounted_here=()),
+        ReachFacts(),
+        PLACE,
+        "ready",
+        "research lets you",
+        "config add",
+    ),
     (EKS, None, PLACE, "not-looked", "nobody has looked", None),
     (
         EKS,
@@ -153,7 +201,7 @@ CASES = [
         "aws eks create-access-entry --cluster-name research",
     ),
     (EKS, refused(DeniedError("not you")), PLACE, "not-let-in", "not you", "access policies"),
-    (EKS, Look(allowed=False), PLACE, "no-namespace", "may not start pods", "--namespace"),
+    (EKS, ReachFacts(allowed=False), PLACE, "no-namespace", "may not start pods", "--namespace"),
     (
         EKS,
         refused(UnsupportedError("no boto3", code="boto3_missing")),
@@ -222,14 +270,14 @@ def test_the_tables():
         "commands": "/opt/slurm/bin",
         "storage": "/fsx/alice",
     }
-    by_ssh = tomllib.loads(slurm_block("ml", "ml", Place("/fsx", "/fsx"), None, 'me@"host'))
+    by_ssh = tomllib.loads(slurm_block("ml", "ml", SubmitTarget("/fsx", "/fsx"), None, 'me@"host'))
     assert by_ssh["clusters"]["ml"] == {
         "orchestrator": "slurm",
         "hyperpod": "ml",
         "transport": "ssh",
         "login_nodes": ['me@"host'],
     }
-    text = slurm_block("ml", "ml", Place("/fsx"), None, "")
+    text = slurm_block("ml", "ml", SubmitTarget("/fsx"), None, "")
     assert "# login_nodes" in text
     assert "# storage" in text
     kubernetes = tomllib.loads(eks_block("hp", "hp", "research", "team"))["clusters"]["hp"]

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from hyperpod_jlab.admin.fsx.aws import claim_tag
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
 from hyperpod_jlab.server.events import ADMIN_SCHEMA_ID as SCHEMA_ID
 from testbed.aws.state import Profile, Space, StudioLifecycleConfig, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, disk
@@ -96,14 +96,14 @@ async def test_lifecycle_configurations_are_taken_back_too(aws, api):
 
 async def test_one_profile_that_fails_leaves_the_others(aws, api, disk, monkeypatch):
     answer = await planned(api, {**PER_USER, **here(disk)})
-    before = Wirer.executor
+    before = Reconciler.executor
 
     def executor(self, there, guard=None):
         # Deleted by somebody in just that moment.
         aws.account.profiles.pop((DOMAIN, "bob"), None)
         return before(self, there, guard)
 
-    monkeypatch.setattr(Wirer, "executor", executor)
+    monkeypatch.setattr(Reconciler, "executor", executor)
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     answer = await until(api, "applied")
     assert answer["results"] == {"done": 8, "failed": 1, "left": 0}

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.core.check import CheckStep as Step
-from hyperpod_jlab.core.check import ok, warn
+from hyperpod_jlab.core.check import CheckStep, ok, warn
 from hyperpod_jlab.server.events import DOCTOR_SCHEMA_ID as SCHEMA_ID
 from tests.server.test_events import until
 
@@ -51,7 +50,7 @@ class Slow:
 
         try:
             for key, told in (("first", ok("well")), ("second", warn("hm", "mend it", "admin"))):
-                step = Step(key, key, "installation", look)
+                step = CheckStep(key, key, "installation", look)
                 begun(step)
                 if key == "second":
                     await self.on.wait()

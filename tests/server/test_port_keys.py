@@ -4,10 +4,15 @@ import pytest
 from jupyter_server.auth import User
 
 from hyperpod_jlab.core.errors import DeniedError
-from hyperpod_jlab.server.port_keys import IDLE_SECONDS, TICKET_SECONDS, PortKeys, ProgramCookies
-from hyperpod_jlab.server.port_keys import PortAddress as Place
+from hyperpod_jlab.server.port_keys import (
+    IDLE_SECONDS,
+    TICKET_SECONDS,
+    PortAddress,
+    PortKeys,
+    ProgramCookies,
+)
 
-PLACE = Place("run", 0, 6006)
+PLACE = PortAddress("run", 0, 6006)
 ALICE = User("alice")
 
 

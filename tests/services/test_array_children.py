@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.runs.view import ArrayFacts as Look
-from hyperpod_jlab.runs.view import EndedChildren, first_children, view_of
+from hyperpod_jlab.runs.view import ArrayFacts, EndedChildren, first_children, view_of
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.index import RunIndex
 from hyperpod_jlab.storage.partition import Partition
@@ -55,26 +54,26 @@ def array(partition: Partition, indices: str, done: int) -> BundleReader:
 
 def test_a_child_that_ended_is_not_looked_at_again(partition: Partition, ended: EndedChildren):
     bundle = array(partition, f"0-{MANY}", MANY)
-    first = view_of(bundle, bundle.read(), Look(ended=ended))
+    first = view_of(bundle, bundle.read(), ArrayFacts(ended=ended))
     assert first.children == {"succeeded": MANY - 1, "failed": 1, "waiting": 1}
     for index in range(MANY):  # its folder stays, and nothing can be read there
         shutil.rmtree(bundle.folder / "tasks" / str(index) / "status")
-    again = view_of(bundle, bundle.read(), Look(ended=ended))
+    again = view_of(bundle, bundle.read(), ArrayFacts(ended=ended))
     assert again.children == first.children
     # Another process reads what this one has found from the index.
     other = EndedChildren(ended._index)
-    assert view_of(bundle, bundle.read(), Look(ended=other)).children == first.children
+    assert view_of(bundle, bundle.read(), ArrayFacts(ended=other)).children == first.children
 
 
 def test_a_child_that_the_scheduler_speaks_of_is_looked_at(
     partition: Partition, ended: EndedChildren
 ):
     bundle = array(partition, f"0-{MANY - 1}", MANY)
-    assert view_of(bundle, bundle.read(), Look(ended=ended)).state == "failed"
+    assert view_of(bundle, bundle.read(), ArrayFacts(ended=ended)).state == "failed"
     word = Observation(time=time.time(), observer="test", state="waiting", scheduler_id="m:array_7")
     shutil.rmtree(bundle.folder / "tasks" / "7")
     words = {"array.7": word}
-    run = view_of(bundle, bundle.read(), Look(words=words, ended=ended))
+    run = view_of(bundle, bundle.read(), ArrayFacts(words=words, ended=ended))
     assert run.children == {"succeeded": MANY - 1, "waiting": 1}
     assert not run.status.ended
 
@@ -83,11 +82,11 @@ def test_a_list_that_runs_out_of_time_goes_on_with_the_next(
     partition: Partition, ended: EndedChildren
 ):
     bundle = array(partition, f"0-{MANY - 1}", MANY)
-    run = view_of(bundle, bundle.read(), Look(ended=ended, seconds=-1.0))
+    run = view_of(bundle, bundle.read(), ArrayFacts(ended=ended, seconds=-1.0))
     assert (run.children, run.state) == ({"unknown": MANY}, "running")
     assert run.status.reason == f"0 of {MANY} children counted so far"
-    view_of(bundle, bundle.read(), Look(ended=ended))
-    run = view_of(bundle, bundle.read(), Look(ended=ended, seconds=-1.0))
+    view_of(bundle, bundle.read(), ArrayFacts(ended=ended))
+    run = view_of(bundle, bundle.read(), ArrayFacts(ended=ended, seconds=-1.0))
     assert ((run.children or {})["succeeded"], run.state) == (MANY - 1, "failed")
 
 
@@ -105,7 +104,7 @@ def test_the_size_that_a_record_claims_costs_nothing(
 
     bundle = array(partition, "0-99999", 3)
     monkeypatch.setattr(descent, "opened_folder", counted)
-    run = view_of(bundle, bundle.read(), Look())
+    run = view_of(bundle, bundle.read(), ArrayFacts())
     assert run.children == {"succeeded": 3, "waiting": 99_997}
     assert opened < 150
 
@@ -124,5 +123,5 @@ def test_what_lies_among_the_children_and_is_none_is_left_alone(partition: Parti
     (bundle.folder / "tasks" / "00").mkdir()
     (bundle.folder / "tasks" / "9").mkdir()
     (bundle.folder / "tasks" / "x").write_text(json.dumps({}))
-    run = view_of(bundle, bundle.read(), Look())
+    run = view_of(bundle, bundle.read(), ArrayFacts())
     assert run.children == {"succeeded": 1, "waiting": 1}

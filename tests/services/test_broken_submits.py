@@ -21,7 +21,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
-from hyperpod_jlab.engines.protocol import SubmitResult as Taken
+from hyperpod_jlab.engines.protocol import SubmitResult
 from hyperpod_jlab.runs.submit import Request, Step
 from hyperpod_jlab.storage.records import BundleReader
 from tests.services.conftest import Place
@@ -35,7 +35,7 @@ class Moody(LocalOrchestrator):
     trouble: HyperpodError | None = None
     before = True
 
-    async def submit(self, bundle: BundleReader) -> Taken:
+    async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Take it, unless there is trouble, before or after."""
         if self.trouble is not None and self.before:
             raise self.trouble

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 
-from hyperpod_jlab.core.check import CheckStep as Step
-from hyperpod_jlab.core.check import fail, ok, warn
+from hyperpod_jlab.core.check import CheckStep, fail, ok, warn
 from hyperpod_jlab.core.errors import DeniedError, UnreachableError
 from hyperpod_jlab.features.doctor.models import Chain
 
 
 def step(key, look, *needs, **more):
-    return Step(key, key, "installation", look, needs=needs, **more)
+    return CheckStep(key, key, "installation", look, needs=needs, **more)
 
 
 def saying(told):

@@ -16,8 +16,7 @@ from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
-from hyperpod_jlab.runs.listing import check_states
+from hyperpod_jlab.runs.listing import RunFilter, check_states
 from hyperpod_jlab.storage import index as index_module
 from hyperpod_jlab.storage.index import RunIndex, default_path
 from hyperpod_jlab.storage.owners import current_user
@@ -48,7 +47,7 @@ def spoil(path: Any, how: str) -> None:
 
 
 async def ids(hyperpod: Hyperpod, **wanted: Any) -> list[str]:
-    return [run.run_id for run in (await hyperpod.runs.list(Wanted(**wanted))).runs]
+    return [run.run_id for run in (await hyperpod.runs.list(RunFilter(**wanted))).runs]
 
 
 async def test_nothing_yet(place):
@@ -113,7 +112,7 @@ async def test_pages_lose_and_repeat_nothing_while_runs_come_in(place, size):
     seen: list[str] = []
     cursor, turn = None, 0
     while True:
-        page = await place.hyperpod.runs.list(Wanted(limit=size, cursor=cursor))
+        page = await place.hyperpod.runs.list(RunFilter(limit=size, cursor=cursor))
         assert len(page.runs) <= size
         seen += [run.run_id for run in page.runs]
         make_bundle(place.partition, f"new-{turn:02}", created=2e9 + turn)
@@ -126,12 +125,12 @@ async def test_pages_lose_and_repeat_nothing_while_runs_come_in(place, size):
 async def test_pages_while_runs_are_removed(place):
     for number in range(20):
         make_bundle(place.partition, f"run-{number:02}", created=1e9 + number)
-    page = await place.hyperpod.runs.list(Wanted(limit=5))
+    page = await place.hyperpod.runs.list(RunFilter(limit=5))
     for gone in (15, 14, 13, 2):
         shutil.rmtree(place.partition.bundle(f"run-{gone:02}"))
     seen = [run.run_id for run in page.runs]
     while page.next:
-        page = await place.hyperpod.runs.list(Wanted(limit=5, cursor=page.next))
+        page = await place.hyperpod.runs.list(RunFilter(limit=5, cursor=page.next))
         seen += [run.run_id for run in page.runs]
     left = [number for number in range(19, -1, -1) if number not in {14, 13, 2}]
     assert seen == [f"run-{number:02}" for number in left]
@@ -156,7 +155,7 @@ async def test_pages_while_runs_are_removed(place):
 async def test_a_cursor_that_is_none(place, cursor):
     make_bundle(place.partition, "run-1")
     with pytest.raises(InvalidInputError) as caught:
-        await place.hyperpod.runs.list(Wanted(cursor=cursor))
+        await place.hyperpod.runs.list(RunFilter(cursor=cursor))
     assert (caught.value.code, caught.value.exit_code) == ("invalid_cursor", 2)
 
 
@@ -174,7 +173,7 @@ async def test_damaged_ones_are_shown_as_damaged_and_the_others_are_listed(place
         bundle = make_bundle(place.partition, f"bad-{how.replace(' ', '-')}", user=me)
         spoil(bundle.folder / "bundle.json", how)
     place.partition.bundle("hollow").mkdir(parents=True)
-    for wanted in (Wanted(), Wanted(everyone=True)):
+    for wanted in (RunFilter(), RunFilter(everyone=True)):
         for _ in range(2):
             listing = await place.hyperpod.runs.list(wanted)
             told = {run.run_id: (run.state, run.status.reason_code) for run in listing.runs}
@@ -193,7 +192,7 @@ async def test_a_damaged_spec_is_shown_in_the_list_too(place):
         bundle = make_bundle(place.partition, f"bad-{how}", user=me, cluster="local")
         spoil(bundle.folder / "spec.json", how)
     late = make_bundle(place.partition, "late", user=me)
-    for wanted in (Wanted(), Wanted(everyone=True, cluster="local")):
+    for wanted in (RunFilter(), RunFilter(everyone=True, cluster="local")):
         listing = await place.hyperpod.runs.list(wanted)
         told = {run.run_id: (run.state, run.status.reason_code) for run in listing.runs}
         assert told.pop("good") == told.pop("late") == ("succeeded", None)
@@ -382,7 +381,7 @@ async def test_a_cluster_that_does_not_answer_makes_its_open_runs_unknown(place)
     assert why.reason_code == "unreachable"
     engine.deaf = False
     assert (await place.hyperpod.runs.get("open")).state == "waiting"
-    assert (await place.hyperpod.runs.list(Wanted(states=("waiting",)))).runs[0].run_id == "open"
+    assert (await place.hyperpod.runs.list(RunFilter(states=("waiting",)))).runs[0].run_id == "open"
 
 
 async def test_runs_of_a_cluster_that_is_not_configured_here(place):

@@ -17,7 +17,7 @@ from hyperpod_jlab.cli.main import main
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import RunFilter
 from hyperpod_jlab.storage.bundle import BundleWriter
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -53,7 +53,7 @@ def told(work: Any) -> Any:
 
 def listed(folder: Path, who: str, shared: bool = True, **wanted: Any) -> Any:
     def look() -> Any:
-        found = told(hyperpod(folder, shared, who).runs.list(Wanted(**wanted)))
+        found = told(hyperpod(folder, shared, who).runs.list(RunFilter(**wanted)))
         return (
             found
             if isinstance(found, tuple)

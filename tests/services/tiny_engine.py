@@ -17,8 +17,7 @@ from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kind import EngineKind, config_as
 from hyperpod_jlab.engines.launch import guarded
-from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
-from hyperpod_jlab.engines.protocol import SubmitResult as Taken
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -71,16 +70,16 @@ class TinyEngine(Orchestrator):
         words = "a tiny cluster has one node"
         return [Finding(level="error", code="too_many_nodes", message=words)]
 
-    async def submit(self, bundle: BundleReader) -> Taken:
+    async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Start the script, once."""
         await asyncio.to_thread(bundle.check_own, "submit")
         if bundle.run_id not in self._processes:
             self._processes[bundle.run_id] = _start(bundle)
-        return Taken(_job(bundle.run_id))
+        return SubmitResult(_job(bundle.run_id))
 
-    async def find(self, bundle: BundleReader) -> Taken | None:
+    async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """Whether it was started."""
-        return Taken(_job(bundle.run_id)) if bundle.run_id in self._processes else None
+        return SubmitResult(_job(bundle.run_id)) if bundle.run_id in self._processes else None
 
     async def cluster(self) -> Cluster:
         """This machine in one line."""

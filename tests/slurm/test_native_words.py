@@ -14,8 +14,7 @@ from hyperpod_jlab.engines.launch import Seal
 from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
 from hyperpod_jlab.engines.slurm.accounting import exit_of
 from hyperpod_jlab.engines.slurm.external_jobs import check_id
-from hyperpod_jlab.engines.slurm.job_files import JobFiles, output_paths
-from hyperpod_jlab.engines.slurm.job_files import PatternValues as Place
+from hyperpod_jlab.engines.slurm.job_files import JobFiles, PatternValues, output_paths
 from hyperpod_jlab.engines.slurm.native import (
     array_text,
     directives,
@@ -84,8 +83,8 @@ def test_exit_codes_of_squeue(text: str, found: tuple[int, int]) -> None:
     assert exit_of(text) == found
 
 
-TASK = Place("21", "17", 3, "node1.example.com")
-ALONE = Place("18", "18", None, "node1")
+TASK = PatternValues("21", "17", 3, "node1.example.com")
+ALONE = PatternValues("18", "18", None, "node1")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ ALONE = Place("18", "18", None, "node1")
         ("", ALONE, None),
     ],
 )
-def test_where_a_job_writes(pattern: str, place: Place, path: str | None) -> None:
+def test_where_a_job_writes(pattern: str, place: PatternValues, path: str | None) -> None:
     files = JobFiles(pattern, "(null)", "/w", "my job", "alice")
     assert output_paths(files, place) == (path, None)
 

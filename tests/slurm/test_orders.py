@@ -13,12 +13,10 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.core.job_actions import Change
-from hyperpod_jlab.engines.slurm.actions import JobOrder as Order
-from hyperpod_jlab.engines.slurm.actions import give_all, give_to
+from hyperpod_jlab.engines.slurm.actions import JobOrder, give_all, give_to
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import FIELDS, SlurmJob, to_job
-from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, CommandOutput
 
 
 class Told:
@@ -32,9 +30,9 @@ class Told:
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> Output:
+    ) -> CommandOutput:
         self.words.append(argv)
-        return Output(1 if self.err else 0, "", self.err)
+        return CommandOutput(1 if self.err else 0, "", self.err)
 
     async def close(self) -> None:
         return
@@ -62,7 +60,7 @@ SOME = [
 @pytest.mark.parametrize("said", SOME)
 async def test_it_is_done_to_the_tasks_that_it_fits(said: str):
     told = Told(said)
-    await give_to(SlurmClient(told), Order("change", Change(600)), "12", QUEUE)
+    await give_to(SlurmClient(told), JobOrder("change", Change(600)), "12", QUEUE)
     assert told.words == [["scontrol", "update", "jobid=12", "timelimit=0-00:10:00"]]
 
 
@@ -77,18 +75,18 @@ async def test_it_is_done_to_the_tasks_that_it_fits(said: str):
 )
 async def test_it_fails_when_it_fits_none(said: str, kind: type[Exception]):
     with pytest.raises(kind):
-        await give_to(SlurmClient(Told(said)), Order("hold"), "12", QUEUE)
+        await give_to(SlurmClient(Told(said)), JobOrder("hold"), "12", QUEUE)
 
 
 async def test_only_tasks_that_run_are_requeued():
     told = Told("")
-    await give_to(SlurmClient(told), Order("requeue"), "12", QUEUE)
+    await give_to(SlurmClient(told), JobOrder("requeue"), "12", QUEUE)
     assert told.words == [["scontrol", "requeue", "12_1"]]
 
 
 async def test_of_an_array_in_the_table_too():
     told = Told("")
-    results = await give_all(SlurmClient(told), Order("requeue"), ["12", "12_0"], QUEUE)
+    results = await give_all(SlurmClient(told), JobOrder("requeue"), ["12", "12_0"], QUEUE)
     assert told.words == [["scontrol", "requeue", "12_1"]]
     assert [one.error.code if one.error else None for one in results] == [None, "wrong_state"]
 
@@ -103,7 +101,7 @@ async def test_each_complaint_belongs_to_the_job_that_it_names():
     queue = [*QUEUE, *(row(job, None, "RUNNING", job) for job in ("1", "2", "7"))]
     told = Told("\n".join(lines))
     asked = ["1", "2", "7", "12", "12_0"]
-    results = await give_all(SlurmClient(told), Order("cancel"), asked, queue)
+    results = await give_all(SlurmClient(told), JobOrder("cancel"), asked, queue)
     assert len(told.words) == 1
     codes = [one.error.code if one.error else None for one in results]
     assert codes == ["denied", None, "denied", None, "wrong_state"]
@@ -113,13 +111,13 @@ async def test_a_complaint_that_names_none_is_about_all():
     told = Told("scontrol: error: Unable to contact slurm controller (connect failure)")
     queue = [row(job, None, "RUNNING", job) for job in ("1", "2")]
     with pytest.raises(UnreachableError):
-        await give_all(SlurmClient(told), Order("hold"), ["1", "2"], queue)
+        await give_all(SlurmClient(told), JobOrder("hold"), ["1", "2"], queue)
 
 
 async def test_tasks_in_one_row_are_named_one_by_one():
     told = Told("")
     queue = [row("12", "0-8:4%1", "PENDING")]
-    await give_all(SlurmClient(told), Order("hold"), ["12_0-8:4%1"], queue)
+    await give_all(SlurmClient(told), JobOrder("hold"), ["12_0-8:4%1"], queue)
     assert told.words == [["scontrol", "hold", "12_[0,4,8]"]]
 
 
@@ -127,12 +125,14 @@ async def test_tasks_in_one_row_are_named_one_by_one():
 async def test_no_queue_becomes_a_word_of_its_own(queue: str):
     told = Told("")
     with pytest.raises(InvalidInputError):
-        await give_to(SlurmClient(told), Order("change", Change(queue=queue)), "12", QUEUE)
+        await give_to(SlurmClient(told), JobOrder("change", Change(queue=queue)), "12", QUEUE)
     assert told.words == []
 
 
 async def test_a_wrong_queue_stops_all_before_anything_is_told():
     told = Told("")
     with pytest.raises(InvalidInputError):
-        await give_all(SlurmClient(told), Order("change", Change(queue="a=b")), ["12", "13"], QUEUE)
+        await give_all(
+            SlurmClient(told), JobOrder("change", Change(queue="a=b")), ["12", "13"], QUEUE
+        )
     assert told.words == []

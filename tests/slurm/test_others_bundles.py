@@ -15,16 +15,15 @@ from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.slurm.accounting import AccountingHistory as History
-from hyperpod_jlab.engines.slurm.accounting import find_by_folder
+from hyperpod_jlab.engines.slurm.accounting import AccountingHistory, find_by_folder
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from hyperpod_jlab.engines.slurm.job_files import last_words
 from hyperpod_jlab.engines.slurm.native import read_sending
-from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder as StandIn
+from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder
 from hyperpod_jlab.engines.slurm.observe import RunObserver
 from hyperpod_jlab.engines.slurm.queue import Snapshot
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.transport import CommandOutput
 from hyperpod_jlab.engines.slurm.waiting import _wanted
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
@@ -45,9 +44,11 @@ class Transport:
     def __init__(self) -> None:
         self.asked: list[Sequence[str]] = []
 
-    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 0) -> Output:
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 0
+    ) -> CommandOutput:
         self.asked.append(argv)
-        return Output(0, "", "")
+        return CommandOutput(0, "", "")
 
     async def close(self) -> None:
         pass
@@ -96,8 +97,8 @@ def contents(folder: Path) -> set[Path]:
 def observe(queue: Queue, *bundles: BundleReader) -> Any:
     async def look() -> Any:
         client = SlurmClient(Transport())
-        stand_in = StandIn(client, PathMap.of(str(bundles[0].partition.root), None))
-        return await RunObserver(queue, History(client), stand_in).observe(bundles)
+        stand_in = NativeRecorder(client, PathMap.of(str(bundles[0].partition.root), None))
+        return await RunObserver(queue, AccountingHistory(client), stand_in).observe(bundles)
 
     return asyncio.run(look())
 
@@ -226,8 +227,8 @@ def test_the_end_of_a_child_is_written_once(
     rest = job("7", run_id=RUN, array_task="1-3", state="RUNNING", started=1.0, node_list="n1")
     observer = RunObserver(
         Queue(done, rest),
-        History(SlurmClient(Transport())),
-        StandIn(SlurmClient(Transport()), PathMap.of(str(partition.root), None)),
+        AccountingHistory(SlurmClient(Transport())),
+        NativeRecorder(SlurmClient(Transport()), PathMap.of(str(partition.root), None)),
     )
     for _ in range(3):
         asyncio.run(observer.observe([array]))

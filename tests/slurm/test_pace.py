@@ -16,12 +16,12 @@ from hyperpod_jlab.engines.slurm import queue as pace
 from hyperpod_jlab.engines.slurm.client import Bucket
 from hyperpod_jlab.engines.slurm.queue import (
     SHARED_AGE,
+    PollInterval,
     SharedQueue,
     Snapshot,
     asked_of_controller,
     queue_file,
 )
-from hyperpod_jlab.engines.slurm.queue import PollInterval as Pace
 from hyperpod_jlab.storage import descent
 from tests.slurm.clock_fixtures import Clock, clock
 from tests.slurm.job_fixtures import job
@@ -33,43 +33,43 @@ DOWN = UnreachableError("the controller does not answer", code="controller_down"
 
 class TestPace:
     def test_news_is_followed_closely(self, clock: Clock) -> None:
-        found = Pace()
+        found = PollInterval()
         clock.now += 5
         assert found.max_age == pace.SHORTEST
 
     def test_a_quiet_queue_is_left_alone_more_and_more(self, clock: Clock) -> None:
-        found = Pace()
+        found = PollInterval()
         clock.now += 300
         assert found.max_age == 30
         clock.now += 100_000
         assert found.max_age == pace.LONGEST
 
     def test_news_makes_it_fast_again(self, clock: Clock) -> None:
-        found = Pace()
+        found = PollInterval()
         clock.now += 100_000
         found.news()
         assert found.max_age == pace.SHORTEST
 
     def test_a_command_which_never_says_that_it_looks_is_not_forgotten(self, clock: Clock) -> None:
-        found = Pace()
+        found = PollInterval()
         clock.now += 100_000
         assert found.max_age < float("inf")
 
     def test_once_nobody_looks_any_answer_will_do(self, clock: Clock) -> None:
-        found = Pace()
+        found = PollInterval()
         found.attend()
         clock.now += 91
         assert found.max_age == float("inf")
 
     def test_a_panel_that_asks_once_a_minute_is_somebody(self, clock: Clock) -> None:
-        found = Pace()
+        found = PollInterval()
         for _ in range(5):
             found.attend()
             clock.now += 61
             assert found.max_age < float("inf")
 
     def test_who_comes_back_is_answered_anew(self, clock: Clock) -> None:
-        found = Pace()
+        found = PollInterval()
         found.attend()
         clock.now += 1000
         found.attend()

@@ -12,11 +12,17 @@ from hyperpod_jlab.core.cluster import Holder
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.rows import Gres
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
-from hyperpod_jlab.engines.slurm.waiting import Alternative as Change
-from hyperpod_jlab.engines.slurm.waiting import QueueCapacity as Room
-from hyperpod_jlab.engines.slurm.waiting import Tries, ahead_of, holders, parse_rooms, start_of
-from hyperpod_jlab.engines.slurm.waiting import WhatIfRequest as Wanted
+from hyperpod_jlab.engines.slurm.transport import CommandOutput
+from hyperpod_jlab.engines.slurm.waiting import (
+    Alternative,
+    QueueCapacity,
+    Tries,
+    WhatIfRequest,
+    ahead_of,
+    holders,
+    parse_rooms,
+    start_of,
+)
 from tests.slurm.job_fixtures import job as waiting_job
 
 GPU = Gres("gpu", "h100", 8)
@@ -40,22 +46,30 @@ class Slurm:
         self.room = room
         self.asked: list[list[str]] = []
 
-    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 1.0) -> Output:
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 1.0
+    ) -> CommandOutput:
         options = dict(word.removeprefix("--").partition("=")[::2] for word in argv[1:])
         self.asked.append(list(argv))
         nodes = int(options.get("nodes", "64"))
         now = time.time() + FAR
         start = now if nodes <= self.room else now + 600
-        return Output(0, "", f"sbatch: Job 7 to start at {start:.0f} using 1 processors on x\n")
+        return CommandOutput(
+            0, "", f"sbatch: Job 7 to start at {start:.0f} using 1 processors on x\n"
+        )
 
     async def close(self) -> None: ...
 
 
 async def ask(slurm: Slurm, nodes: int, *others: SlurmJob) -> tuple[tuple[str, ...], Tries]:
     mine = job(9, limit=1200.0, node_count=nodes)
-    queues = {"dev": Room(frozenset({"node1"}), True, None)}
+    queues = {"dev": QueueCapacity(frozenset({"node1"}), True, None)}
     tries = Tries(
-        SlurmClient(slurm), mine, Wanted(b"#!/bin/sh\n", nodes, 8, "gpu"), [mine, *others], queues
+        SlurmClient(slurm),
+        mine,
+        WhatIfRequest(b"#!/bin/sh\n", nodes, 8, "gpu"),
+        [mine, *others],
+        queues,
     )
     return await tries.ask(), tries
 
@@ -104,8 +118,8 @@ def test_rooms_are_read():
         "cut",
     ]
     rooms = parse_rooms("\n".join(rows))
-    assert rooms["dev"] == Room(frozenset({"node1", "node2"}), True, 86400.0)
-    assert rooms["old"] == Room(frozenset({"node3"}), False, None)
+    assert rooms["dev"] == QueueCapacity(frozenset({"node1", "node2"}), True, 86400.0)
+    assert rooms["old"] == QueueCapacity(frozenset({"node3"}), False, None)
     assert rooms["full"].open is False
     assert len(rooms) == 3
 
@@ -136,8 +150,8 @@ def test_a_written_time_is_local(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_change_is_given_to_sbatch_and_to_people():
-    change = Change(nodes=1, devices=2, queue="spare", limit=300)
-    wanted = Wanted(b"", 4, 8, "gpu:h100")
+    change = Alternative(nodes=1, devices=2, queue="spare", limit=300)
+    wanted = WhatIfRequest(b"", 4, 8, "gpu:h100")
     assert change.options(wanted) == [
         "--partition=spare",
         "--nodes=1",

@@ -15,8 +15,8 @@ from hyperpod_jlab.engines.slurm import queue as shared
 from hyperpod_jlab.engines.slurm import queue as watch
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.queue import SharedQueue, asked_of_controller, queue_snapshot
-from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.tables import SlurmTables
+from hyperpod_jlab.engines.slurm.transport import CommandOutput
 from tests.slurm.recorded import MARK, recorded
 
 _ANSWERS = {"sinfo": "nodes", "squeue": "jobs", "scontrol": "queues"}
@@ -31,16 +31,18 @@ class Answers:
         self.calls: list[str] = []
         self.broken = False
 
-    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60) -> Output:
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60
+    ) -> CommandOutput:
         """The recorded answer, with the mark that is asked for."""
         del stdin, timeout
         self.calls.append(argv[0])
         await asyncio.sleep(0)
         if self.broken:
-            return Output(1, "", f"{argv[0]}: error: Unable to contact slurm controller")
+            return CommandOutput(1, "", f"{argv[0]}: error: Unable to contact slurm controller")
         mark = re.search("\x1e[0-9a-f]{12}", " ".join(argv))
         text = recorded("22.05", _ANSWERS[argv[0]])
-        return Output(0, text.replace(MARK, mark[0]) if mark else text, "")
+        return CommandOutput(0, text.replace(MARK, mark[0]) if mark else text, "")
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -72,17 +74,17 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def view(answers: Answers, clock: Clock, tmp_path: Path) -> ClusterView:
+def view(answers: Answers, clock: Clock, tmp_path: Path) -> SlurmTables:
     """The tables of the cluster."""
     del clock
     client = SlurmClient(answers)
     jobs = SharedQueue(lambda: queue_snapshot(client.squeue()), tmp_path / "all")
     mine = SharedQueue(lambda: queue_snapshot(client.squeue(["--me"])), tmp_path / "mine")
-    return ClusterView(client, jobs, mine, here=True)
+    return SlurmTables(client, jobs, mine, here=True)
 
 
 async def test_a_panel_that_only_shows_clusters_costs_little(
-    answers: Answers, view: ClusterView, clock: Clock
+    answers: Answers, view: SlurmTables, clock: Clock
 ) -> None:
     for _ in range(60):
         await view.cluster("ml", "slurm")
@@ -92,14 +94,14 @@ async def test_a_panel_that_only_shows_clusters_costs_little(
     assert len(answers.calls) <= 2 * 60
 
 
-async def test_more_panels_cost_no_more(answers: Answers, view: ClusterView, clock: Clock) -> None:
+async def test_more_panels_cost_no_more(answers: Answers, view: SlurmTables, clock: Clock) -> None:
     for _ in range(60):
         await asyncio.gather(*(view.cluster("ml", "slurm") for _ in range(10)))
         clock.now += 60
     assert len(answers.calls) <= 2 * 60
 
 
-async def test_pages_of_a_table_are_of_one_look(answers: Answers, view: ClusterView) -> None:
+async def test_pages_of_a_table_are_of_one_look(answers: Answers, view: SlurmTables) -> None:
     first = await view.jobs()
     assert await view.jobs() is first
     nodes = await view.nodes()
@@ -108,7 +110,7 @@ async def test_pages_of_a_table_are_of_one_look(answers: Answers, view: ClusterV
 
 
 async def test_a_look_that_is_old_is_taken_anew(
-    answers: Answers, view: ClusterView, clock: Clock
+    answers: Answers, view: SlurmTables, clock: Clock
 ) -> None:
     await view.nodes()
     clock.now += 6
@@ -117,7 +119,7 @@ async def test_a_look_that_is_old_is_taken_anew(
 
 
 async def test_a_controller_that_is_down_is_left_alone_for_longer_and_longer(
-    answers: Answers, view: ClusterView, clock: Clock
+    answers: Answers, view: SlurmTables, clock: Clock
 ) -> None:
     answers.broken = True
     for _ in range(120):

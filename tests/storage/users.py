@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.storage.partition import RunFolder as Place
+from hyperpod_jlab.storage.partition import RunFolder
 from tests.storage.bundles import SPEC, head, write_files
 
 OTHER = 65534
@@ -58,7 +58,7 @@ def others_bundle(root: Path, run_id: str, files: dict[str, Any], mode: int = 0o
     """A run of the other user's on a shared partition, in which anybody may write."""
     root.mkdir(exist_ok=True)
     root.chmod(0o1777)
-    folder = Place(root / f".hyperpod-{OTHER}", OTHER).bundle(run_id)
+    folder = RunFolder(root / f".hyperpod-{OTHER}", OTHER).bundle(run_id)
     write_files(folder, {"bundle.json": head(run_id, 1.7e9), "spec.json": SPEC, **files}.items())
     give_away(root / f".hyperpod-{OTHER}", mode)
     return folder

@@ -27,13 +27,19 @@ from hyperpod_jlab.admin.fsx.aws import (
     mode_tag,
     tag_of,
 )
-from hyperpod_jlab.admin.fsx.folders import FolderProvisioner as FolderKeeper
-from hyperpod_jlab.admin.fsx.models import ActualState as There
-from hyperpod_jlab.admin.fsx.models import ClaimStep, EntryStep, Folder, FolderStep, GroupStep
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
-from hyperpod_jlab.admin.fsx.models import PlanStep as Step
-from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner
+from hyperpod_jlab.admin.fsx.models import (
+    ActualState,
+    ClaimStep,
+    DesiredState,
+    EntryStep,
+    Folder,
+    FolderStep,
+    GroupStep,
+    MountTarget,
+    PlanStep,
+    StoragePlan,
+)
 from hyperpod_jlab.admin.fsx.planning import path_behind, reason_to_wait, stages
 from hyperpod_jlab.admin.lifecycle.models import LifecycleStep, RemovalStep
 from hyperpod_jlab.admin.lifecycle.service import LifecycleExecutor
@@ -58,7 +64,7 @@ Guard = Callable[[], Awaitable[None]]
 class StepResult:
     """What became of a step: done, an error, or neither: there was nothing to do, it waits or is blocked, or it was not begun for somebody has stopped it."""
 
-    step: Step
+    step: PlanStep
     done: bool
     error: HyperpodError | None = None
 
@@ -83,8 +89,8 @@ class Executor:
     def __init__(
         self,
         aws: Aws,
-        there: There,
-        keeper: FolderKeeper | None = None,
+        there: ActualState,
+        keeper: FolderProvisioner | None = None,
         look: float | None = None,
         guard: Guard | None = None,
         stopping: Callable[[], bool] = lambda: False,
@@ -95,13 +101,13 @@ class Executor:
         self._keeper = keeper
         self._lacking: set[str] = set()
         self._written: set[str] = set()
-        self._wanted = Wanted(None)
+        self._wanted = DesiredState(None)
         self._file_system = there.file_system.name
         self._holders = HolderCalls(self._aws, there.domain, LOOK if look is None else look)
         self._lifecycle = LifecycleExecutor(self._aws, there.domain, self._holders)
         self._stopping = stopping
 
-    async def apply(self, plan: Plan) -> AsyncIterator[StepResult]:
+    async def apply(self, plan: StoragePlan) -> AsyncIterator[StepResult]:
         """Do what is to be done, and say of each step what became of it, as it becomes known.
 
         Raises:
@@ -128,7 +134,7 @@ class Executor:
                     left.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _one(self, step: Step, room: asyncio.Semaphore) -> StepResult:
+    async def _one(self, step: PlanStep, room: asyncio.Semaphore) -> StepResult:
         if not step.can_be_done:
             return StepResult(step, False)
         if isinstance(step, EntryStep) and (reason := self._reason_to_wait(step)):
@@ -150,7 +156,7 @@ class Executor:
             return f"the folder {path} was not made"
         return reason_to_wait(step, self._there, self._wanted, self._written)
 
-    async def _do(self, step: Step) -> Step | None:
+    async def _do(self, step: PlanStep) -> PlanStep | None:
         """Do a step; what it is now where it has to wait after all."""
         if isinstance(step, GroupStep):
             await self._groups(step)
@@ -242,7 +248,7 @@ class Executor:
         if gone:
             await self._aws.call("sagemaker", "DeleteTags", ResourceArn=holder.arn, TagKeys=gone)
 
-    async def _tag(self, holder: Holder, tags: list[dict[str, str]]) -> None:
+    async def _tag(self, holder: MountTarget, tags: list[dict[str, str]]) -> None:
         try:
             await self._aws.call("sagemaker", "AddTags", ResourceArn=holder.arn, Tags=tags)
         except InvalidInputError:
@@ -296,7 +302,7 @@ class Executor:
 
 
 def _check_room(
-    holder: Holder, found: Sequence[lists.Entry], entries: Sequence[lists.Entry]
+    holder: MountTarget, found: Sequence[lists.Entry], entries: Sequence[lists.Entry]
 ) -> None:
     """Refuse a list that has become too long since the plan was made.
 
@@ -332,10 +338,10 @@ _FRESH = 1.0
 
 Folders = Mapping[str, Folder | None]
 
-Planner = Callable[[Folders | None], Awaitable[tuple[There, Plan]]]
+Planner = Callable[[Folders | None], Awaitable[tuple[ActualState, StoragePlan]]]
 """Reads what is there, but for folders that are known, and plans anew."""
 
-MakeExecutor = Callable[[There, Guard | None], Executor]
+MakeExecutor = Callable[[ActualState, Guard | None], Executor]
 """Makes who does the steps of a plan."""
 
 
@@ -348,7 +354,7 @@ class DomainClaim:
         wanted: What is to be there.
     """
 
-    def __init__(self, aws: Aws, there: There, wanted: Wanted) -> None:
+    def __init__(self, aws: Aws, there: ActualState, wanted: DesiredState) -> None:
         self._aws = PatientAws(aws)
         self._arn = next(one.arn for one in there.holders if one.kind == "domain")
         self._key = claim_tag(there.file_system.name)
@@ -381,7 +387,7 @@ class DomainClaim:
             raise _superseded(found)
         self._seen = time.monotonic()
 
-    async def tidy(self, there: There, results: Iterable[StepResult]) -> bool:
+    async def tidy(self, there: ActualState, results: Iterable[StepResult]) -> bool:
         """Take away marks that were left by what has failed for good, so that nobody has to look for them everywhere from now on.
 
         Args:
@@ -428,7 +434,7 @@ class DomainClaim:
             await self._aws.call("sagemaker", "DeleteTags", ResourceArn=self._arn, TagKeys=keys)
 
 
-async def check_unclaimed(aws: PatientAws, there: There) -> None:
+async def check_unclaimed(aws: PatientAws, there: ActualState) -> None:
     """See that nobody applies anything to a domain.
 
     Args:
@@ -453,7 +459,7 @@ def _superseded(claim: str) -> RefusedError:
     )
 
 
-def words_of(wanted: Wanted) -> str:
+def words_of(wanted: DesiredState) -> str:
     """What a claim says."""
     if wanted.mode is None:
         return "nothing"
@@ -462,8 +468,8 @@ def words_of(wanted: Wanted) -> str:
 
 async def converge(
     aws: Aws,
-    there: There,
-    plan: Plan,
+    there: ActualState,
+    plan: StoragePlan,
     planner: Planner,
     make: MakeExecutor,
     stopping: Callable[[], bool] = lambda: False,
@@ -511,7 +517,7 @@ async def converge(
         yield StepResult(step, is_over)
 
 
-def _known(there: There, results: Mapping[str, StepResult]) -> Folders | None:
+def _known(there: ActualState, results: Mapping[str, StepResult]) -> Folders | None:
     """The folders as they are after a round: to look at them may take a job on the cluster."""
     seen = there.file_system.folders
     if seen is None:
@@ -520,7 +526,9 @@ def _known(there: There, results: Mapping[str, StepResult]) -> Folders | None:
     return {**seen, **{one.path: one.folder for one in steps if isinstance(one, FolderStep)}}
 
 
-def left_to_do(there: There, plan: Plan, results: Mapping[str, StepResult]) -> list[Step]:
+def left_to_do(
+    there: ActualState, plan: StoragePlan, results: Mapping[str, StepResult]
+) -> list[PlanStep]:
     """The steps of a new plan that it is worth while to do after a round.
 
     Args:
@@ -542,7 +550,7 @@ def left_to_do(there: There, plan: Plan, results: Mapping[str, StepResult]) -> l
     return [step for name, step in possible.items() if name in left]
 
 
-def _helps(step: Step, before: StepResult | None) -> bool:
+def _helps(step: PlanStep, before: StepResult | None) -> bool:
     """Whether there is something new to be tried. Folders are not: a job that failed is told at once."""
     if isinstance(step, FolderStep):
         return False

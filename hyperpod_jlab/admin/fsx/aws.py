@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hyperpod_jlab.admin.fsx import models as lists
-from hyperpod_jlab.admin.fsx.models import PASSING, SETTLED, Entry, HolderKind, Mode
-from hyperpod_jlab.admin.fsx.models import ActualState as There
-from hyperpod_jlab.admin.fsx.models import FileSystemInterface as Interface
-from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
-from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
+from hyperpod_jlab.admin.fsx.models import (
+    PASSING,
+    SETTLED,
+    ActualState,
+    Entry,
+    FileSystemInterface,
+    FsxFileSystem,
+    HolderKind,
+    Mode,
+    MountTarget,
+)
 from hyperpod_jlab.aws.clusters import list_tags
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import (
@@ -227,7 +233,7 @@ class StateReader:
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._done = self._total = 0
 
-    async def read(self) -> There:
+    async def read(self) -> ActualState:
         """What is there; folders are not looked at.
 
         Raises:
@@ -247,7 +253,7 @@ class StateReader:
             self._all(self._space, spaces, apps),
             self._group(str(domain.get("VpcId") or "")),
         )
-        return There(
+        return ActualState(
             domain=self._question.domain,
             vpc=str(domain.get("VpcId") or ""),
             subnets=tuple(domain.get("SubnetIds") or ()),
@@ -259,7 +265,7 @@ class StateReader:
             claim=claim,
         )
 
-    async def first(self) -> tuple[Holder, ...]:
+    async def first(self) -> tuple[MountTarget, ...]:
         """The domain's own lists and those of its first profiles: a quick look, however many there are.
 
         Raises:
@@ -282,8 +288,8 @@ class StateReader:
     async def _domain(self) -> dict[str, Any]:
         return await self._call("sagemaker", "DescribeDomain", DomainId=self._question.domain)
 
-    def _defaults(self, told: Mapping[str, Any], tags: Mapping[str, str]) -> list[Holder]:
-        found: list[Holder] = []
+    def _defaults(self, told: Mapping[str, Any], tags: Mapping[str, str]) -> list[MountTarget]:
+        found: list[MountTarget] = []
         kinds: tuple[tuple[HolderKind, str], ...] = (
             ("domain", "DefaultUserSettings"),
             ("space defaults", "DefaultSpaceSettings"),
@@ -293,7 +299,7 @@ class StateReader:
             entries = tuple(settings.get("CustomFileSystemConfigs") or ())
             mark = tags.get(tag_of(kind, self._question.file_system))
             found.append(
-                Holder(
+                MountTarget(
                     kind,
                     self._question.domain,
                     str(told["Status"]),
@@ -353,9 +359,9 @@ class StateReader:
         read: Callable[[str, Mapping[str, tuple[str, ...]]], Any],
         names: list[str],
         apps: Mapping[str, tuple[str, ...]],
-    ) -> list[Holder]:
-        async def one(name: str) -> Holder | None:
-            found: Holder | None = None
+    ) -> list[MountTarget]:
+        async def one(name: str) -> MountTarget | None:
+            found: MountTarget | None = None
             with contextlib.suppress(NotFoundError):  # deleted since the list was made
                 try:
                     found = await read(name, apps)
@@ -370,7 +376,7 @@ class StateReader:
         holders = await asyncio.gather(*map(one, names))
         return [holder for holder in holders if holder is not None]
 
-    async def _profile(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> Holder:
+    async def _profile(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> MountTarget:
         told = await self._call(
             "sagemaker",
             "DescribeUserProfile",
@@ -383,7 +389,7 @@ class StateReader:
         arn = str(told["UserProfileArn"])
         tags = await self._marks(arn, entries)
         own = tags.get(mode_tag(self._question.file_system))
-        return Holder(
+        return MountTarget(
             "profile",
             name,
             str(told["Status"]),
@@ -397,7 +403,7 @@ class StateReader:
             app_settings=_app_settings(settings),
         )
 
-    async def _space(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> Holder:
+    async def _space(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> MountTarget:
         told = await self._call(
             "sagemaker", "DescribeSpace", DomainId=self._question.domain, SpaceName=name
         )
@@ -406,7 +412,7 @@ class StateReader:
         owner = (told.get("OwnershipSettings") or {}).get("OwnerUserProfileName")
         arn = str(told["SpaceArn"])
         tags = await self._marks(arn, entries)
-        return Holder(
+        return MountTarget(
             "space",
             name,
             str(told["Status"]),
@@ -430,7 +436,7 @@ class StateReader:
 
     # ------------------------------------------------------------------------------ the file system
 
-    async def _file_system(self) -> FileSystem:
+    async def _file_system(self) -> FsxFileSystem:
         name = self._question.file_system
         try:
             told = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
@@ -440,10 +446,10 @@ class StateReader:
             told = {}
         found = next(iter(told.get("FileSystems") or ()), None)
         if found is None and self._question.gone:
-            return FileSystem(name, kind="", state="", vpc="", subnets=())
+            return FsxFileSystem(name, kind="", state="", vpc="", subnets=())
         if found is None:
             raise NotFoundError(f"there is no file system {name}", code="no_such_file_system")
-        return FileSystem(
+        return FsxFileSystem(
             name=name,
             kind=str(found.get("FileSystemType") or ""),
             state=str(found.get("Lifecycle") or ""),
@@ -453,7 +459,7 @@ class StateReader:
             mount_name=(found.get("LustreConfiguration") or {}).get("MountName"),
         )
 
-    async def _interfaces(self, names: tuple[str, ...]) -> tuple[Interface, ...]:
+    async def _interfaces(self, names: tuple[str, ...]) -> tuple[FileSystemInterface, ...]:
         if not names:
             return ()
         told = await self._call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=list(names))
@@ -480,11 +486,11 @@ def _app_settings(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {app: told for app, told in found.items() if told}
 
 
-def _interface(told: Mapping[str, Any]) -> Interface:
+def _interface(told: Mapping[str, Any]) -> FileSystemInterface:
     tags = {str(tag["Key"]): str(tag["Value"]) for tag in told.get("TagSet") or ()}
     ours = tuple(filter(None, tags.get(MARK, "").split()))
     groups = tuple(str(one["GroupId"]) for one in told.get("Groups") or ())
-    return Interface(str(told["NetworkInterfaceId"]), groups, ours)
+    return FileSystemInterface(str(told["NetworkInterfaceId"]), groups, ours)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -532,7 +538,7 @@ class HolderCalls:
         self._domain = domain
         self._look = look
 
-    async def settled(self, holder: Holder) -> dict[str, Any]:
+    async def settled(self, holder: MountTarget) -> dict[str, Any]:
         """Wait until SageMaker is done with it; its description then.
 
         Raises:
@@ -562,7 +568,7 @@ class HolderCalls:
             await asyncio.sleep(min(pause, self._look))
             pause *= 1.5
 
-    async def described(self, holder: Holder) -> dict[str, Any]:
+    async def described(self, holder: MountTarget) -> dict[str, Any]:
         """What SageMaker says of it.
 
         Raises:
@@ -574,7 +580,7 @@ class HolderCalls:
         return await self._aws.call("sagemaker", operation, DomainId=self._domain, **given)
 
     async def update(
-        self, holder: Holder, told: Mapping[str, Any], member: str, value: Any
+        self, holder: MountTarget, told: Mapping[str, Any], member: str, value: Any
     ) -> None:
         """Write one member of its settings.
 
@@ -615,12 +621,12 @@ class HolderCalls:
         await asyncio.sleep(self._look)
 
 
-def list_of(holder: Holder, told: Mapping[str, Any]) -> list[Entry]:
+def list_of(holder: MountTarget, told: Mapping[str, Any]) -> list[Entry]:
     """The list of file systems in a description."""
     return list(settings_of(holder, told).get(member_of(holder.kind)) or ())
 
 
-def settings_of(holder: Holder, told: Mapping[str, Any]) -> Mapping[str, Any]:
+def settings_of(holder: MountTarget, told: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings in a description."""
     return told.get(_PLACES[holder.kind][0]) or {}
 

@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from hyperpod_jlab.admin.fsx.apply import StepResult as Result
-from hyperpod_jlab.admin.fsx.apply import words_of
-from hyperpod_jlab.admin.fsx.keepers import By, FolderPlace, misfit
-from hyperpod_jlab.admin.fsx.keepers import open_reconciler as open_wirer
-from hyperpod_jlab.admin.fsx.models import NOT_KNOWN, is_folder
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import PlanStep as Step
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.fsx.apply import StepResult, words_of
+from hyperpod_jlab.admin.fsx.keepers import By, FolderPlace, misfit, open_reconciler
+from hyperpod_jlab.admin.fsx.models import NOT_KNOWN, DesiredState, PlanStep, is_folder
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
 from hyperpod_jlab.admin.lifecycle.models import NOTHING, read_lifecycle_file
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.cli.aws_names import aws_name
@@ -32,10 +28,8 @@ from hyperpod_jlab.core.finding import refuse_on_error
 from hyperpod_jlab.core.wire import plain
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.admin.fsx.models import ActualState as There
-    from hyperpod_jlab.admin.fsx.models import DeletionStep, Mode
-    from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
-    from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
+    from hyperpod_jlab.admin.fsx.models import ActualState, DeletionStep, Mode, StoragePlan
+    from hyperpod_jlab.admin.fsx.reconcile import Reconciler
     from hyperpod_jlab.admin.lifecycle.models import LifecycleFile
     from hyperpod_jlab.cli.slow_steps import Steps
     from hyperpod_jlab.core.errors import HyperpodError
@@ -150,7 +144,7 @@ def confirmed(count: int, more: str | None = None) -> bool:
     return False
 
 
-def show(made: Plan, *, drift: bool = False) -> None:
+def show(made: StoragePlan, *, drift: bool = False) -> None:
     """Print a plan; of drift only what is not as wanted."""
     if invocation().as_json:
         print_json(made)
@@ -176,14 +170,14 @@ def show(made: Plan, *, drift: bool = False) -> None:
                 print(printable(f"hint: {finding.hint}"), file=sys.stderr)
 
 
-def _line(step: Step) -> str:
+def _line(step: PlanStep) -> str:
     change = step.after if step.state == "done" else f"{step.before} -> {step.after}"
     return f"{_SIGNS[step.state]} {step.target}: {change}" + (
         f" ({step.reason})" if step.reason else ""
     )
 
 
-def tell(result: Result) -> None:
+def tell(result: StepResult) -> None:
     """Say what became of a step, to people."""
     if invocation().as_json:
         return
@@ -193,7 +187,7 @@ def tell(result: Result) -> None:
         print(printable(f"error: {result.step.target}: {result.error.message}"), file=sys.stderr)
 
 
-def _raise_worst(results: Sequence[Result]) -> None:
+def _raise_worst(results: Sequence[StepResult]) -> None:
     """Raise the worst error; all were told already."""
     failed = [(one.step.target, one.error) for one in results if one.error is not None]
     if not failed:
@@ -208,11 +202,11 @@ def _raise_worst(results: Sequence[Result]) -> None:
     )
 
 
-def _document(result: Result) -> dict[str, Any]:
-    return {**plain(result.step, Step), "ok": result.ok, "error": result.error}
+def _document(result: StepResult) -> dict[str, Any]:
+    return {**plain(result.step, PlanStep), "ok": result.ok, "error": result.error}
 
 
-def conclude(results: Sequence[Result]) -> None:
+def conclude(results: Sequence[StepResult]) -> None:
     """Say what became of a plan, and leave with its exit code.
 
     Raises:
@@ -377,7 +371,7 @@ def status(mode: Mode, **options: Any) -> None:
         click.get_current_context().exit(1)
 
 
-def wiring_of(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | None]:
+def wiring_of(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageRequest, str | None]:
     """What was named, and the region.
 
     Raises:
@@ -401,8 +395,8 @@ def wiring_of(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str |
             detail={"field": "shared_path"},
         )
     profiles = frozenset(options["profiles"]) or None
-    wanted = Wanted(mode, shared_path, profiles, options.get("take_over", False))
-    wiring = Wiring(
+    wanted = DesiredState(mode, shared_path, profiles, options.get("take_over", False))
+    wiring = StorageRequest(
         domain,
         wanted,
         options["cluster"],
@@ -420,8 +414,8 @@ def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
 
 
 async def _planned(
-    services: Hyperpod, wiring: Wiring, region: str | None, place: FolderPlace
-) -> tuple[There, Plan]:
+    services: Hyperpod, wiring: StorageRequest, region: str | None, place: FolderPlace
+) -> tuple[ActualState, StoragePlan]:
     async with (
         slow_steps("asking AWS") as steps,
         _wirer(services, wiring, region, place, steps) as wirer,
@@ -431,16 +425,16 @@ async def _planned(
 
 @asynccontextmanager
 async def _wirer(
-    services: Hyperpod, wiring: Wiring, region: str | None, place: FolderPlace, steps: Steps
-) -> AsyncIterator[Wirer]:
+    services: Hyperpod, wiring: StorageRequest, region: str | None, place: FolderPlace, steps: Steps
+) -> AsyncIterator[Reconciler]:
     def told(done: int, total: int) -> None:
         steps.text = f"read {done} of {total} profiles and spaces"
 
-    async with open_wirer(services, wiring, region, place, told) as wirer:
+    async with open_reconciler(services, wiring, region, place, told) as wirer:
         yield wirer
 
 
-def carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace) -> None:
+def carry_out(wiring: StorageRequest, region: str | None, yes: bool, place: FolderPlace) -> None:
     """Plan, ask, do it, and say what became of it.
 
     Args:
@@ -462,8 +456,8 @@ def carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace)
 
 
 def planned(
-    wiring: Wiring, region: str | None, place: FolderPlace, *, quiet: bool = False
-) -> tuple[There, Plan]:
+    wiring: StorageRequest, region: str | None, place: FolderPlace, *, quiet: bool = False
+) -> tuple[ActualState, StoragePlan]:
     """What is there and the plan, which is shown to people unless it is to be quiet.
 
     Raises:
@@ -478,15 +472,19 @@ def planned(
 
 
 def results_of(
-    wiring: Wiring, region: str | None, place: FolderPlace, there: There, made: Plan
-) -> list[Result]:
+    wiring: StorageRequest,
+    region: str | None,
+    place: FolderPlace,
+    there: ActualState,
+    made: StoragePlan,
+) -> list[StepResult]:
     """Do the steps of a plan, telling people of each; in the plan's order, whichever was done first."""
     todo = [step for step in made.steps if step.can_be_done]
     if not todo:
-        return [Result(step, False) for step in made.steps]
+        return [StepResult(step, False) for step in made.steps]
 
-    async def work(services: Hyperpod) -> list[Result]:
-        found: dict[str, Result] = {}
+    async def work(services: Hyperpod) -> list[StepResult]:
+        found: dict[str, StepResult] = {}
         async with (
             slow_steps("changing") as steps,
             _wirer(services, wiring, region, place, steps) as wirer,
@@ -565,7 +563,7 @@ def destroy(yes: bool, delete_data: str | None, **options: Any) -> None:
 
 
 def _with_data(
-    wiring: Wiring, region: str | None, yes: bool, place: FolderPlace, named: str
+    wiring: StorageRequest, region: str | None, yes: bool, place: FolderPlace, named: str
 ) -> None:
     """First the lists, then the folders, and their marks at last: what is broken off in between may be done again."""
     marked = replace(wiring, wanted=replace(wiring.wanted, without_data=True))
@@ -587,10 +585,10 @@ def _with_data(
 
 
 async def _unmark(
-    services: Hyperpod, wiring: Wiring, region: str | None, results: list[Result]
+    services: Hyperpod, wiring: StorageRequest, region: str | None, results: list[StepResult]
 ) -> None:
     """Take the marks away; what fails is a result too."""
-    async with open_wirer(services, wiring, region, FolderPlace()) as wirer:
+    async with open_reconciler(services, wiring, region, FolderPlace()) as wirer:
         there, made = await wirer.plan()
         refuse_on_error(list(made.findings))
         _check_claim(there)
@@ -599,30 +597,34 @@ async def _unmark(
 
 
 def _deleted(
-    wiring: Wiring, region: str | None, place: FolderPlace, there: There, made: Plan
-) -> list[Result]:
+    wiring: StorageRequest,
+    region: str | None,
+    place: FolderPlace,
+    there: ActualState,
+    made: StoragePlan,
+) -> list[StepResult]:
     """Delete the folders of a plan, telling people of each; see `Reconciler.delete`."""
     asked = [step for step in made.deletions if step.can_be_done]
 
     async def work(services: Hyperpod) -> Mapping[str, HyperpodError | None]:
         async with (
             slow_steps("deleting"),
-            open_wirer(services, wiring, region, place) as wirer,
+            open_reconciler(services, wiring, region, place) as wirer,
         ):
             return await wirer.delete(there, asked)
 
     ended = with_services(work)
-    results = [Result(step, ended[step.path] is None, ended[step.path]) for step in asked]
+    results = [StepResult(step, ended[step.path] is None, ended[step.path]) for step in asked]
     for result in results:
         tell(result)
     return results
 
 
-def _is_done(results: Sequence[Result]) -> bool:
+def _is_done(results: Sequence[StepResult]) -> bool:
     return all(one.done or (one.error is None and not one.step.is_drift) for one in results)
 
 
-def _check_named(there: There, given: str) -> None:
+def _check_named(there: ActualState, given: str) -> None:
     found = there.file_system.name
     if given != found:
         raise InvalidInputError(
@@ -632,13 +634,13 @@ def _check_named(there: There, given: str) -> None:
         )
 
 
-def _check_claim(there: There) -> None:
+def _check_claim(there: ActualState) -> None:
     """See that nobody applies anything else to the domain. What a `destroy` left that was broken off is no hindrance.
 
     Raises:
         RefusedError: Somebody does, or has been broken off.
     """
-    if there.claim is not None and there.claim != words_of(Wanted(None)):
+    if there.claim is not None and there.claim != words_of(DesiredState(None)):
         raise RefusedError(
             f"an apply to the domain has begun and not ended: {there.claim}",
             code="superseded",
@@ -646,7 +648,7 @@ def _check_claim(there: There) -> None:
         )
 
 
-def _check_same(shown: Plan, now: Plan) -> None:
+def _check_same(shown: StoragePlan, now: StoragePlan) -> None:
     """See that what is done is what was shown: an admin may have thought about it for long.
 
     Raises:
@@ -660,7 +662,7 @@ def _check_same(shown: Plan, now: Plan) -> None:
         )
 
 
-def _check_all(made: Plan) -> None:
+def _check_all(made: StoragePlan) -> None:
     """See that all of it can be done, so that nothing is deleted beside what waits.
 
     Raises:

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hyperpod_jlab.admin.folder_program import work as folder_work
-from hyperpod_jlab.admin.fsx.models import Folder, Grant
-from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
+from hyperpod_jlab.admin.fsx.models import Folder, FsxFileSystem, Grant
 from hyperpod_jlab.aws.clusters import describe_cluster, list_instances
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.session_manager import run
@@ -43,7 +42,7 @@ _SOURCE = re.compile(r"[^/]+:/(?P<name>[^/]+)/?")
 """What is mounted of Lustre: servers and mount name, and behind them the folder where it is not the whole."""
 
 
-def check_mounted(root: Path, wanted: FileSystem) -> None:
+def check_mounted(root: Path, wanted: FsxFileSystem) -> None:
     """Refuse a folder at which the file system is not mounted. May block.
 
     Args:
@@ -204,10 +203,10 @@ class FoldersHere(_Keeper):
 
     deletes = _DELETES_HERE
 
-    def __init__(self, root: Path, wanted: FileSystem | None = None) -> None:
+    def __init__(self, root: Path, wanted: FsxFileSystem | None = None) -> None:
         self._root, self._wanted = root, wanted
 
-    def of(self, wanted: FileSystem) -> FoldersHere:
+    def of(self, wanted: FsxFileSystem) -> FoldersHere:
         """The same for just this file system."""
         return FoldersHere(self._root, wanted)
 

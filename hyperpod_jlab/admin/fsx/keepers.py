@@ -10,12 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from hyperpod_jlab.admin.fsx.folders import FolderProvisioner as FolderKeeper
-from hyperpod_jlab.admin.fsx.folders import FoldersHere, FoldersThere
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner, FoldersHere, FoldersThere
 from hyperpod_jlab.admin.fsx.models import MOST_UID, NOBODY
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
-from hyperpod_jlab.admin.fsx.reconcile import mounted_on_nodes
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest, mounted_on_nodes
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import SchedulerName, Settings
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
@@ -85,7 +82,7 @@ def _known_to(by: str) -> tuple[str, ...]:
 @asynccontextmanager
 async def open_keeper(
     settings: Settings, partition: Partition, place: FolderPlace
-) -> AsyncIterator[FolderKeeper | None]:
+) -> AsyncIterator[FolderProvisioner | None]:
     """Who looks after folders; None: nobody.
 
     Args:
@@ -235,11 +232,11 @@ def _cluster(settings: Settings, place: FolderPlace) -> str:
 @asynccontextmanager
 async def open_reconciler(
     services: Hyperpod,
-    wiring: Wiring,
+    wiring: StorageRequest,
     region: str | None,
     place: FolderPlace,
     told: Callable[[int, int], None] | None = None,
-) -> AsyncIterator[Wirer]:
+) -> AsyncIterator[Reconciler]:
     """Who plans and applies a wiring.
 
     Args:
@@ -262,4 +259,4 @@ async def open_reconciler(
         where = await mounted_on_nodes(aws, wiring.cluster, wiring.file_system)
         place = replace(place, mounted_at=where)
     async with open_keeper(settings, services.partition, place) as keeper:
-        yield Wirer(aws, wiring, told, keeper)
+        yield Reconciler(aws, wiring, told, keeper)

@@ -20,15 +20,21 @@ from hyperpod_jlab.admin.fsx.models import (
     NOT_MOUNTED,
     PASSING,
     SETTLED,
+    ActualState,
     ClaimStep,
     DeletionStep,
+    DesiredState,
     EntryStep,
+    FileSystemInterface,
     Folder,
     FolderStep,
     Grant,
     GroupStep,
     Mode,
+    MountTarget,
+    PlanStep,
     StepState,
+    StoragePlan,
     holders_after,
     is_folder,
     is_of_all,
@@ -37,12 +43,6 @@ from hyperpod_jlab.admin.fsx.models import (
     private_path,
     shared_path_of,
 )
-from hyperpod_jlab.admin.fsx.models import ActualState as There
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import FileSystemInterface as Interface
-from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
-from hyperpod_jlab.admin.fsx.models import PlanStep as Step
-from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
 from hyperpod_jlab.admin.fsx.statements import findings_of, some, statements_of
 from hyperpod_jlab.admin.lifecycle.models import LifecycleStep
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError
@@ -54,7 +54,7 @@ from hyperpod_jlab.core.finding import Finding
 NOBODY_LOOKS = "nobody looks at folders: say who is to (--folders, in a stack Folders)"
 
 
-def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
+def folder_steps(there: ActualState, wanted: DesiredState) -> Iterator[FolderStep]:
     """The folders of a plan.
 
     Args:
@@ -77,7 +77,7 @@ def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
             yield _step(there, private_path(holder.name), folder, wanted.cluster_user)
 
 
-def _shared_owner(there: There, path: str, people: Iterable[Holder]) -> int:
+def _shared_owner(there: ActualState, path: str, people: Iterable[MountTarget]) -> int:
     """Whose the common folder is: the owner may rename all that lies in it, so where people have numbers of their own it is root's. One that is there keeps its owner."""
     found = (there.file_system.folders or {}).get(path)
     if found is not None:
@@ -85,7 +85,7 @@ def _shared_owner(there: There, path: str, people: Iterable[Holder]) -> int:
     return 0 if any(one.uid for one in people) else COMMON_UID
 
 
-def folder_findings(there: There, wanted: Wanted) -> Iterator[Finding]:
+def folder_findings(there: ActualState, wanted: DesiredState) -> Iterator[Finding]:
     """What is to be said of all folders."""
     if wanted.mode is not None and wanted.cluster_user and not _takes_acls(there):
         yield Finding(
@@ -97,7 +97,7 @@ def folder_findings(there: There, wanted: Wanted) -> Iterator[Finding]:
 
 
 def without_folder(
-    step: EntryStep, there: There, folders: Mapping[str, FolderStep], wanted: Wanted
+    step: EntryStep, there: ActualState, folders: Mapping[str, FolderStep], wanted: DesiredState
 ) -> EntryStep:
     """The step as it can be while its folder is not there: somebody else's is given to nobody, and one that nobody has seen is not mounted.
 
@@ -125,7 +125,7 @@ def without_folder(
     return step
 
 
-def _is_private(holder: Holder, wanted: Wanted) -> bool:
+def _is_private(holder: MountTarget, wanted: DesiredState) -> bool:
     """Whether what a list mounts is to be for one profile alone."""
     if holder.kind == "profile":
         return mode_of(holder, wanted) == "per-user"
@@ -141,7 +141,7 @@ def path_behind(step: EntryStep, file_system: str) -> str | None:
     return private_path(step.holder.owner) if adds and step.holder.owner else None
 
 
-def _step(there: There, path: str, folder: Folder, cluster_user: int | None) -> FolderStep:
+def _step(there: ActualState, path: str, folder: Folder, cluster_user: int | None) -> FolderStep:
     seen = there.file_system.folders
     found = None if seen is None else seen.get(path)
     private = not folder.mode & 0o077
@@ -211,7 +211,7 @@ def _merged(found: tuple[Grant, ...], ours: tuple[Grant, ...]) -> tuple[Grant, .
     )
 
 
-def _takes_acls(there: There) -> bool:
+def _takes_acls(there: ActualState) -> bool:
     """Whether the file system keeps access lists, as far as anybody has looked."""
     seen = there.file_system.folders
     root = None if seen is None else seen.get(ROOT)
@@ -231,14 +231,14 @@ _WITHOUT_APPS = frozenset({"Failed", "Deleting", "Delete_Failed"})
 """SageMaker's words for profiles in which nothing can be started."""
 
 
-def stages(plan: Plan) -> list[list[Step]]:
+def stages(plan: StoragePlan) -> list[list[PlanStep]]:
     """Steps that may be done at the same time, one list after the other.
 
     Args:
         plan: The plan. Claims are not among them: who claims the domain takes the claim away.
     """
-    found: dict[int, list[Step]] = {}
-    scripts: dict[int, list[Step]] = {}
+    found: dict[int, list[PlanStep]] = {}
+    scripts: dict[int, list[PlanStep]] = {}
     for step in plan.steps:
         if isinstance(step, LifecycleStep):
             scripts.setdefault(step.stage, []).append(step)
@@ -250,7 +250,7 @@ def stages(plan: Plan) -> list[list[Step]]:
     ]
 
 
-def _stage(step: Step, wanted: Wanted) -> int:
+def _stage(step: PlanStep, wanted: DesiredState) -> int:
     """Both lists of a domain are one thing to SageMaker, and so never written at the same time."""
     if isinstance(step, GroupStep):
         return 0
@@ -262,7 +262,9 @@ def _stage(step: Step, wanted: Wanted) -> int:
     return 7 - number if late else 2 + number
 
 
-def with_waits(steps: Iterable[Step], there: There, wanted: Wanted) -> tuple[Step, ...]:
+def with_waits(
+    steps: Iterable[PlanStep], there: ActualState, wanted: DesiredState
+) -> tuple[PlanStep, ...]:
     """The steps, those that would leave somebody without a folder as steps that wait.
 
     Args:
@@ -273,7 +275,7 @@ def with_waits(steps: Iterable[Step], there: There, wanted: Wanted) -> tuple[Ste
     known = tuple(steps)
     then = {step.target for step in known if step.can_be_done}
 
-    def seen(step: Step) -> Step:
+    def seen(step: PlanStep) -> PlanStep:
         reason = reason_to_wait(step, there, wanted, then) if step.can_be_done else None
         if reason is None or not isinstance(step, EntryStep):
             return step
@@ -283,7 +285,7 @@ def with_waits(steps: Iterable[Step], there: There, wanted: Wanted) -> tuple[Ste
 
 
 def reason_to_wait(
-    step: Step, there: There, wanted: Wanted, written: Collection[str]
+    step: PlanStep, there: ActualState, wanted: DesiredState, written: Collection[str]
 ) -> str | None:
     """Who would be left without a folder by a step, in words; None: nobody.
 
@@ -310,7 +312,7 @@ def reason_to_wait(
     return None
 
 
-def _is_default(there: There, path: str, written: Collection[str]) -> bool:
+def _is_default(there: ActualState, path: str, written: Collection[str]) -> bool:
     """Whether profiles without a list mount this folder; not where nobody has looked."""
     for one in there.holders:
         if one.kind == "domain":
@@ -330,7 +332,7 @@ GONE = "deleted with all that is in it"
 
 
 def deletion_steps(
-    there: There, wanted: Wanted, entries: Sequence[EntryStep]
+    there: ActualState, wanted: DesiredState, entries: Sequence[EntryStep]
 ) -> Iterator[DeletionStep]:
     """The folders that are to be deleted.
 
@@ -357,7 +359,7 @@ def deletion_steps(
 
 
 def still_named(
-    there: There, now: There, found: DeletionStep | None, asked: DeletionStep
+    there: ActualState, now: ActualState, found: DeletionStep | None, asked: DeletionStep
 ) -> DeletionStep:
     """The step of a folder after another look; what has begun meanwhile may stop it.
 
@@ -389,7 +391,7 @@ def refusal(step: DeletionStep) -> HyperpodError | None:
     )
 
 
-def _open_in(there: There, path: str, mounts: Mapping[str, str]) -> list[str]:
+def _open_in(there: ActualState, path: str, mounts: Mapping[str, str]) -> list[str]:
     """Spaces and profiles in which something runs that mounts a folder, or a part of it."""
     return [
         one.words
@@ -414,7 +416,7 @@ def _touches(path: str, other: str | None) -> bool:
     return one.is_relative_to(two) or two.is_relative_to(one)
 
 
-def _deletion_step(there: There, path: str) -> DeletionStep:
+def _deletion_step(there: ActualState, path: str) -> DeletionStep:
     seen = there.file_system.folders
     owner = _owner(there.holders, path)
     state: StepState = "to do"
@@ -441,7 +443,7 @@ def _deletion_standing(found: Folder | None, owner: int) -> tuple[StepState, str
     return "to do", None, found.uid
 
 
-def _owner(holders: Iterable[Holder], path: str) -> int:
+def _owner(holders: Iterable[MountTarget], path: str) -> int:
     """Whose a folder is that was given from here."""
     for one in holders:
         if one.kind == "profile" and private_path(one.name) == path and one.uid is not None:
@@ -453,7 +455,7 @@ MOST_GROUPS = 5
 """Security groups that a network interface takes, unless the account's quota was raised (VPC quotas)."""
 
 
-def plan(there: There, wanted: Wanted) -> Plan:
+def plan(there: ActualState, wanted: DesiredState) -> StoragePlan:
     """The steps, in the order in which they build on each other, also those that are done.
 
     Args:
@@ -474,11 +476,11 @@ def plan(there: There, wanted: Wanted) -> Plan:
         *with_waits(entries, there, wanted),
     )
     deletions = tuple(deletion_steps(there, wanted, entries))
-    made = Plan(wanted, steps, findings, deletions=deletions)
+    made = StoragePlan(wanted, steps, findings, deletions=deletions)
     return replace(made, statements=tuple(statements_of(there, made)))
 
 
-def _claims(there: There, wanted: Wanted) -> Iterator[Step]:
+def _claims(there: ActualState, wanted: DesiredState) -> Iterator[PlanStep]:
     if there.claim is None or wanted.profiles is not None:
         return
     reason = "it goes on elsewhere, where it stops then, or was broken off"
@@ -486,7 +488,9 @@ def _claims(there: There, wanted: Wanted) -> Iterator[Step]:
     yield ClaimStep(f"apply to domain {there.domain}", "to do", before, "none begun", reason)
 
 
-def by_status(state: StepState, reason: str | None, holder: Holder) -> tuple[StepState, str | None]:
+def by_status(
+    state: StepState, reason: str | None, holder: MountTarget
+) -> tuple[StepState, str | None]:
     """State and reason of a step on something that SageMaker may be at work on."""
     if state == "to do" and holder.status in PASSING:
         return "waits", f"SageMaker is at work on it ({holder.status})"
@@ -496,7 +500,7 @@ def by_status(state: StepState, reason: str | None, holder: Holder) -> tuple[Ste
     return state, reason
 
 
-def _groups(there: There, wanted: Wanted) -> Iterator[Step]:
+def _groups(there: ActualState, wanted: DesiredState) -> Iterator[PlanStep]:
     if there.group is None or wanted.profiles is not None:
         return
     # Taken off last: `destroy` writes the lists first.
@@ -506,7 +510,9 @@ def _groups(there: There, wanted: Wanted) -> Iterator[Step]:
             yield step
 
 
-def _group_step(interface: Interface, group: str, wanted: Wanted) -> GroupStep | None:
+def _group_step(
+    interface: FileSystemInterface, group: str, wanted: DesiredState
+) -> GroupStep | None:
     has, ours = group in interface.groups, group in interface.ours
     state: StepState = "done"
     groups, reason = interface.groups, None
@@ -531,13 +537,13 @@ def _group_step(interface: Interface, group: str, wanted: Wanted) -> GroupStep |
     )
 
 
-def _profiles(there: There, wanted: Wanted) -> Iterator[Holder]:
+def _profiles(there: ActualState, wanted: DesiredState) -> Iterator[MountTarget]:
     for holder in there.holders:
         if holder.kind == "profile" and wanted.concerns(holder.name):
             yield holder
 
 
-def _entries(there: There, wanted: Wanted) -> Iterator[EntryStep]:
+def _entries(there: ActualState, wanted: DesiredState) -> Iterator[EntryStep]:
     chosen = {holder.name for holder in _profiles(there, wanted)}
     for holder in there.holders:
         if holder.kind == "profile":
@@ -553,7 +559,7 @@ def _entries(there: There, wanted: Wanted) -> Iterator[EntryStep]:
             )
 
 
-def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
+def _setting_step(there: ActualState, holder: MountTarget, wanted: DesiredState) -> EntryStep:
     file_system = there.file_system.name
     found = lists.path_of(holder.entries, file_system)
     path = _path_for(holder, wanted, there)
@@ -585,13 +591,13 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     return replace(made, own_mode=own)
 
 
-def _is_in_the_way(holder: Holder, wanted: Wanted, found: str | None) -> bool:
+def _is_in_the_way(holder: MountTarget, wanted: DesiredState, found: str | None) -> bool:
     """Whether somebody else's folder is to go: the domain's default does no harm to whom has a folder of his own, and is left."""
     in_the_way = holder.kind == "profile" and wanted.mode == "shared"
     return wanted.take_over or (in_the_way and found != wanted.shared_path)
 
 
-def _left_alone(steps: Iterable[EntryStep], wanted: Wanted) -> Iterator[Finding]:
+def _left_alone(steps: Iterable[EntryStep], wanted: DesiredState) -> Iterator[Finding]:
     """What somebody else has set, and is neither changed nor a step that is blocked."""
     for step in steps:
         holder = step.holder
@@ -609,7 +615,7 @@ def _left_alone(steps: Iterable[EntryStep], wanted: Wanted) -> Iterator[Finding]
             )
 
 
-def _is_ours(holder: Holder, wanted: Wanted, found: str) -> bool:
+def _is_ours(holder: MountTarget, wanted: DesiredState, found: str) -> bool:
     """Whether we have set the folder that a list mounts: the mark says so, or is of another folder that we set at the same time."""
     if holder.mark is None or holder.mark == found:
         return holder.mark is not None
@@ -617,7 +623,9 @@ def _is_ours(holder: Holder, wanted: Wanted, found: str) -> bool:
     return found in {private, wanted.shared_path}
 
 
-def _of_marks(holder: Holder, mark: str | None, own: Mode | None) -> tuple[StepState, str | None]:
+def _of_marks(
+    holder: MountTarget, mark: str | None, own: Mode | None
+) -> tuple[StepState, str | None]:
     """Whether something is to be done where the list is as wanted already: what says whose it is."""
     if mark is None:
         # Where a list of somebody else's stays as it is, a mark tells that it was ours; it goes with all else.
@@ -631,14 +639,14 @@ def _of_marks(holder: Holder, mark: str | None, own: Mode | None) -> tuple[StepS
     return "to do", words if own else "it goes with the domain from now on"
 
 
-def _own_mode(holder: Holder, wanted: Wanted) -> Mode | None:
+def _own_mode(holder: MountTarget, wanted: DesiredState) -> Mode | None:
     """The mode that a profile is to keep when the domain's changes."""
     if holder.kind != "profile" or wanted.mode is None:
         return None
     return holder.own_mode if wanted.profiles is None else wanted.mode
 
 
-def _path_for(holder: Holder, wanted: Wanted, there: There) -> str | None:
+def _path_for(holder: MountTarget, wanted: DesiredState, there: ActualState) -> str | None:
     """The folder that this one's own list is to mount; None: none."""
     if wanted.mode is None:
         return None
@@ -652,7 +660,7 @@ def _path_for(holder: Holder, wanted: Wanted, there: There) -> str | None:
     return shared_path_of(holder, wanted) if others or alone else None
 
 
-def _space_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
+def _space_step(there: ActualState, holder: MountTarget, wanted: DesiredState) -> EntryStep:
     """A space names the file system; which folder it mounts is its owner's, or the defaults', to say."""
     file_system = there.file_system.name
     has = lists.is_attached(holder.entries, file_system)
@@ -695,7 +703,7 @@ def _space_words(has: bool) -> str | None:
 
 
 def _step_of(
-    holder: Holder,
+    holder: MountTarget,
     state: StepState,
     reason: str | None,
     before: str | None,

@@ -6,18 +6,18 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.admin.fsx.apply import Executor, Guard, check_unclaimed, converge
-from hyperpod_jlab.admin.fsx.apply import StepResult as Result
-from hyperpod_jlab.admin.fsx.aws import PatientAws, Question
-from hyperpod_jlab.admin.fsx.aws import ProfileSubset as Among
-from hyperpod_jlab.admin.fsx.aws import StateReader as Reader
-from hyperpod_jlab.admin.fsx.folders import ROOT, FoldersHere
-from hyperpod_jlab.admin.fsx.folders import FolderProvisioner as FolderKeeper
-from hyperpod_jlab.admin.fsx.models import ActualState as There
-from hyperpod_jlab.admin.fsx.models import DeletionStep, Folder, FolderStep
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import FsxFileSystem as FileSystem
-from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
+from hyperpod_jlab.admin.fsx.apply import Executor, Guard, StepResult, check_unclaimed, converge
+from hyperpod_jlab.admin.fsx.aws import PatientAws, ProfileSubset, Question, StateReader
+from hyperpod_jlab.admin.fsx.folders import ROOT, FolderProvisioner, FoldersHere
+from hyperpod_jlab.admin.fsx.models import (
+    ActualState,
+    DeletionStep,
+    DesiredState,
+    Folder,
+    FolderStep,
+    FsxFileSystem,
+    StoragePlan,
+)
 from hyperpod_jlab.admin.fsx.planning import plan, refusal, still_named
 from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, LifecycleWanted, scripts_of
 from hyperpod_jlab.admin.lifecycle.planning import (
@@ -48,12 +48,12 @@ class StorageRequest:
     """
 
     domain: str
-    wanted: Wanted
+    wanted: DesiredState
     cluster: str | None = None
     file_system: str | None = None
     mounted_at: Path | None = None
     lifecycle: LifecycleFile | None = None
-    among: Among | None = None
+    among: ProfileSubset | None = None
     gone: bool = False
 
 
@@ -72,7 +72,7 @@ class Reconciler:
         aws: Aws,
         wiring: StorageRequest,
         told: Callable[[int, int], None] | None = None,
-        keeper: FolderKeeper | None = None,
+        keeper: FolderProvisioner | None = None,
     ) -> None:
         self._aws = aws
         self._wiring = wiring
@@ -86,7 +86,9 @@ class Reconciler:
         """Let no further step begin."""
         self.stopped = True
 
-    async def plan(self, known: Mapping[str, Folder | None] | None = None) -> tuple[There, Plan]:
+    async def plan(
+        self, known: Mapping[str, Folder | None] | None = None
+    ) -> tuple[ActualState, StoragePlan]:
         """What is there, and what is to be done.
 
         Args:
@@ -106,7 +108,7 @@ class Reconciler:
             among=wiring.among,
             gone=wiring.gone,
         )
-        there = await Reader(self._aws, question, self._told).read()
+        there = await StateReader(self._aws, question, self._told).read()
         _check_profiles(there, wiring.wanted)
         made = plan(there, wiring.wanted)
         paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
@@ -120,7 +122,7 @@ class Reconciler:
         there = replace(there, file_system=replace(there.file_system, folders=seen))
         return there, await self._with_lifecycle(there, name, plan(there, wiring.wanted))
 
-    async def apply(self, there: There, made: Plan) -> AsyncIterator[Result]:
+    async def apply(self, there: ActualState, made: StoragePlan) -> AsyncIterator[StepResult]:
         """Do a plan's steps, and look through everything again until nothing is left, see `converging`; once it is stopped (`stop`) those that are left are told as not done.
 
         Raises:
@@ -132,7 +134,7 @@ class Reconciler:
             yield result
 
     async def delete(
-        self, there: There, asked: Sequence[DeletionStep]
+        self, there: ActualState, asked: Sequence[DeletionStep]
     ) -> Mapping[str, HyperpodError | None]:
         """Delete folders that nobody mounts any more. Everything is looked at again before.
 
@@ -158,7 +160,7 @@ class Reconciler:
             ended |= await keeper.delete(owners, lambda: check_unclaimed(aws, now))
         return ended
 
-    def executor(self, there: There, guard: Guard | None = None) -> Executor:
+    def executor(self, there: ActualState, guard: Guard | None = None) -> Executor:
         """Who does the steps of a plan that was made from this.
 
         Args:
@@ -172,7 +174,9 @@ class Reconciler:
         keeper = None if self._keeper is None else _for(there.file_system, self._keeper)
         return Executor(self._aws, there, keeper, guard=guard, stopping=stopping)
 
-    async def _with_lifecycle(self, there: There, file_system: str, made: Plan) -> Plan:
+    async def _with_lifecycle(
+        self, there: ActualState, file_system: str, made: StoragePlan
+    ) -> StoragePlan:
         """The plan with the steps on lifecycle configurations."""
         file = self._wiring.lifecycle
         if file is None:
@@ -230,7 +234,7 @@ class Reconciler:
         return mounted[0]
 
 
-def _check_profiles(there: There, wanted: Wanted) -> None:
+def _check_profiles(there: ActualState, wanted: DesiredState) -> None:
     """See that the profiles are there that are named.
 
     Raises:
@@ -247,7 +251,7 @@ def _check_profiles(there: There, wanted: Wanted) -> None:
         )
 
 
-def _for(file_system: FileSystem, keeper: FolderKeeper) -> FolderKeeper:
+def _for(file_system: FsxFileSystem, keeper: FolderProvisioner) -> FolderProvisioner:
     """A keeper for just this file system: what this machine has mounted may be another one."""
     return keeper.of(file_system) if isinstance(keeper, FoldersHere) else keeper
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hyperpod_jlab.admin.fsx.keepers import FolderPlace
-from hyperpod_jlab.admin.fsx.models import Effect as Statement
-from hyperpod_jlab.admin.fsx.models import RowState, StepRow
+from hyperpod_jlab.admin.fsx.models import Effect, RowState, StepRow
 from hyperpod_jlab.admin.fsx.service import DomainChoice, FileSystemChoice
 from hyperpod_jlab.core.config import LocalCluster, SchedulerName
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
@@ -24,13 +23,9 @@ from hyperpod_jlab.server.pages import Page, TableQuery, page_of
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.admin.fsx.apply import StepResult as Result
-    from hyperpod_jlab.admin.fsx.models import PlanStep as Step
-    from hyperpod_jlab.admin.fsx.models import StepState
-    from hyperpod_jlab.admin.fsx.service import Planned
-    from hyperpod_jlab.admin.fsx.service import PlanRequest as Asked
-    from hyperpod_jlab.admin.fsx.service import PlanService as Wirings
-    from hyperpod_jlab.admin.fsx.service import PlanWork as Work
+    from hyperpod_jlab.admin.fsx.apply import StepResult
+    from hyperpod_jlab.admin.fsx.models import PlanStep, StepState
+    from hyperpod_jlab.admin.fsx.service import Planned, PlanRequest, PlanService, PlanWork
 
 
 # --------------------------------------------------------------------------------------------------
@@ -145,7 +140,7 @@ class AdminPlan:
     drift: list[AdminDrift]
     restarts: list[AdminRestart]
     findings: list[AdminFinding]
-    statements: tuple[Statement, ...]
+    statements: tuple[Effect, ...]
 
 
 @dataclass(frozen=True)
@@ -286,13 +281,12 @@ async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[s
 
 async def show_admin_mode(call: Call, query: AdminModeQuery) -> AdminMode:
     """Which mode a domain is in by now: a quick look, which a plan does not need."""
-    from hyperpod_jlab.admin.fsx.aws import Question
-    from hyperpod_jlab.admin.fsx.aws import StateReader as Reader
+    from hyperpod_jlab.admin.fsx.aws import Question, StateReader
     from hyperpod_jlab.admin.fsx.models import mode_there, shared_there
     from hyperpod_jlab.aws.session import Aws
 
     del call  # it is for all servers the same
-    holders = await Reader(Aws(), Question(query.domain, query.file_system)).first()
+    holders = await StateReader(Aws(), Question(query.domain, query.file_system)).first()
     return AdminMode(mode_there(holders), shared_there(holders))
 
 
@@ -316,7 +310,7 @@ async def cancel_admin_work(call: Call) -> AdminWork:
     return _answer(await (await _wirings(call)).cancel())
 
 
-async def _wirings(call: Call) -> Wirings:
+async def _wirings(call: Call) -> PlanService:
     return (await call.process.admin()).wirings
 
 
@@ -327,16 +321,15 @@ def _own_domain() -> str | None:
     return studio.domain_id if studio else None
 
 
-def _asked(body: AdminPlanBody) -> Asked:
+def _asked(body: AdminPlanBody) -> PlanRequest:
     """What is asked for.
 
     Raises:
         InvalidInputError: Nobody says which domain or file system, or a folder is none.
     """
-    from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-    from hyperpod_jlab.admin.fsx.models import is_folder
-    from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
-    from hyperpod_jlab.admin.fsx.service import PlanRequest as Asked
+    from hyperpod_jlab.admin.fsx.models import DesiredState, is_folder
+    from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
+    from hyperpod_jlab.admin.fsx.service import PlanRequest
     from hyperpod_jlab.admin.lifecycle.models import NOTHING
 
     domain = body.domain or _own_domain()
@@ -352,11 +345,11 @@ def _asked(body: AdminPlanBody) -> Asked:
             "letters, digits, dots and dashes after a slash, and no slash at the end: such as /shared",
         )
     profiles = frozenset(body.profiles) if body.profiles else None
-    wanted = Wanted(body.mode, path, profiles, body.take_over)
+    wanted = DesiredState(body.mode, path, profiles, body.take_over)
     # As in `hpj admin destroy`: scripts of ours go too.
     scripts = NOTHING if body.mode is None else None
-    wiring = Wiring(domain, wanted, body.cluster, body.file_system, lifecycle=scripts)
-    return Asked(wiring, body.region, _place(body.folders))
+    wiring = StorageRequest(domain, wanted, body.cluster, body.file_system, lifecycle=scripts)
+    return PlanRequest(wiring, body.region, _place(body.folders))
 
 
 def _place(body: AdminFoldersBody | None) -> FolderPlace:
@@ -390,7 +383,7 @@ def _wrong(field: str, message: str, hint: str) -> InvalidInputError:
     return InvalidInputError(f"{field}: {message}", hint=hint, detail={"field": field})
 
 
-def _answer(work: Work | None) -> AdminWork:
+def _answer(work: PlanWork | None) -> AdminWork:
     if work is None:
         return AdminWork(0, 0, "none")
     done = sum(result.done for result in work.results.values())
@@ -411,7 +404,7 @@ def _answer(work: Work | None) -> AdminWork:
     )
 
 
-def _asked_for(asked: Asked) -> AdminAsked:
+def _asked_for(asked: PlanRequest) -> AdminAsked:
     wiring = asked.wiring
     wanted = wiring.wanted
     return AdminAsked(
@@ -457,7 +450,7 @@ def _drift(planned: Planned) -> list[AdminDrift]:
     return [AdminDrift(kind, len(differ), sum(differ)) for kind, differ in kinds.items()]
 
 
-def _kind(step: Step) -> str:
+def _kind(step: PlanStep) -> str:
     from hyperpod_jlab.admin.fsx.models import ClaimStep
     from hyperpod_jlab.admin.lifecycle.models import LifecycleStep
 
@@ -514,7 +507,7 @@ async def list_admin_steps(call: Call, query: StepsQuery) -> AdminSteps:
     )
 
 
-def _rows(work: Work) -> list[StepRow]:
+def _rows(work: PlanWork) -> list[StepRow]:
     if work.planned is None:
         return []
     results = dict(work.results)
@@ -525,7 +518,7 @@ def _rows(work: Work) -> list[StepRow]:
     ]
 
 
-def _row(number: int, step: Step, result: Result | None, over: bool) -> StepRow:
+def _row(number: int, step: PlanStep, result: StepResult | None, over: bool) -> StepRow:
     if result is not None:
         step = result.step
     state, reason, hint = _STATES[step.state], step.reason, None

@@ -13,15 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from hyperpod_jlab.admin.fsx.apply import StepResult as Result
-from hyperpod_jlab.admin.fsx.keepers import FolderPlace
-from hyperpod_jlab.admin.fsx.keepers import open_reconciler as open_wirer
-from hyperpod_jlab.admin.fsx.models import ActualState as There
-from hyperpod_jlab.admin.fsx.models import ModeThere, mode_there
-from hyperpod_jlab.admin.fsx.models import PlanStep as Step
-from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.fsx.apply import StepResult
+from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_reconciler
+from hyperpod_jlab.admin.fsx.models import ActualState, ModeThere, PlanStep, StoragePlan, mode_there
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio, points_to_aws
@@ -202,7 +197,7 @@ _LOG = logging.getLogger(__name__)
 class PlanRequest:
     """What an admin asks for: the wiring, the region (default: see `aws.session.Aws`), and who looks after folders."""
 
-    wiring: Wiring
+    wiring: StorageRequest
     region: str | None = None
     place: FolderPlace = field(default_factory=FolderPlace)
 
@@ -219,8 +214,8 @@ class Planned:
         changed: Something has changed since the plan that was confirmed, and this is shown in its place.
     """
 
-    there: There
-    plan: Plan
+    there: ActualState
+    plan: StoragePlan
     id: str
     mode: ModeThere | None
     changed: bool = False
@@ -249,7 +244,7 @@ class PlanWork:
     state: State = "planning"
     read: tuple[int, int] = (0, 0)
     planned: Planned | None = None
-    results: dict[int, Result] = field(default_factory=dict)
+    results: dict[int, StepResult] = field(default_factory=dict)
     ended_at: float | None = None
     problem: HyperpodError | None = None
     version: int = 0
@@ -270,7 +265,7 @@ class PlanService:
         self._changed = changed
         self._last: PlanWork | None = None
         self._task: asyncio.Task[None] | None = None
-        self._applying: Wirer | None = None
+        self._applying: Reconciler | None = None
         self._later: asyncio.TimerHandle | None = None
 
     @property
@@ -384,7 +379,7 @@ class PlanService:
         async with self._wirer(work) as wirer:
             return await self._applied(work, wirer, shown)
 
-    async def _applied(self, work: PlanWork, wirer: Wirer, shown: Planned) -> State:
+    async def _applied(self, work: PlanWork, wirer: Reconciler, shown: Planned) -> State:
         now = await self._made(work, wirer)
         if not _is_of(now.plan, shown.plan):
             work.planned = Planned(now.there, now.plan, now.id, now.mode, changed=True)
@@ -405,12 +400,12 @@ class PlanService:
         left = any(_is_left(result) for result in work.results.values())
         return "stopped" if wirer.stopped and left else "applied"
 
-    async def _made(self, work: PlanWork, wirer: Wirer) -> Planned:
+    async def _made(self, work: PlanWork, wirer: Reconciler) -> Planned:
         there, plan = await wirer.plan()
         return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there.holders))
 
     @asynccontextmanager
-    async def _wirer(self, work: PlanWork) -> AsyncIterator[Wirer]:
+    async def _wirer(self, work: PlanWork) -> AsyncIterator[Reconciler]:
         def told(done: int, total: int) -> None:
             work.read = (done, total)
             self._tell_soon(work)
@@ -419,7 +414,7 @@ class PlanService:
         # Nothing is made where all is taken back.
         place = FolderPlace() if asked.wiring.wanted.mode is None else asked.place
         services = await self._services()
-        async with open_wirer(services, asked.wiring, asked.region, place, told) as wirer:
+        async with open_reconciler(services, asked.wiring, asked.region, place, told) as wirer:
             yield wirer
 
     # ------------------------------------------------------------------------------ telling
@@ -436,11 +431,11 @@ class PlanService:
             self._later = asyncio.get_running_loop().call_later(PAUSE, self._tell, work)
 
 
-def _name(step: Step) -> tuple[type[Step], str]:
+def _name(step: PlanStep) -> tuple[type[PlanStep], str]:
     return type(step), step.target
 
 
-def _is_left(result: Result) -> bool:
+def _is_left(result: StepResult) -> bool:
     return result.step.state == "to do" and not result.done and result.error is None
 
 
@@ -452,16 +447,16 @@ def _busy() -> ConflictError:
     )
 
 
-def _is_of(new: Plan, shown: Plan) -> bool:
+def _is_of(new: StoragePlan, shown: StoragePlan) -> bool:
     """Whether a new plan does nothing that the other one does not. That it does less, for somebody else has done it or a space runs by now, is no harm."""
 
-    def to_do(plan: Plan) -> set[tuple[str, str, str]]:
+    def to_do(plan: StoragePlan) -> set[tuple[str, str, str]]:
         return {(one.target, one.before, one.after) for one in plan.steps if one.state == "to do"}
 
     return to_do(new) <= to_do(shown)
 
 
-def _id_of(asked: PlanRequest, there: There, plan: Plan) -> str:
+def _id_of(asked: PlanRequest, there: ActualState, plan: StoragePlan) -> str:
     """A digest of all that is shown of a plan, and of whom it concerns."""
     shown = {
         "region": asked.region,

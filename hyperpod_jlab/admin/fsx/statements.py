@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hyperpod_jlab.admin.fsx.models import (
     COMMON_UID,
     NOT_MOUNTED,
+    ActualState,
+    DesiredState,
+    Effect,
     EntryStep,
+    MountTarget,
+    StoragePlan,
     holders_after,
     is_folder,
     is_of_all,
     mounts_of,
     path_of,
 )
-from hyperpod_jlab.admin.fsx.models import ActualState as There
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import Effect as Statement
-from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
-from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.isolation import LEVEL_WORDS, Level
 
@@ -27,7 +27,7 @@ MOST_NAMES = 5
 """Names that a sentence lists; of more it says how many."""
 
 
-def statements_of(there: There, plan: Plan) -> Iterator[Statement]:
+def statements_of(there: ActualState, plan: StoragePlan) -> Iterator[Effect]:
     """What a plan means, the most important first.
 
     Args:
@@ -55,8 +55,8 @@ def some(names: Iterable[str]) -> str:
 
 
 def _data(
-    there: There, plan: Plan, before: Mapping[str, str], after: Mapping[str, str]
-) -> Iterator[Statement]:
+    there: ActualState, plan: StoragePlan, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[Effect]:
     deleted = [step.path for step in plan.deletions if step.state == "to do"]
     yield from _deleted(there, deleted)
     names = [one.name for one in there.holders if one.kind == "profile"]
@@ -67,19 +67,19 @@ def _data(
     alone = [people[0] for path, people in left.items() if people == [path[1:]]]
     if len(alone) > 1:
         folders = some(f"/{name}" for name in alone)
-        yield Statement(
+        yield Effect(
             "data",
             f"What each made in a folder of his or her own stays there, and is no longer mounted: {folders}.",
         )
     for path, people in left.items():
         if len(alone) < 2 or people != [path[1:]]:
-            yield Statement(
+            yield Effect(
                 "data",
                 f"What {some(people)} made in {path} stays in {path}; they no longer mount it.",
             )
     left = {path: people for path, people in left.items() if is_folder(path)}
     if plan.wanted.mode is None and left:
-        yield Statement(
+        yield Effect(
             "data",
             f"{'These' if deleted else 'All'} folders are kept: {some(left)}. 'hpj admin destroy --delete-data' deletes such with all else; afterwards one is "
             f"deleted where the whole file system is mounted, such as at /fsx: rm -r -- /fsx{next(iter(left))}",
@@ -90,21 +90,21 @@ def _data(
         if one.own_mode is not None and plan.wanted.profiles is None and plan.wanted.mode
     ]
     if own:
-        yield Statement(
+        yield Effect(
             "data",
             f"A mode of their own keep: {some(own)}. 'hpj admin destroy --profile NAME' takes it away, and the next apply gives them what all have.",
         )
 
 
-def _deleted(there: There, paths: list[str]) -> Iterator[Statement]:
+def _deleted(there: ActualState, paths: list[str]) -> Iterator[Effect]:
     """What becomes of what lies in folders."""
     if not paths:
-        yield Statement(
+        yield Effect(
             "data",
             "Nothing is moved, copied or deleted. What lies in a folder stays there, and is seen again once that folder is mounted again.",
         )
         return
-    yield Statement(
+    yield Effect(
         "data",
         f"Deleted for good, with all that is in them, whoever made it: {', '.join(paths)} of {there.file_system.name}. Jobs of a cluster and other domains "
         "that use them lose them too; where a folder is linked to S3 with an automatic export, its objects may go as well. Nothing else is moved, copied or deleted.",
@@ -113,7 +113,7 @@ def _deleted(there: There, paths: list[str]) -> Iterator[Statement]:
 
 def _places(
     names: list[str], after: Mapping[str, str], before: Mapping[str, str]
-) -> Iterator[Statement]:
+) -> Iterator[Effect]:
     """Where each profile's files are."""
     people: dict[str, list[str]] = defaultdict(list)
     private = []
@@ -124,13 +124,13 @@ def _places(
         elif path is not None:
             people[path].append(name)
     for path, ones in sorted(people.items()):
-        yield Statement("data", f"The files of {some(ones)} are in {path}, in one place for all.")
+        yield Effect("data", f"The files of {some(ones)} are in {path}, in one place for all.")
     if private:
         places = some(f"{name} in /{name}" for name in private)
-        yield Statement("data", f"Each has a folder of his or her own: {places}.")
+        yield Effect("data", f"Each has a folder of his or her own: {places}.")
     none = [name for name in names if f"profile {name}" not in after]
     if none and (before or after):
-        yield Statement("data", f"No folder of the file system is mounted by {some(none)}.")
+        yield Effect("data", f"No folder of the file system is mounted by {some(none)}.")
 
 
 def _left(
@@ -148,8 +148,8 @@ def _left(
 # ---------------------------------------------------------------------------------- who is kept out
 
 
-def _isolation(there: There, after: Mapping[str, str]) -> Iterator[Statement]:
-    levels: dict[Level, list[Holder]] = defaultdict(list)
+def _isolation(there: ActualState, after: Mapping[str, str]) -> Iterator[Effect]:
+    levels: dict[Level, list[MountTarget]] = defaultdict(list)
     profiles = [one for one in there.holders if one.kind == "profile"]
     numbers = Counter(one.uid or COMMON_UID for one in profiles)
     at = Counter(after[one.words] for one in profiles if one.words in after)
@@ -159,10 +159,10 @@ def _isolation(there: There, after: Mapping[str, str]) -> Iterator[Statement]:
             levels[_level(one, numbers, alone=alone)].append(one)
     for level, people in levels.items():
         names = some(one.name for one in people)
-        yield Statement("isolation", f"{LEVEL_WORDS[level]}: {names}. {_WHY[level]}")
+        yield Effect("isolation", f"{LEVEL_WORDS[level]}: {names}. {_WHY[level]}")
 
 
-def _level(profile: Holder, numbers: Counter[int], *, alone: bool) -> Level:
+def _level(profile: MountTarget, numbers: Counter[int], *, alone: bool) -> Level:
     """What keeps others out of a profile's folder."""
     if not alone:
         return "none"
@@ -184,8 +184,8 @@ _WHY: Mapping[Level, str] = {
 
 
 def _restarts(
-    there: There, plan: Plan, before: Mapping[str, str], after: Mapping[str, str]
-) -> Iterator[Statement]:
+    there: ActualState, plan: StoragePlan, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[Effect]:
     waits = {
         step.holder.words
         for step in plan.steps
@@ -198,27 +198,27 @@ def _restarts(
         if one.apps and one.words not in waits and before.get(one.words) != after.get(one.words)
     ]
     if stopped:
-        yield Statement(
+        yield Effect(
             "restarts",
             f"To be stopped first: {some(stopped)}. A space is changed only while nothing runs in it; stop it and run this again.",
         )
     if changed:
-        yield Statement(
+        yield Effect(
             "restarts",
             f"To be started anew: {some(changed)}. Until then what runs there goes on with what it has mounted.",
         )
     if not (stopped or changed):
-        yield Statement("restarts", "Nothing that runs has to be started anew.")
+        yield Effect("restarts", "Nothing that runs has to be started anew.")
 
 
-def _running(holder: Holder) -> str:
+def _running(holder: MountTarget) -> str:
     return f"{holder.words} ({', '.join(holder.apps)})"
 
 
 # ---------------------------------------------------------------------------------- profiles to come
 
 
-def _new_profiles(plan: Plan) -> Iterator[Statement]:
+def _new_profiles(plan: StoragePlan) -> Iterator[Effect]:
     wanted = plan.wanted
     if wanted.profiles is not None:
         text = f"Profiles to come are not concerned: this is for {some(sorted(wanted.profiles))} alone."
@@ -234,10 +234,10 @@ def _new_profiles(plan: Plan) -> Iterator[Statement]:
         )
     else:
         text = "Profiles to come get nothing of this."
-    yield Statement("new profiles", text)
+    yield Effect("new profiles", text)
 
 
-def _default_of(plan: Plan) -> str:
+def _default_of(plan: StoragePlan) -> str:
     """What a profile without a list mounts once the plan is applied as far as it can be."""
     for step in plan.steps:
         if isinstance(step, EntryStep) and step.holder.kind == "domain":
@@ -250,7 +250,7 @@ def _default_of(plan: Plan) -> str:
 # What keeps a domain and a file system apart as a whole, before any step: pure.
 
 
-def findings_of(there: There, wanted: Wanted) -> Iterator[Finding]:
+def findings_of(there: ActualState, wanted: DesiredState) -> Iterator[Finding]:
     """What is to be said of the whole.
 
     Args:
@@ -264,7 +264,7 @@ def findings_of(there: There, wanted: Wanted) -> Iterator[Finding]:
     yield from _names(there, wanted)
 
 
-def _file_system(there: There) -> Iterator[Finding]:
+def _file_system(there: ActualState) -> Iterator[Finding]:
     found = there.file_system
     if found.kind != "LUSTRE":
         yield Finding(
@@ -282,7 +282,7 @@ def _file_system(there: There) -> Iterator[Finding]:
         )
 
 
-def _network(there: There) -> Iterator[Finding]:
+def _network(there: ActualState) -> Iterator[Finding]:
     found = there.file_system
     if found.vpc != there.vpc:
         yield Finding(
@@ -309,7 +309,7 @@ def _network(there: There) -> Iterator[Finding]:
         )
 
 
-def _domain(there: There) -> Iterator[Finding]:
+def _domain(there: ActualState) -> Iterator[Finding]:
     for holder in there.holders:
         if holder.kind == "domain" and holder.status in {"Deleting", "Delete_Failed", "Failed"}:
             yield Finding(
@@ -320,7 +320,7 @@ def _domain(there: There) -> Iterator[Finding]:
             )
 
 
-def _names(there: There, wanted: Wanted) -> Iterator[Finding]:
+def _names(there: ActualState, wanted: DesiredState) -> Iterator[Finding]:
     if wanted.mode is None:
         return
     profiles = [holder for holder in there.holders if holder.kind == "profile"]
@@ -331,7 +331,7 @@ def _names(there: There, wanted: Wanted) -> Iterator[Finding]:
         yield from _alike(profiles)
 
 
-def _shared_name(there: There, profile: Holder, wanted: Wanted) -> Finding:
+def _shared_name(there: ActualState, profile: MountTarget, wanted: DesiredState) -> Finding:
     """A profile of the shared folder's name. What is private to one is never given to all; but who makes a profile later is not to stop everybody's wiring."""
     mounted = [
         path_of(one.entries, there.file_system.name)
@@ -348,7 +348,7 @@ def _shared_name(there: There, profile: Holder, wanted: Wanted) -> Finding:
     )
 
 
-def _alike(profiles: Sequence[Holder]) -> Iterator[Finding]:
+def _alike(profiles: Sequence[MountTarget]) -> Iterator[Finding]:
     """Profiles that are easily taken for each other, by people or by the file system."""
     names, numbers = defaultdict(list), defaultdict(list)
     for one in profiles:

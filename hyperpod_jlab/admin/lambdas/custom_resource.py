@@ -12,22 +12,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import EntryStep
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
-from hyperpod_jlab.admin.lambdas.answer import StackResponse as Answer
-from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
-from hyperpod_jlab.admin.lambdas.work import LambdaContext as Context
+from hyperpod_jlab.admin.fsx.models import DesiredState, EntryStep
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.lambdas.answer import StackResponse
+from hyperpod_jlab.admin.lambdas.settings import StackSettings
 from hyperpod_jlab.admin.lambdas.work import (
+    LambdaContext,
     Limit,
+    ReconcileOutcome,
     is_of_the_whole,
     is_passing,
     made_as_told,
     made_so,
     tell,
 )
-from hyperpod_jlab.admin.lambdas.work import ReconcileOutcome as Outcome
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, RefusedError
 from hyperpod_jlab.core.finding import refuse_on_error
@@ -59,12 +57,14 @@ class Wired:
                 return cls(domain, file_system)
         return None
 
-    def taken_back(self) -> Wiring:
+    def taken_back(self) -> StorageRequest:
         """Nothing of it."""
-        return Wiring(self.domain, Wanted(None), file_system=self.file_system, gone=True)
+        return StorageRequest(
+            self.domain, DesiredState(None), file_system=self.file_system, gone=True
+        )
 
 
-def handler(event: Any, context: Context) -> dict[str, Any]:
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     """Do what CloudFormation asks, and answer it, whatever happens.
 
     Args:
@@ -77,7 +77,7 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
     """
     tell()
     limit = Limit(context)
-    answer = Answer(event, limit)
+    answer = StackResponse(event, limit)
     with answer.watched():
         try:
             outcome = asyncio.run(_asked(event, answer, limit))
@@ -92,7 +92,7 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
     return {"PhysicalResourceId": answer.physical_id}
 
 
-async def _asked(event: Mapping[str, Any], answer: Answer, limit: Limit) -> dict[str, str]:
+async def _asked(event: Mapping[str, Any], answer: StackResponse, limit: Limit) -> dict[str, str]:
     """Do what is asked; what templates may read then.
 
     Raises:
@@ -107,8 +107,8 @@ async def _asked(event: Mapping[str, Any], answer: Answer, limit: Limit) -> dict
         raise InvalidInputError(
             f"RequestType '{str(kind)[:30]}' is none of Create, Update and Delete"
         )
-    settings = Settings.of_properties(event.get("ResourceProperties"))
-    wirer = Wirer(Aws(), settings.wiring())
+    settings = StackSettings.of_properties(event.get("ResourceProperties"))
+    wirer = Reconciler(Aws(), settings.wiring())
     wired = Wired(settings.domain, await wirer.file_system())
     known = Wired.of(answer.physical_id)
     if kind == "Create":
@@ -127,8 +127,8 @@ async def _make_room(
     event: Mapping[str, Any],
     wired: Wired,
     known: Wired | None,
-    wirer: Wirer,
-    answer: Answer,
+    wirer: Reconciler,
+    answer: StackResponse,
     limit: Limit,
 ) -> None:
     """Take back what is to be replaced, where CloudFormation would do it too late or never.
@@ -155,14 +155,14 @@ async def _make_room(
 async def _before(event: Mapping[str, Any]) -> Wired | None:
     """What the properties before an update named; None where they were not right either."""
     try:
-        settings = Settings.of_properties(event.get("OldResourceProperties"))
-        file_system = await Wirer(Aws(), settings.wiring()).file_system()
+        settings = StackSettings.of_properties(event.get("OldResourceProperties"))
+        file_system = await Reconciler(Aws(), settings.wiring()).file_system()
     except (InvalidInputError, NotFoundError):
         return None
     return Wired(settings.domain, file_system)
 
 
-async def _deleted(event: Mapping[str, Any], answer: Answer, limit: Limit) -> dict[str, str]:
+async def _deleted(event: Mapping[str, Any], answer: StackResponse, limit: Limit) -> dict[str, str]:
     """Take back what the resource's name says; by its properties where it has none of our names, as one whose creation never answered.
 
     Raises:
@@ -171,8 +171,8 @@ async def _deleted(event: Mapping[str, Any], answer: Answer, limit: Limit) -> di
     wired = Wired.of(answer.physical_id)
     if wired is None and answer.physical_id != _NOTHING:
         try:
-            settings = Settings.of_properties(event.get("ResourceProperties"))
-            wired = Wired(settings.domain, await Wirer(Aws(), settings.wiring()).file_system())
+            settings = StackSettings.of_properties(event.get("ResourceProperties"))
+            wired = Wired(settings.domain, await Reconciler(Aws(), settings.wiring()).file_system())
         except (InvalidInputError, NotFoundError) as error:
             log.info("nothing can have been made of these properties: %s", error)
     if not answer.physical_id:
@@ -190,7 +190,7 @@ async def _deleted(event: Mapping[str, Any], answer: Answer, limit: Limit) -> di
     return _data(wired, outcome, "none")
 
 
-async def _taken_back(wired: Wired, answer: Answer, limit: Limit) -> Outcome:
+async def _taken_back(wired: Wired, answer: StackResponse, limit: Limit) -> ReconcileOutcome:
     """Take a wiring back. Where the domain is gone, all of it is.
 
     Raises:
@@ -202,10 +202,10 @@ async def _taken_back(wired: Wired, answer: Answer, limit: Limit) -> Outcome:
         if error.detail.get("action") != "sagemaker:DescribeDomain":
             raise
         log.info("there is nothing to take back: %s", error)
-        return Outcome(planned=True)
+        return ReconcileOutcome(planned=True)
 
 
-def _check(outcome: Outcome, *, reconciled: bool, gives: bool = False) -> None:
+def _check(outcome: ReconcileOutcome, *, reconciled: bool, gives: bool = False) -> None:
     """Whether CloudFormation may be told that it is done.
 
     Single profiles and spaces that wait do not stop a stack: one runs, another one is somebody else's. What all people need does.
@@ -236,14 +236,14 @@ def _check(outcome: Outcome, *, reconciled: bool, gives: bool = False) -> None:
     )
 
 
-def _teller(answer: Answer) -> Callable[[str], None]:
+def _teller(answer: StackResponse) -> Callable[[str], None]:
     def told(words: str) -> None:
         answer.progress = words
 
     return told
 
 
-def _data(wired: Wired, outcome: Outcome, mode: str) -> dict[str, str]:
+def _data(wired: Wired, outcome: ReconcileOutcome, mode: str) -> dict[str, str]:
     return {
         "DomainId": wired.domain,
         "FileSystemId": wired.file_system,

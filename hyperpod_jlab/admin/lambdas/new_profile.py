@@ -18,13 +18,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hyperpod_jlab.admin.fsx.aws import ProfileSubset as Among
-from hyperpod_jlab.admin.fsx.models import EntryStep, FolderStep, private_path
-from hyperpod_jlab.admin.fsx.models import PlanStep as Step
-from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
-from hyperpod_jlab.admin.lambdas.work import LambdaContext as Context
-from hyperpod_jlab.admin.lambdas.work import Limit, made_as_told, tell, waits_for_sagemaker
-from hyperpod_jlab.admin.lambdas.work import ReconcileOutcome as Outcome
+from hyperpod_jlab.admin.fsx.aws import ProfileSubset
+from hyperpod_jlab.admin.fsx.models import EntryStep, FolderStep, PlanStep, private_path
+from hyperpod_jlab.admin.lambdas.settings import StackSettings
+from hyperpod_jlab.admin.lambdas.work import (
+    LambdaContext,
+    Limit,
+    ReconcileOutcome,
+    made_as_told,
+    tell,
+    waits_for_sagemaker,
+)
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 
 log = logging.getLogger(__name__)
@@ -53,7 +57,7 @@ class CreatedTarget:
         return f"{self.kind} {self.name}"
 
 
-def handler(event: Any, context: Context) -> dict[str, Any]:
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     """Wire the profiles and spaces of a batch.
 
     Args:
@@ -68,7 +72,7 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
     """
     tell()
     limit = Limit(context)
-    settings = Settings.of_environment()
+    settings = StackSettings.of_environment()
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         raise InvalidInputError("this is no batch of a queue: it has no Records")
@@ -126,15 +130,15 @@ def made_by(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
     raise InvalidInputError(f"its requestParameters do not name a {kind}")
 
 
-async def _wired(settings: Settings, made: list[CreatedTarget], limit: Limit) -> set[str]:
+async def _wired(settings: StackSettings, made: list[CreatedTarget], limit: Limit) -> set[str]:
     """Wire profiles and spaces; the messages that are to come again."""
     profiles, spaces = (
         frozenset(one.name for one in made if one.kind == kind) for kind in ("profile", "space")
     )
-    wiring = settings.wiring(among=Among(profiles, spaces))
+    wiring = settings.wiring(among=ProfileSubset(profiles, spaces))
     private = settings.mode == "per-user"
 
-    def concerned(step: Step) -> bool:
+    def concerned(step: PlanStep) -> bool:
         if isinstance(step, FolderStep):
             return private and step.path != settings.shared_path
         return isinstance(step, EntryStep)  # what all need is the stack's and the schedule's to do
@@ -149,7 +153,7 @@ async def _wired(settings: Settings, made: list[CreatedTarget], limit: Limit) ->
     return {one.message for one in made if all_again or one.words in late}
 
 
-def _late(outcome: Outcome) -> set[str]:
+def _late(outcome: ReconcileOutcome) -> set[str]:
     """Profiles and spaces, in words, of which something is still to be done that may be done by trying again."""
     steps = [*outcome.left, *(one.step for one in outcome.failed)]
     steps += [one for one in outcome.held if waits_for_sagemaker(one)]

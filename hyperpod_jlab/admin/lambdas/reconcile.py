@@ -9,16 +9,22 @@ import asyncio
 import logging
 from typing import Any
 
-from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
-from hyperpod_jlab.admin.lambdas.work import LambdaContext as Context
-from hyperpod_jlab.admin.lambdas.work import Limit, is_passing, made_as_told, plain, tell
-from hyperpod_jlab.admin.lambdas.work import ReconcileOutcome as Outcome
+from hyperpod_jlab.admin.lambdas.settings import StackSettings
+from hyperpod_jlab.admin.lambdas.work import (
+    LambdaContext,
+    Limit,
+    ReconcileOutcome,
+    is_passing,
+    made_as_told,
+    plain,
+    tell,
+)
 from hyperpod_jlab.core.errors import RefusedError
 
 log = logging.getLogger(__name__)
 
 
-def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ARG001 - Lambda gives both
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda gives both
     """Make the domain as wanted, and say what was not.
 
     Args:
@@ -34,7 +40,7 @@ def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ARG001 - L
         HyperpodError: What is there cannot be read.
     """
     tell()
-    settings = Settings.of_environment()
+    settings = StackSettings.of_environment()
     outcome = asyncio.run(_reconciled(settings, Limit(context)))
     for step in outcome.held:
         log.warning("%s waits: %s -> %s: %s", step.target, step.before, step.after, step.reason)
@@ -44,5 +50,5 @@ def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ARG001 - L
     return plain(outcome)
 
 
-async def _reconciled(settings: Settings, limit: Limit) -> Outcome:
+async def _reconciled(settings: StackSettings, limit: Limit) -> ReconcileOutcome:
     return await made_as_told(settings, settings.wiring(), limit)

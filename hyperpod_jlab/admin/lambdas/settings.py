@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from hyperpod_jlab.admin.fsx.aws import ProfileSubset as Among
-from hyperpod_jlab.admin.fsx.models import FOLDER, LONGEST, MOST_UID, Mode
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
+from hyperpod_jlab.admin.fsx.aws import ProfileSubset
+from hyperpod_jlab.admin.fsx.models import FOLDER, LONGEST, MOST_UID, DesiredState, Mode
+from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
 from hyperpod_jlab.aws.permissions import (
     CLUSTER,
     DOMAIN,
@@ -143,21 +142,23 @@ class StackSettings(BaseModel):
                 "; ".join(problems), detail={"field": _field(error.errors()[0])}
             ) from None
 
-    def wiring(self, *, taken_back: bool = False, among: Among | None = None) -> Wiring:
+    def wiring(
+        self, *, taken_back: bool = False, among: ProfileSubset | None = None
+    ) -> StorageRequest:
         """What is to be there.
 
         Args:
             taken_back: Whether nothing of ours is.
             among: Only these are looked at.
         """
-        wanted = Wanted(
+        wanted = DesiredState(
             None if taken_back else self.mode,
             self.shared_path,
             take_over=self.take_over == "true" and not taken_back,
             cluster_user=self.cluster_user,
             folders_are_there=self.folders == "none",
         )
-        return Wiring(
+        return StorageRequest(
             self.domain, wanted, self.cluster, self.file_system, among=among, gone=taken_back
         )
 

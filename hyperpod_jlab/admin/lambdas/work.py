@@ -13,16 +13,19 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypedDict, Unpack, cast
 
-from hyperpod_jlab.admin.fsx.apply import StepResult as Result
+from hyperpod_jlab.admin.fsx.apply import StepResult
 from hyperpod_jlab.admin.fsx.aws import is_in_use
-from hyperpod_jlab.admin.fsx.folders import FolderProvisioner as FolderKeeper
-from hyperpod_jlab.admin.fsx.folders import FoldersThere, to_controller
-from hyperpod_jlab.admin.fsx.models import EntryStep, Folder, FolderStep, GroupStep
-from hyperpod_jlab.admin.fsx.models import PlanStep as Step
-from hyperpod_jlab.admin.fsx.models import StoragePlan as Plan
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler as Wirer
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest as Wiring
-from hyperpod_jlab.admin.lambdas.settings import StackSettings as Settings
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner, FoldersThere, to_controller
+from hyperpod_jlab.admin.fsx.models import (
+    EntryStep,
+    Folder,
+    FolderStep,
+    GroupStep,
+    PlanStep,
+    StoragePlan,
+)
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.lambdas.settings import StackSettings
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import KubernetesCluster
@@ -105,11 +108,11 @@ class ReconcileOutcome:
     """
 
     planned: bool = False
-    done: list[Step] = field(default_factory=list)
+    done: list[PlanStep] = field(default_factory=list)
     settled: int = 0
-    held: list[Step] = field(default_factory=list)
-    failed: list[Result] = field(default_factory=list)
-    left: list[Step] = field(default_factory=list)
+    held: list[PlanStep] = field(default_factory=list)
+    failed: list[StepResult] = field(default_factory=list)
+    left: list[PlanStep] = field(default_factory=list)
     blind: HyperpodError | None = None
 
     @property
@@ -153,7 +156,7 @@ class ReconcileOutcome:
         }
 
 
-def is_of_the_whole(step: Step) -> bool:
+def is_of_the_whole(step: PlanStep) -> bool:
     """Whether all people of the domain need it, and not a single one."""
     if isinstance(step, EntryStep):
         return step.holder.kind in {"domain", "space defaults"}
@@ -165,16 +168,16 @@ def is_passing(error: HyperpodError | None) -> bool:
     return isinstance(error, UnreachableError | NotFoundError) or is_in_use(error)
 
 
-def waits_for_sagemaker(step: Step) -> bool:
+def waits_for_sagemaker(step: PlanStep) -> bool:
     """Whether SageMaker alone keeps it from being done. What waits for somebody is left to the schedule, which tells it each time."""
     return isinstance(step, EntryStep) and step.at_work
 
 
 async def converge(
-    wirer: Wirer,
+    wirer: Reconciler,
     limit: Limit,
     *,
-    concerned: Callable[[Step], bool] | None = None,
+    concerned: Callable[[PlanStep], bool] | None = None,
     told: Callable[[str], None] = lambda _: None,
     patiently: bool = False,
 ) -> ReconcileOutcome:
@@ -218,15 +221,15 @@ class _Round:
 
     def __init__(
         self,
-        wirer: Wirer,
-        concerned: Callable[[Step], bool] | None,
+        wirer: Reconciler,
+        concerned: Callable[[PlanStep], bool] | None,
         told: Callable[[str], None],
-        done: list[Step],
+        done: list[PlanStep],
     ) -> None:
         self._wirer, self._concerned, self._told = wirer, concerned, told
         self._done = list(done)
-        self._results: dict[str, Result] = {}
-        self.plan: Plan | None = None
+        self._results: dict[str, StepResult] = {}
+        self.plan: StoragePlan | None = None
 
     async def run(self) -> None:
         """Plan, and do the steps."""
@@ -244,12 +247,12 @@ class _Round:
         results = (
             self._wirer.apply(there, todo) if whole else self._wirer.executor(there).apply(todo)
         )
-        async with contextlib.aclosing(cast("AsyncGenerator[Result]", results)):
+        async with contextlib.aclosing(cast("AsyncGenerator[StepResult]", results)):
             async for result in results:
                 self._results[result.step.target] = result
                 self._tell(result, len(steps))
 
-    def _tell(self, result: Result, total: int) -> None:
+    def _tell(self, result: StepResult, total: int) -> None:
         self._told(f"{len(self._results)} of {total} steps were looked at")
         if result.done:
             log.info("%s: %s -> %s", result.step.target, result.step.before, result.step.after)
@@ -287,7 +290,7 @@ class _Round:
         return any(at_work) or any(map(is_in_use, errors))
 
 
-def _is_for_others(result: Result) -> bool:
+def _is_for_others(result: StepResult) -> bool:
     """Whether it is a folder that is made elsewhere: where the file system is mounted."""
     error = result.error
     return (
@@ -339,7 +342,7 @@ class _OnController(FoldersThere):
 
 
 @asynccontextmanager
-async def keeper_of(settings: Settings, aws: Aws) -> AsyncIterator[FolderKeeper | None]:
+async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderProvisioner | None]:
     """Who looks after folders; None: nobody from here.
 
     Args:
@@ -376,14 +379,14 @@ async def keeper_of(settings: Settings, aws: Aws) -> AsyncIterator[FolderKeeper 
             detail={"field": "Folders"},
         )
     # Heavy, and needed by few.
-    from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+    from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
     from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesErrand
 
     eks = found.eks_arn.rpartition("/")[2]
     config = KubernetesCluster(
         orchestrator="kubernetes", hyperpod=cluster, eks=eks, namespace=settings.namespace
     )
-    connection = Connection(config)
+    connection = ClusterConnection(config)
     try:
         yield FoldersThere(KubernetesErrand(connection, connection.namespace, claim, image))
     finally:
@@ -404,13 +407,13 @@ def tell() -> None:
 class ConvergeOptions(TypedDict, total=False):
     """See `converging.converge`."""
 
-    concerned: Callable[[Step], bool] | None
+    concerned: Callable[[PlanStep], bool] | None
     told: Callable[[str], None]
     patiently: bool
 
 
 async def made_as_told(
-    settings: Settings, wiring: Wiring, limit: Limit, **how: Unpack[ConvergeOptions]
+    settings: StackSettings, wiring: StorageRequest, limit: Limit, **how: Unpack[ConvergeOptions]
 ) -> ReconcileOutcome:
     """Make a wiring so, with folders by whom the stack says. Where the controller cannot be reached, all is done that needs no folder (`ReconcileOutcome.blind`).
 
@@ -428,19 +431,22 @@ async def made_as_told(
 
 
 async def made_so(
-    wiring: Wiring, limit: Limit, keeper: FolderKeeper | None = None, **how: Unpack[ConvergeOptions]
+    wiring: StorageRequest,
+    limit: Limit,
+    keeper: FolderProvisioner | None = None,
+    **how: Unpack[ConvergeOptions],
 ) -> ReconcileOutcome:
     """Make a wiring so, and log what became of it in a line of JSON.
 
     Raises:
         HyperpodError: See `converging.converge`.
     """
-    outcome = await converge(Wirer(Aws(), wiring, keeper=keeper), limit, **how)
+    outcome = await converge(Reconciler(Aws(), wiring, keeper=keeper), limit, **how)
     logger.info("%s", report(wiring, outcome))
     return outcome
 
 
-def report(wiring: Wiring, outcome: ReconcileOutcome) -> str:
+def report(wiring: StorageRequest, outcome: ReconcileOutcome) -> str:
     """One line of JSON, for CloudWatch's metric filters and queries."""
     told: dict[str, Any] = {
         "domain": wiring.domain,

@@ -10,8 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
-from hyperpod_jlab.admin.fsx.models import PlanStep as Step
+from hyperpod_jlab.admin.fsx.models import MountTarget, PlanStep
 from hyperpod_jlab.admin.lifecycle.scripts import APPS, App, ScriptSettings, name_of, render
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.validation import invalid
@@ -165,7 +164,7 @@ class LifecycleConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LifecycleStep(Step):
+class LifecycleStep(PlanStep):
     """A step on lifecycle configurations.
 
     Attributes:
@@ -205,7 +204,7 @@ class AttachStep(LifecycleStep):
         take_over: Also in the place of somebody else's.
     """
 
-    holder: Holder
+    holder: MountTarget
     app_type: AppType
     arn: str | None
     start: Start

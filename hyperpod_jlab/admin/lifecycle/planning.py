@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_jlab.admin.fsx.models import ActualState as There
-from hyperpod_jlab.admin.fsx.models import DesiredState as Wanted
-from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
-from hyperpod_jlab.admin.fsx.models import PlanStep as Step
-from hyperpod_jlab.admin.fsx.models import StepState, mode_of
+from hyperpod_jlab.admin.fsx.models import (
+    ActualState,
+    DesiredState,
+    MountTarget,
+    PlanStep,
+    StepState,
+    mode_of,
+)
 from hyperpod_jlab.admin.fsx.planning import by_status
 from hyperpod_jlab.admin.lifecycle.models import (
     APP_TYPES,
@@ -43,7 +46,7 @@ _MAKE, _REMOVE = 0, 100
 class _Slot:
     """The settings of an application that something of a domain has."""
 
-    holder: Holder
+    holder: MountTarget
     app: App
 
     @property
@@ -52,8 +55,8 @@ class _Slot:
 
 
 def lifecycle_steps(
-    there: There, configs: Sequence[LifecycleConfig], wanted: LifecycleWanted
-) -> tuple[Step, ...]:
+    there: ActualState, configs: Sequence[LifecycleConfig], wanted: LifecycleWanted
+) -> tuple[PlanStep, ...]:
     """The steps, also those that are done.
 
     Args:
@@ -78,7 +81,7 @@ def lifecycle_steps(
 
 
 def lifecycle_findings(
-    there: There, configs: Sequence[LifecycleConfig], wanted: LifecycleWanted
+    there: ActualState, configs: Sequence[LifecycleConfig], wanted: LifecycleWanted
 ) -> Iterator[Finding]:
     """Profiles in which the domain's script does not run, since they name one of their own.
 
@@ -102,7 +105,9 @@ def lifecycle_findings(
                 )
 
 
-def sight_findings(there: There, wanted: Wanted, settings: Mapping[str, Any]) -> Iterator[Finding]:
+def sight_findings(
+    there: ActualState, wanted: DesiredState, settings: Mapping[str, Any]
+) -> Iterator[Finding]:
     """Files for all that are meant from the storage partition, where a partition is of one profile alone.
 
     Args:
@@ -133,7 +138,7 @@ def sight_findings(there: There, wanted: Wanted, settings: Mapping[str, Any]) ->
 
 
 def _config_step(
-    there: There, app: App, script: Script, found: LifecycleConfig | None
+    there: ActualState, app: App, script: Script, found: LifecycleConfig | None
 ) -> ConfigStep:
     state: StepState = "to do"
     before, reason = "not there", None
@@ -165,7 +170,7 @@ def _config_step(
     )
 
 
-def _arn(there: There, name: str) -> str:
+def _arn(there: ActualState, name: str) -> str:
     """The ARN that it will have: the domain's with another end (SageMaker's service authorization reference)."""
     domain = next(holder.arn for holder in there.holders if holder.kind == "domain")
     return f"{domain.partition(':domain/')[0]}:studio-lifecycle-config/{name}"
@@ -174,7 +179,7 @@ def _arn(there: There, name: str) -> str:
 # ---------------------------------------------------------------------------------------- settings
 
 
-def _slots(there: There, wanted: LifecycleWanted, ours: frozenset[str]) -> Iterator[_Slot]:
+def _slots(there: ActualState, wanted: LifecycleWanted, ours: frozenset[str]) -> Iterator[_Slot]:
     """Settings that are concerned: the domain's own, or those of the profiles that were named; and wherever ours stands already."""
     apps: tuple[App, ...] = ("jupyterlab", "code-editor")
     for holder in there.holders:
@@ -192,14 +197,14 @@ def _slots(there: There, wanted: LifecycleWanted, ours: frozenset[str]) -> Itera
                 yield slot
 
 
-def _is_meant(holder: Holder, wanted: LifecycleWanted) -> bool:
+def _is_meant(holder: MountTarget, wanted: LifecycleWanted) -> bool:
     if wanted.profiles is None:
         return holder.kind != "profile"
     return holder.kind == "profile" and holder.name in wanted.profiles
 
 
 def _attach_step(
-    there: There,
+    there: ActualState,
     slot: _Slot,
     arn: str | None,
     ours: frozenset[str],
@@ -263,7 +268,7 @@ def _name(arn: str) -> str:
     return arn.rpartition("/")[2]
 
 
-def _running(there: There, holder: Holder, app_type: str) -> tuple[str, ...]:
+def _running(there: ActualState, holder: MountTarget, app_type: str) -> tuple[str, ...]:
     """Applications that were started before: of the profile's spaces, or of all."""
     return tuple(
         f"{app_type} in {space.words}"
@@ -278,7 +283,7 @@ def _running(there: There, holder: Holder, app_type: str) -> tuple[str, ...]:
 
 
 def _removals(
-    there: There,
+    there: ActualState,
     configs: Sequence[LifecycleConfig],
     attach: Sequence[AttachStep],
     wanted: set[str],
@@ -303,7 +308,7 @@ def _removals(
         )
 
 
-def _left(there: There, attach: Sequence[AttachStep]) -> Iterator[tuple[str, frozenset[str]]]:
+def _left(there: ActualState, attach: Sequence[AttachStep]) -> Iterator[tuple[str, frozenset[str]]]:
     """What each one's settings will name once the steps that can be done are done."""
     steps = {(step.holder.words, step.app_type): step for step in attach}
     for holder in there.holders:

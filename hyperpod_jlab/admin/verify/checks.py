@@ -8,16 +8,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from hyperpod_jlab.admin.verify.models import CheckContext as Ground
-from hyperpod_jlab.admin.verify.models import Fact, holds, unknown, wrong
-from hyperpod_jlab.admin.verify.models import FactFinding as Finding
+from hyperpod_jlab.admin.verify.models import CheckContext, Fact, FactFinding, holds, unknown, wrong
 from hyperpod_jlab.aws.clusters import node_target
 from hyperpod_jlab.aws.consoles import log_group
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.features.metrics import aws as metrics
-from hyperpod_jlab.features.metrics.models import TimeRange as Window
+from hyperpod_jlab.features.metrics.models import TimeRange
 from hyperpod_jlab.features.metrics.prometheus import ADDON, query_range, workspace_of_addon
 from hyperpod_jlab.features.node_logs.aws import list_logs
 
@@ -361,7 +359,7 @@ STUDIO_FACTS = (
 # --------------------------------------------------------------------------------------------------
 # Checks of facts that change nothing: they describe, list, look up and simulate.
 
-Check = Callable[[Ground], Awaitable[Finding]]
+Check = Callable[[CheckContext], Awaitable[FactFinding]]
 
 _NEEDS_ROLE = "needs --as-role: a role that you may assume"
 _NODE_STREAM = re.compile(r"[^/]+/[^/]+/i-[0-9a-f]{8,17}")
@@ -369,7 +367,7 @@ _MINUTES = 15
 """Minutes of GPU metrics that are looked at."""
 
 
-async def pass_role(ground: Ground) -> Finding:
+async def pass_role(ground: CheckContext) -> FactFinding:
     """Whether the caller may pass the domain's role on; the fact itself is checked with ``--write`` only."""
     if ground.domain is None:
         return unknown(
@@ -406,7 +404,7 @@ async def _principal(aws: Aws, arn: str) -> str:
 def event_check(name: str, members: Sequence[str]) -> Check:
     """A check that CloudTrail's records of a call have these members of the request."""
 
-    async def check(ground: Ground) -> Finding:
+    async def check(ground: CheckContext) -> FactFinding:
         wanted = [{"AttributeKey": "EventName", "AttributeValue": name}]
         told = await ground.aws.call(
             "cloudtrail", "LookupEvents", LookupAttributes=wanted, MaxResults=20
@@ -430,7 +428,7 @@ def event_check(name: str, members: Sequence[str]) -> Check:
     return check
 
 
-async def target_of_nodes(ground: Ground) -> Finding:
+async def target_of_nodes(ground: CheckContext) -> FactFinding:
     """Whether Systems Manager has heard of nodes by the name that we give them."""
     asked = connected = 0
     for cluster in await ground.clusters():
@@ -448,7 +446,7 @@ async def target_of_nodes(ground: Ground) -> Finding:
     )
 
 
-async def types_of_ec2(ground: Ground) -> Finding:
+async def types_of_ec2(ground: CheckContext) -> FactFinding:
     """Whether EC2 knows the types of the clusters' groups."""
     found = {
         group.instance_type.removeprefix("ml.")
@@ -466,7 +464,7 @@ async def types_of_ec2(ground: Ground) -> Finding:
     return holds(f"EC2 knows {', '.join(sorted(found))}")
 
 
-async def names_of_logs(ground: Ground) -> Finding:
+async def names_of_logs(ground: CheckContext) -> FactFinding:
     """Whether nodes write to the logs that we look for."""
     looked = []
     for cluster in await ground.clusters():
@@ -488,7 +486,7 @@ async def names_of_logs(ground: Ground) -> Finding:
     return wrong(f"none of {len(looked)} clusters with nodes has the log group")
 
 
-async def metrics_of_slurm(ground: Ground) -> Finding:
+async def metrics_of_slurm(ground: CheckContext) -> FactFinding:
     """Whether CloudWatch has metrics of clusters with Slurm."""
     some = [one for one in await ground.clusters() if one.on_slurm and _size(one)]
     if not some:
@@ -506,7 +504,7 @@ async def metrics_of_slurm(ground: Ground) -> Finding:
     return wrong(f"CloudWatch has no metrics of {len(some)} Slurm clusters in {metrics.SLURM}")
 
 
-async def metrics_of_eks(ground: Ground) -> Finding:
+async def metrics_of_eks(ground: CheckContext) -> FactFinding:
     """Whether Container Insights names nodes as we look for them."""
     for cluster in await ground.clusters():
         if cluster.eks_arn is None or not _size(cluster):
@@ -541,7 +539,7 @@ def _some_names(found: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(sorted({str(one["MetricName"]) for one in found})[:5])
 
 
-async def labels_of_gpus(ground: Ground) -> Finding:
+async def labels_of_gpus(ground: CheckContext) -> FactFinding:
     """Whether the add-on's metrics of GPUs have the labels by which we find a node."""
     now = time.time()
     for cluster in await ground.clusters():
@@ -551,7 +549,7 @@ async def labels_of_gpus(ground: Ground) -> Finding:
         workspace = await workspace_of_addon(ground.aws, eks)
         if workspace is None:
             continue
-        window = Window(now - _MINUTES * 60, now, 60)
+        window = TimeRange(now - _MINUTES * 60, now, 60)
         series = await query_range(ground.aws, workspace, "DCGM_FI_DEV_GPU_UTIL", window)
         if not series:
             continue
@@ -566,7 +564,7 @@ async def labels_of_gpus(ground: Ground) -> Finding:
     return unknown("no EKS cluster here has the add-on and GPUs that it measures")
 
 
-async def right_on_addon(ground: Ground) -> Finding:
+async def right_on_addon(ground: CheckContext) -> FactFinding:
     """On which resource the right to describe an add-on is asked for."""
     eks = next((one.eks_arn for one in await ground.clusters() if one.eks_arn), None)
     if eks is None:

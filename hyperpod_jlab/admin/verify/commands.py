@@ -14,12 +14,15 @@ import click
 
 from hyperpod_jlab import __version__
 from hyperpod_jlab.admin.cluster_config.commands import REGION
-from hyperpod_jlab.admin.verify.models import CheckContext as Ground
-from hyperpod_jlab.admin.verify.models import Journal, masked, report, unknown
+from hyperpod_jlab.admin.verify.models import CheckContext, Journal, masked, report, unknown
 from hyperpod_jlab.admin.verify.service import chosen, outcomes, read_only, tried, words_of
-from hyperpod_jlab.admin.verify.write_checks import CleanUp, ThrowAway, find_place
-from hyperpod_jlab.admin.verify.write_checks import Leftover as Left
-from hyperpod_jlab.admin.verify.write_checks import WriteContext as Trial
+from hyperpod_jlab.admin.verify.write_checks import (
+    CleanUp,
+    Leftover,
+    ThrowAway,
+    WriteContext,
+    find_place,
+)
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.cli.aws_names import aws_name
@@ -31,8 +34,7 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.admin.verify.models import Fact
-    from hyperpod_jlab.admin.verify.models import FactOutcome as Outcome
+    from hyperpod_jlab.admin.verify.models import Fact, FactOutcome
     from hyperpod_jlab.admin.verify.service import Findings
     from hyperpod_jlab.admin.verify.write_checks import Tell
     from hyperpod_jlab.cli.slow_steps import Steps
@@ -70,7 +72,7 @@ class _Asked:
     """What was typed."""
 
     facts: tuple[Fact, ...]
-    ground: Ground
+    ground: CheckContext
     file_system: str | None
     vpc: str | None
     subnets: tuple[str, ...]
@@ -140,7 +142,7 @@ def verify_aws(region: str | None, write: bool, clean_up: bool, yes: bool, **opt
     _check_options(write, clean_up, options)
     studio = find_studio()
     domain = options["domain"] or (studio.domain_id if studio else None)
-    ground = Ground(Aws(region), domain, options["cluster"], options["as_role"])
+    ground = CheckContext(Aws(region), domain, options["cluster"], options["as_role"])
     asked = _Asked(
         chosen(options["only"]),
         ground,
@@ -213,7 +215,7 @@ async def _journal(aws: Aws) -> Journal:
     return Journal(str(identity["Account"]), await aws.region())
 
 
-async def _prepared(asked: _Asked, tell: Tell) -> tuple[ThrowAway, CleanUp, list[Left]]:
+async def _prepared(asked: _Asked, tell: Tell) -> tuple[ThrowAway, CleanUp, list[Leftover]]:
     """What will be made, and what is left of earlier runs; nothing is changed."""
     aws = asked.ground.aws
     async with slow_steps("asking AWS"):
@@ -224,14 +226,14 @@ async def _prepared(asked: _Asked, tell: Tell) -> tuple[ThrowAway, CleanUp, list
 
 
 async def _tried(
-    asked: _Asked, made: ThrowAway, clean: CleanUp, old: Sequence[Left], teller: _Teller
+    asked: _Asked, made: ThrowAway, clean: CleanUp, old: Sequence[Leftover], teller: _Teller
 ) -> tuple[Findings, list[str], HyperpodError | None]:
     """All findings, what else is to be said, and the worst that went wrong."""
     notes: list[str] = []
     failures: list[HyperpodError] = []
     found: Findings = {}
 
-    async def delete(one: Left) -> None:
+    async def delete(one: Leftover) -> None:
         try:
             await clean.delete(one)
         except HyperpodError as error:
@@ -246,7 +248,7 @@ async def _tried(
         found |= await read_only(read, asked.ground, steps.next)
         try:
             await made.make()
-            trial = Trial(asked.ground, made, teller, asked.file_system)
+            trial = WriteContext(asked.ground, made, teller, asked.file_system)
             found |= await tried(asked.facts, trial, steps.next)
             if _SPACE_EVENT in {fact.name for fact in asked.facts}:
                 await made.make_space()
@@ -261,14 +263,14 @@ async def _tried(
             teller(f"delete what was made; Ctrl-C once more leaves it to: {_CLEAN}")
             raise
         finally:
-            await delete(Left(made.name, gone=(made.domain,) if made.domain else ()))
+            await delete(Leftover(made.name, gone=(made.domain,) if made.domain else ()))
     return found, notes, failures[0] if failures else None
 
 
-def _clean_up(ground: Ground, yes: bool) -> None:
+def _clean_up(ground: CheckContext, yes: bool) -> None:
     teller = _Teller()
 
-    async def look() -> tuple[CleanUp, list[Left]]:
+    async def look() -> tuple[CleanUp, list[Leftover]]:
         async with slow_steps("asking AWS"):
             clean = CleanUp(ground.aws, await _journal(ground.aws), teller)
             return clean, await clean.left()
@@ -323,7 +325,7 @@ def _conclude(
         click.get_current_context().exit(1)
 
 
-def _document(outcome: Outcome) -> dict[str, Any]:
+def _document(outcome: FactOutcome) -> dict[str, Any]:
     fact, found = outcome.fact, outcome.finding
     return {
         "fact": fact.name,

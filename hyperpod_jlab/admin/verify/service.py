@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hyperpod_jlab.admin.verify.checks import CLUSTER_FACTS, READ_CHECKS, STUDIO_FACTS, pass_role
-from hyperpod_jlab.admin.verify.models import CheckContext as Ground
-from hyperpod_jlab.admin.verify.models import Fact, unknown
-from hyperpod_jlab.admin.verify.models import FactFinding as Finding
-from hyperpod_jlab.admin.verify.models import FactOutcome as Outcome
-from hyperpod_jlab.admin.verify.write_checks import WRITE_CHECKS
-from hyperpod_jlab.admin.verify.write_checks import WriteContext as Trial
+from hyperpod_jlab.admin.verify.models import CheckContext, Fact, FactFinding, FactOutcome, unknown
+from hyperpod_jlab.admin.verify.write_checks import WRITE_CHECKS, WriteContext
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_hint
 
-Findings = dict[str, Finding]
+Findings = dict[str, FactFinding]
 """What was found, by the facts' names."""
 
 _FIRST = "update-domain-without-pass-role"
 """The fact of which something can be said without writing, but no verdict."""
 
 
-async def read_only(facts: Sequence[Fact], ground: Ground, told: Callable[[str], None]) -> Findings:
+async def read_only(
+    facts: Sequence[Fact], ground: CheckContext, told: Callable[[str], None]
+) -> Findings:
     """What can be found without changing anything.
 
     Args:
@@ -40,7 +38,9 @@ async def read_only(facts: Sequence[Fact], ground: Ground, told: Callable[[str],
     return found
 
 
-async def tried(facts: Sequence[Fact], trial: Trial, told: Callable[[str], None]) -> Findings:
+async def tried(
+    facts: Sequence[Fact], trial: WriteContext, told: Callable[[str], None]
+) -> Findings:
     """What is found in a throw-away domain that was made.
 
     Args:
@@ -60,12 +60,12 @@ async def tried(facts: Sequence[Fact], trial: Trial, told: Callable[[str], None]
     return found
 
 
-def outcomes(facts: Sequence[Fact], found: Findings) -> list[Outcome]:
+def outcomes(facts: Sequence[Fact], found: Findings) -> list[FactOutcome]:
     """What became of each fact."""
-    return [Outcome(fact, found.get(fact.name) or _left(fact)) for fact in facts]
+    return [FactOutcome(fact, found.get(fact.name) or _left(fact)) for fact in facts]
 
 
-def _left(fact: Fact) -> Finding:
+def _left(fact: Fact) -> FactFinding:
     if fact.how == "by hand":
         return unknown(f"no API tells it; do this: {fact.check}")
     return unknown("needs --write")

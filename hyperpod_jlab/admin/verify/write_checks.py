@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hyperpod_jlab.admin.fsx.aws import HolderCalls, PatientAws, is_in_use
-from hyperpod_jlab.admin.fsx.models import PASSING, SETTLED
-from hyperpod_jlab.admin.fsx.models import MountTarget as Holder
-from hyperpod_jlab.admin.verify.models import CheckContext as Ground
-from hyperpod_jlab.admin.verify.models import FactFinding as Finding
-from hyperpod_jlab.admin.verify.models import Journal, holds, unknown, wrong
+from hyperpod_jlab.admin.fsx.models import PASSING, SETTLED, MountTarget
+from hyperpod_jlab.admin.verify.models import (
+    CheckContext,
+    FactFinding,
+    Journal,
+    holds,
+    unknown,
+    wrong,
+)
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import (
     DeniedError,
@@ -62,7 +66,7 @@ class ThrowAwayLocation:
 
 
 async def find_place(
-    ground: Ground, vpc: str | None, subnets: Sequence[str], role: str | None
+    ground: CheckContext, vpc: str | None, subnets: Sequence[str], role: str | None
 ) -> ThrowAwayLocation:
     """The place that was named; what was not is taken from a domain that is there.
 
@@ -262,7 +266,7 @@ class WriteContext:
         file_system: A file system of the VPC that the throw-away profile may name; None: none.
     """
 
-    ground: Ground
+    ground: CheckContext
     made: ThrowAway
     tell: Tell
     file_system: str | None = None
@@ -312,10 +316,10 @@ class WriteContext:
         return found
 
 
-Check = Callable[[WriteContext], Awaitable[Finding]]
+Check = Callable[[WriteContext], Awaitable[FactFinding]]
 
 
-async def role_of_space_defaults(trial: WriteContext) -> Finding:
+async def role_of_space_defaults(trial: WriteContext) -> FactFinding:
     """Whether settings of shared spaces need a role. It comes first: later the domain has one."""
     trial.tell("update the space defaults of the throw-away domain without a role")
     try:
@@ -325,7 +329,7 @@ async def role_of_space_defaults(trial: WriteContext) -> Finding:
     return wrong("the update was taken without a role")
 
 
-async def update_without_pass_role(trial: WriteContext) -> Finding:
+async def update_without_pass_role(trial: WriteContext) -> FactFinding:
     """The very call of an apply, with and without ``iam:PassRole``."""
     limited = await trial.ground.limited(_UPDATE)
     if limited is None:
@@ -352,7 +356,7 @@ async def update_without_pass_role(trial: WriteContext) -> Finding:
 
 async def _update_space_defaults(trial: WriteContext, aws: Aws) -> HyperpodError | None:
     """Update as an apply does; why it did not work."""
-    holder = Holder("space defaults", trial.made.domain, SETTLED)
+    holder = MountTarget("space defaults", trial.made.domain, SETTLED)
     calls = HolderCalls(PatientAws(aws), trial.made.domain, LOOK)
     try:
         told = await calls.settled(holder)
@@ -363,7 +367,7 @@ async def _update_space_defaults(trial: WriteContext, aws: Aws) -> HyperpodError
     return None
 
 
-async def update_keeps_others(trial: WriteContext) -> Finding:
+async def update_keeps_others(trial: WriteContext) -> FactFinding:
     """Whether an update leaves alone what it does not name."""
     if not await _attached(trial):
         return unknown("the script that was set is not there")
@@ -380,7 +384,7 @@ async def update_keeps_others(trial: WriteContext) -> Finding:
     return holds("ExecutionRole and JupyterLabAppSettings are still there")
 
 
-async def list_is_replaced(trial: WriteContext) -> Finding:
+async def list_is_replaced(trial: WriteContext) -> FactFinding:
     """Whether an empty list takes file systems away."""
     if trial.file_system is None:
         return unknown("needs --file-system: one of FSx for Lustre in the same VPC")
@@ -397,7 +401,7 @@ async def list_is_replaced(trial: WriteContext) -> Finding:
     return holds("an empty list clears it")
 
 
-async def none_takes_out(trial: WriteContext) -> Finding:
+async def none_takes_out(trial: WriteContext) -> FactFinding:
     """Whether ``None`` takes a script out of settings."""
     trial.tell("set the built-in script of the throw-away profile")
     await trial.update("UpdateUserProfile", UserSettings=_built_in(trial.made.script))
@@ -413,7 +417,7 @@ async def none_takes_out(trial: WriteContext) -> Finding:
     return holds("it is out of the settings")
 
 
-async def used_script_stays(trial: WriteContext) -> Finding:
+async def used_script_stays(trial: WriteContext) -> FactFinding:
     """Whether a script that the domain names can be deleted. It comes last: the script may be gone then."""
     if not await _attached(trial):
         return unknown("the script that was set is not there")
@@ -428,7 +432,7 @@ async def used_script_stays(trial: WriteContext) -> Finding:
     return wrong("it was deleted")
 
 
-async def rights_come_first(trial: WriteContext) -> Finding:
+async def rights_come_first(trial: WriteContext) -> FactFinding:
     """Whether a missing right is said of a profile that is not there."""
     given = {"DomainId": trial.made.domain, "UserProfileName": NOBODY}
     trial.tell(f"update the user profile {NOBODY}, which does not exist")

@@ -22,7 +22,7 @@ from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.core.node_actions import DrainKind
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     CORDON_ANNOTATION,
     HELD_ANNOTATION,
@@ -43,7 +43,7 @@ from hyperpod_jlab.engines.kubernetes.workloads import (
     set_active,
     workload_of,
 )
-from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
+from hyperpod_jlab.engines.protocol import ExternalJob
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -426,7 +426,7 @@ class KubernetesActions:
     covers_runs = False
 
     def __init__(
-        self, connection: Connection, watch: RunWatch, sender: Sender, *, fetched: bool
+        self, connection: ClusterConnection, watch: RunWatch, sender: Sender, *, fetched: bool
     ) -> None:
         self._connection = connection
         self._watch = watch
@@ -452,7 +452,7 @@ class KubernetesActions:
         finally:
             self._watch.forget()
 
-    async def foreign_job(self, job: str) -> ForeignJob:
+    async def foreign_job(self, job: str) -> ExternalJob:
         """A job that was sent with kubectl."""
         client = await self._connection.client()
         return await look_up(client, job, self._connection.namespace)
@@ -515,7 +515,7 @@ class KubernetesNodeOrders:
         connection: The cluster.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
 
     async def act_on_nodes(

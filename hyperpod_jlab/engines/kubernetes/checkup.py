@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from hyperpod_jlab.core.check import CheckResult as Told
-from hyperpod_jlab.core.check import CheckStep as Step
-from hyperpod_jlab.core.check import fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, unknown, warn
 from hyperpod_jlab.core.config import KubernetesCluster, PodStorage
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import shown_server
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
-from hyperpod_jlab.engines.kubernetes.api.rights import Right
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection, Right
 from hyperpod_jlab.engines.kubernetes.kinds.choice import Offers, choose, discover
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import unknown_operator
-from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
-from hyperpod_jlab.engines.kubernetes.submit.render import obstacles
-from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, obstacles
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 
 API_SERVER = "api-server"
 """The step on whether the API server answers."""
@@ -36,38 +32,42 @@ class KubernetesCheckup:
     """
 
     def __init__(
-        self, name: str, config: KubernetesCluster, connection: Connection, view: ClusterView
+        self,
+        name: str,
+        config: KubernetesCluster,
+        connection: ClusterConnection,
+        view: KubernetesTables,
     ) -> None:
         self._name = name
         self._config = config
         self._connection = connection
         self._view = view
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[CheckStep]:
         """The steps in order."""
         name = self._name
         server, known = (f"{API_SERVER}:{name}",), (f"identity:{name}",)
         place = (f"namespace:{name}",)
         steps = [
-            Step(API_SERVER, "API server", "scheduler", self._server, (), name, 60),
-            Step("identity", "identity", "identity", self._identity, server, name),
-            Step("namespace", "namespace", "identity", self._namespace, known, name),
-            Step("rights-there", "rights on", "identity", self._rights, place, name),
-            Step("queue", "queues", "queue", self._queues, place, name),
+            CheckStep(API_SERVER, "API server", "scheduler", self._server, (), name, 60),
+            CheckStep("identity", "identity", "identity", self._identity, server, name),
+            CheckStep("namespace", "namespace", "identity", self._namespace, known, name),
+            CheckStep("rights-there", "rights on", "identity", self._rights, place, name),
+            CheckStep("queue", "queues", "queue", self._queues, place, name),
         ]
         if self._config.hyperpod is not None:
             label = "auto-resume"
-            steps.append(Step(label, label, "queue", self._auto_resume, place, name))
+            steps.append(CheckStep(label, label, "queue", self._auto_resume, place, name))
         storage = self._config.storage
         if storage is not None:
 
-            async def claim() -> Told:
+            async def claim() -> CheckResult:
                 return await self._claim(storage)
 
-            steps.insert(4, Step("claim", "claim", "partition", claim, place, name))
+            steps.insert(4, CheckStep("claim", "claim", "partition", claim, place, name))
         return steps
 
-    async def _server(self) -> Told:
+    async def _server(self) -> CheckResult:
         """Name, connection and TLS: what fails of them is said by its own error."""
         client = await self._connection.client()
         where = shown_server(client.access)
@@ -82,7 +82,7 @@ class KubernetesCheckup:
             f"Kubernetes {version} answers at {where}{via}: name, connection and TLS are well"
         )
 
-    async def _identity(self) -> Told:
+    async def _identity(self) -> CheckResult:
         """Who the API server takes us for."""
         client = await self._connection.client()
         try:
@@ -104,7 +104,7 @@ class KubernetesCheckup:
             )
         return ok(f"{name} in {', '.join(map(str, groups)) or 'no groups'}")
 
-    async def _namespace(self) -> Told:
+    async def _namespace(self) -> CheckResult:
         name = self._connection.namespace
         client = await self._connection.client()
         try:
@@ -128,11 +128,11 @@ class KubernetesCheckup:
         offers = await discover(await self._connection.client(), self._connection.namespace)
         return choose(spec, offers, self._config.runtime).kind, offers
 
-    async def _auto_resume(self) -> Told:
+    async def _auto_resume(self) -> CheckResult:
         """Whether HyperPod can resume runs there."""
         kind, offers = await self._kind()
         namespace, storage = self._connection.namespace, self._config.storage
-        place = Place(namespace, kind, storage=storage, operator=offers.operator)
+        place = RenderContext(namespace, kind, storage=storage, operator=offers.operator)
         found = [*obstacles(place)]
         if found:
             said = "; ".join(f"{one.code}: {one.message}" for one in found)
@@ -142,7 +142,7 @@ class KubernetesCheckup:
             return unknown(f"{what.code}: {what.message}", what.hint, "admin")
         return ok(f"HyperPod resumes runs in {namespace}, with the operator {offers.operator}")
 
-    async def _rights(self) -> Told:
+    async def _rights(self) -> CheckResult:
         """What a run needs from its submit to its log."""
         namespace, (kind, _) = self._connection.namespace, await self._kind()
         rights = await self._connection.rights()
@@ -159,7 +159,7 @@ class KubernetesCheckup:
             return warn(f"in {namespace} this user may not: {words}; logs stay away", fix, "admin")
         return ok(f"a run becomes a {kind.name}, which this user may make, and read its pods' logs")
 
-    async def _claim(self, storage: PodStorage) -> Told:
+    async def _claim(self, storage: PodStorage) -> CheckResult:
         name, namespace = storage.claim, self._connection.namespace
         client = await self._connection.client()
         try:
@@ -182,7 +182,7 @@ class KubernetesCheckup:
             )
         return ok(f"the claim {name} is bound; pods have it at {storage.mount}")
 
-    async def _queues(self) -> Told:
+    async def _queues(self) -> CheckResult:
         namespace = self._connection.namespace
         queues = await self._view.queues()
         notes = "; ".join(getattr(queues, "notes", ()))

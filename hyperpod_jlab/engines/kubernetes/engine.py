@@ -12,17 +12,16 @@ from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kind import SCHEDULER
 from hyperpod_jlab.engines.kubernetes.ports import Forwarder
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
 from hyperpod_jlab.engines.kubernetes.submit.sent import sent_in
-from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 from hyperpod_jlab.engines.kubernetes.waiting.quota import manifest_findings, room_findings
-from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
-from hyperpod_jlab.engines.protocol import SubmitResult as Taken
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -46,9 +45,9 @@ class KubernetesOrchestrator(Orchestrator):
             shared=config.storage is not None,
         )
         self._config = config
-        self._connection = Connection(config)
+        self._connection = ClusterConnection(config)
         self._sender = Sender(self._connection, config.storage, self.paths)
-        self._view = ClusterView(self._connection)
+        self._view = KubernetesTables(self._connection)
 
         self.choices = self._view
         self.native_check = self
@@ -72,7 +71,7 @@ class KubernetesOrchestrator(Orchestrator):
         return self._watch
 
     @property
-    def tables(self) -> ClusterView:
+    def tables(self) -> KubernetesTables:
         """The tables."""
         return self._view
 
@@ -134,14 +133,14 @@ class KubernetesOrchestrator(Orchestrator):
         hyperpod, known = self._config.hyperpod is not None, self._sender.instance(spec)
         return [*found, *await room_findings(self._view, spec, known, hyperpod=hyperpod)]
 
-    async def submit(self, bundle: BundleReader) -> Taken:
+    async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Make the job. Its name is the run's, so a second one is the same."""
         try:
             return await self._sender.submit(bundle)
         finally:
             self._changed()
 
-    async def find(self, bundle: BundleReader) -> Taken | None:
+    async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """The run's job, by its name."""
         self._changed()
         return await self._sender.find(bundle)

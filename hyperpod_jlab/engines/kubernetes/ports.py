@@ -24,10 +24,10 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient, refusal, shown_server
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import PROXY_HINT
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind
 from hyperpod_jlab.engines.kubernetes.observe.pods import place_in
@@ -217,7 +217,7 @@ async def _begun(made: PodPort, pod: str, port: int) -> PodPort:
     return made
 
 
-def _tls(access: Access) -> ssl.SSLContext | None:
+def _tls(access: ApiAccess) -> ssl.SSLContext | None:
     if not access.server.startswith("https"):
         return None
     if isinstance(access.verify, ssl.SSLContext):
@@ -340,7 +340,7 @@ _SHELL = "command -v bash >/dev/null && exec bash || exec sh"
 class Forwarder:
     """Ways into the pods of one cluster's runs."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
 
     async def open(self, bundle: BundleReader, node: int, port: int) -> PodPort:

@@ -19,7 +19,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import PodState, pod_state
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import true_conditions
 from hyperpod_jlab.engines.kubernetes.submit.native import is_image_name
 from hyperpod_jlab.engines.kubernetes.submit.render import literal
@@ -79,7 +79,7 @@ class KubernetesErrand:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClusterConnection,
         namespace: str,
         claim: str,
         image: str,
@@ -254,7 +254,7 @@ class KubernetesTasks:
         connection: The cluster.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
 
     def task(self, settings: TaskSettings) -> KubernetesErrand:

@@ -24,8 +24,7 @@ from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.engines.local.observe import ahead_of, observe
 from hyperpod_jlab.engines.local.preflight import render
 from hyperpod_jlab.engines.local.spawn import spawn_supervisor
-from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
-from hyperpod_jlab.engines.protocol import SubmitResult as Taken
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
@@ -82,12 +81,12 @@ class LocalOrchestrator(Orchestrator):
         """What this machine has to say about a spec."""
         return await asyncio.to_thread(preflight.findings, spec, self.python(spec))
 
-    async def submit(self, bundle: BundleReader) -> Taken:
+    async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Start the run's supervisor; a second one for the same run ends by itself."""
         await asyncio.to_thread(self._spawn, bundle)
-        return Taken(scheduler_id(bundle.run_id))
+        return SubmitResult(scheduler_id(bundle.run_id))
 
-    async def find(self, bundle: BundleReader) -> Taken | None:
+    async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """Whether this machine has taken the run: it is on the board, or its supervisor has left a word."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return None
@@ -95,7 +94,7 @@ class LocalOrchestrator(Orchestrator):
         known = any(entry.bundle == str(bundle.records) for entry in entries)
         records = await asyncio.to_thread(bundle.read)
         if known or records.owner is not None:
-            return Taken(scheduler_id(bundle.run_id))
+            return SubmitResult(scheduler_id(bundle.run_id))
         return None
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:

@@ -14,8 +14,7 @@ from hyperpod_jlab.core.cluster import Job, Node, Queue, Resource
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.local import machine
-from hyperpod_jlab.engines.local.board import Board
-from hyperpod_jlab.engines.local.board import BoardEntry as Entry
+from hyperpod_jlab.engines.local.board import Board, BoardEntry
 from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
@@ -67,14 +66,14 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
 # Why a run waits on this machine, in words.
 
 
-def ahead_of(entries: list[Entry], run_id: str) -> list[Entry]:
+def ahead_of(entries: list[BoardEntry], run_id: str) -> list[BoardEntry]:
     """The waiting runs that come before this one."""
     waiting = [entry for entry in entries if entry.state == "waiting"]
     names = [entry.run_id for entry in waiting]
     return waiting[: names.index(run_id)] if run_id in names else []
 
 
-def why_waiting(board: Board, entries: list[Entry], run_id: str) -> tuple[str, str]:
+def why_waiting(board: Board, entries: list[BoardEntry], run_id: str) -> tuple[str, str]:
     """The reason and its code: no slot, no GPUs, or others before it."""
     running = [entry for entry in entries if entry.state == "running"]
     ahead = ahead_of(entries, run_id)
@@ -122,7 +121,7 @@ class LocalTables:
         return job_rows(await asyncio.to_thread(self._board().entries))
 
 
-def node_row(entries: Sequence[Entry]) -> Node:
+def node_row(entries: Sequence[BoardEntry]) -> Node:
     """This machine. Asks it for its GPUs."""
     running = [entry for entry in entries if entry.state == "running"]
     names = machine.gpus()
@@ -167,7 +166,7 @@ def gpu_resources(names: Sequence[str], used: set[int]) -> tuple[Resource, ...]:
     return tuple(found)
 
 
-def queue_row(name: str, slots: int, entries: Sequence[Entry]) -> Queue:
+def queue_row(name: str, slots: int, entries: Sequence[BoardEntry]) -> Queue:
     """The one line in which runs wait for a slot."""
     running = sum(entry.state == "running" for entry in entries)
     return Queue(
@@ -183,7 +182,7 @@ def queue_row(name: str, slots: int, entries: Sequence[Entry]) -> Queue:
     )
 
 
-def job_rows(entries: Sequence[Entry]) -> list[Job]:
+def job_rows(entries: Sequence[BoardEntry]) -> list[Job]:
     """All runs on the board, which is this user's alone."""
     return [
         Job(
@@ -203,6 +202,6 @@ def job_rows(entries: Sequence[Entry]) -> list[Job]:
     ]
 
 
-def _wanted(entry: Entry) -> tuple[Resource, ...]:
+def _wanted(entry: BoardEntry) -> tuple[Resource, ...]:
     count = entry.gpus_wanted
     return (Resource("gpu", None, count, used=count, accelerator=True),) if count else ()

@@ -20,8 +20,7 @@ from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import Observation, ObservedState
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
-from hyperpod_jlab.engines.local.attempt import ObservationLog as Word
-from hyperpod_jlab.engines.local.attempt import finish
+from hyperpod_jlab.engines.local.attempt import ObservationLog, finish
 from hyperpod_jlab.engines.local.board import Board, sum_up
 from hyperpod_jlab.engines.local.machine import launcher_digest, scheduler_id
 from hyperpod_jlab.storage import descent
@@ -141,7 +140,7 @@ class ArrayRunner:
     """Starts an array's children in order and waits for them."""
 
     def __init__(
-        self, bundle: BundleReader, board: Board, spec: JobSpec, word: Word, launcher: str
+        self, bundle: BundleReader, board: Board, spec: JobSpec, word: ObservationLog, launcher: str
     ) -> None:
         self._bundle = bundle
         self._launcher = launcher
@@ -151,7 +150,7 @@ class ArrayRunner:
         self._limit = min(array.throttle or len(array.indices), board.slots + _AHEAD)
         self._alive: list[tuple[int, subprocess.Popen[bytes]]] = []
         self._word = word
-        self._words: list[Word] = []  # on children that can say nothing themselves
+        self._words: list[ObservationLog] = []  # on children that can say nothing themselves
 
     def run(self, tick: Callable[[], bool]) -> bool:
         """See all children through; `tick` pauses and tells whether to go on.
@@ -209,7 +208,7 @@ class ArrayRunner:
         ):  # else the partition is away, or the array was removed
             if any(word.state == "ended" for word in child.read().observations):
                 return
-        word = Word(child, heartbeat=False)
+        word = ObservationLog(child, heartbeat=False)
         self._words.append(word)
         word.say(self._seen(child, "ended", verdict))
 

@@ -21,11 +21,8 @@ from hyperpod_jlab.core.records import AttemptRecords, Observation, ObservedStat
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
 from hyperpod_jlab.engines.local import machine
-from hyperpod_jlab.engines.local.attempt import CANCEL, RunningAttempt
-from hyperpod_jlab.engines.local.attempt import AttemptEnd as End
-from hyperpod_jlab.engines.local.attempt import ObservationLog as Word
-from hyperpod_jlab.engines.local.board import Board, Wishes, dependency_word, sum_up
-from hyperpod_jlab.engines.local.board import BoardEntry as Entry
+from hyperpod_jlab.engines.local.attempt import CANCEL, AttemptEnd, ObservationLog, RunningAttempt
+from hyperpod_jlab.engines.local.board import Board, BoardEntry, Wishes, dependency_word, sum_up
 from hyperpod_jlab.engines.local.machine import UntrustedBundleError, check_bundle, scheduler_id
 from hyperpod_jlab.engines.local.observe import ahead_of, why_waiting
 from hyperpod_jlab.engines.local.spawn import ArrayRunner
@@ -58,7 +55,7 @@ class Supervisor:
         self._plan = bundle.plan()
         self._scheduler_id = scheduler_id(bundle.run_id)
         self._stop = self._told_to_cancel = False
-        self._word = Word(bundle)
+        self._word = ObservationLog(bundle)
 
     def run(self) -> None:
         """Take the run's place on the board and see it through, unless another supervisor has it or it has ended."""
@@ -155,7 +152,7 @@ class Supervisor:
         self._observe("ended", "its supervisor was told to stop", "lost", verdict="LOST")
         return False
 
-    def _take_slot(self) -> tuple[bool, list[Entry]]:
+    def _take_slot(self) -> tuple[bool, list[BoardEntry]]:
         """Whether the run has a slot now, and all entries of the board when it has just asked for one."""
         if self._seat.entry.state == "running":
             return True, []  # a restart keeps its slot
@@ -176,7 +173,7 @@ class Supervisor:
             return False
         return True
 
-    def _one_attempt(self, requeues: int) -> tuple[End, int | None]:
+    def _one_attempt(self, requeues: int) -> tuple[AttemptEnd, int | None]:
         """Run one attempt; returns how it ended and its number."""
         check_bundle(self._bundle.partition, self._bundle.folder)
         attempt = RunningAttempt(
@@ -199,7 +196,7 @@ class Supervisor:
         attempt.sweep()
         return end, self._number_of(attempt.incarnation)
 
-    def _watch(self, attempt: RunningAttempt, requeues: int) -> End | None:
+    def _watch(self, attempt: RunningAttempt, requeues: int) -> AttemptEnd | None:
         """Wait for the attempt's end; returns how it was ended early: for the user, the time limit, or a node that was killed."""
         limit = self._spec.time_limit
         warned = limit is None or limit <= 2 * _WARN_BEFORE
@@ -215,7 +212,7 @@ class Supervisor:
                 verdict = "TIMEOUT"
             elif self._stop:
                 verdict = "LOST"
-            end = attempt.loss() if verdict is None else End(verdict)
+            end = attempt.loss() if verdict is None else AttemptEnd(verdict)
             if end is not None:
                 attempt.end()
                 return end
@@ -244,10 +241,10 @@ class Supervisor:
         observations = self._bundle.read().observations
         return any(word.observer == "local" and word.state == "ended" for word in observations)
 
-    def _entry(self) -> Entry:
+    def _entry(self) -> BoardEntry:
         array = self._spec.array is not None and self._bundle.index is None
         wanted = self._spec.resources.accelerator.count * self._spec.resources.nodes
-        return Entry(
+        return BoardEntry(
             run_id=self._bundle.run_id,
             bundle=str(self._bundle.records),
             name=self._head.name,
@@ -324,7 +321,7 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_UNTRUSTED
     except BaseException as error:
         # The traceback goes to supervisor.log; the user is told at once instead of after a wait for a dead process.
-        word = Word(bundle, heartbeat=False)
+        word = ObservationLog(bundle, heartbeat=False)
         word.say(_crashed(given.run_id, error))
         word.finish()
         raise

@@ -14,8 +14,7 @@ from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
-from hyperpod_jlab.engines.slurm.job_files import JobFiles
-from hyperpod_jlab.engines.slurm.job_files import PatternValues as Place
+from hyperpod_jlab.engines.slurm.job_files import JobFiles, PatternValues
 from hyperpod_jlab.engines.slurm.jobs import scheduler_id, to_time
 from hyperpod_jlab.engines.slurm.rows import (
     ACCELERATORS,
@@ -479,10 +478,10 @@ class Details:
         return self.job_id if self.task is None else f"{self.array_job_id}_{self.task}"
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PatternValues:
         """What patterns in paths stand for."""
         host = self.nodes[0] if self.nodes else ""
-        return Place(self.job_id, self.array_job_id, self.task, host)
+        return PatternValues(self.job_id, self.array_job_id, self.task, host)
 
 
 async def ask_details(client: SlurmClient, jobs: Iterable[str]) -> list[Details]:

@@ -19,15 +19,15 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.core.node_actions import DrainKind
-from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
+from hyperpod_jlab.engines.protocol import ExternalJob
 from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
 from hyperpod_jlab.engines.slurm.external_jobs import look_up, mark
-from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.job_queue import JobFinder, JobQueue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob, scheduler_id, tasks_of
 from hyperpod_jlab.engines.slurm.render import clock
 from hyperpod_jlab.engines.slurm.tables import SlurmNode
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.transport import CommandOutput
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ async def give_all(
     rows = _by_id(queue)
     names: dict[str, str | HyperpodError] = {job: _name(job, rows, order) for job in jobs}
     good = [name for name in names.values() if isinstance(name, str)]
-    output = await client.run(_words(order, *good)) if good else Output(0, "", "")
+    output = await client.run(_words(order, *good)) if good else CommandOutput(0, "", "")
     said = _by_job(output)
     if output.code != 0 and not said:
         raise complaint(_words(order, *good)[0], output)
@@ -120,14 +120,14 @@ def _result(
     lines = [line for key in keys for line in said[key]]
     if not lines:
         return JobResult(job)
-    output = Output(1, "", "\n".join(lines))
+    output = CommandOutput(1, "", "\n".join(lines))
     if _partly_done(output, _tasks_in(name, rows)):
         return JobResult(job)
     error = complaint(_words(order, name)[0], output)
     return JobResult(job, _explained(error, order, job, rows.get(job)))
 
 
-def _by_job(output: Output) -> dict[str, list[str]]:
+def _by_job(output: CommandOutput) -> dict[str, list[str]]:
     """Slurm's complaints by the job or task that they name; those on tasks of an array, listed, by the array."""
     found: dict[str, list[str]] = {}
     for line in output.err.splitlines():
@@ -258,7 +258,7 @@ def _queue(name: str) -> str:
     return name
 
 
-def _partly_done(output: Output, tasks: frozenset[int]) -> bool:
+def _partly_done(output: CommandOutput, tasks: frozenset[int]) -> bool:
     """Whether it was done to those of an array's tasks that it fits, and the others are over or not so far."""
     said = _TASKS.findall(output.err + output.out)
     refused = [(listed, words.lower()) for listed, words in said if words.strip() != "No error"]
@@ -326,7 +326,7 @@ class SlurmActions:
     covers_runs = True
 
     def __init__(
-        self, client: SlurmClient, queue: JobQueue, finder: JobFinder, facts: Facts
+        self, client: SlurmClient, queue: JobQueue, finder: JobFinder, facts: ClusterFacts
     ) -> None:
         self._client = client
         self._queue = queue
@@ -358,7 +358,7 @@ class SlurmActions:
         finally:
             self._queue.changed()
 
-    async def foreign_job(self, job: str) -> ForeignJob:
+    async def foreign_job(self, job: str) -> ExternalJob:
         """A job that was sent with sbatch itself."""
         return await look_up(self._client, (await self._facts.look()).user, job)
 

@@ -6,14 +6,11 @@ import os
 import re
 import time
 
-from hyperpod_jlab.core.check import CheckResult as Told
-from hyperpod_jlab.core.check import CheckStep as Step
-from hyperpod_jlab.core.check import fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, unknown, warn
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
-from hyperpod_jlab.engines.slurm.facts import HostFacts as Seen
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts, HostFacts
 from hyperpod_jlab.engines.slurm.preflight import storage_findings
 from hyperpod_jlab.storage.partition import Partition, PathMap
 
@@ -53,7 +50,7 @@ class SlurmCheckup:
         name: str,
         config: SlurmCluster,
         client: SlurmClient,
-        facts: Facts,
+        facts: ClusterFacts,
         partition: Partition,
         paths: PathMap,
     ) -> None:
@@ -65,24 +62,26 @@ class SlurmCheckup:
         self._paths = paths
         self._version: str | None = None
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[CheckStep]:
         """The steps in order."""
         name = self._name
         first, second = (f"{_CLIENT}:{name}",), (f"{CONTROLLER}:{name}",)
         steps = [
-            Step(_CLIENT, "Slurm's commands", "scheduler", self._commands, (), name, 45),
-            Step(CONTROLLER, "controller", "scheduler", self._controller, first, name, _PATIENCE),
-            Step("identity", "identity", "identity", self._identity, second, name),
-            Step("queue", "queues", "queue", self._queues, second, name),
+            CheckStep(_CLIENT, "Slurm's commands", "scheduler", self._commands, (), name, 45),
+            CheckStep(
+                CONTROLLER, "controller", "scheduler", self._controller, first, name, _PATIENCE
+            ),
+            CheckStep("identity", "identity", "identity", self._identity, second, name),
+            CheckStep("queue", "queues", "queue", self._queues, second, name),
         ]
         if self._config.transport == "ssh":  # on this machine there is no other side to look from
             steps[2:2] = [
-                Step("clock", "clock", "scheduler", self._clock, first, name),
-                Step("far-side", "partition on", "partition", self._far_side, first, name),
+                CheckStep("clock", "clock", "scheduler", self._clock, first, name),
+                CheckStep("far-side", "partition on", "partition", self._far_side, first, name),
             ]
         return steps
 
-    async def _commands(self) -> Told:
+    async def _commands(self) -> CheckResult:
         """The commands are there; over ssh a login node lets us in."""
         output = await self._client.run(["scontrol", "--version"])
         if output.code != 0:
@@ -95,7 +94,7 @@ class SlurmCheckup:
         notes = self._client.transport.notes
         return warn("; ".join((words, *notes)), "see the login nodes") if notes else ok(words)
 
-    async def _controller(self) -> Told:
+    async def _controller(self) -> CheckResult:
         try:
             text = await self._client.ask(["scontrol", "show", "config"])
         except UnreachableError as error:  # munge and clocks that differ are among what it says
@@ -110,7 +109,7 @@ class SlurmCheckup:
             return warn(f"{words}; {problem}", "install the controller's version here", "admin")
         return ok(words)
 
-    async def _clock(self) -> Told:
+    async def _clock(self) -> CheckResult:
         """A login node's clock against this machine's; the controller's own shows in munge only."""
         before = time.time()
         output = await self._client.transport.run(["date", "+%s"])
@@ -125,7 +124,7 @@ class SlurmCheckup:
             return warn(words, "set the clocks by NTP; munge takes 300 s at most", "admin")
         return ok("the login node has this machine's time")
 
-    async def _identity(self) -> Told:
+    async def _identity(self) -> CheckResult:
         seen = await self._facts.look()
         who = (
             f"{seen.user or 'a user without a name'} (uid {seen.uid}) there, uid {os.getuid()} here"
@@ -149,19 +148,19 @@ class SlurmCheckup:
             return fail(f"{who}; it has no account, and the cluster wants one", fix, "admin")
         return ok(f"{who}; it has no account, and the cluster wants none")
 
-    def _numbers(self, words: str, seen: Seen) -> Told:
+    def _numbers(self, words: str, seen: HostFacts) -> CheckResult:
         if seen.uid in {os.getuid(), None}:
             return ok(words)
         return ok(f"{words}; runs are opened to that number")
 
-    async def _far_side(self) -> Told:
+    async def _far_side(self) -> CheckResult:
         """What the login node sees of the partition."""
         findings = await storage_findings(self._facts, self._partition, self._paths)
         if findings:
             return fail("; ".join(one.message for one in findings), findings[0].hint)
         return ok(f"{self._paths.there} there is {self._paths.here} here, and runs can be written")
 
-    async def _queues(self) -> Told:
+    async def _queues(self) -> CheckResult:
         limits = await self._facts.limits()
         if not limits:
             return fail("there are no queues", "let there be a partition", "admin")

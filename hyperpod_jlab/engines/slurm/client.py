@@ -20,8 +20,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.engines.slurm.jobs import FIELDS, SlurmJob, to_job
 from hyperpod_jlab.engines.slurm.rows import long_format, new_mark, row_values, split_long
-from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, Transport
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, CommandOutput, Transport
 
 # --------------------------------------------------------------------------------------------------
 # A token bucket: so many scheduler calls a second at the most, below Slurm's own limiter (RPC rate limiting, 2 a second and user by default).
@@ -196,7 +195,7 @@ _NOISE = re.compile(
 )
 
 
-def complaint(program: str, output: Output) -> HyperpodError:
+def complaint(program: str, output: CommandOutput) -> HyperpodError:
     """The error for a command that failed."""
     text = _NOISE.sub("", output.err or output.out).strip()
     lower = text.lower()
@@ -249,7 +248,7 @@ class SlurmClient:
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> Output:
+    ) -> CommandOutput:
         """Run a command whose failure says something too."""
         await self._bucket.take()
         return await self.transport.run(argv, stdin=stdin, timeout=timeout)

@@ -28,8 +28,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     without_passwords,
 )
-from hyperpod_jlab.engines.slurm.transport import KEPT, PREFIXES, TIME_FORMAT
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.transport import KEPT, PREFIXES, TIME_FORMAT, CommandOutput
 
 # --------------------------------------------------------------------------------------------------
 # One ssh process that runs a command on a login node: started, fed, read, and ended whatever happens.
@@ -237,14 +236,14 @@ class Remote:
         """Whether the login node's shell is there, by what came so far."""
         return self._begin in out
 
-    def output(self, out: bytes, err: bytes) -> Output | None:
+    def output(self, out: bytes, err: bytes) -> CommandOutput | None:
         """The command's own answer, or None if it is not whole."""
         _, begun, rest = out.partition(self._begin)
         found = re.search(rf"\n{self.mark}=([0-9]+)\n".encode(), rest) if begun else None
         if found is None:
             return None
         said = err.partition(self._begin)[2].partition(f"\n{self.mark}=".encode())[0]
-        return Output(
+        return CommandOutput(
             int(found[1]),
             rest[: found.start()].decode("utf-8", "replace"),
             said.decode("utf-8", "replace"),

@@ -10,17 +10,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hyperpod_jlab.core.errors import HyperpodError, InternalError, UnreachableError
-from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
-from hyperpod_jlab.engines.protocol import SubmitResult as Taken
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 from hyperpod_jlab.engines.slurm.native import Sending, native_findings, read_sending, render_native
-from hyperpod_jlab.engines.slurm.preflight import PreflightContext as Place
-from hyperpod_jlab.engines.slurm.preflight import default_limit, native_verdict, preflight
-from hyperpod_jlab.engines.slurm.queue import IDLE
-from hyperpod_jlab.engines.slurm.queue import PollInterval as Pace
+from hyperpod_jlab.engines.slurm.preflight import (
+    PreflightContext,
+    default_limit,
+    native_verdict,
+    preflight,
+)
+from hyperpod_jlab.engines.slurm.queue import IDLE, PollInterval
 from hyperpod_jlab.engines.slurm.render import read_script, render
 from hyperpod_jlab.engines.slurm.ssh import transport_of
 from hyperpod_jlab.engines.slurm.transport import ANSWER_LOST
@@ -33,14 +35,13 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.records import Observation
     from hyperpod_jlab.core.repair import NodeRepair
     from hyperpod_jlab.core.spec import JobSpec
-    from hyperpod_jlab.engines.slurm.accounting import Accounting
-    from hyperpod_jlab.engines.slurm.accounting import AccountingHistory as History
+    from hyperpod_jlab.engines.slurm.accounting import Accounting, AccountingHistory
     from hyperpod_jlab.engines.slurm.actions import SlurmActions, SlurmNodeOrders
     from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
     from hyperpod_jlab.engines.slurm.job_queue import JobFinder
     from hyperpod_jlab.engines.slurm.observe import RunObserver
     from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
-    from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
+    from hyperpod_jlab.engines.slurm.tables import SlurmTables
     from hyperpod_jlab.storage.partition import Partition
     from hyperpod_jlab.storage.records import BundleReader
 
@@ -57,8 +58,8 @@ class SlurmOrchestrator(Orchestrator):
         self._config = config
         self._partition = partition
         self._client = client = SlurmClient(transport_of(config))
-        self._facts = facts = Facts(client)
-        self._pace = Pace()
+        self._facts = facts = ClusterFacts(client)
+        self._pace = PollInterval()
         self._queue = JobQueue(client, facts, self._pace, config)
 
         self.choices = facts
@@ -70,17 +71,17 @@ class SlurmOrchestrator(Orchestrator):
     # The other concerns are imported when they are used: to submit a run takes none of them.
 
     @property
-    def polling(self) -> Pace:
+    def polling(self) -> PollInterval:
         """How often the queue is asked for."""
         return self._pace
 
     @cached_property
-    def tables(self) -> ClusterView:
+    def tables(self) -> SlurmTables:
         """The tables."""
-        from hyperpod_jlab.engines.slurm.tables import SlurmTables as ClusterView
+        from hyperpod_jlab.engines.slurm.tables import SlurmTables
 
         here = self._config.transport == "here"
-        return ClusterView(self._client, self._queue.of_all, self._queue.of_user, here=here)
+        return SlurmTables(self._client, self._queue.of_all, self._queue.of_user, here=here)
 
     @cached_property
     def actions(self) -> SlurmActions:
@@ -135,17 +136,17 @@ class SlurmOrchestrator(Orchestrator):
         return JobFinder(self._client, self._queue, self._facts, self.paths)
 
     @cached_property
-    def _history(self) -> History:
-        from hyperpod_jlab.engines.slurm.accounting import AccountingHistory as History
+    def _history(self) -> AccountingHistory:
+        from hyperpod_jlab.engines.slurm.accounting import AccountingHistory
 
-        return History(self._client)
+        return AccountingHistory(self._client)
 
     @cached_property
     def _observer(self) -> RunObserver:
-        from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder as StandIn
+        from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder
         from hyperpod_jlab.engines.slurm.observe import RunObserver
 
-        return RunObserver(self._queue, self._history, StandIn(self._client, self.paths))
+        return RunObserver(self._queue, self._history, NativeRecorder(self._client, self.paths))
 
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the nodes see it, or the cluster's."""
@@ -162,7 +163,7 @@ class SlurmOrchestrator(Orchestrator):
             return native_findings(spec)
         return await preflight(spec, self._place(spec))
 
-    async def submit(self, bundle: BundleReader) -> Taken:
+    async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Send the bundle's script."""
         await asyncio.to_thread(bundle.check_own, "submit")
         sending = await asyncio.to_thread(read_sending, bundle)
@@ -170,7 +171,7 @@ class SlurmOrchestrator(Orchestrator):
             if sending is not None:
                 return await self._send_native(bundle, sending)
             script = await asyncio.to_thread(read_script, bundle)
-            return Taken(await self._client.sbatch(script))
+            return SubmitResult(await self._client.sbatch(script))
         except UnreachableError as error:
             if error.code != ANSWER_LOST or (taken := await self._look_for(bundle)) is None:
                 raise
@@ -178,7 +179,7 @@ class SlurmOrchestrator(Orchestrator):
         finally:
             self._queue.changed()
 
-    async def find(self, bundle: BundleReader) -> Taken | None:
+    async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """The run's job among this user's."""
         return await self._finder.find(bundle)
 
@@ -233,11 +234,13 @@ class SlurmOrchestrator(Orchestrator):
         """Give back connections."""
         await self._client.transport.close()
 
-    def _place(self, spec: JobSpec) -> Place:
+    def _place(self, spec: JobSpec) -> PreflightContext:
         python = self.python(spec)
-        return Place(self.name, self._config, self._facts, self._partition, self.paths, python)
+        return PreflightContext(
+            self.name, self._config, self._facts, self._partition, self.paths, python
+        )
 
-    async def _send_native(self, bundle: BundleReader, sending: Sending) -> Taken:
+    async def _send_native(self, bundle: BundleReader, sending: Sending) -> SubmitResult:
         """From the file, not from stdin: only so it can have arguments, and its name."""
         from hyperpod_jlab.engines.slurm.accounting import ask_details
         from hyperpod_jlab.engines.slurm.native_recorder import note_files
@@ -251,9 +254,9 @@ class SlurmOrchestrator(Orchestrator):
         with contextlib.suppress(HyperpodError):  # where it writes is asked again when it runs
             for job in (await ask_details(self._client, [job_id]))[:1]:
                 await asyncio.to_thread(note_files, bundle, job.files)
-        return Taken(job_id)
+        return SubmitResult(job_id)
 
-    async def _look_for(self, bundle: BundleReader) -> Taken | None:
+    async def _look_for(self, bundle: BundleReader) -> SubmitResult | None:
         """The job that sbatch may have made before its answer was lost, if it can be seen now."""
         with contextlib.suppress(HyperpodError):  # what is told is that the answer was lost
             return await self.find(bundle)

@@ -16,8 +16,7 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
 )
 from hyperpod_jlab.core.quantities import format_ranges
-from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
-from hyperpod_jlab.engines.protocol import NativeFacts
+from hyperpod_jlab.engines.protocol import ExternalJob, NativeFacts
 from hyperpod_jlab.engines.slurm.accounting import Details, ask_details, sacct
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.job_files import JobFiles
@@ -36,7 +35,7 @@ _LONGEST_SCRIPT = 4 << 20
 _PAST = ("JobID", "User", "Partition", "Submit", "NNodes", "State", "WorkDir", "JobName")
 
 
-async def look_up(client: SlurmClient, me: str, job: str) -> ForeignJob:
+async def look_up(client: SlurmClient, me: str, job: str) -> ExternalJob:
     """A job as it can be adopted.
 
     Args:
@@ -135,7 +134,7 @@ async def _script(client: SlurmClient, job: Details) -> bytes | None:
     return data if data.startswith(b"#!") and len(data) <= _LONGEST_SCRIPT else None
 
 
-async def _from_accounting(client: SlurmClient, me: str, job: str) -> ForeignJob:
+async def _from_accounting(client: SlurmClient, me: str, job: str) -> ExternalJob:
     """A job that the controller has forgotten. Where it wrote is known to newer versions only; else the default is tried."""
     rows = await _past(client, job)
     if not rows:
@@ -191,10 +190,10 @@ def _foreign(
     submitted: float | None,
     run_id: str | None,
     script: bytes | None,
-) -> ForeignJob:
+) -> ExternalJob:
     sending = Sending(_SCRIPT if script is not None else None, adopted=job)
     beside = {FILENAME: sending.to_json().encode(), f"status/{JOB_FILE}": to_json(asdict(files))}
-    return ForeignJob(
+    return ExternalJob(
         scheduler_id=job,
         facts=facts,
         submitted_at=submitted,

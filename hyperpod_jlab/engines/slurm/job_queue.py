@@ -6,14 +6,19 @@ import asyncio
 from collections.abc import Iterable
 
 from hyperpod_jlab.core.config import SlurmCluster
-from hyperpod_jlab.engines.protocol import SubmitResult as Taken
+from hyperpod_jlab.engines.protocol import SubmitResult
 from hyperpod_jlab.engines.slurm.accounting import find_by_folder
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.native import read_sending
 from hyperpod_jlab.engines.slurm.observe import newest
-from hyperpod_jlab.engines.slurm.queue import PollInterval as Pace
-from hyperpod_jlab.engines.slurm.queue import SharedQueue, Snapshot, queue_file, queue_snapshot
+from hyperpod_jlab.engines.slurm.queue import (
+    PollInterval,
+    SharedQueue,
+    Snapshot,
+    queue_file,
+    queue_snapshot,
+)
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -28,7 +33,9 @@ class JobQueue:
         config: The way to the cluster.
     """
 
-    def __init__(self, client: SlurmClient, facts: Facts, pace: Pace, config: SlurmCluster) -> None:
+    def __init__(
+        self, client: SlurmClient, facts: ClusterFacts, pace: PollInterval, config: SlurmCluster
+    ) -> None:
         self._client = client
         self._facts = facts
         self._pace = pace
@@ -90,13 +97,15 @@ class JobFinder:
         paths: The partition here and there.
     """
 
-    def __init__(self, client: SlurmClient, queue: JobQueue, facts: Facts, paths: PathMap) -> None:
+    def __init__(
+        self, client: SlurmClient, queue: JobQueue, facts: ClusterFacts, paths: PathMap
+    ) -> None:
         self._client = client
         self._queue = queue
         self._facts = facts
         self._paths = paths
 
-    async def find(self, bundle: BundleReader) -> Taken | None:
+    async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """A run's job, or None."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return None
@@ -104,7 +113,7 @@ class JobFinder:
         snapshot = await self._queue.of_user.get(0.0)
         job = newest(snapshot.by_run.get(bundle.run_id, ()), None)
         if job is not None:
-            return Taken(job.array_job_id)
+            return SubmitResult(job.array_job_id)
         folder: str | None = str(self._paths.to_there(str(bundle.folder)))
         sending = await asyncio.to_thread(read_sending, bundle)
         if sending is not None:
@@ -113,4 +122,4 @@ class JobFinder:
             return None
         head = await asyncio.to_thread(bundle.head)
         found = await find_by_folder(self._client, folder, head.created_at, await self._facts.uid())
-        return Taken(found) if found is not None else None
+        return SubmitResult(found) if found is not None else None

@@ -11,12 +11,12 @@ from hyperpod_jlab.engines.slurm.connection import (
     LoginAddress,
     Patience,
     Remote,
+    SshConnection,
     Way,
     open_connection,
     ssh_process,
 )
-from hyperpod_jlab.engines.slurm.connection import SshConnection as Connection
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.transport import CommandOutput
 
 _TRIES = 3
 """Connections that may break under one command before it ran, as when all of them idle out at that moment."""
@@ -61,9 +61,9 @@ class LoginNode:
         self.address = address
         self._folder = folder
         self._way = Way(address, config, patience)
-        self._connection: Connection | None = None
+        self._connection: SshConnection | None = None
         self._made = 0
-        self._connecting: asyncio.Task[Connection] | None = None
+        self._connecting: asyncio.Task[SshConnection] | None = None
         self._running = 0
         self._idle: asyncio.TimerHandle | None = None
 
@@ -76,7 +76,7 @@ class LoginNode:
         """What to say when it gives no answer in time."""
         return self._way.hangs()
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> SshConnection:
         """The connection, made if there is none; all who ask meanwhile wait for the same one.
 
         Raises:
@@ -92,7 +92,7 @@ class LoginNode:
         except HyperpodError as error:
             raise UnansweredError(error, may_have_run=False) from error
 
-    async def run(self, remote: Remote, stdin: bytes, timeout: float) -> Output:
+    async def run(self, remote: Remote, stdin: bytes, timeout: float) -> CommandOutput:
         """Run one command over the connection.
 
         Raises:
@@ -132,8 +132,8 @@ class LoginNode:
         self._rest()
 
     async def _in_turn(
-        self, connection: Connection, remote: Remote, stdin: bytes, timeout: float
-    ) -> Output:
+        self, connection: SshConnection, remote: Remote, stdin: bytes, timeout: float
+    ) -> CommandOutput:
         """Wait for a session and use it; one that was refused is not tried again, which leaves one less to use."""
         await connection.slots.acquire()
         give_back = True
@@ -153,8 +153,8 @@ class LoginNode:
                 connection.slots.release()
 
     async def _session(
-        self, connection: Connection, remote: Remote, stdin: bytes, timeout: float
-    ) -> Output:
+        self, connection: SshConnection, remote: Remote, stdin: bytes, timeout: float
+    ) -> CommandOutput:
         async with ssh_process(connection.command(remote.line, remote.mark)) as process:
             exchange = Exchange(
                 process, remote.has_begun, remote.input(stdin), at_once=not remote.waits
@@ -168,7 +168,7 @@ class LoginNode:
                 await exchange.close()
             return self._answer(remote, exchange, process.returncode)
 
-    def _answer(self, remote: Remote, exchange: Exchange, code: int | None) -> Output:
+    def _answer(self, remote: Remote, exchange: Exchange, code: int | None) -> CommandOutput:
         out, err = bytes(exchange.out), bytes(exchange.err)
         answer = remote.output(out, err)
         if answer is not None:
@@ -183,7 +183,7 @@ class LoginNode:
         shown = " ".join((said + out.decode("utf-8", "replace")).split())[-300:]
         raise UnansweredError(self._no_shell(shown, code), may_have_run=False)
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> SshConnection:
         old, self._connection = self._connection, None
         if old is not None:
             await old.close()
@@ -192,12 +192,12 @@ class LoginNode:
         self._connection = made
         return made
 
-    def _has_connected(self, task: asyncio.Task[Connection]) -> None:
+    def _has_connected(self, task: asyncio.Task[SshConnection]) -> None:
         self._connecting = None
         if not task.cancelled():
             task.exception()  # those who waited were told; if nobody waits any more, it is no fault
 
-    async def _forget(self, connection: Connection) -> None:
+    async def _forget(self, connection: SshConnection) -> None:
         if self._connection is connection:
             self._connection = None
         await connection.close()

@@ -20,8 +20,13 @@ from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.engines.native_records import NativeRecords, node_record
 from hyperpod_jlab.engines.slurm.accounting import Details, Execution, ask_details
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.job_files import JobFiles, choices, output_paths, seen_here
-from hyperpod_jlab.engines.slurm.job_files import PatternValues as Place
+from hyperpod_jlab.engines.slurm.job_files import (
+    JobFiles,
+    PatternValues,
+    choices,
+    output_paths,
+    seen_here,
+)
 from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob
 from hyperpod_jlab.engines.slurm.native import Sending, read_sending
 from hyperpod_jlab.engines.slurm.queue import Snapshot
@@ -182,20 +187,20 @@ class NativeRecorder:
                 if played is not None:
                     parent, _, task = execution.scheduler_id.partition("_")
                     index = int(task) if task.isdecimal() else None
-                    place = Place(parent, parent, index, played.nodes[0])
+                    place = PatternValues(parent, parent, index, played.nodes[0])
                     self._write(bundle, played, files, place)
 
     def link_logs(self, bundle: BundleReader, scheduler_id: str) -> None:
         """Show the log of a job of which nothing else is known any more. Blocking."""
         files = noted_files(bundle)
         parent, _, task = scheduler_id.partition("_")
-        place = Place(parent, parent, int(task) if task.isdecimal() else None, "")
+        place = PatternValues(parent, parent, int(task) if task.isdecimal() else None, "")
         with contextlib.suppress(StorageError):
             if files is not None and not descent.is_folder(bundle.records / "logs" / "attempt-1"):
                 self._link(bundle, 1, files, place)
 
     def _write(
-        self, bundle: BundleReader, played: Played, files: JobFiles | None, place: Place
+        self, bundle: BundleReader, played: Played, files: JobFiles | None, place: PatternValues
     ) -> None:
         number, records = played.restarts + 1, NativeRecords(bundle)
         records.claim(
@@ -214,7 +219,9 @@ class NativeRecorder:
         if files is not None:
             self._link(bundle, number, files, place)
 
-    def _link(self, bundle: BundleReader, number: int, files: JobFiles, place: Place) -> None:
+    def _link(
+        self, bundle: BundleReader, number: int, files: JobFiles, place: PatternValues
+    ) -> None:
         """Let the log's name in the bundle stand for the file that the job writes; a requeue that writes into the same one goes on in it."""
         logs, records = bundle.records / "logs", NativeRecords(bundle)
         paths = next(
@@ -235,7 +242,7 @@ class NativeRecorder:
             records.link(logs / f"attempt-{number}" / name, Path(target))
 
     @staticmethod
-    def _choices(files: JobFiles, place: Place) -> list[tuple[str | None, str | None]]:
+    def _choices(files: JobFiles, place: PatternValues) -> list[tuple[str | None, str | None]]:
         return [output_paths(files, meant) for meant in choices(files, place)]
 
     def _is_there(self, path: str | None) -> bool:

@@ -15,8 +15,7 @@ from hyperpod_jlab.core.records import AttemptRecords, Claim, Observation, RunRe
 from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import Moment, derive
 from hyperpod_jlab.engines.launch import REFUSAL, UNTRUSTED, refusal
-from hyperpod_jlab.engines.slurm.accounting import AccountingHistory as History
-from hyperpod_jlab.engines.slurm.accounting import Execution
+from hyperpod_jlab.engines.slurm.accounting import AccountingHistory, Execution
 from hyperpod_jlab.engines.slurm.job_files import (
     batch_log_name,
     last_words,
@@ -25,7 +24,7 @@ from hyperpod_jlab.engines.slurm.job_files import (
     verdict_in_log,
 )
 from hyperpod_jlab.engines.slurm.jobs import ENDED, WAITING, SlurmJob, scheduler_id
-from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder as StandIn
+from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.reasons import RUNNING, code_of, words_of
 from hyperpod_jlab.engines.slurm.tables import SlurmNode
@@ -376,7 +375,9 @@ class RunObserver:
         stand_in: Writes the records of runs without a launcher.
     """
 
-    def __init__(self, queue: QueueSource, history: History, stand_in: StandIn) -> None:
+    def __init__(
+        self, queue: QueueSource, history: AccountingHistory, stand_in: NativeRecorder
+    ) -> None:
         self._queue = queue
         self._history = history
         self._stand_in = stand_in

@@ -19,9 +19,14 @@ from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.launch import Seal
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
-from hyperpod_jlab.engines.slurm.facts import Accounts, Limits, NodeGroup, QueueLimits
-from hyperpod_jlab.engines.slurm.facts import ClusterFacts as Facts
-from hyperpod_jlab.engines.slurm.facts import HostFacts as Seen
+from hyperpod_jlab.engines.slurm.facts import (
+    Accounts,
+    ClusterFacts,
+    HostFacts,
+    Limits,
+    NodeGroup,
+    QueueLimits,
+)
 from hyperpod_jlab.engines.slurm.native import Sending
 from hyperpod_jlab.engines.slurm.render import render
 from hyperpod_jlab.storage import descent
@@ -275,7 +280,7 @@ def python_words(python: str) -> Finding | None:
 
 
 async def python_findings(
-    python: str, given: bool, facts: Facts, paths: PathMap, remote: bool
+    python: str, given: bool, facts: ClusterFacts, paths: PathMap, remote: bool
 ) -> list[Finding]:
     """Whether an interpreter is there.
 
@@ -377,7 +382,9 @@ def _mounts(text: str) -> Iterator[tuple[str, str]]:
             yield words[4].replace("\\040", " "), after.split(" ")[0]
 
 
-async def storage_findings(facts: Facts, partition: Partition, paths: PathMap) -> list[Finding]:
+async def storage_findings(
+    facts: ClusterFacts, partition: Partition, paths: PathMap
+) -> list[Finding]:
     """Whether the user whose jobs are sent can read and write bundles over there.
 
     On this machine that user is this process's own. Elsewhere a folder is made as a bundle's are, looked at from there, and taken away.
@@ -417,7 +424,7 @@ def _remove_probe(folder: Path) -> None:
         folder.rmdir()
 
 
-def _storage(seen: Seen, there: str) -> list[Finding]:
+def _storage(seen: HostFacts, there: str) -> list[Finding]:
     if len(seen.paths) != 3:
         return []
     root, folder, probe = seen.paths
@@ -488,7 +495,7 @@ class PreflightContext:
 
     name: str
     config: SlurmCluster
-    facts: Facts
+    facts: ClusterFacts
     partition: Partition
     paths: PathMap
     python: str | None

@@ -47,8 +47,13 @@ from hyperpod_jlab.engines.slurm.connection import (
     repeatable,
 )
 from hyperpod_jlab.engines.slurm.login_node import LoginNode, UnansweredError
-from hyperpod_jlab.engines.slurm.transport import ANSWER_LOST, COMMAND_TIMEOUT, Here, Transport
-from hyperpod_jlab.engines.slurm.transport import CommandOutput as Output
+from hyperpod_jlab.engines.slurm.transport import (
+    ANSWER_LOST,
+    COMMAND_TIMEOUT,
+    CommandOutput,
+    Here,
+    Transport,
+)
 
 # --------------------------------------------------------------------------------------------------
 # Who takes which login node: each person another one, and always the same.
@@ -260,7 +265,7 @@ class Ssh:
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> Output:
+    ) -> CommandOutput:
         """Run one command to its end (see `Transport.run`).
 
         Raises:
@@ -282,7 +287,7 @@ class Ssh:
 
     async def _on_any(
         self, remote: Remote, stdin: bytes, timeout: float, faults: list[HyperpodError]
-    ) -> Output | None:
+    ) -> CommandOutput | None:
         """Run it on the first login node that takes it; None when none does, with the reasons in `faults`."""
         order = await self._order()
         while (standing := await self._first(order, faults)) is not None:

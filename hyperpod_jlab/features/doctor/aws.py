@@ -37,16 +37,19 @@ from hyperpod_jlab.aws.session_manager import (
 )
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.core.check import CheckResult as Told
-from hyperpod_jlab.core.check import CheckStep as Step
-from hyperpod_jlab.core.check import fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, unknown, warn
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.network import NetworkAcl, RouteTable, SecurityGroup, Subnet
-from hyperpod_jlab.core.network import NetworkInterface as Interface
-from hyperpod_jlab.core.network import NetworkLocation as Place
+from hyperpod_jlab.core.network import (
+    NetworkAcl,
+    NetworkInterface,
+    NetworkLocation,
+    RouteTable,
+    SecurityGroup,
+    Subnet,
+)
 from hyperpod_jlab.core.studio import APPS, idle_shutdown
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 
@@ -191,27 +194,27 @@ class AtAws:
         except HyperpodError:
             return None
 
-    async def place_of_file_system(self, name: str) -> Place:
+    async def place_of_file_system(self, name: str) -> NetworkLocation:
         """Where a file system is in the network."""
         return await self._once("fsx", name, lambda: file_system_place(self.aws, name))
 
-    async def interfaces_of(self, name: str) -> list[Interface]:
+    async def interfaces_of(self, name: str) -> list[NetworkInterface]:
         """The network interfaces of a file system."""
         place = await self.place_of_file_system(name)
         return await self._once(
             "ec2", f"interfaces {name}", lambda: describe_interfaces(self.aws, place.interfaces)
         )
 
-    async def place_of_domain(self) -> Place | None:
+    async def place_of_domain(self) -> NetworkLocation | None:
         """Where the applications of this space are in the network; None outside of Studio."""
         domain = await self.domain()
         if domain is None:
             return None
         profile = await self.known(self.profile())
         groups = (profile.groups if profile else ()) or domain.groups
-        return Place(f"the domain {domain.name}", domain.vpc, domain.subnets, groups)
+        return NetworkLocation(f"the domain {domain.name}", domain.vpc, domain.subnets, groups)
 
-    async def place_of_cluster(self, name: str) -> Place:
+    async def place_of_cluster(self, name: str) -> NetworkLocation:
         """Where a HyperPod cluster is in the network."""
         return await self._once(
             "sagemaker", f"cluster {name}", lambda: cluster_place(self.aws, name)
@@ -302,24 +305,24 @@ class StudioLooks:
     def __init__(self, at_aws: AtAws) -> None:
         self._at = at_aws
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[CheckStep]:
         """The steps in order."""
         needs = (CONFIGURATION, ROLE)
         return [
-            Step("studio", "studio", "metadata", self._place),
-            Step(ROLE, "aws", "role", self._role),
-            Step("space", "space", "domain", self._space, needs=(ROLE,)),
-            Step("domain", "domain", "domain", self._domain, needs=(ROLE,)),
-            Step("profile", "user profile", "domain", self._profile, needs=(ROLE,)),
-            Step("idle-shutdown", "idle shutdown", "domain", self._idle, needs=(ROLE,)),
-            Step(HYPERPOD, "HyperPod", "domain", self._clusters, needs=needs),
-            Step("names", "names at AWS", "domain", self._names, needs=(*needs, HYPERPOD)),
+            CheckStep("studio", "studio", "metadata", self._place),
+            CheckStep(ROLE, "aws", "role", self._role),
+            CheckStep("space", "space", "domain", self._space, needs=(ROLE,)),
+            CheckStep("domain", "domain", "domain", self._domain, needs=(ROLE,)),
+            CheckStep("profile", "user profile", "domain", self._profile, needs=(ROLE,)),
+            CheckStep("idle-shutdown", "idle shutdown", "domain", self._idle, needs=(ROLE,)),
+            CheckStep(HYPERPOD, "HyperPod", "domain", self._clusters, needs=needs),
+            CheckStep("names", "names at AWS", "domain", self._names, needs=(*needs, HYPERPOD)),
         ]
 
-    async def _place(self) -> Told:
+    async def _place(self) -> CheckResult:
         return _place(self._at.studio)
 
-    async def _role(self) -> Told | None:
+    async def _role(self) -> CheckResult | None:
         if not self._at.concerned:
             return None
         try:
@@ -340,7 +343,7 @@ class StudioLooks:
             )
         return ok(words)
 
-    async def _space(self) -> Told | None:
+    async def _space(self) -> CheckResult | None:
         space = await self._at.space()
         if space is None:
             return None
@@ -350,7 +353,7 @@ class StudioLooks:
             return ok(f"{space.name}{owner} {words}")
         return ok(f"{space.name} is a private space{owner}")
 
-    async def _domain(self) -> Told | None:
+    async def _domain(self) -> CheckResult | None:
         domain = await self._at.domain()
         if domain is None:
             return None
@@ -372,7 +375,7 @@ class StudioLooks:
             "admin",
         )
 
-    async def _profile(self) -> Told | None:
+    async def _profile(self) -> CheckResult | None:
         profile = await self._at.profile()
         if profile is None:
             return None
@@ -381,7 +384,7 @@ class StudioLooks:
         words = f"{profile.name}, {number} on file systems"
         return ok(f"{words}; may mount {folders}" if folders else words)
 
-    async def _idle(self) -> Told | None:
+    async def _idle(self) -> CheckResult | None:
         studio = self._at.studio
         if studio is None or studio.app_type not in APPS:
             return None
@@ -404,7 +407,7 @@ class StudioLooks:
             "send long runs to a cluster that is not local",
         )
 
-    async def _clusters(self) -> Told | None:
+    async def _clusters(self) -> CheckResult | None:
         if not self._at.concerned:
             return None
         found = await self._at.clusters()
@@ -414,7 +417,7 @@ class StudioLooks:
         words = "; ".join([words, *found.notes])
         return warn(words) if found.notes else ok(words)
 
-    async def _names(self) -> Told | None:
+    async def _names(self) -> CheckResult | None:
         named = list(self._at.named.values())
         if not named:
             return None
@@ -428,7 +431,7 @@ class StudioLooks:
         return ok(f"{', '.join(named)}: in {region}")
 
 
-def _place(studio: Studio | None) -> Told:
+def _place(studio: Studio | None) -> CheckResult:
     if studio is None:
         return ok("this is not SageMaker Studio")
     if studio.problems:
@@ -473,17 +476,17 @@ class _Try:
         return f"{self.service}:{self.operation}"
 
 
-def rights_steps(at_aws: AtAws) -> list[Step]:
+def rights_steps(at_aws: AtAws) -> list[CheckStep]:
     """What may be read of the first cluster that matters here, and of the account."""
 
-    async def look() -> Told | None:
+    async def look() -> CheckResult | None:
         return await _rights(at_aws) if at_aws.concerned else None
 
     needs = (CONFIGURATION, ROLE)
-    return [Step("rights", "rights at AWS", "role", look, needs=needs, seconds=45)]
+    return [CheckStep("rights", "rights at AWS", "role", look, needs=needs, seconds=45)]
 
 
-async def _rights(at_aws: AtAws) -> Told:
+async def _rights(at_aws: AtAws) -> CheckResult:
     tries = [
         _Try("fsx", "DescribeFileSystems", {"MaxResults": 1}),
         _Try("cloudwatch", "ListMetrics", {"Namespace": "/aws/sagemaker/Clusters"}),
@@ -549,19 +552,19 @@ _ROLE = re.compile(r"arn:[^:]+:sts::\d+:assumed-role/([^/]+)/.*")
 _UNSEEN = "an identity provider may pass it with the session, which is not seen here"
 
 
-def run_as_steps(at_aws: AtAws) -> list[Step]:
+def run_as_steps(at_aws: AtAws) -> list[CheckStep]:
     """As whom terminals run, where there are clusters that count."""
 
-    async def look() -> Told | None:
+    async def look() -> CheckResult | None:
         if not at_aws.concerned or not await at_aws.our_clusters():
             return None
         return await _run_as(at_aws)
 
     needs = (CONFIGURATION, ROLE, HYPERPOD)
-    return [Step("run-as", "terminals on nodes", "role", look, needs=needs)]
+    return [CheckStep("run-as", "terminals on nodes", "role", look, needs=needs)]
 
 
-async def _run_as(at_aws: AtAws) -> Told:
+async def _run_as(at_aws: AtAws) -> CheckResult:
     region = await at_aws.aws.region()
     preferences = await session_preferences(at_aws.aws)
     found = _ROLE.fullmatch(await at_aws.caller())

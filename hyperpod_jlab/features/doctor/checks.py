@@ -17,9 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hyperpod_jlab.clusters.configuration import config_files
-from hyperpod_jlab.core.check import CheckResult as Told
-from hyperpod_jlab.core.check import CheckStep as Step
-from hyperpod_jlab.core.check import fail, of_error, ok, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, warn
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.run_id import new_run_id
@@ -37,32 +35,32 @@ from hyperpod_jlab.storage.lifecycle_files import lifecycle_folders, read_status
 _PACKAGES = ("hyperpod_jlab", "pydantic", "click", "jupyter_server", "jupyterlab", "boto3")
 
 
-def first_steps(opened: Opened) -> list[Step]:
+def first_steps(opened: Opened) -> list[CheckStep]:
     """What needs nothing; the configuration is read in its last step."""
     return [
-        Step("versions", "versions", "installation", _versions),
-        Step("config-files", "config files", "installation", _config_files),
-        Step(CONFIGURATION, "configuration", "installation", opened.open),
+        CheckStep("versions", "versions", "installation", _versions),
+        CheckStep("config-files", "config files", "installation", _config_files),
+        CheckStep(CONFIGURATION, "configuration", "installation", opened.open),
     ]
 
 
-def local_steps(opened: Opened) -> list[Step]:
+def local_steps(opened: Opened) -> list[CheckStep]:
     """What the local cluster needs."""
 
-    async def board() -> Told:
+    async def board() -> CheckResult:
         return await asyncio.to_thread(_board)
 
-    async def python() -> Told:
+    async def python() -> CheckResult:
         configured = opened.hyperpod.settings.clusters[LOCAL].python
         return await asyncio.to_thread(_python, configured or sys.executable)
 
     return [
-        Step("local-board", "local board", "installation", board),
-        Step("local-python", "local python", "installation", python, needs=(CONFIGURATION,)),
+        CheckStep("local-board", "local board", "installation", board),
+        CheckStep("local-python", "local python", "installation", python, needs=(CONFIGURATION,)),
     ]
 
 
-async def _versions() -> Told:
+async def _versions() -> CheckResult:
     found = [f"Python {platform.python_version()}"]
     for package in _PACKAGES:
         try:
@@ -72,7 +70,7 @@ async def _versions() -> Told:
     return ok(", ".join(found))
 
 
-async def _config_files() -> Told:
+async def _config_files() -> CheckResult:
     used = [str(path) for path in config_files() if path.exists()]
     if used:
         return ok(", ".join(used))
@@ -80,7 +78,7 @@ async def _config_files() -> Told:
     return ok(f"none, defaults are used (looked for {looked})")
 
 
-def _board() -> Told:
+def _board() -> CheckResult:
     """The local cluster keeps its board with flock, which some network file systems lack."""
     try:
         folder = default_folder()
@@ -101,7 +99,7 @@ def _board() -> Told:
     return ok(f"{folder}, file locks work")
 
 
-def _python(python: str) -> Told:
+def _python(python: str) -> CheckResult:
     found = interpreter(python)
     words = f"{python} ({found.version[0]}.{found.version[1]})"
     if not found.torch:
@@ -113,7 +111,7 @@ def _python(python: str) -> Told:
 # Steps on each cluster of the configuration: those of its engine, and whether it can be seen as a whole.
 
 
-def cluster_steps(opened: Opened, only: str | None = None) -> list[Step]:
+def cluster_steps(opened: Opened, only: str | None = None) -> list[CheckStep]:
     """The configured clusters; none where the configuration cannot be read.
 
     Args:
@@ -126,25 +124,28 @@ def cluster_steps(opened: Opened, only: str | None = None) -> list[Step]:
     return [step for name in names for step in _steps(opened, name)]
 
 
-def _steps(opened: Opened, name: str) -> list[Step]:
+def _steps(opened: Opened, name: str) -> list[CheckStep]:
     try:
         checkup = opened.hyperpod.engines.get(name).checkup
     except HyperpodError as error:
-        return [Step("cluster", "cluster", "scheduler", _failed(error), (), name)]
+        return [CheckStep("cluster", "cluster", "scheduler", _failed(error), (), name)]
     steps = checkup.steps() if checkup is not None else []
     needs = (CONFIGURATION, *(one.ident for one in steps[:2] if one.group == "scheduler"))
-    return [*steps, Step("cluster", "cluster", "scheduler", _answers(opened, name), needs, name)]
+    return [
+        *steps,
+        CheckStep("cluster", "cluster", "scheduler", _answers(opened, name), needs, name),
+    ]
 
 
-def _failed(error: HyperpodError) -> Callable[[], Awaitable[Told]]:
-    async def told() -> Told:
+def _failed(error: HyperpodError) -> Callable[[], Awaitable[CheckResult]]:
+    async def told() -> CheckResult:
         return of_error(error)
 
     return told
 
 
-def _answers(opened: Opened, name: str) -> Callable[[], Awaitable[Told]]:
-    async def told() -> Told:
+def _answers(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
+    async def told() -> CheckResult:
         cluster = await opened.hyperpod.cluster(name)
         if cluster.state in {"unreachable", "misconfigured"}:
             fix = "look at it under [clusters] in the configuration"
@@ -168,18 +169,18 @@ _ENDING, _CLEANING = 30.0, 45.0
 """Seconds in which a cancelled one has to end, and all is to be removed."""
 
 
-def job_steps(opened: Opened, only: str | None) -> list[Step]:
+def job_steps(opened: Opened, only: str | None) -> list[CheckStep]:
     """The job on one cluster, or on the default one."""
     if not opened.is_open:
         return []
     name = only or opened.hyperpod.settings.default_cluster
     needs = (STORAGE, f"cluster:{name}", f"queue:{name}", f"rights-there:{name}")
     seconds = PATIENCE + _CLEANING + 30
-    return [Step("job", "a tiny job on", "job", _look(opened, name), needs, name, seconds)]
+    return [CheckStep("job", "a tiny job on", "job", _look(opened, name), needs, name, seconds)]
 
 
-def _look(opened: Opened, name: str) -> Callable[[], Awaitable[Told]]:
-    async def told() -> Told:
+def _look(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
+    async def told() -> CheckResult:
         return await _TinyJob(opened.hyperpod, name).told()
 
     return told
@@ -193,7 +194,7 @@ class _TinyJob:
         self._word = f"hpj-doctor-{secrets.token_hex(4)}"
         self._last: list[str] = []
 
-    async def told(self) -> Told:
+    async def told(self) -> CheckResult:
         # It stays until it is cancelled: so its log is read while it runs, and nothing of it is left at the scheduler.
         command = f"echo {self._word} $(hostname) $(id -u); sleep 600"
         spec = JobSpec.model_validate(
@@ -234,7 +235,7 @@ class _TinyJob:
                         self._last = [*self._last[-4:], line.line]
         return None
 
-    async def _judged(self, words: Sequence[str] | None, seconds: float) -> Told:
+    async def _judged(self, words: Sequence[str] | None, seconds: float) -> CheckResult:
         if words is not None:
             host, uid = (*words, "?", "?")[:2]
             same = "" if uid == str(os.getuid()) else f", uid {os.getuid()} here"
@@ -289,16 +290,16 @@ class _TinyJob:
 # The step on the lifecycle configuration of this space: what its script has made ready, and what not.
 
 
-def lifecycle_steps() -> list[Step]:
+def lifecycle_steps() -> list[CheckStep]:
     """One step; it has nothing to say where none has run."""
-    return [Step("lifecycle", "lifecycle configuration", "installation", _lifecycle_look)]
+    return [CheckStep("lifecycle", "lifecycle configuration", "installation", _lifecycle_look)]
 
 
-async def _lifecycle_look() -> Told | None:
+async def _lifecycle_look() -> CheckResult | None:
     return await asyncio.to_thread(_told)
 
 
-def _told() -> Told | None:
+def _told() -> CheckResult | None:
     try:
         status = read_status()
     except StorageError as error:

@@ -15,8 +15,7 @@ from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable, shown_text
 from hyperpod_jlab.core.check import Check
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.features.doctor.service import DoctorRequest as Asked
-from hyperpod_jlab.features.doctor.service import examine
+from hyperpod_jlab.features.doctor.service import DoctorRequest, examine
 from hyperpod_jlab.features.doctor.service import report as written
 
 _LEVEL, _NAME = 7, 20
@@ -55,7 +54,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
     """Check the installation."""
     as_json = invocation().as_json
     quiet = as_json or report == _STDOUT
-    checks = run_cancelled(lambda: _examine(Asked(cluster, job), quiet))
+    checks = run_cancelled(lambda: _examine(DoctorRequest(cluster, job), quiet))
     failed = [check for check in checks if check.level == "fail"]
     text = written(checks) if report is not None else None
     if text is not None and report not in {None, _STDOUT}:
@@ -76,7 +75,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
         )
 
 
-async def _examine(asked: Asked, quiet: bool) -> list[Check]:
+async def _examine(asked: DoctorRequest, quiet: bool) -> list[Check]:
     checks = []
     async with slow_steps("looking around") as steps:
         async for check in examine(asked, lambda step: steps.next(f"checking {step.name}")):

@@ -7,9 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 
-from hyperpod_jlab.core.check import Check, of_error, unknown
-from hyperpod_jlab.core.check import CheckResult as Told
-from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import Check, CheckResult, CheckStep, of_error, unknown
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.runs.facade import Hyperpod
 
@@ -18,7 +16,7 @@ _LOG = logging.getLogger(__name__)
 WHOLE = 240.0
 """Seconds that all steps have together."""
 
-Begun = Callable[[Step], None]
+Begun = Callable[[CheckStep], None]
 """What is told of a step that begins."""
 
 
@@ -41,7 +39,7 @@ class Chain:
         """Have so many seconds more from now on, at the least."""
         self._end = max(self._end, time.monotonic() + seconds)
 
-    async def walk(self, steps: Iterable[Step]) -> AsyncIterator[Check]:
+    async def walk(self, steps: Iterable[CheckStep]) -> AsyncIterator[Check]:
         """The checks of these steps, each as soon as it is there; a step that has nothing to say has none."""
         for step in steps:
             found = await self._found(step)
@@ -52,7 +50,7 @@ class Chain:
                 self._stuck.setdefault(step.ident, check)
             yield check
 
-    async def _found(self, step: Step) -> Told | None:
+    async def _found(self, step: CheckStep) -> CheckResult | None:
         for name in step.needs:
             before = self._stuck.get(name)
             if before is not None:
@@ -94,7 +92,7 @@ class Opened:
     def __init__(self) -> None:
         self._hyperpod: Hyperpod | None = None
 
-    async def open(self) -> Told | None:
+    async def open(self) -> CheckResult | None:
         """Read the configuration and make the services; nothing is said when that works.
 
         Raises:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.core.check import CheckResult as Told
-from hyperpod_jlab.core.check import CheckStep as Step
-from hyperpod_jlab.core.check import fail, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, ok, unknown, warn
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.network import (
     Astray,
     Closed,
+    NetworkInterface,
+    NetworkLocation,
     Passage,
     Subnet,
     astray,
     closed_ports,
     lustre_passage,
 )
-from hyperpod_jlab.core.network import NetworkInterface as Interface
-from hyperpod_jlab.core.network import NetworkLocation as Place
 from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system_of
 from hyperpod_jlab.features.doctor.models import CONFIGURATION
 
@@ -33,17 +31,19 @@ class NetworkLooks:
     def __init__(self, at_aws: AtAws) -> None:
         self._at = at_aws
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[CheckStep]:
         """The steps in order."""
         needs = (CONFIGURATION, ROLE, HYPERPOD)
         return [
-            Step(
+            CheckStep(
                 "security-groups", "security groups", "security-groups", self._groups, needs=needs
             ),
-            Step("interfaces", "network interfaces", "interfaces", self._interfaces, needs=needs),
+            CheckStep(
+                "interfaces", "network interfaces", "interfaces", self._interfaces, needs=needs
+            ),
         ]
 
-    async def _groups(self) -> Told | None:
+    async def _groups(self) -> CheckResult | None:
         if not self._at.concerned:
             return None
         told = [
@@ -53,12 +53,12 @@ class NetworkLooks:
         ]
         return joined(told)
 
-    async def _interfaces(self) -> Told | None:
+    async def _interfaces(self) -> CheckResult | None:
         if not self._at.concerned:
             return None
         return joined([await self._place(name) for name in await self._at.file_systems()])
 
-    async def clients(self, name: str) -> list[Place]:
+    async def clients(self, name: str) -> list[NetworkLocation]:
         """Who mounts a file system: this domain, and the clusters that matter here and name it."""
         domain = await self._at.known(self._at.place_of_domain())
         clusters = [
@@ -68,7 +68,7 @@ class NetworkLooks:
         ]
         return [*([domain] if domain else []), *clusters]
 
-    async def _passage(self, name: str, client: Place) -> Told:
+    async def _passage(self, name: str, client: NetworkLocation) -> CheckResult:
         interfaces = await self._at.interfaces_of(name)
         servers = tuple({group for one in interfaces for group, _ in one.groups})
         way = f"{client.title} and {name}"
@@ -83,7 +83,7 @@ class NetworkLooks:
         works = client.title.startswith("the domain") and await self._at.is_mounted(name)
         return _of_passage(way, passage, await self._at.aws.region(), works=works)
 
-    async def _place(self, name: str) -> Told:
+    async def _place(self, name: str) -> CheckResult:
         place = await self._at.place_of_file_system(name)
         interfaces = await self._at.interfaces_of(name)
         if not interfaces:
@@ -110,7 +110,9 @@ class NetworkLooks:
         zones = ", ".join(sorted({one.zone for one in interfaces if one.zone}))
         return ok(f"{name}: {len(interfaces)} in {place.vpc}, {', '.join(place.subnets)} ({zones})")
 
-    async def _other_vpc(self, name: str, place: Place, client: Place) -> Told | None:
+    async def _other_vpc(
+        self, name: str, place: NetworkLocation, client: NetworkLocation
+    ) -> CheckResult | None:
         """Whether a cluster is in another VPC, by its security groups: AWS names none of its own."""
         if client.vpc is not None or not client.groups:
             return None
@@ -128,8 +130,8 @@ class NetworkLooks:
         )
 
     async def _lacking(
-        self, name: str, domain: str, lacking: Sequence[Interface], mounted: bool
-    ) -> Told:
+        self, name: str, domain: str, lacking: Sequence[NetworkInterface], mounted: bool
+    ) -> CheckResult:
         """Interfaces without the group that Studio wants on each."""
         wanted, first = f"{_INBOUND}{domain}", lacking[0]
         names = ", ".join(one.name for one in lacking)
@@ -142,7 +144,7 @@ class NetworkLooks:
         return warn(words, fix, "admin") if mounted else fail(words, fix, "admin")
 
 
-def joined(told: Sequence[Told]) -> Told | None:
+def joined(told: Sequence[CheckResult]) -> CheckResult | None:
     """Several looks as one: the worst level, all evidence of it, every fix once; None for none."""
     if not told:
         return None
@@ -150,7 +152,7 @@ def joined(told: Sequence[Told]) -> Told | None:
     worst = max(told, key=lambda one: order.index(one.level))
     same = [one for one in told if one.level == worst.level]
     fixes = dict.fromkeys(one.fix for one in same if one.fix)
-    return Told(
+    return CheckResult(
         worst.level,
         "; ".join(dict.fromkeys(one.evidence for one in same)),
         "\n".join(fixes) or None,
@@ -158,7 +160,7 @@ def joined(told: Sequence[Told]) -> Told | None:
     )
 
 
-def _of_passage(way: str, passage: Passage, region: str, *, works: bool) -> Told:
+def _of_passage(way: str, passage: Passage, region: str, *, works: bool) -> CheckResult:
     fix = "\n".join(gap.command(region) for gap in passage.gaps)
     words = "; ".join(gap.words() for gap in passage.gaps)
     if any(not gap.answers for gap in passage.gaps):
@@ -173,7 +175,9 @@ def _of_passage(way: str, passage: Passage, region: str, *, works: bool) -> Told
     return ok(f"{way}: Lustre gets through (TCP 988, 1018-1023)")
 
 
-def _apart(name: str, place: Place, client: Place, region: str) -> Told | None:
+def _apart(
+    name: str, place: NetworkLocation, client: NetworkLocation, region: str
+) -> CheckResult | None:
     """Whether a file system and the domain are in different networks."""
     if client.vpc is not None and client.vpc != place.vpc:
         return fail(
@@ -191,7 +195,7 @@ def _apart(name: str, place: Place, client: Place, region: str) -> Told | None:
     return None
 
 
-def _without_inbound(domain: str, interfaces: Sequence[Interface]) -> list[Interface]:
+def _without_inbound(domain: str, interfaces: Sequence[NetworkInterface]) -> list[NetworkInterface]:
     wanted = f"{_INBOUND}{domain}"
     return [one for one in interfaces if wanted not in {title for _, title in one.groups}]
 
@@ -229,18 +233,18 @@ class SubnetLooks:
         self._at = at_aws
         self._network = network
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[CheckStep]:
         """The steps in order."""
         needs = (CONFIGURATION, ROLE, HYPERPOD)
         return [
-            Step("network-acls", "network ACLs", "interfaces", self._acls, needs=needs),
-            Step("routes", "routes", "interfaces", self._routes, needs=needs),
+            CheckStep("network-acls", "network ACLs", "interfaces", self._acls, needs=needs),
+            CheckStep("routes", "routes", "interfaces", self._routes, needs=needs),
         ]
 
-    async def _acls(self) -> Told | None:
+    async def _acls(self) -> CheckResult | None:
         return joined([await self._through(way) async for way in self._ways()])
 
-    async def _routes(self) -> Told | None:
+    async def _routes(self) -> CheckResult | None:
         return joined([await self._there(way) async for way in self._ways()])
 
     async def _ways(self) -> AsyncIterator[_Way]:
@@ -250,7 +254,7 @@ class SubnetLooks:
             for client in await self._network.clients(name):
                 yield await self._way(name, client)
 
-    async def _way(self, name: str, client: Place) -> _Way:
+    async def _way(self, name: str, client: NetworkLocation) -> _Way:
         servers = {one.subnet for one in await self._at.interfaces_of(name) if one.subnet}
         wanted = servers | set(client.subnets)
         found = {one.name: one for one in await self._at.subnets(wanted)} if wanted else {}
@@ -266,7 +270,7 @@ class SubnetLooks:
             lacking = (f"the subnets of {client.title if servers else name}",)
         return _Way(f"{client.title} and {name}", tuple(pairs), lacking, works)
 
-    async def _through(self, way: _Way) -> Told:
+    async def _through(self, way: _Way) -> CheckResult:
         if not way.pairs:
             return _without(way)
         names = {one.name for pair in way.pairs for one in pair}
@@ -279,7 +283,7 @@ class SubnetLooks:
         fix = "\n".join(dict.fromkeys(commands)) or "allow it before the entry that denies it"
         return _stopped(way, closed, fix)
 
-    async def _there(self, way: _Way) -> Told:
+    async def _there(self, way: _Way) -> CheckResult:
         if not way.pairs:
             return _without(way)
         tables = await self._at.route_tables({one.vpc for pair in way.pairs for one in pair})
@@ -291,14 +295,14 @@ class SubnetLooks:
         return _stopped(way, lost, fix)
 
 
-def _stopped(way: _Way, found: list[Closed] | list[Astray], fix: str) -> Told:
+def _stopped(way: _Way, found: list[Closed] | list[Astray], fix: str) -> CheckResult:
     words = "; ".join(dict.fromkeys(one.words() for one in found))
     if way.works:
         return warn(f"{way.words}: it is mounted, but {words}", fix, "admin")
     return fail(f"{way.words}: Lustre does not get through, for {words}", fix, "admin")
 
 
-def _without(way: _Way) -> Told:
+def _without(way: _Way) -> CheckResult:
     if way.lacking:
         return unknown(f"{way.words}: AWS does not describe {', '.join(way.lacking)}")
     return ok(f"{way.words} are in one subnet")

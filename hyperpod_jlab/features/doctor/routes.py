@@ -72,11 +72,11 @@ async def show_examination(call: Call) -> DoctorExamination:
 
 async def begin_examination(call: Call, body: DoctorBody) -> DoctorExamination:
     """Examine the way of a run to a node and back: this installation, Studio and AWS, file systems, clusters. While the same goes on that one is answered."""
-    from hyperpod_jlab.features.doctor.service import DoctorRequest as Asked
+    from hyperpod_jlab.features.doctor.service import DoctorRequest
 
     if body.cluster is not None:
         await with_cluster(call, body.cluster)
-    return _answer((await _examinations(call)).begin(Asked(body.cluster, body.job)))
+    return _answer((await _examinations(call)).begin(DoctorRequest(body.cluster, body.job)))
 
 
 async def cancel_examination(call: Call) -> DoctorExamination:

@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from hyperpod_jlab.core.check import GROUPS, Check, Level
-from hyperpod_jlab.core.check import CheckStep as Step
+from hyperpod_jlab.core.check import GROUPS, Check, CheckStep, Level
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import USER_INFO, ConflictError, HyperpodError, InternalError
 from hyperpod_jlab.features.doctor.aws import AtAws, StudioLooks, rights_steps, run_as_steps
@@ -76,7 +75,7 @@ async def examine(
         await opened.close()
 
 
-def _steps(opened: Opened, wanted: DoctorRequest) -> list[Step]:
+def _steps(opened: Opened, wanted: DoctorRequest) -> list[CheckStep]:
     """All but the first ones and the job."""
     only = wanted.cluster
     at_aws = AtAws(opened, only)
@@ -101,7 +100,7 @@ def _steps(opened: Opened, wanted: DoctorRequest) -> list[Step]:
 State = Literal["running", "done", "cancelled", "failed"]
 """It goes on; it came to its end, whatever it found; somebody ended it; it broke."""
 
-Examine = Callable[[DoctorRequest, Callable[[Step], None]], AsyncIterator[Check]]
+Examine = Callable[[DoctorRequest, Callable[[CheckStep], None]], AsyncIterator[Check]]
 """Examines what is asked; tells of each step that begins."""
 
 _LOG = logging.getLogger(__name__)
@@ -128,7 +127,7 @@ class Examination:
     begun_at: float
     state: State = "running"
     checks: list[Check] = field(default_factory=list)
-    step: Step | None = None
+    step: CheckStep | None = None
     ended_at: float | None = None
     problem: HyperpodError | None = None
     version: int = 0
@@ -185,7 +184,7 @@ class Examinations:
         await self.cancel()
 
     async def _run(self, examination: Examination) -> None:
-        def begun(step: Step) -> None:
+        def begun(step: CheckStep) -> None:
             examination.step = step
             self._tell(examination)
 

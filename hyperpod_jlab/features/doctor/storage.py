@@ -15,12 +15,9 @@ from hyperpod_jlab.aws.domains import Space
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
-from hyperpod_jlab.clusters.identity import IdentityQueries as Asked
-from hyperpod_jlab.clusters.identity import find_whose
+from hyperpod_jlab.clusters.identity import IdentityQueries, find_whose
 from hyperpod_jlab.clusters.mounts import inspect
-from hyperpod_jlab.core.check import CheckResult as Told
-from hyperpod_jlab.core.check import CheckStep as Step
-from hyperpod_jlab.core.check import Who, fail, of_error, ok, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, Who, fail, of_error, ok, warn
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, LustreStorage
 from hyperpod_jlab.core.quantities import format_size
@@ -28,7 +25,7 @@ from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 from hyperpod_jlab.features.doctor.network import joined
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter as Wanted
+from hyperpod_jlab.runs.listing import RunFilter
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.migration import runs_in_old_layout
@@ -45,19 +42,19 @@ class MountLooks:
         self._opened = opened
         self._at = at_aws
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[CheckStep]:
         """The steps in order."""
         needs = (CONFIGURATION, ROLE, HYPERPOD)
         return [
-            Step("mount", "FSx for Lustre", "mount", self._mounted),
-            Step("mounts-missing", "missing mounts", "mount", self._missing, needs=needs),
+            CheckStep("mount", "FSx for Lustre", "mount", self._mounted),
+            CheckStep("mounts-missing", "missing mounts", "mount", self._missing, needs=needs),
             *(
-                Step("shared", "storage shared with", "mount", self._shared(name), needs, name)
+                CheckStep("shared", "storage shared with", "mount", self._shared(name), needs, name)
                 for name in self._at.named
             ),
         ]
 
-    async def _mounted(self) -> Told | None:
+    async def _mounted(self) -> CheckResult | None:
         mounts = self._at.mounts
         if not mounts:
             if self._at.studio is None:
@@ -76,7 +73,7 @@ class MountLooks:
             )
         return ok(words)
 
-    async def _missing(self) -> Told | None:
+    async def _missing(self) -> CheckResult | None:
         """File systems of the space and of clusters that are not here, each with the step that is missing."""
         if self._at.studio is None:
             return None
@@ -102,7 +99,7 @@ class MountLooks:
             return ok(f"all that AWS names of the space and of {names} is mounted here")
         return joined(told)
 
-    async def _not_mounted(self, name: str | None, cluster: HyperpodCluster | None) -> Told:
+    async def _not_mounted(self, name: str | None, cluster: HyperpodCluster | None) -> CheckResult:
         """A file system that is not mounted here: the space was not restarted, does not name it, or may not."""
         of = f"the file system {name} of " + (cluster.name if cluster else "this space")
         words = f"{of} is not mounted here"
@@ -147,8 +144,8 @@ class MountLooks:
             "admin",
         )
 
-    def _shared(self, name: str) -> Callable[[], Awaitable[Told | None]]:
-        async def look() -> Told | None:
+    def _shared(self, name: str) -> Callable[[], Awaitable[CheckResult | None]]:
+        async def look() -> CheckResult | None:
             clusters = await self._at.clusters()
             cluster = next((one for one in clusters if name in one.configured_as), None)
             if cluster is None or not cluster.storage:
@@ -165,7 +162,7 @@ class MountLooks:
 
     def _compared(
         self, name: str, cluster: HyperpodCluster, root: Path, mount: LustreMount | None
-    ) -> Told:
+    ) -> CheckResult:
         """The partition here against what the cluster's instances mount."""
         storage = next((one for one in cluster.storage if mount and is_mount_of(mount, one)), None)
         if mount is None or storage is None:
@@ -185,7 +182,7 @@ class MountLooks:
 
     def _at_same_place(
         self, name: str, root: Path, mount: LustreMount, storage: LustreStorage
-    ) -> Told:
+    ) -> CheckResult:
         inner = PurePosixPath(mount.folder.lstrip("/")) / root.relative_to(mount.point)
         found = file_system_of(storage.dns_name) or storage.mount_name
         words = f"{root} is /{inner} of {found}"
@@ -228,39 +225,39 @@ _LITTLE_ROOM, _NO_ROOM = 5 * 1024**3, 100 * 1024**2
 _FEW_FILES = 10_000
 
 
-def partition_steps(opened: Opened) -> list[Step]:
+def partition_steps(opened: Opened) -> list[CheckStep]:
     """The partition that runs go to."""
 
-    def look(work: Callable[[Partition], Told]) -> Callable[[], Awaitable[Told]]:
-        async def told() -> Told:
+    def look(work: Callable[[Partition], CheckResult]) -> Callable[[], Awaitable[CheckResult]]:
+        async def told() -> CheckResult:
             partition = opened.hyperpod.partition
             return await within(partition.root, lambda: work(partition))
 
         return told
 
-    async def privacy() -> Told:
+    async def privacy() -> CheckResult:
         partition = opened.hyperpod.partition
         told = await look(_mode)()
         if told.level != "ok":
             return told
         return await _identity(partition) or told
 
-    async def runs() -> Told:
+    async def runs() -> CheckResult:
         return await _runs(opened.hyperpod)
 
     needs = (STORAGE,)
     return [
-        Step(STORAGE, "storage", "partition", look(_storage), needs=(CONFIGURATION,)),
-        Step("parents", "folders above", "partition", look(_parents), needs=(CONFIGURATION,)),
-        Step("privacy", "privacy", "partition", privacy, needs=needs),
-        Step("layout", "layout", "partition", look(_layout), needs=needs),
-        Step("writing", "writing", "partition", look(_writing), needs=needs),
-        Step("room", "room", "partition", look(lambda one: _room(one.root)), needs=needs),
-        Step("runs", "runs", "partition", runs, needs=needs),
+        CheckStep(STORAGE, "storage", "partition", look(_storage), needs=(CONFIGURATION,)),
+        CheckStep("parents", "folders above", "partition", look(_parents), needs=(CONFIGURATION,)),
+        CheckStep("privacy", "privacy", "partition", privacy, needs=needs),
+        CheckStep("layout", "layout", "partition", look(_layout), needs=needs),
+        CheckStep("writing", "writing", "partition", look(_writing), needs=needs),
+        CheckStep("room", "room", "partition", look(lambda one: _room(one.root)), needs=needs),
+        CheckStep("runs", "runs", "partition", runs, needs=needs),
     ]
 
 
-def _storage(partition: Partition) -> Told:
+def _storage(partition: Partition) -> CheckResult:
     root = partition.root
     mount = mount_of(root)
     kind = f"{mount.kind} at {mount.point}" if mount.kind else mount.point
@@ -271,7 +268,7 @@ def _storage(partition: Partition) -> Told:
     return ok(f"{root} ({kind})")
 
 
-def _mode(partition: Partition) -> Told:
+def _mode(partition: Partition) -> CheckResult:
     found = partition.folder.stat()
     mode = stat.S_IMODE(found.st_mode)
     if is_opened(partition.folder):
@@ -289,7 +286,7 @@ def _mode(partition: Partition) -> Told:
     return ok(f"{words} (mode {mode:04o}, owner {found.st_uid})")
 
 
-def _parents(partition: Partition) -> Told:
+def _parents(partition: Partition) -> CheckResult:
     """Who owns the folders above ours: they can exchange it, whatever its own mode says."""
     try:
         above = parents(partition.root)
@@ -308,7 +305,7 @@ def _parents(partition: Partition) -> Told:
     return ok(f"nobody but you and root can exchange your runs: {words}")
 
 
-def _layout(partition: Partition) -> Told:
+def _layout(partition: Partition) -> CheckResult:
     old = sum(1 for _ in runs_in_old_layout(partition))
     if old:
         return warn(
@@ -318,13 +315,13 @@ def _layout(partition: Partition) -> Told:
     return ok(f"runs lie in {partition.runs}")
 
 
-async def _identity(partition: Partition) -> Told | None:
+async def _identity(partition: Partition) -> CheckResult | None:
     """A warning where others are the same user as this one, so that a mode keeps none of them out; None where nothing is known of such."""
     studio = find_studio()
     try:
-        whose = await asyncio.wait_for(find_whose(studio, Asked(Aws())), _PATIENCE)
+        whose = await asyncio.wait_for(find_whose(studio, IdentityQueries(Aws())), _PATIENCE)
     except TimeoutError:
-        whose = await find_whose(studio, Asked(None))
+        whose = await find_whose(studio, IdentityQueries(None))
     place = await inspect(partition.folder, whose)
     identity = whose.on_network if place.network else whose.on_disk
     if place.isolation is None or identity.own:
@@ -341,7 +338,7 @@ async def _identity(partition: Partition) -> Told | None:
     return warn(f"{words}; modes keep none of them out of {partition.folder}", fix, who)
 
 
-def _writing(partition: Partition) -> Told:
+def _writing(partition: Partition) -> CheckResult:
     """Do what a submit does: exclusive create, link, rename."""
     first = partition.folder / f".doctor-{secrets.token_hex(6)}"
     second = first.with_name(f"{first.name}-link")
@@ -366,7 +363,7 @@ def _writing(partition: Partition) -> Told:
     return ok("files can be made, linked and renamed")
 
 
-def _room(root: Path) -> Told:
+def _room(root: Path) -> CheckResult:
     room = room_at(root)
     words = f"{format_size(room.free)} of {format_size(room.total)} free"
     fix = "remove old runs: hpj clean --older 30d"
@@ -379,9 +376,9 @@ def _room(root: Path) -> Told:
     return ok(words)
 
 
-async def _runs(hyperpod: Hyperpod) -> Told:
+async def _runs(hyperpod: Hyperpod) -> CheckResult:
     try:
-        runs = (await hyperpod.runs.list(Wanted())).runs
+        runs = (await hyperpod.runs.list(RunFilter())).runs
     except StorageError as error:
         return fail(f"runs cannot be listed: {error.message}", error.hint)
     except (HyperpodError, OSError) as error:

@@ -15,7 +15,7 @@ from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
 from hyperpod_jlab.cli.parameters import SinceParam
 from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES
-from hyperpod_jlab.features.events.service import EventService as HyperpodEvents
+from hyperpod_jlab.features.events.service import EventService
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.events import ClusterEvent
@@ -66,14 +66,14 @@ def events(
     """List events, or show one."""
     if event is not None:
         shown = with_services(
-            lambda _: HyperpodEvents(Aws(region)).event(hyperpod, event), asking=True
+            lambda _: EventService(Aws(region)).event(hyperpod, event), asking=True
         )
         _show(shown)
         return
     level = options.pop("level")
     wanted = EventFilter(**options)
     found = with_services(
-        lambda _: HyperpodEvents(Aws(region)).events(hyperpod, wanted, level),
+        lambda _: EventService(Aws(region)).events(hyperpod, wanted, level),
         asking=True,
     )
     show_list("events", _TITLES, found, _row, (limit, cursor))

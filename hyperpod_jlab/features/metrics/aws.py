@@ -13,9 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.features.metrics.models import METRICS, Metric
-from hyperpod_jlab.features.metrics.models import TimeRange as Window
-from hyperpod_jlab.features.metrics.models import TimeSeries as Course
+from hyperpod_jlab.features.metrics.models import METRICS, Metric, TimeRange, TimeSeries
 
 Dimensions = tuple[tuple[str, str], ...]
 
@@ -117,7 +115,9 @@ def ask_for(
     return [MetricQuery(METRICS[name], source, namespace, on) for name, source in sources.items()]
 
 
-async def read_courses(aws: Aws, asked: Sequence[MetricQuery], window: Window) -> list[Course]:
+async def read_courses(
+    aws: Aws, asked: Sequence[MetricQuery], window: TimeRange
+) -> list[TimeSeries]:
     """The course of each metric, in the order asked for; one that CloudWatch does not have is without points.
 
     Raises:
@@ -125,7 +125,7 @@ async def read_courses(aws: Aws, asked: Sequence[MetricQuery], window: Window) -
     """
     room = asyncio.Semaphore(_AT_ONCE)
 
-    async def read(some: Sequence[MetricQuery]) -> list[Course]:
+    async def read(some: Sequence[MetricQuery]) -> list[TimeSeries]:
         async with room:
             return await _read(aws, some, window)
 
@@ -208,7 +208,7 @@ async def _metrics(aws: Aws, **given: Any) -> AsyncIterator[list[dict[str, Any]]
         token = {"NextToken": page["NextToken"]}
 
 
-async def _read(aws: Aws, asked: Sequence[MetricQuery], window: Window) -> list[Course]:
+async def _read(aws: Aws, asked: Sequence[MetricQuery], window: TimeRange) -> list[TimeSeries]:
     points: dict[str, dict[float, float]] = {_id(at): {} for at in range(len(asked))}
     token: dict[str, str] = {}
     while True:
@@ -228,7 +228,7 @@ async def _read(aws: Aws, asked: Sequence[MetricQuery], window: Window) -> list[
             break
         token = {"NextToken": page["NextToken"]}
     return [
-        Course(
+        TimeSeries(
             one.metric,
             tuple((t, v * one.source.factor) for t, v in sorted(points[_id(at)].items())),
         )
@@ -240,7 +240,7 @@ def _id(at: int) -> str:
     return f"m{at}"
 
 
-def _query(at: int, asked: MetricQuery, window: Window) -> dict[str, Any]:
+def _query(at: int, asked: MetricQuery, window: TimeRange) -> dict[str, Any]:
     return {
         "Id": _id(at),
         "MetricStat": {

@@ -21,10 +21,7 @@ from hyperpod_jlab.features.metrics.models import METRICS
 from hyperpod_jlab.features.metrics.service import BY_NODE, node_metrics_in, run_metrics_in
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.features.metrics.models import MetricSet as Measured
-    from hyperpod_jlab.features.metrics.models import RunMeasured
-    from hyperpod_jlab.features.metrics.models import TimeRange as Window
-    from hyperpod_jlab.features.metrics.models import TimeSeries as Course
+    from hyperpod_jlab.features.metrics.models import MetricSet, RunMeasured, TimeRange, TimeSeries
     from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
@@ -174,7 +171,7 @@ def _show_cluster(
     by_node: bool,
     limit: int | None,
 ) -> None:
-    async def read(hyperpod: Hyperpod) -> list[Measured]:
+    async def read(hyperpod: Hyperpod) -> list[MetricSet]:
         service = node_metrics_in(hyperpod, region)
         if by_node:
             return await service.of_nodes(cluster, since, limit)
@@ -206,7 +203,7 @@ def _show_run(
         _show(found.whole, found.run_id)
 
 
-def _show(measured: Measured, run_id: str | None = None) -> None:
+def _show(measured: MetricSet, run_id: str | None = None) -> None:
     if invocation().as_json:
         print_json(measured)
         return
@@ -227,12 +224,12 @@ def _show(measured: Measured, run_id: str | None = None) -> None:
     _print_notes([measured])
 
 
-def _print_notes(found: Sequence[Measured]) -> None:
+def _print_notes(found: Sequence[MetricSet]) -> None:
     for note in dict.fromkeys(note for one in found for note in one.notes):
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
-def _show_nodes(found: Sequence[Measured]) -> None:
+def _show_nodes(found: Sequence[MetricSet]) -> None:
     if invocation().as_json:
         print_list("nodes", found, None)
         return
@@ -249,7 +246,7 @@ def _show_nodes(found: Sequence[Measured]) -> None:
     _print_notes(found)
 
 
-def _headline(measured: Measured, run_id: str | None) -> str:
+def _headline(measured: MetricSet, run_id: str | None) -> str:
     window = measured.window
     what = f"{run_id} on {measured.cluster}" if run_id else measured.cluster
     node = f", node {measured.node}" if measured.node else ""
@@ -258,12 +255,12 @@ def _headline(measured: Measured, run_id: str | None) -> str:
     return f"{printable(what + node)}: {length}, a value each {each}, from {measured.source}"
 
 
-def _figures(course: Course) -> tuple[float, float, float, float]:
+def _figures(course: TimeSeries) -> tuple[float, float, float, float]:
     values = course.values
     return values[-1], course.mean, min(values), max(values)
 
 
-def _value(course: Course, value: float) -> str:
+def _value(course: TimeSeries, value: float) -> str:
     unit = course.metric.unit
     if unit == "percent":
         return f"{value:.3g} %"
@@ -274,26 +271,26 @@ def _value(course: Course, value: float) -> str:
     return f"{value:.3g}/s" if unit == "packets/s" else f"{value:.4g}"
 
 
-def _last(measured: Measured, name: str) -> str:
+def _last(measured: MetricSet, name: str) -> str:
     course = measured.courses.get(name)
     return "-" if course is None else _value(course, course.values[-1])
 
 
-def _node_course(measured: Measured) -> str:
+def _node_course(measured: MetricSet) -> str:
     course = measured.courses.get(_NODE_COURSE)
     if course is None:
         return ""
     return sparkline(_steps(course, measured.window), _highest(course), _NODE_WIDTH)
 
 
-def _steps(course: Course, window: Window) -> list[float | None]:
+def _steps(course: TimeSeries, window: TimeRange) -> list[float | None]:
     """A value for each period of the window; None where there is none."""
     known = dict(course.points)
     count = int((window.end - window.begin) // window.period) + 1
     return [known.get(window.begin + window.period * at) for at in range(count)]
 
 
-def _highest(course: Course) -> float:
+def _highest(course: TimeSeries) -> float:
     """What a whole bar stands for: all of what there is, else the highest value."""
     return 100.0 if METRICS[course.metric.name].unit == "percent" else max(course.values)
 

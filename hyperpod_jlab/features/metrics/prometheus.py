@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from hyperpod_jlab.aws.errors import AwsCall as Call
+from hyperpod_jlab.aws.errors import AwsCall
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import (
     InvalidInputError,
@@ -25,9 +25,7 @@ from hyperpod_jlab.core.errors import (
     without_passwords,
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
-from hyperpod_jlab.features.metrics.models import METRICS
-from hyperpod_jlab.features.metrics.models import TimeRange as Window
-from hyperpod_jlab.features.metrics.models import TimeSeries as Course
+from hyperpod_jlab.features.metrics.models import METRICS, TimeRange, TimeSeries
 
 ADDON = "amazon-sagemaker-hyperpod-observability"
 """HyperPod's observability add-on of EKS."""
@@ -118,7 +116,7 @@ async def workspace_of_addon(aws: Aws, eks: str) -> Workspace | None:
 
 
 async def query_range(
-    aws: Aws, workspace: Workspace, expression: str, window: Window
+    aws: Aws, workspace: Workspace, expression: str, window: TimeRange
 ) -> list[Series]:
     """The values of an expression, one for each whole period of a time; values that are no numbers are left out.
 
@@ -131,7 +129,7 @@ async def query_range(
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    call = Call("aps", "QueryMetrics", workspace.region)
+    call = AwsCall("aps", "QueryMetrics", workspace.region)
     periods = int((window.end - window.begin) // window.period)
     if periods < 1:
         return []
@@ -380,7 +378,7 @@ class PrometheusMetrics:
         self._whole = OF_EKS if on_eks else OF_SLURM
         self._each = PER_NODE_ON_EKS if on_eks else PER_NODE_WITH_SLURM
 
-    async def of_cluster(self, names: Sequence[str], window: Window) -> list[Course]:
+    async def of_cluster(self, names: Sequence[str], window: TimeRange) -> list[TimeSeries]:
         """The course of each metric, also of those without a value.
 
         Args:
@@ -392,21 +390,21 @@ class PrometheusMetrics:
         """
         known = list(filter(is_name, names))
         if not known:
-            return [Course(METRICS[name], ()) for name in self._whole]
+            return [TimeSeries(METRICS[name], ()) for name in self._whole]
         asked = {name: one.of_all(known, window.period) for name, one in self._whole.items()}
         found = await self._ask(asked, window)
         return [
-            Course(METRICS[name], series[0].points if series else ())
+            TimeSeries(METRICS[name], series[0].points if series else ())
             for name, series in found.items()
         ]
 
     async def of_nodes(
         self,
         names: Sequence[str],
-        window: Window,
+        window: TimeRange,
         metrics: Collection[str] | None = None,
         pods: str | None = None,
-    ) -> dict[str, list[Course]]:
+    ) -> dict[str, list[TimeSeries]]:
         """The course of metrics on each of some nodes, by the node's name, also of those without a value.
 
         Args:
@@ -430,7 +428,7 @@ class PrometheusMetrics:
         found = await self._ask(asked, window)
         return {node: list(_courses_of(node, wanted, found)) for node in names}
 
-    async def _ask(self, asked: Mapping[str, str], window: Window) -> dict[str, list[Series]]:
+    async def _ask(self, asked: Mapping[str, str], window: TimeRange) -> dict[str, list[Series]]:
         room = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(expression: str) -> list[Series]:
@@ -443,8 +441,8 @@ class PrometheusMetrics:
 
 def _courses_of(
     node: str, wanted: Mapping[str, Expression], found: Mapping[str, Iterable[Series]]
-) -> Iterable[Course]:
+) -> Iterable[TimeSeries]:
     for name, expression in wanted.items():
         own = (one for one in found.get(name, ()) if one.labels.get(expression.label) == node)
         first = next(own, None)
-        yield Course(METRICS[name], first.points if first else ())
+        yield TimeSeries(METRICS[name], first.points if first else ())

@@ -8,8 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperpod_jlab.core.hyperpod import region_of
-from hyperpod_jlab.features.metrics.models import LONGEST, RunMeasured
-from hyperpod_jlab.features.metrics.models import MetricSet as Measured
+from hyperpod_jlab.features.metrics.models import LONGEST, MetricSet, RunMeasured
 from hyperpod_jlab.features.metrics.service import MetricQuery, metric_looks_in
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -19,7 +18,7 @@ from hyperpod_jlab.server.requests import RequestModel
 class HyperpodNodeMetrics:
     """The most important metrics of each node."""
 
-    nodes: tuple[Measured, ...]
+    nodes: tuple[MetricSet, ...]
 
 
 class MetricsQuery(RequestModel):
@@ -47,7 +46,7 @@ class RunMetricsQuery(RequestModel):
     """Only while this attempt ran; default: all."""
 
 
-async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> Measured:
+async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> MetricSet:
     """The metrics of a HyperPod cluster, by its name or ARN, or of one of its nodes; at most a minute old."""
     looks = metric_looks_in(await call.hyperpod(), region_of(cluster))
     (found,) = await looks.get(MetricQuery(cluster, query.seconds, node=query.node))

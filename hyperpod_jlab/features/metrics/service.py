@@ -41,16 +41,16 @@ from hyperpod_jlab.features.metrics.aws import (
 from hyperpod_jlab.features.metrics.aws import MetricQuery as Asked
 from hyperpod_jlab.features.metrics.models import (
     METRICS,
+    MetricSet,
     RunMeasured,
     Source,
+    TimeRange,
+    TimeSeries,
     between,
     last,
     mean_course,
     within,
 )
-from hyperpod_jlab.features.metrics.models import MetricSet as Measured
-from hyperpod_jlab.features.metrics.models import TimeRange as Window
-from hyperpod_jlab.features.metrics.models import TimeSeries as Course
 from hyperpod_jlab.features.metrics.prometheus import (
     ADDON,
     OF_GPUS,
@@ -137,8 +137,8 @@ BY_NODE = ("gpu-utilization", "gpu-memory", "efa-received", "efa-sent", "cpu")
 _KNOWN_FOR = 300.0
 """Seconds for which it is remembered which workspace a cluster has, or why that is not known."""
 
-_Measuring = Callable[[PrometheusMetrics], Awaitable[list[Measured]]]
-_Otherwise = Callable[[], Awaitable[list[Measured]]]
+_Measuring = Callable[[PrometheusMetrics], Awaitable[list[MetricSet]]]
+_Otherwise = Callable[[], Awaitable[list[MetricSet]]]
 
 
 class NodeMetrics:
@@ -154,7 +154,7 @@ class NodeMetrics:
         self._settings = settings or Settings()
         self._workspaces: Cache[str, Workspace | HyperpodError | None] = Cache(_KNOWN_FOR)
 
-    async def of_cluster(self, cluster: str, seconds: float) -> Measured:
+    async def of_cluster(self, cluster: str, seconds: float) -> MetricSet:
         """Metrics of a whole cluster over the last seconds.
 
         Raises:
@@ -165,12 +165,12 @@ class NodeMetrics:
         window = last(seconds)
         found = await find_cluster(self.aws, cluster)
 
-        async def ask(prometheus: PrometheusMetrics) -> list[Measured]:
+        async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
             named = await self._named(found)
             courses = await prometheus.of_cluster(list(named), window)
             return [measured(found, None, window, courses, "Prometheus")]
 
-        async def otherwise() -> list[Measured]:
+        async def otherwise() -> list[MetricSet]:
             eks = eks_of(found)
             if eks is not None:
                 asked = ask_for(ON_EKS, INSIGHTS, {"ClusterName": eks})
@@ -181,7 +181,7 @@ class NodeMetrics:
         (one,) = await self.first_of(found, ask, otherwise)
         return one
 
-    async def of_node(self, cluster: str, node: str, seconds: float) -> Measured:
+    async def of_node(self, cluster: str, node: str, seconds: float) -> MetricSet:
         """Metrics of one node of a cluster over the last seconds.
 
         Args:
@@ -198,13 +198,13 @@ class NodeMetrics:
         window = last(seconds)
         found = await find_cluster(self.aws, cluster)
 
-        async def ask(prometheus: PrometheusMetrics) -> list[Measured]:
+        async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
             instance = await find_instance(self.aws, cluster, node)
             name = node_name(found, instance)
             courses = (await prometheus.of_nodes([name], window))[name] if name else []
             return [measured(found, instance.name, window, courses, "Prometheus")]
 
-        async def otherwise() -> list[Measured]:
+        async def otherwise() -> list[MetricSet]:
             return [await self._node_of_eks(found, node, window)]
 
         (one,) = await self.first_of(found, ask, otherwise)
@@ -212,7 +212,7 @@ class NodeMetrics:
 
     async def of_nodes(
         self, cluster: str, seconds: float, limit: int | None = None
-    ) -> list[Measured]:
+    ) -> list[MetricSet]:
         """The most important metrics (`BY_NODE`) of each node of a cluster, by instance id; nodes of which there are none are left out.
 
         Raises:
@@ -224,7 +224,7 @@ class NodeMetrics:
         window = last(seconds)
         found = await find_cluster(self.aws, cluster)
 
-        async def ask(prometheus: PrometheusMetrics) -> list[Measured]:
+        async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
             named = sorted((await self._named(found)).items(), key=lambda pair: pair[1].name)
             names = {name: instance.name for name, instance in named[:limit]}
             courses = await prometheus.of_nodes(list(names), window, BY_NODE)
@@ -234,7 +234,7 @@ class NodeMetrics:
             )
             return [row for row in rows if row.courses]
 
-        async def otherwise() -> list[Measured]:
+        async def otherwise() -> list[MetricSet]:
             return await self.nodes_of_eks(found, window, BY_NODE, limit=limit)
 
         return await self.first_of(found, ask, otherwise)
@@ -242,12 +242,12 @@ class NodeMetrics:
     async def nodes_of_eks(
         self,
         cluster: HyperpodCluster,
-        window: Window,
+        window: TimeRange,
         metrics: Sequence[str],
         *,
         only: Collection[str] | None = None,
         limit: int | None = None,
-    ) -> list[Measured]:
+    ) -> list[MetricSet]:
         """What CloudWatch has of each node of a cluster on EKS, by instance id; nodes that it had none of are left out.
 
         Args:
@@ -275,7 +275,7 @@ class NodeMetrics:
 
     async def first_of(
         self, cluster: HyperpodCluster, ask: _Measuring, otherwise: _Otherwise
-    ) -> list[Measured]:
+    ) -> list[MetricSet]:
         """What the cluster's workspace tells, or what CloudWatch does where there is none, it cannot be read or has nothing; that is said then.
 
         Args:
@@ -312,7 +312,9 @@ class NodeMetrics:
             raise failed
         return found if why is None else [one.noting(why) for one in found]
 
-    async def _node_of_eks(self, cluster: HyperpodCluster, node: str, window: Window) -> Measured:
+    async def _node_of_eks(
+        self, cluster: HyperpodCluster, node: str, window: TimeRange
+    ) -> MetricSet:
         eks = _nodes_of(cluster)
         instance = (await find_instance(self.aws, cluster.name, node)).name
         known = await metrics_of_node(self.aws, eks, instance)
@@ -323,7 +325,7 @@ class NodeMetrics:
         ]
         courses = await read_courses(self.aws, asked, window)
         there = {course.metric.name for course in courses}
-        absent = [Course(METRICS[name], ()) for name in ON_NODES if name not in there]
+        absent = [TimeSeries(METRICS[name], ()) for name in ON_NODES if name not in there]
         return measured(cluster, instance, window, [*courses, *absent])
 
     async def _named(self, cluster: HyperpodCluster) -> dict[str, Instance]:
@@ -375,12 +377,12 @@ def _nodes_of(cluster: HyperpodCluster) -> str:
 def measured(
     cluster: HyperpodCluster,
     node: str | None,
-    window: Window,
-    courses: Sequence[Course],
+    window: TimeRange,
+    courses: Sequence[TimeSeries],
     source: Source = "CloudWatch",
     *,
     notes: bool = True,
-) -> Measured:
+) -> MetricSet:
     """What was measured, in the order of `METRICS`.
 
     Args:
@@ -395,7 +397,7 @@ def measured(
     shown = {name: by_name[name] for name in METRICS if name in by_name}
     missing = tuple(course.metric.name for course in courses if not course.points)
     told = notes_on(cluster, source, shown.keys(), missing) if notes else ()
-    return Measured(cluster.name, node, window, source, shown, missing, told)
+    return MetricSet(cluster.name, node, window, source, shown, missing, told)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -504,10 +506,10 @@ async def _on_nodes(
     metrics: NodeMetrics,
     cluster: HyperpodCluster,
     names: Sequence[str],
-    window: Window,
+    window: TimeRange,
     run: Run,
-) -> list[Measured]:
-    async def ask(prometheus: PrometheusMetrics) -> list[Measured]:
+) -> list[MetricSet]:
+    async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
         pods = _pods_of(run) if cluster.eks_arn is not None else None
         courses = await prometheus.of_nodes(names, window, OF_RUN, pods)
         shared = pods is None or not _has_gpus(courses.values())
@@ -521,7 +523,7 @@ async def _on_nodes(
         notes = (_SHARED,) if shared and _has_gpus(courses.values()) else ()
         return [row.noting(*notes) for row in rows if row.courses]
 
-    async def otherwise() -> list[Measured]:
+    async def otherwise() -> list[MetricSet]:
         by_id = {name.removeprefix(_NODE): name for name in names}
         rows = await metrics.nodes_of_eks(cluster, window, OF_RUN, only=by_id.keys())
         if not rows:
@@ -534,7 +536,9 @@ async def _on_nodes(
     return await metrics.first_of(cluster, ask, otherwise)
 
 
-async def _gpus_of_pods(aws: Aws, cluster: HyperpodCluster, run: Run, window: Window) -> Measured:
+async def _gpus_of_pods(
+    aws: Aws, cluster: HyperpodCluster, run: Run, window: TimeRange
+) -> MetricSet:
     """What CloudWatch has of the GPUs of a run's pods: the mean over the pods."""
     eks = eks_of(cluster) or ""
     pods = await pods_with_gpus(aws, eks, _pods_of(run))
@@ -577,7 +581,7 @@ def _attempts(run: Run, number: int | None) -> list[Attempt]:
     return begun
 
 
-def _own(row: Measured, attempts: Iterable[Attempt]) -> Measured:
+def _own(row: MetricSet, attempts: Iterable[Attempt]) -> MetricSet:
     """What was measured on a node while the run was on it."""
     spans = [
         (one.started_at or 0.0, one.ended_at or float("inf"))
@@ -589,8 +593,11 @@ def _own(row: Measured, attempts: Iterable[Attempt]) -> Measured:
 
 
 def _whole(
-    cluster: HyperpodCluster, rows: Sequence[Measured], pods: Sequence[Measured], window: Window
-) -> Measured:
+    cluster: HyperpodCluster,
+    rows: Sequence[MetricSet],
+    pods: Sequence[MetricSet],
+    window: TimeRange,
+) -> MetricSet:
     """The mean over the nodes, with what is said of any of them; what is known of the run's pods goes before that."""
     courses = []
     for name in OF_RUN:
@@ -609,11 +616,11 @@ def _whole(
     return replace(whole, missing=missing, notes=notes)
 
 
-def _has_gpus(courses: Iterable[Sequence[Course]]) -> bool:
+def _has_gpus(courses: Iterable[Sequence[TimeSeries]]) -> bool:
     return any(one.points for own in courses for one in own if one.metric.name in OF_GPUS)
 
 
-def _joined(courses: Sequence[Course], gpus: Sequence[Course]) -> list[Course]:
+def _joined(courses: Sequence[TimeSeries], gpus: Sequence[TimeSeries]) -> list[TimeSeries]:
     """Courses, with those of GPUs instead of their own."""
     return [*gpus, *(one for one in courses if one.metric.name not in OF_GPUS)]
 
@@ -660,9 +667,9 @@ class MetricLooks:
     def __init__(self, metrics: NodeMetrics, runs: RunMetrics) -> None:
         self._metrics = metrics
         self._runs = runs
-        self._cache: Cache[MetricQuery, list[Measured]] = Cache(lambda _: FRESH, limit=_MOST)
+        self._cache: Cache[MetricQuery, list[MetricSet]] = Cache(lambda _: FRESH, limit=_MOST)
 
-    async def get(self, query: MetricQuery) -> list[Measured]:
+    async def get(self, query: MetricQuery) -> list[MetricSet]:
         """What was measured; for a cluster or a node a list of one, for a run its mean and then each of its nodes.
 
         Raises:
@@ -670,7 +677,7 @@ class MetricLooks:
         """
         return await self._cache.get(query, lambda: self._look(query))
 
-    async def _look(self, query: MetricQuery) -> list[Measured]:
+    async def _look(self, query: MetricQuery) -> list[MetricSet]:
         if query.run is not None:
             found = await self._runs.of_run(query.run, query.attempt)
             return [found.whole, *found.nodes]

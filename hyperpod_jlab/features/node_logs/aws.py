@@ -12,8 +12,7 @@ from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.features.node_logs.models import BEGIN, NodeLog, PlacedLine
-from hyperpod_jlab.features.node_logs.models import NodeLogPosition as Place
+from hyperpod_jlab.features.node_logs.models import BEGIN, NodeLog, NodeLogPosition, PlacedLine
 
 PAGE = 10_000
 """Lines on a page: the most that AWS gives; a page has a megabyte at the most."""
@@ -51,7 +50,7 @@ async def list_logs(
 
 
 async def lines_after(
-    aws: Aws, group: str, stream: str, place: Place, count: int | None = None
+    aws: Aws, group: str, stream: str, place: NodeLogPosition, count: int | None = None
 ) -> AsyncIterator[list[PlacedLine]]:
     """The lines of a log behind a place, page by page, as far as it is written now.
 
@@ -76,7 +75,7 @@ async def lines_after(
             seen = seen + 1 if milliseconds == time else 1
             time = milliseconds
             if milliseconds > place.milliseconds or seen > place.seen:
-                found.append(PlacedLine(stream, text, Place(time, seen)))
+                found.append(PlacedLine(stream, text, NodeLogPosition(time, seen)))
         if found:
             yield found
 
@@ -87,7 +86,7 @@ async def last_lines(
     stream: str,
     count: int,
     since: float | None = None,
-    before: Place | None = None,
+    before: NodeLogPosition | None = None,
 ) -> list[PlacedLine]:
     """The last lines of a log, or those before a place, oldest first.
 
@@ -120,18 +119,18 @@ async def last_lines(
 
 
 def _placed(
-    stream: str, lines: Iterable[tuple[int, str]], before: Place | None
+    stream: str, lines: Iterable[tuple[int, str]], before: NodeLogPosition | None
 ) -> list[PlacedLine]:
     """Lines with their places, of which the first is the first of its millisecond; only those that lie before a place."""
     placed = (
-        PlacedLine(stream, text, Place(milliseconds, number))
+        PlacedLine(stream, text, NodeLogPosition(milliseconds, number))
         for milliseconds, same in groupby(lines, key=lambda line: line[0])
         for number, (_, text) in enumerate(same, 1)
     )
     return [line for line in placed if before is None or line.place <= before]
 
 
-async def end_of_log(aws: Aws, group: str, stream: str) -> Place:
+async def end_of_log(aws: Aws, group: str, stream: str) -> NodeLogPosition:
     """The place behind the last line of a log.
 
     Raises:

@@ -21,12 +21,12 @@ from hyperpod_jlab.features.node_logs.models import (
     NODE_KINDS,
     NodeLog,
     NodeLogLine,
+    NodeLogPosition,
     PlacedLine,
     decode_cursor,
     encode_cursor,
     invalid_cursor,
 )
-from hyperpod_jlab.features.node_logs.models import NodeLogPosition as Place
 from hyperpod_jlab.logs.pattern import Matcher, Pattern
 
 MOST_LINES = 10_000
@@ -211,7 +211,7 @@ class LogReader:
             yield await self._tail(request.tail, follow=follow)
             return
         if request.cursor is None and request.since is not None:
-            start = Place(max(0, int(request.since * 1000)), 0)
+            start = NodeLogPosition(max(0, int(request.since * 1000)), 0)
             self._places = dict.fromkeys(request.streams, start)
         async for batch in self.new_lines():
             yield batch
@@ -376,7 +376,7 @@ class NodeLogPages:
         # Before what is kept lies what is left out, and of a log of which nothing was found nothing.
         before = after | {one.stream: one.place for one in cut}
         for line in reversed(kept):
-            before[line.stream] = Place(line.place.milliseconds, line.place.seen - 1)
+            before[line.stream] = NodeLogPosition(line.place.milliseconds, line.place.seen - 1)
         return NodeLogPage(
             _given(kept),
             encode_cursor(before),
@@ -436,7 +436,7 @@ class NodeLogPages:
         return hits, None
 
     async def _last(
-        self, group: str, stream: str, count: int, before: Place | None
+        self, group: str, stream: str, count: int, before: NodeLogPosition | None
     ) -> list[PlacedLine]:
         try:
             return await last_lines(self._logs.aws, group, stream, count, before=before)

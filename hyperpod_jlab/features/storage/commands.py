@@ -23,18 +23,18 @@ from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.storage.files import (
     RepositoryTaskService,
     TaskOptions,
+    TransferResult,
     Way,
     file_states,
     move,
 )
-from hyperpod_jlab.features.storage.files import TransferResult as Moved
 from hyperpod_jlab.features.storage.service import link_partition, storage_of
 from hyperpod_jlab.runs.clean import carry_out, plan_migration
 from hyperpod_jlab.storage.home_link import NAME, remove_link
 
 if TYPE_CHECKING:
     from hyperpod_jlab.clusters.identity import Separation
-    from hyperpod_jlab.clusters.mounts import MountInfo as Place
+    from hyperpod_jlab.clusters.mounts import MountInfo
     from hyperpod_jlab.core.file_system import Association, FileSystem, Verb
     from hyperpod_jlab.features.storage.files import Result
     from hyperpod_jlab.features.storage.models import RepositoryTask
@@ -215,8 +215,8 @@ _LFS_ONLY = "It takes Lustre's program lfs on this machine."
 def state(paths: tuple[Path, ...]) -> None:
     """Show states."""
 
-    async def work(_: Hyperpod) -> Moved:
-        return Moved(await file_states(_whole(paths)))
+    async def work(_: Hyperpod) -> TransferResult:
+        return TransferResult(await file_states(_whole(paths)))
 
     _tell(with_services(work, asking=True))
 
@@ -275,7 +275,7 @@ def export(paths: tuple[Path, ...], by: Way | None, report: str | None) -> None:
 def import_(paths: tuple[Path, ...], report: str | None, region: str | None) -> None:
     """Take over what is new in S3."""
 
-    async def work(_: Hyperpod) -> Moved:
+    async def work(_: Hyperpod) -> TransferResult:
         options = TaskOptions(report=report)
         return await RepositoryTaskService(Aws(region)).begin("import", _whole(paths), options)
 
@@ -334,7 +334,7 @@ def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOpti
             detail={"option": "--by"},
         )
 
-    async def work(_: Hyperpod) -> Moved:
+    async def work(_: Hyperpod) -> TransferResult:
         return await move(verb, _whole(paths), RepositoryTaskService(Aws()), by, options)
 
     _tell(with_services(work, asking=True))
@@ -346,7 +346,7 @@ def _whole(paths: tuple[Path, ...]) -> list[Path]:
     return list(dict.fromkeys(absolute))
 
 
-def _tell(moved: Moved) -> None:
+def _tell(moved: TransferResult) -> None:
     """Print what became of each path.
 
     Raises:
@@ -577,7 +577,7 @@ def print_path(view: PathView) -> None:
     _print_notes(view.notes)
 
 
-def _file_system_fields(place: Place) -> list[tuple[str, str | None]]:
+def _file_system_fields(place: MountInfo) -> list[tuple[str, str | None]]:
     isolation = place.isolation
     others = None if isolation is None else ", ".join(isolation.readers) or "no rights"
     return [
@@ -590,7 +590,7 @@ def _file_system_fields(place: Place) -> list[tuple[str, str | None]]:
     ]
 
 
-def _storage_tables_row(place: Place) -> Sequence[str]:
+def _storage_tables_row(place: MountInfo) -> Sequence[str]:
     isolation = place.isolation
     others = ", ".join(isolation.readers) if isolation else ""
     return (
@@ -606,7 +606,7 @@ def _storage_tables_row(place: Place) -> Sequence[str]:
     )
 
 
-def _access(place: Place) -> str:
+def _access(place: MountInfo) -> str:
     if place.read_only:
         return "read only"
     if place.writable is None:
@@ -614,15 +614,15 @@ def _access(place: Place) -> str:
     return "read and write" if place.writable else "not yours to write"
 
 
-def _free(place: Place) -> str:
+def _free(place: MountInfo) -> str:
     return format_size(place.room.free) if place.room else "-"
 
 
-def _size(place: Place) -> str:
+def _size(place: MountInfo) -> str:
     return format_size(place.room.total) if place.room else "-"
 
 
-def _print_aws(places: Sequence[Place]) -> None:
+def _print_aws(places: Sequence[MountInfo]) -> None:
     for found in dict.fromkeys(place.aws for place in places if place.aws is not None):
         print()
         print_fields(
@@ -673,7 +673,7 @@ def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
     print_table(Table(("CLUSTER", "KIND", "SIDE", here, "THERE", "REASON"), rows))
 
 
-def _print_evidence(place: Place) -> None:
+def _print_evidence(place: MountInfo) -> None:
     if place.isolation is None:
         return
     print(f"\nisolation: {place.isolation.words}, for")

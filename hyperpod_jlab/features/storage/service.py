@@ -18,16 +18,15 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import mounted_here
 from hyperpod_jlab.clusters.configuration import choose_partition
-from hyperpod_jlab.clusters.identity import IdentityQueries as Asked
 from hyperpod_jlab.clusters.identity import (
+    IdentityQueries,
     Separation,
     Whose,
     find_profile,
     find_whose,
     separation_of,
 )
-from hyperpod_jlab.clusters.mounts import MountInfo as Place
-from hyperpod_jlab.clusters.mounts import inspect, look_at, look_at_mount, mount_points
+from hyperpod_jlab.clusters.mounts import MountInfo, inspect, look_at, look_at_mount, mount_points
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.file_system import FileSystem
@@ -46,7 +45,10 @@ from hyperpod_jlab.storage.timeouts import within
 
 
 async def other_file_systems(
-    clusters: Mapping[str, ClusterConfig], mounts: Sequence[LustreMount], point: str, asked: Asked
+    clusters: Mapping[str, ClusterConfig],
+    mounts: Sequence[LustreMount],
+    point: str,
+    asked: IdentityQueries,
 ) -> list[str]:
     """A sentence for each cluster whose instances mount other file systems than the one that runs go to.
 
@@ -111,7 +113,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class StoragePartition(Place):
+class StoragePartition(MountInfo):
     """The partition that runs go to.
 
     Attributes:
@@ -142,7 +144,7 @@ class StorageOverview:
     """
 
     partition: StoragePartition
-    file_systems: tuple[Place, ...]
+    file_systems: tuple[MountInfo, ...]
     clusters: tuple[Side, ...]
     studio: bool
     shared_space: bool
@@ -151,7 +153,7 @@ class StorageOverview:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PathView(Place):
+class PathView(MountInfo):
     """One path: what the overview says of a file system, and the path on each side."""
 
     clusters: tuple[Side, ...]
@@ -221,7 +223,7 @@ class Storage:
             ),
         )
 
-    async def _separation(self, place: Place, whose: Whose) -> Separation | None:
+    async def _separation(self, place: MountInfo, whose: Whose) -> Separation | None:
         identity = whose.on_network if place.network else whose.on_disk
         partition = self._partition
 
@@ -270,18 +272,18 @@ class Storage:
             return path
         return root / real.relative_to(real_root)
 
-    def _begin(self) -> tuple[Studio | None, list[LustreMount], Asked]:
+    def _begin(self) -> tuple[Studio | None, list[LustreMount], IdentityQueries]:
         studio, mounts = find_studio(), lustre_mounts()
-        return studio, mounts, Asked(self._aws if studio is not None or mounts else None)
+        return studio, mounts, IdentityQueries(self._aws if studio is not None or mounts else None)
 
     async def _with_aws(
         self,
-        place: Place,
+        place: MountInfo,
         mounts: list[LustreMount],
         studio: Studio | None,
         whose: Whose,
-        asked: Asked,
-    ) -> Place:
+        asked: IdentityQueries,
+    ) -> MountInfo:
         """The place with what AWS knows of its file system, and whose private partition it is."""
         mount = next((one for one in reversed(mounts) if str(one.point) == place.mount), None)
         if mount is None:
@@ -320,7 +322,7 @@ class Storage:
             return Side(name, kind, side, str(path), None, error.message)
         return Side(name, kind, side, str(path), str(there))
 
-    def _warnings(self, partition: Place, whose: Whose) -> list[str]:
+    def _warnings(self, partition: MountInfo, whose: Whose) -> list[str]:
         """What is to be known of where runs go."""
         found = []
         if not partition.offered:
@@ -345,7 +347,7 @@ class Storage:
 
 
 async def _private_of(
-    mount: LustreMount, studio: Studio | None, whose: Whose, asked: Asked
+    mount: LustreMount, studio: Studio | None, whose: Whose, asked: IdentityQueries
 ) -> str | None:
     """The user profile that a mounted folder is the private partition of: those are called like their profiles."""
     name = PurePosixPath(mount.folder).name
@@ -359,7 +361,7 @@ async def _private_of(
     return profile.name if profile else None
 
 
-async def _described(mount: LustreMount, asked: Asked) -> FileSystem | None:
+async def _described(mount: LustreMount, asked: IdentityQueries) -> FileSystem | None:
     if asked.aws is None:
         return None
     named = mount.file_system or mount.mount_name

@@ -22,9 +22,9 @@ from hyperpod_jlab.engines.kubernetes.api.credentials import (
     basic,
     load_chain,
 )
-from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigContext as Context
-from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigEntry as Section
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import (
+    KubeconfigContext,
+    KubeconfigEntry,
     kubeconfig_files,
     proxy_for,
     read_context,
@@ -74,7 +74,7 @@ def load_access(config: KubernetesCluster) -> ApiAccess:
     return kubeconfig_access(read_context(config.context))
 
 
-def kubeconfig_access(context: Context) -> ApiAccess:
+def kubeconfig_access(context: KubeconfigContext) -> ApiAccess:
     """What a context of a kubeconfig says."""
     cluster, user = context.cluster, context.user
     server = cluster.text("server").rstrip("/")
@@ -149,14 +149,14 @@ def _in_pod() -> bool:
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (IN_POD / "token").is_file()
 
 
-def _client_certificate(context: ssl.SSLContext, user: Section) -> None:
+def _client_certificate(context: ssl.SSLContext, user: KubeconfigEntry) -> None:
     certificate = _data(user, "client-certificate")
     key = _data(user, "client-key")
     if certificate and key:
         load_chain(context, certificate, key)
 
 
-def _data(user: Section, name: str) -> bytes:
+def _data(user: KubeconfigEntry, name: str) -> bytes:
     """What stands in a kubeconfig in base64, or in a file that it names."""
     try:
         if inline := user.text(f"{name}-data"):
@@ -169,7 +169,7 @@ def _data(user: Section, name: str) -> bytes:
         ) from error
 
 
-def _source(context: Context, verify: ssl.SSLContext | None) -> TokenSource | None:
+def _source(context: KubeconfigContext, verify: ssl.SSLContext | None) -> TokenSource | None:
     user = context.user
     # A token beside a file of one: the file's is newer (as client-go has it).
     if (path := user.path("tokenFile")) is not None:
@@ -184,7 +184,7 @@ def _source(context: Context, verify: ssl.SSLContext | None) -> TokenSource | No
     return None
 
 
-def _fixed(user: Section) -> dict[str, str]:
+def _fixed(user: KubeconfigEntry) -> dict[str, str]:
     """Headers that never change."""
     found: dict[str, str] = {}
     if user.text("username"):

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from hyperpod_jlab.core.errors import ConflictError, HyperpodError, UnreachableError
-from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
 from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, CUT, refusal
 from hyperpod_jlab.engines.kubernetes.api.light_httpx import httpx
 
@@ -120,7 +120,7 @@ _SILENCE: tuple[tuple[str, int], ...] = (
 """A stream may be silent for days, so the other machine is asked whether it is there: after 30 s without an answer the stream is cut."""
 
 
-def pool(access: Access) -> httpx.AsyncClient:
+def pool(access: ApiAccess) -> httpx.AsyncClient:
     """Connections for requests that are answered at once."""
     return _client(access, _TIMEOUT, _REQUESTS)
 
@@ -131,7 +131,7 @@ class StreamPools:
     A pool goes through all of its connections at each opening and closing, so that there are several small ones.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ApiAccess) -> None:
         self._access = access
         self._pools: dict[httpx.AsyncClient, int] = {}
 
@@ -156,7 +156,7 @@ class StreamPools:
             await client.aclose()
 
 
-def _client(access: Access, timeout: httpx.Timeout, limits: httpx.Limits) -> httpx.AsyncClient:
+def _client(access: ApiAccess, timeout: httpx.Timeout, limits: httpx.Limits) -> httpx.AsyncClient:
     transport = httpx.AsyncHTTPTransport(
         verify=access.verify,
         limits=limits,
@@ -185,7 +185,7 @@ def _options() -> list[tuple[int, int, int]]:
     return found
 
 
-def not_sent(error: httpx.TransportError, access: Access) -> HyperpodError | None:
+def not_sent(error: httpx.TransportError, access: ApiAccess) -> HyperpodError | None:
     """The error for a request that has surely not reached the server; None when it may have."""
     if not isinstance(
         error,
@@ -200,7 +200,7 @@ def not_sent(error: httpx.TransportError, access: Access) -> HyperpodError | Non
     return UnreachableError(message, code=code, hint=hint, detail={"server": shown_server(access)})
 
 
-def _connecting(error: httpx.TransportError, access: Access) -> tuple[str, str | None, str]:
+def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, str | None, str]:
     cause = _cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return (
@@ -233,7 +233,7 @@ def _connecting(error: httpx.TransportError, access: Access) -> tuple[str, str |
     )
 
 
-def shown_server(access: Access) -> str:
+def shown_server(access: ApiAccess) -> str:
     """The server's address as messages show it: without what may be secret in it."""
     try:
         parts = urlsplit(access.server)
@@ -254,7 +254,7 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def answer_broken(error: httpx.TransportError, verb: str, access: Access) -> UnreachableError:
+def answer_broken(error: httpx.TransportError, verb: str, access: ApiAccess) -> UnreachableError:
     """The error for a request whose answer did not come, or not whole."""
     late = isinstance(error, httpx.TimeoutException)
     how = "does not answer in time" if late else "broke off its answer"
@@ -321,7 +321,7 @@ class KubeClient:
     ``fieldValidation="Strict"``, ``labelSelector=...``.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ApiAccess) -> None:
         self.access = access
         self._http = pool(access)
         self._slots = asyncio.Semaphore(AT_ONCE)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnsupportedError
-from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigEntry as Section
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigEntry
 
 _FILE_LASTS = 60.0
 """Seconds after which a token's file is read again: in pods it is written anew every hour or so."""
@@ -110,7 +110,7 @@ class ExecPlugin:
         self,
         said: Mapping[str, Any],
         folder: Path,
-        cluster: Section,
+        cluster: KubeconfigEntry,
         context: ssl.SSLContext | None,
     ) -> None:
         self._said, self._folder, self._cluster = said, folder, cluster

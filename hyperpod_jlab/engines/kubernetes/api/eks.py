@@ -12,13 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_jlab.aws.errors import AwsCall as Call
-from hyperpod_jlab.aws.errors import boto3_missing, no_credentials, translate
+from hyperpod_jlab.aws.errors import AwsCall, boto3_missing, no_credentials, translate
 from hyperpod_jlab.aws.session import Aws, find_region
 from hyperpod_jlab.aws.signed import METER
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
-from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess as Access
-from hyperpod_jlab.engines.kubernetes.api.access import tls_context
+from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess, tls_context
 from hyperpod_jlab.engines.kubernetes.api.client import answer_broken, not_sent, pool
 from hyperpod_jlab.engines.kubernetes.api.credentials import Credentials, Token
 from hyperpod_jlab.engines.kubernetes.api.errors import refusal
@@ -31,7 +29,7 @@ _URL_LASTS = 60
 _PREFIX = "k8s-aws-v1."
 
 
-def eks_access(name: str, session: Any = None) -> Access:
+def eks_access(name: str, session: Any = None) -> ApiAccess:
     """The way to an EKS cluster. Blocking.
 
     Args:
@@ -51,7 +49,7 @@ def eks_access(name: str, session: Any = None) -> Access:
 
 def access_of(
     name: str, found: Mapping[str, Any], session: Any = None, region: str | None = None
-) -> Access:
+) -> ApiAccess:
     """The way to an EKS cluster that has been described. Blocking.
 
     Args:
@@ -74,7 +72,7 @@ def access_of(
             hint="try again when it is active; see: aws eks describe-cluster",
         )
     credentials = Credentials(EksTokens(session, name))
-    return Access(
+    return ApiAccess(
         server=server,
         verify=tls_context(
             ca_data=str((found.get("certificateAuthority") or {}).get("data") or "")
@@ -160,7 +158,7 @@ def _guarded(session: Any, work: Callable[[], Any], name: str) -> Any:
     except AttributeError as error:  # a signer without credentials
         raise no_credentials() from error
     except Exception as error:
-        told = translate(error, Call("eks", "DescribeCluster", str(session.region_name)))
+        told = translate(error, AwsCall("eks", "DescribeCluster", str(session.region_name)))
         if isinstance(told, NotFoundError):
             told = NotFoundError(
                 f"there is no EKS cluster {name} in this account and region",
@@ -229,7 +227,7 @@ async def knock(aws: Aws, name: str) -> Knock:
         return Knock(private, problem=error)
 
 
-async def _may_start_pods(access: Access) -> bool:
+async def _may_start_pods(access: ApiAccess) -> bool:
     headers = await asyncio.to_thread(access.headers)
     async with pool(access) as client:
         try:

@@ -26,8 +26,7 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnreachableError,
 )
-from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient
-from hyperpod_jlab.engines.kubernetes.api.client import ResponseStream as Stream
+from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, ResponseStream
 from hyperpod_jlab.engines.kubernetes.api.errors import CUT
 
 # --------------------------------------------------------------------------------------------------
@@ -264,7 +263,7 @@ async def _watch(client: KubeClient, table: WatchedTable[Any]) -> bool:
         raise UnreachableError("the API server has fallen silent") from error
 
 
-async def _events(table: WatchedTable[Any], stream: Stream) -> bool:
+async def _events(table: WatchedTable[Any], stream: ResponseStream) -> bool:
     """Take in events until the answer ends; whether there was any."""
     any_ = False
     rest: list[bytes] = []

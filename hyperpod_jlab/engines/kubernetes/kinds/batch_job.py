@@ -7,9 +7,13 @@ from typing import Any
 
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
-from hyperpod_jlab.engines.kubernetes.kinds.kind import KindInput as Wanted
-from hyperpod_jlab.engines.kubernetes.kinds.kind import Rendezvous as Meeting
-from hyperpod_jlab.engines.kubernetes.kinds.kind import head_of, number_label, pod_template
+from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    KindInput,
+    Rendezvous,
+    head_of,
+    number_label,
+    pod_template,
+)
 from hyperpod_jlab.launcher.contract import MEETING_PORT
 
 
@@ -27,17 +31,17 @@ class BatchJob:
     labels_pods = True
     suspend_in: tuple[str, ...] = ("spec",)
 
-    def meeting(self, name: str, nodes: int) -> Meeting:
+    def meeting(self, name: str, nodes: int) -> Rendezvous:
         """An indexed pod's host name is the job's with its index; its service has the job's name."""
         master = f"{name}-0.{name}" if nodes > 1 else "127.0.0.1"
-        return Meeting("$(JOB_COMPLETION_INDEX)", master)
+        return Rendezvous("$(JOB_COMPLETION_INDEX)", master)
 
     def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
         """The launcher itself."""
         del nodes, anew
         return list(command)
 
-    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+    def manifest(self, wanted: KindInput) -> dict[str, Any]:
         """The object; its pods stay when it ends."""
         template = pod_template(wanted.pod, self.container, restart="Never")
         if wanted.nodes > 1:

@@ -13,13 +13,13 @@ from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     RUN_LABEL,
+    KindInput,
+    Rendezvous,
     head_of,
     labels_of,
     number_label,
     pod_template,
 )
-from hyperpod_jlab.engines.kubernetes.kinds.kind import KindInput as Wanted
-from hyperpod_jlab.engines.kubernetes.kinds.kind import Rendezvous as Meeting
 
 _AGENT_PORT = 8080
 """Where the operator speaks to a pod's agent (research: aws.md 2.6)."""
@@ -63,10 +63,10 @@ class HyperPodPyTorchJob:
     labels_pods = True
     suspend_in: tuple[str, ...] = ("spec", "runPolicy")
 
-    def meeting(self, name: str, nodes: int) -> Meeting:
+    def meeting(self, name: str, nodes: int) -> Rendezvous:
         """Rank and master are the agent's variables, which are there only in the process that it starts."""
         del name, nodes
-        return Meeting("$RANK", "$MASTER_ADDR", late=True)
+        return Rendezvous("$RANK", "$MASTER_ADDR", late=True)
 
     def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
         """The agent, which starts the launcher as its one process."""
@@ -85,7 +85,7 @@ class HyperPodPyTorchJob:
             *command,
         ]
 
-    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+    def manifest(self, wanted: KindInput) -> dict[str, Any]:
         """The object; its pods stay when it ends (``cleanPodPolicy``), and so does it: -1 is no time to live, where the operator's own default may be 0."""
         template = pod_template(wanted.pod, self.container)
         template["spec"]["containers"][0]["ports"] = [{"containerPort": _AGENT_PORT}]

@@ -9,9 +9,9 @@ from typing import Any
 from hyperpod_jlab.core.finding import Finding, Level
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
-from hyperpod_jlab.engines.kubernetes.kinds.kind import KindInput as Wanted
-from hyperpod_jlab.engines.kubernetes.kinds.kind import Rendezvous as Meeting
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    KindInput,
+    Rendezvous,
     head_of,
     labels_of,
     number_label,
@@ -199,12 +199,12 @@ class PyTorchJob:
     def __init__(self, *, resumed: bool = False) -> None:
         self.resumed = resumed
 
-    def meeting(self, name: str, nodes: int) -> Meeting:
+    def meeting(self, name: str, nodes: int) -> Rendezvous:
         """With one process a pod for the operator, RANK is the pod's; workers alone get neither that nor an address."""
         del nodes
         if self.resumed:
-            return Meeting(f"$({_INDEX['name']})", f"{name}-worker-0")
-        return Meeting("$(RANK)", "$(MASTER_ADDR)")
+            return Rendezvous(f"$({_INDEX['name']})", f"{name}-worker-0")
+        return Rendezvous("$(RANK)", "$(MASTER_ADDR)")
 
     def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
         """The launcher; where pods are replaced, so that no code from 128 on comes of what a new pod would not mend: a rank's signal, a missing python."""
@@ -213,7 +213,7 @@ class PyTorchJob:
             return list(command)
         return ["/bin/sh", "-c", 'exec "$0" "$@"', *command, "--no-signal-codes"]
 
-    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+    def manifest(self, wanted: KindInput) -> dict[str, Any]:
         """The object; its pods stay when it ends, and with them their logs."""
         template = pod_template(wanted.pod, self.container)
         # At a backoffLimit the operator removes all pods, whatever the policy, and their logs with them (seen on 1.8.1).
@@ -278,7 +278,7 @@ def _waits_for_master(pod: Mapping[str, Any]) -> bool:
     return any(one.get("name") == "init-pytorch" for one in prepared)
 
 
-def _restart(wanted: Wanted) -> str:
+def _restart(wanted: KindInput) -> str:
     """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.8.1)."""
     return "ExitCode" if wanted.anew else "Never"
 

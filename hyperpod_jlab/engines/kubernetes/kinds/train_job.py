@@ -8,9 +8,13 @@ from typing import Any
 
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
-from hyperpod_jlab.engines.kubernetes.kinds.kind import KindInput as Wanted
-from hyperpod_jlab.engines.kubernetes.kinds.kind import Rendezvous as Meeting
-from hyperpod_jlab.engines.kubernetes.kinds.kind import head_of, number_label, requests
+from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    KindInput,
+    Rendezvous,
+    head_of,
+    number_label,
+    requests,
+)
 
 
 @dataclass(frozen=True)
@@ -38,17 +42,17 @@ class TrainJob:
     def __init__(self, runtime: Runtime | None = None) -> None:
         self.runtime = runtime or Runtime()
 
-    def meeting(self, name: str, nodes: int) -> Meeting:
+    def meeting(self, name: str, nodes: int) -> Rendezvous:
         """As the torch runtime's variables say; the master's name is that of the pod's service."""
         del name, nodes
-        return Meeting("$(PET_NODE_RANK)", "$(PET_MASTER_ADDR)")
+        return Rendezvous("$(PET_NODE_RANK)", "$(PET_MASTER_ADDR)")
 
     def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
         """The launcher itself."""
         del nodes, anew
         return list(command)
 
-    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+    def manifest(self, wanted: KindInput) -> dict[str, Any]:
         """The object. Labels of its own on pods it cannot ask for, nor a restart policy: both are the runtime's."""
         pod = wanted.pod
         trainer: dict[str, Any] = {

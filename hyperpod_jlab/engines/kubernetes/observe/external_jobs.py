@@ -20,15 +20,14 @@ from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
 from hyperpod_jlab.engines.kubernetes.submit.sent import ADOPTED_FILENAME as ADOPTED
 from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_text
 from hyperpod_jlab.engines.kubernetes.targets import Target, named, this_user
-from hyperpod_jlab.engines.protocol import ExternalJob as ForeignJob
-from hyperpod_jlab.engines.protocol import NativeFacts
+from hyperpod_jlab.engines.protocol import ExternalJob, NativeFacts
 
 _SCRIPT = "code/job.yaml"
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _KEPT = ("name", "namespace", "labels", "annotations")
 
 
-async def look_up(client: KubeClient, job: str, namespace: str) -> ForeignJob:
+async def look_up(client: KubeClient, job: str, namespace: str) -> ExternalJob:
     """A job as it can be adopted.
 
     Args:
@@ -55,7 +54,7 @@ async def look_up(client: KubeClient, job: str, namespace: str) -> ForeignJob:
     labels = labels_of(target.job)
     manifest = to_yaml(_as_sent(target))
     submitted = unix_time(metadata.get("creationTimestamp"), 0.0)
-    return ForeignJob(
+    return ExternalJob(
         scheduler_id=target.name,
         facts=NativeFacts(
             target.name[:63], labels.get(QUEUE_LABEL), node_count(target.kind, target.job)

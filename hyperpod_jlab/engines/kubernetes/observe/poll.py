@@ -16,7 +16,7 @@ from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.engines.kubernetes.api.pod_log import PodNews
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.observe.pods import (
     REDUCE,
@@ -124,7 +124,7 @@ class RunLook:
         connection: The cluster.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
         self._where: dict[tuple[str, int], Where] = {}
         self._seen: Cache[str, RunSnapshot] = Cache(limit=_MOST)

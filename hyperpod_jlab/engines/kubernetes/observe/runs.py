@@ -15,15 +15,14 @@ from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError, 
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import Moment, derive
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_asked_for
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder as StandIn
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder
 from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, indices_of, ranked
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Where, task_of
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot as Seen
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, RunSnapshot, Where, task_of
 from hyperpod_jlab.engines.kubernetes.observe.spool import Spooler, is_done, note_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import note_cut_off
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
@@ -115,12 +114,14 @@ class OrphanedPods:
         connection: The cluster.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
         self._seen: set[str] = set()
         self._alone: set[str] = set()
 
-    async def end(self, bundle: BundleReader, where: Where, seen: Seen, word: Observation) -> None:
+    async def end(
+        self, bundle: BundleReader, where: Where, seen: RunSnapshot, word: Observation
+    ) -> None:
         """Look at a run that has ended.
 
         Args:
@@ -245,7 +246,7 @@ def is_told(records: RunRecords) -> bool:
 
 
 def array_word(
-    bundle: BundleReader, place: Where, seen: Seen, *, is_open: bool
+    bundle: BundleReader, place: Where, seen: RunSnapshot, *, is_open: bool
 ) -> Observation | None:
     """The word on an array as a whole, which has ended once all of its tasks have. Blocking."""
     records = bundle.read()
@@ -261,7 +262,7 @@ def array_word(
     return word
 
 
-def gone(place: Where, records: RunRecords, seen: Seen) -> Observation | None:
+def gone(place: Where, records: RunRecords, seen: RunSnapshot) -> Observation | None:
     """The word on a run whose object is not there any more: somebody removed it. None when it was never seen there."""
     if is_told(records) or is_new(records, seen.time):
         return None
@@ -292,7 +293,7 @@ class ArrayWatch:
         self._settled: dict[str, set[int]] = {}
 
     def due(
-        self, bundle: BundleReader, place: Where, seen: Seen
+        self, bundle: BundleReader, place: Where, seen: RunSnapshot
     ) -> list[tuple[BundleReader, Where]]:
         """The tasks of an array to look at; all others are as their records say, or as the array."""
         tasks, indices = seen.tasks(), indices_of(place.array or "")
@@ -348,7 +349,7 @@ class RunWatch:
         shared: Whether its pods mount the partition; else what they say is fetched.
     """
 
-    def __init__(self, connection: Connection, *, shared: bool = True) -> None:
+    def __init__(self, connection: ClusterConnection, *, shared: bool = True) -> None:
         self._shared = shared
         self._look = RunLook(connection)
         self._spooler = Spooler(connection, self._look)
@@ -405,7 +406,7 @@ class RunWatch:
         return said
 
     def _tasks_due(
-        self, arrays: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, Seen]
+        self, arrays: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, RunSnapshot]
     ) -> list[tuple[BundleReader, Where]]:
         """The tasks of arrays that are to be looked at. Blocking."""
         return [
@@ -428,7 +429,7 @@ class RunWatch:
         """Remove what stood beside the job of a run that has ended."""
         await self._leftovers.remove_companions(bundle, await self._look.where(bundle))
 
-    def _fetch(self, bundle: BundleReader, place: Where, seen: Seen) -> None:
+    def _fetch(self, bundle: BundleReader, place: Where, seen: RunSnapshot) -> None:
         """Go on fetching what a run's pods say; of one that has ended all, after which nothing is fetched any more."""
         if seen.job is not None and seen.job.observe(seen.time).state != "ended":
             self._spooler.follow(bundle, place)
@@ -503,7 +504,7 @@ class RunWatch:
         return found
 
     def _words(
-        self, places: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, Seen]
+        self, places: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, RunSnapshot]
     ) -> tuple[dict[str, Observation], set[str], list[tuple[BundleReader, Where, RunRecords]]]:
         """The words on runs, by run id; those of which something is left to be fetched; and those to look at anew, with their records. Blocking."""
         found, undone, doubted = {}, set(), []
@@ -519,7 +520,7 @@ class RunWatch:
         return found, undone, doubted
 
     def _word(
-        self, bundle: BundleReader, place: Where, seen: Seen, known: RunRecords | None = None
+        self, bundle: BundleReader, place: Where, seen: RunSnapshot, known: RunRecords | None = None
     ) -> Observation | RunRecords | None:
         """The word on a run, or what its records are when they may be of a later moment than what was seen. Blocking.
 
@@ -530,7 +531,7 @@ class RunWatch:
             known: Its records as they were read before that was seen.
         """
         if place.native and seen.pods and bundle.is_own:
-            StandIn(bundle, place.name).play(seen.pods)
+            NativeRecorder(bundle, place.name).play(seen.pods)
         records = known or bundle.read()
         if seen.job is None:
             return gone(place, records, seen)
@@ -562,7 +563,7 @@ class RunWatch:
         """Whether what its pods say must be fetched: no launcher of ours writes it into the bundle."""
         return where.native or not self._shared
 
-    def _is_settled(self, bundle: BundleReader, place: Where, seen: Seen) -> bool:
+    def _is_settled(self, bundle: BundleReader, place: Where, seen: RunSnapshot) -> bool:
         """Whether all that can be known of an ended run is there. Blocking."""
         if self._is_fetched(place):
             return is_done(bundle)
@@ -570,7 +571,7 @@ class RunWatch:
         return again or all(pod.ended for pod in seen.pods)
 
 
-def _is_cancelled(records: RunRecords, seen: Seen) -> bool:
+def _is_cancelled(records: RunRecords, seen: RunSnapshot) -> bool:
     """Whether a task was cancelled and nothing of it runs any more, or its turn had not come; its Job may take a moment to count it as failed."""
     if not is_told(records):
         return False
@@ -587,7 +588,7 @@ def _has_succeeded(bundle: BundleReader) -> bool:
     )
 
 
-def _note_end(bundle: BundleReader, where: Where, seen: Seen) -> None:
+def _note_end(bundle: BundleReader, where: Where, seen: RunSnapshot) -> None:
     """Write down that all was fetched of a run whose job has ended or was removed. Blocking."""
     records = bundle.read()
     if seen.job is None:
@@ -607,7 +608,7 @@ def _has_logs(bundle: BundleReader) -> bool:
     return False
 
 
-def _may_be_older(records: RunRecords, seen: Seen, word: Observation) -> bool:
+def _may_be_older(records: RunRecords, seen: RunSnapshot, word: Observation) -> bool:
     """Whether a word by which the newest attempt is over may be from before it began: its records came while the cluster was asked, or a watch is behind."""
     if not _waits_after_attempt(records, seen, word):
         return False
@@ -615,7 +616,7 @@ def _may_be_older(records: RunRecords, seen: Seen, word: Observation) -> bool:
     return not any(one.attempt == number and one.verdict for one in records.observations)
 
 
-def _waits_after_attempt(records: RunRecords, seen: Seen, word: Observation) -> bool:
+def _waits_after_attempt(records: RunRecords, seen: RunSnapshot, word: Observation) -> bool:
     begun = any(pod.main.container_id and not pod.ended for pod in seen.pods)
     return word.state == "waiting" and bool(records.attempts) and not begun
 
@@ -629,7 +630,7 @@ def _is_retried(records: RunRecords) -> bool:
 def _again(
     bundle: BundleReader,
     records: RunRecords,
-    seen: Seen,
+    seen: RunSnapshot,
     word: Observation,
     *,
     retried: bool = False,

@@ -29,18 +29,22 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog, Portion, Started, when
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogCursor as Cursor
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogGap as Gap
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLogLine as Entry
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.pod_log import (
+    Item,
+    PodLog,
+    PodLogCursor,
+    PodLogGap,
+    PodLogLine,
+    Portion,
+    Started,
+    when,
+)
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import unix_time
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder as StandIn
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun, NativeRecorder
 from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod, ranked
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Where
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot as Seen
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, RunSnapshot, Where
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import (
     FOLDER,
     FrameReader,
@@ -85,7 +89,7 @@ class SpoolPosition:
         said: Bytes of the file for lines that do not say where they belong.
     """
 
-    cursor: Cursor = field(default_factory=Cursor)
+    cursor: PodLogCursor = field(default_factory=PodLogCursor)
     attempts: dict[int, int] = field(default_factory=dict)
     said: int = 0
 
@@ -202,7 +206,7 @@ class FramedPod(PodSpool):
 
     def _put(self, items: Iterable[Item]) -> bool:
         for item in items:
-            if not isinstance(item, Entry):
+            if not isinstance(item, PodLogLine):
                 continue
             if item.starts:
                 self._line, self._stamp = bytearray(), item.stamp
@@ -260,7 +264,7 @@ class RawPod(PodSpool):
         pod: RunPod,
         rank: int,
         modes: Modes,
-        stand_in: StandIn,
+        stand_in: NativeRecorder,
         namespace: str,
     ) -> None:
         super().__init__(bundle, pod, modes)
@@ -278,10 +282,10 @@ class RawPod(PodSpool):
                 self._restart = item.restart
                 self._now = replace(self._now, said=0)
                 self._log()
-            elif isinstance(item, Entry):
+            elif isinstance(item, PodLogLine):
                 self._stamp = item.stamp
                 self._say(self._log(), item.data + b"\n" * item.ends, item.stamp)
-            elif isinstance(item, Gap):
+            elif isinstance(item, PodLogGap):
                 self._say(self._log(), _GAPS[item.reason], self._stamp)
         return True
 
@@ -619,7 +623,7 @@ class RunSpool:
         self,
         bundle: BundleReader,
         where: Where,
-        connection: Connection,
+        connection: ClusterConnection,
         look: RunLook,
         room: asyncio.Semaphore,
     ) -> None:
@@ -687,7 +691,7 @@ class RunSpool:
         """Begin to read the pods that are new; all pods that the cluster has, with what is read of them."""
         if self._modes is None:
             self._modes = await asyncio.to_thread(Modes.of, self._bundle)
-        stand_in = StandIn(self._bundle, self._where.name)
+        stand_in = NativeRecorder(self._bundle, self._where.name)
         seen = (await self._looks.look([self._where]))[self._where.run_id]
         await self._note_unseen(seen, self._modes)
         rank_pods = stand_in.ranked if self._where.native else ranked
@@ -705,7 +709,7 @@ class RunSpool:
             found.append((self._followed[pod.uid], pod))
         return found
 
-    async def _note_unseen(self, seen: Seen, modes: Modes) -> None:
+    async def _note_unseen(self, seen: RunSnapshot, modes: Modes) -> None:
         """Before pods are read for the first time: write down the attempts before them that nobody saw."""
         uids = frozenset(pod.uid for pod in seen.pods)
         now = time.monotonic()
@@ -719,7 +723,7 @@ class RunSpool:
             await asyncio.to_thread(note_unseen, self._bundle, self._where.name, found, modes)
         self._judged, self._judged_at = uids, now
 
-    def _may_be_later(self, seen: Seen) -> bool:
+    def _may_be_later(self, seen: RunSnapshot) -> bool:
         """Whether there may have been pods before those that are there. Blocking."""
         names = [spool_name(pod.name, pod.uid) for pod in seen.pods]
         if any(descent.is_file(self._bundle.records / name) for name in names):
@@ -764,7 +768,7 @@ class RunSpool:
 class Spooler:
     """All runs of one cluster that are looked at."""
 
-    def __init__(self, connection: Connection, look: RunLook) -> None:
+    def __init__(self, connection: ClusterConnection, look: RunLook) -> None:
         self._connection = connection
         self._looks = look
         self._runs: dict[str, RunSpool] = {}

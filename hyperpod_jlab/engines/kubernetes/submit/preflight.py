@@ -19,15 +19,15 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.engines.kubernetes.kinds.choice import KindChoice as Choice
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KindChoice
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.code import size_findings
 from hyperpod_jlab.engines.kubernetes.submit.patch import difference, templates
-from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
 from hyperpod_jlab.engines.kubernetes.submit.render import (
+    RenderContext,
     manifest,
     obstacles,
     patched_manifest,
@@ -173,7 +173,7 @@ def _unsupported(field: str, message: str, hint: str) -> Finding:
     return Finding(level="error", code="unsupported", message=message, hint=hint, field=field)
 
 
-def chosen(choice: Choice) -> Iterator[Finding]:
+def chosen(choice: KindChoice) -> Iterator[Finding]:
     """What the run becomes, and what its image needs for that."""
     name = choice.kind.name
     yield Finding(
@@ -192,7 +192,7 @@ def chosen(choice: Choice) -> Iterator[Finding]:
         )
 
 
-def changed(given: RenderInput, place: Place) -> Iterator[Finding]:
+def changed(given: RenderInput, place: RenderContext) -> Iterator[Finding]:
     """What patches change in the manifest."""
     if any(place.patches):
         text = difference(to_yaml(manifest(given, place)), to_yaml(patched_manifest(given, place)))
@@ -205,7 +205,7 @@ def changed(given: RenderInput, place: Place) -> Iterator[Finding]:
         )
 
 
-def resumption(given: RenderInput, place: Place) -> Iterator[Finding]:
+def resumption(given: RenderInput, place: RenderContext) -> Iterator[Finding]:
     """What keeps HyperPod from resuming the run, where it is to."""
     spec = given.spec
     if not spec.is_resumed(place.hyperpod) or place.kind.name == HyperPodPyTorchJob.name:
@@ -220,7 +220,7 @@ def resumption(given: RenderInput, place: Place) -> Iterator[Finding]:
             yield auto_resume.unknown_operator()
 
 
-async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Finding]:
+async def asked(client: KubeClient, given: RenderInput, place: RenderContext) -> list[Finding]:
     """What the cluster says: of the claim, and of the whole manifest.
 
     Raises:
@@ -248,7 +248,7 @@ async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Fi
     return [*of_claim, *of_runtime, *of_pods, *([] if refused else verdict)]
 
 
-async def _claim(client: KubeClient, place: Place) -> list[Finding]:
+async def _claim(client: KubeClient, place: RenderContext) -> list[Finding]:
     """Whether the storage claim is there and bound; those who may not look get no word."""
     if place.storage is None:
         return []
@@ -291,7 +291,9 @@ async def _service_account(client: KubeClient, name: str | None, namespace: str)
     return []
 
 
-async def _dry_run(client: KubeClient, document: Mapping[str, Any], place: Place) -> list[Finding]:
+async def _dry_run(
+    client: KubeClient, document: Mapping[str, Any], place: RenderContext
+) -> list[Finding]:
     """The API server's verdict, webhooks' and quotas' included; nothing is made."""
     namespace = place.namespace
     objects = [(jobs_path(place.kind, namespace), document)]

@@ -29,12 +29,12 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     USER_ANNOTATION,
     USER_LABEL,
     Kind,
+    KindInput,
+    PodSpec,
+    Rendezvous,
     label_value,
     object_name,
 )
-from hyperpod_jlab.engines.kubernetes.kinds.kind import KindInput as Wanted
-from hyperpod_jlab.engines.kubernetes.kinds.kind import PodSpec as Pod
-from hyperpod_jlab.engines.kubernetes.kinds.kind import Rendezvous as Meeting
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit.code import (
     NOTE,
@@ -58,7 +58,7 @@ RESUMED_PATIENCE = 3600
 def pod_command(
     given: RenderInput,
     name: str,
-    meeting: Meeting,
+    meeting: Rendezvous,
     *,
     unpack: bool = False,
     resumed: bool = False,
@@ -92,7 +92,7 @@ def pod_command(
     ]
 
 
-def _whereabouts(meeting: Meeting) -> list[str]:
+def _whereabouts(meeting: Rendezvous) -> list[str]:
     """The pod's rank and its master, unless a shell adds them."""
     if meeting.late:
         return []
@@ -306,7 +306,7 @@ def manifest(given: RenderInput, place: RenderContext) -> dict[str, Any]:
     name = object_name(given.run_id)
     labels = _labels(given)
     return kind_of_run(spec, place).manifest(
-        Wanted(
+        KindInput(
             name=name,
             namespace=place.namespace,
             nodes=spec.resources.nodes,
@@ -380,14 +380,14 @@ def _queue(given: RenderInput) -> dict[str, str]:
     return {QUEUE_LABEL: queue, **({PRIORITY_LABEL: priority} if priority is not None else {})}
 
 
-def _pod(given: RenderInput, place: RenderContext, name: str, labels: Mapping[str, str]) -> Pod:
+def _pod(given: RenderInput, place: RenderContext, name: str, labels: Mapping[str, str]) -> PodSpec:
     spec, kind = given.spec, kind_of_run(given.spec, place)
     volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
     meeting = kind.meeting(name, spec.resources.nodes)
     resumed = retries(spec, place) is not None
     command = pod_command(given, name, meeting, unpack=not volume.shared, resumed=resumed)
     wanted = resources(spec, place.instance)
-    return Pod(
+    return PodSpec(
         image=_image(given, place),
         command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place)),
         env=(

@@ -24,16 +24,16 @@ from hyperpod_jlab.core.instance_types import InstanceType, instance_type
 from hyperpod_jlab.core.run_id import new_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.choice import (
     KINDS,
+    KindChoice,
     Offers,
     choose,
     discover,
     operator_version,
 )
-from hyperpod_jlab.engines.kubernetes.kinds.choice import KindChoice as Choice
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, labels_of
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit import preflight
@@ -70,13 +70,16 @@ from hyperpod_jlab.engines.kubernetes.submit.native import (
     render_native,
 )
 from hyperpod_jlab.engines.kubernetes.submit.preflight import dry_run, namespace_named_in, said
-from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext as Place
-from hyperpod_jlab.engines.kubernetes.submit.render import patched_manifest, render, with_key
+from hyperpod_jlab.engines.kubernetes.submit.render import (
+    RenderContext,
+    patched_manifest,
+    render,
+    with_key,
+)
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
 from hyperpod_jlab.engines.launch import Seal
-from hyperpod_jlab.engines.protocol import Rendered, RenderInput
-from hyperpod_jlab.engines.protocol import SubmitResult as Taken
+from hyperpod_jlab.engines.protocol import Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -220,7 +223,9 @@ class Sender:
         paths: The partition here and there.
     """
 
-    def __init__(self, connection: Connection, storage: PodStorage | None, paths: PathMap) -> None:
+    def __init__(
+        self, connection: ClusterConnection, storage: PodStorage | None, paths: PathMap
+    ) -> None:
         self._connection = connection
         self._storage = storage
         self._paths = paths
@@ -281,7 +286,7 @@ class Sender:
         """
         return await verdict(await self._connection.client(), sent, self._connection.namespace)
 
-    async def submit(self, bundle: BundleReader) -> Taken:
+    async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Make the job, after what stands beside it. Its name is the run's, so a second one is the same; of a user's own manifest its label is."""
         await asyncio.to_thread(bundle.check_own, "submit")
         sent = await asyncio.to_thread(read_sent, bundle)
@@ -296,14 +301,14 @@ class Sender:
             await take_back(client, sent)
             raise
         await adopt(client, sent, job)
-        return Taken(sent.name)
+        return SubmitResult(sent.name)
 
     async def take_back(self, bundle: BundleReader) -> None:
         """Remove what a submit that was broken off has made beside a job that is not there."""
         sent = await asyncio.to_thread(read_sent, bundle)
         await take_back(await self._connection.client(), sent)
 
-    async def find(self, bundle: BundleReader) -> Taken | None:
+    async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """The run's job, when it is there with all that its pods wait for."""
         sent = await asyncio.to_thread(read_sent, bundle)
         client = await self._connection.client()
@@ -316,7 +321,7 @@ class Sender:
             return None
         ours = labels_of(job).get(RUN_LABEL) == bundle.run_id and is_same_user(job, sent.document)
         whole = ours and await is_whole(client, job)
-        return Taken(sent.name) if whole else None
+        return SubmitResult(sent.name) if whole else None
 
     async def _owned(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:
         if await asyncio.to_thread(is_native, bundle):
@@ -359,14 +364,14 @@ class Sender:
             return frozenset()
         return frozenset(kind.name for kind, yes in zip(kinds, may, strict=True) if not yes)
 
-    def _choice(self, spec: JobSpec) -> Choice:
+    def _choice(self, spec: JobSpec) -> KindChoice:
         _, offers = self._offers.get(self._namespace(spec), (0.0, Offers()))
         return choose(spec, offers, self._connection.config.runtime)
 
-    def _place(self, spec: JobSpec) -> Place:
+    def _place(self, spec: JobSpec) -> RenderContext:
         config, namespace = self._connection.config, self._namespace(spec)
         patches = (config.patch, spec.kubernetes.patch)
-        return Place(
+        return RenderContext(
             namespace=namespace,
             kind=self._choice(spec).kind,
             image=config.image,

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.api.errors import denied_right
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 
 ListRow = TypeVar("ListRow")
@@ -100,7 +100,7 @@ def denied(kind: ListKind, namespace: str | None, what: str) -> DeniedError:
 class Looks:
     """What the API server has, as rows."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
         self._lists: Cache[tuple[object, ...], Mapping[str, Any]] = Cache(_OLDEST)
         self._denied: Cache[tuple[ListKind, str | None], None] = Cache(_DENIED_FOR)
@@ -248,7 +248,7 @@ class Namespaces:
         looks: Its lists.
     """
 
-    def __init__(self, connection: Connection, looks: Looks) -> None:
+    def __init__(self, connection: ClusterConnection, looks: Looks) -> None:
         self._connection = connection
         self._looks = looks
         self._usable: Cache[str, bool] = Cache(_GOOD_FOR)

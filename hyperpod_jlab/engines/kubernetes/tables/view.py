@@ -8,9 +8,8 @@ from collections.abc import Awaitable
 from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Row, Rows
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection as Connection
-from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext as Context
-from hyperpod_jlab.engines.kubernetes.tables.jobs import JobLook, job_rows
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
+from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext, JobLook, job_rows
 from hyperpod_jlab.engines.kubernetes.tables.kueue import KueueLook, queue_rows
 from hyperpod_jlab.engines.kubernetes.tables.lists import (
     MISSING_RIGHT,
@@ -39,7 +38,7 @@ class KubernetesTables:
         connection: The cluster.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
         self.looks = Looks(connection)
         self.kueue = KueueLook(self.looks)
@@ -126,7 +125,7 @@ class KubernetesTables:
         found, pods, workloads = await asyncio.gather(
             self.job_look.look(), self.pods(), self.kueue.workloads()
         )
-        context = Context(
+        context = JobContext(
             namespace=self._connection.namespace,
             me=this_user(),
             pods=pods.rows or [],

@@ -23,14 +23,14 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import (
 )
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
-from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     QueueRoom,
+    WhatIfRequest,
     never_on_nodes,
     queue_room,
     shown_amount,
 )
-from hyperpod_jlab.engines.kubernetes.waiting.what_if import WhatIfRequest as Wanted
 
 # --------------------------------------------------------------------------------------------------
 # What a run asks for of queues and nodes, by its spec or by a user's own manifest. Pure.
@@ -47,7 +47,7 @@ class RequestedResources:
         manifest: Whether a user's own manifest says so, so that it is there that something can be changed.
     """
 
-    parts: tuple[Wanted, ...]
+    parts: tuple[WhatIfRequest, ...]
     queue: str | None
     priority: str | None
     manifest: bool = False
@@ -67,7 +67,7 @@ class RequestedResources:
 def asked_by(spec: JobSpec, known: InstanceType | None, *, hyperpod: bool) -> RequestedResources:
     """What a spec asks for, with what is known of its instance type; on HyperPod for healthy nodes."""
     each = {name: milli(text) for name, text in resources(spec, known).items()}
-    wanted = Wanted(spec.resources.nodes, each, node_selector(spec, hyperpod=hyperpod))
+    wanted = WhatIfRequest(spec.resources.nodes, each, node_selector(spec, hyperpod=hyperpod))
     return RequestedResources((wanted,), spec.queue, spec.priority)
 
 
@@ -76,7 +76,7 @@ def asked_in(document: Mapping[str, Any]) -> RequestedResources:
     parts = parts_of(document.get("spec") or {})
     labels = labels_of(document)
     return RequestedResources(
-        tuple(Wanted(one.pods, dict(one.each), dict(one.selector)) for one in parts),
+        tuple(WhatIfRequest(one.pods, dict(one.each), dict(one.selector)) for one in parts),
         labels.get(QUEUE_LABEL),
         labels.get(PRIORITY_LABEL),
         manifest=True,
@@ -101,7 +101,7 @@ class Known:
 
 
 async def room_findings(
-    view: ClusterView, spec: JobSpec, known: InstanceType | None, *, hyperpod: bool
+    view: KubernetesTables, spec: JobSpec, known: InstanceType | None, *, hyperpod: bool
 ) -> list[Finding]:
     """What the cluster's queues and nodes have to say about a spec; what may not be seen says nothing.
 
@@ -120,7 +120,7 @@ async def room_findings(
     return await _findings(view, namespace, asked_by(spec, known, hyperpod=hyperpod))
 
 
-async def manifest_findings(view: ClusterView, document: Mapping[str, Any]) -> list[Finding]:
+async def manifest_findings(view: KubernetesTables, document: Mapping[str, Any]) -> list[Finding]:
     """The same about a user's own manifest, which the API server would take as it is.
 
     Raises:
@@ -129,7 +129,9 @@ async def manifest_findings(view: ClusterView, document: Mapping[str, Any]) -> l
     return await _findings(view, str(document["metadata"]["namespace"]), asked_in(document))
 
 
-async def _findings(view: ClusterView, namespace: str, asked: RequestedResources) -> list[Finding]:
+async def _findings(
+    view: KubernetesTables, namespace: str, asked: RequestedResources
+) -> list[Finding]:
     try:
         kueue, priorities, nodes = await asyncio.gather(
             view.kueue.look(),
@@ -224,7 +226,7 @@ def _quota(
         )
 
 
-def _over(wanted: Wanted, room: QueueRoom, local: LocalQueueRow) -> tuple[str, str] | None:
+def _over(wanted: WhatIfRequest, room: QueueRoom, local: LocalQueueRow) -> tuple[str, str] | None:
     """Of which resource pods ask for more than a queue can ever give, and the sentence for it; None when they do not."""
     if room.nodes(wanted.each) >= wanted.nodes:
         return None
@@ -245,13 +247,13 @@ def _over(wanted: Wanted, room: QueueRoom, local: LocalQueueRow) -> tuple[str, s
     return None
 
 
-def _as_one(parts: Sequence[Wanted]) -> Wanted:
+def _as_one(parts: Sequence[WhatIfRequest]) -> WhatIfRequest:
     """All pods as if they were one."""
     total: dict[str, int] = {}
     for part in parts:
         for name, amount in part.each.items():
             total[name] = total.get(name, 0) + amount * part.nodes
-    return Wanted(1, total, {})
+    return WhatIfRequest(1, total, {})
 
 
 def _all_flavors(room: QueueRoom) -> QueueRoom:
@@ -263,7 +265,7 @@ def _all_flavors(room: QueueRoom) -> QueueRoom:
     return QueueRoom({"": total})
 
 
-def _share(wanted: Wanted, most: Mapping[str, int]) -> float:
+def _share(wanted: WhatIfRequest, most: Mapping[str, int]) -> float:
     shares = [
         most.get(name, 0) / (amount * wanted.nodes)
         for name, amount in wanted.each.items()

@@ -22,24 +22,24 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import (
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow
-from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables as ClusterView
-from hyperpod_jlab.engines.kubernetes.waiting.messages import PodReason as Told
+from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 from hyperpod_jlab.engines.kubernetes.waiting.messages import (
+    PodReason,
     problem_of,
     told,
     warnings_of,
     workload_words,
 )
-from hyperpod_jlab.engines.kubernetes.waiting.what_if import Alternatives as Ways
 from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
+    Alternatives,
     Never,
+    WhatIfRequest,
     free_nodes,
     holders_of,
     never_on_nodes,
     queue_room,
     smaller,
 )
-from hyperpod_jlab.engines.kubernetes.waiting.what_if import WhatIfRequest as Wanted
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -94,10 +94,12 @@ class _Seen:
     kueue: KueueSeen | None
     workload: WorkloadRow | None
     workloads: Sequence[WorkloadRow]
-    wanted: Wanted
+    wanted: WhatIfRequest
 
 
-async def explain(view: ClusterView, bundle: BundleReader, word: Observation | None) -> WaitReason:
+async def explain(
+    view: KubernetesTables, bundle: BundleReader, word: Observation | None
+) -> WaitReason:
     """Why a run waits.
 
     Args:
@@ -126,7 +128,7 @@ async def explain(view: ClusterView, bundle: BundleReader, word: Observation | N
     return await _on_nodes(view, plain, seen)
 
 
-async def _look(view: ClusterView, sent: Sent) -> _Seen | None:
+async def _look(view: KubernetesTables, sent: Sent) -> _Seen | None:
     """What may be seen; None when not even the run's object is there."""
     try:
         jobs, pods, nodes, kueue, workloads = await asyncio.gather(
@@ -158,29 +160,29 @@ async def _look(view: ClusterView, sent: Sent) -> _Seen | None:
         kueue=kueue,
         workload=next((one for one in listed if one.job_uid == job.uid), None),
         workloads=listed,
-        wanted=Wanted(
+        wanted=WhatIfRequest(
             count, {name: amount // count for name, amount in job.requests}, job.selector_labels
         ),
     )
 
 
-def _suspended(seen: _Seen) -> Told:
+def _suspended(seen: _Seen) -> PodReason:
     if seen.job.queue is None:
-        return Told("held", "it is suspended: it starts once it is released")
+        return PodReason("held", "it is suspended: it starts once it is released")
     local = seen.kueue.local(seen.job.namespace, seen.job.queue) if seen.kueue else None
     if seen.kueue is not None and local is None and seen.kueue.locals_:
-        return Told(
+        return PodReason(
             "unknown_queue",
             f"the queue {seen.job.queue} does not exist in the namespace, so it waits for ever: cancel it and name another one; see: hpj queues",
         )
-    return Told("suspended", "it waits in its queue, or somebody suspended it")
+    return PodReason("suspended", "it waits in its queue, or somebody suspended it")
 
 
 # ---------------------------------------------------------------------------------- in the queue
 
 
 async def _in_queue(
-    view: ClusterView, run_id: str, seen: _Seen, workload: WorkloadRow
+    view: KubernetesTables, run_id: str, seen: _Seen, workload: WorkloadRow
 ) -> WaitReason:
     """Why Kueue does not let it start yet."""
     words = _queue_words(seen, workload)
@@ -211,14 +213,14 @@ async def _in_queue(
     )
 
 
-def _queue_words(seen: _Seen, workload: WorkloadRow) -> Told:
+def _queue_words(seen: _Seen, workload: WorkloadRow) -> PodReason:
     """Kueue's reason; for a queue that is closed why, where that may be seen."""
     words = workload_words(workload)
     local = seen.kueue.local(workload.namespace, workload.queue) if seen.kueue else None
     if words.code == "queue_stopped" and seen.kueue is not None and local is not None:
         closed = why_closed(local, seen.kueue.cluster_queue_of(local))
         if closed is not None:
-            return Told(words.code, f"its queue {workload.queue} starts nothing now: {closed}")
+            return PodReason(words.code, f"its queue {workload.queue} starts nothing now: {closed}")
     return words
 
 
@@ -269,10 +271,10 @@ def _summed(rows: Sequence[tuple[WorkloadRow, str]]) -> tuple[Holder, ...]:
     return tuple(sorted(found.values(), key=lambda one: (-one.accelerators, -one.nodes, one.user)))
 
 
-def _ways(seen: _Seen, workload: WorkloadRow) -> Ways:
+def _ways(seen: _Seen, workload: WorkloadRow) -> Alternatives:
     """What would start now: less in the same queue, or the same in another queue of the namespace."""
     if seen.kueue is None or seen.kueue.queues is None:
-        return Ways((), 0)
+        return Alternatives((), 0)
     free = _free(seen)
     all_queues = seen.kueue.queues.values()
     sentences: list[str] = []
@@ -291,7 +293,7 @@ def _ways(seen: _Seen, workload: WorkloadRow) -> Ways:
             enough = room.nodes(seen.wanted.each) >= seen.wanted.nodes
             if enough and (on_nodes is None or on_nodes >= seen.wanted.nodes):
                 sentences.append(f"in the queue {local.name} (--queue {local.name})")
-    return Ways(tuple(sentences), tried)
+    return Alternatives(tuple(sentences), tried)
 
 
 def _fits_one(seen: _Seen, free: Mapping[str, int]) -> bool:
@@ -307,7 +309,7 @@ def _free(seen: _Seen) -> list[dict[str, int]] | None:
 # ---------------------------------------------------------------------------------- on the nodes
 
 
-async def _on_nodes(view: ClusterView, plain: WaitReason, seen: _Seen) -> WaitReason:
+async def _on_nodes(view: KubernetesTables, plain: WaitReason, seen: _Seen) -> WaitReason:
     """Why its pods do not run."""
     words = problem_of(seen.own) or await _from_events(view, seen)
     never = never_on_nodes(seen.wanted, seen.nodes or ())
@@ -324,13 +326,15 @@ async def _on_nodes(view: ClusterView, plain: WaitReason, seen: _Seen) -> WaitRe
     return replace(found, holders=held, would_start_now=ways.sentences, tried=ways.tried)
 
 
-def _never(never: Never) -> Told:
+def _never(never: Never) -> PodReason:
     """As `quota` says it before a run is sent."""
     if never.label is not None:
-        return Told("no_such_node", f"{never.words}: it waits until one is added")
+        return PodReason("no_such_node", f"{never.words}: it waits until one is added")
     if never.may_come:
-        return Told("unschedulable", f"{never.words}: it waits until one is added")
-    return Told("never_fits", f"{never.words}, so it waits for ever: cancel it and ask for less")
+        return PodReason("unschedulable", f"{never.words}: it waits until one is added")
+    return PodReason(
+        "never_fits", f"{never.words}, so it waits for ever: cancel it and ask for less"
+    )
 
 
 def _starting(seen: _Seen) -> str:
@@ -349,7 +353,7 @@ def _gang(seen: _Seen, words: str) -> str:
     return f"{words} ({len(placed)} of its {seen.wanted.nodes} pods {verb} for the others)"
 
 
-async def _from_events(view: ClusterView, seen: _Seen) -> Told | None:
+async def _from_events(view: KubernetesTables, seen: _Seen) -> PodReason | None:
     """What events say of its pods that do not say it themselves (volumes that cannot be mounted), and of the job (pods that cannot be made)."""
     stuck = [pod.uid for pod in seen.own][:_ASKED]
     with contextlib.suppress(DeniedError):
