@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ui-tests"))
 from lab_page import open_lab
 
 LINES = 10_000_000
-PATIENCE_S = 240
+TIMEOUT_S = 240
 
 
 def heap(devtools: CDPSession) -> float:
@@ -40,7 +40,7 @@ def measure(lines: int) -> list[dict[str, Any]]:
         rows, begin, most = [row("heap before, MB", round(first, 1))], time.monotonic(), 0
         for share in range(1, 11):
             while of_log(page, "received") < lines * share // 10:
-                if time.monotonic() - begin > PATIENCE_S:
+                if time.monotonic() - begin > TIMEOUT_S:
                     break
                 page.wait_for_timeout(200)
                 most = max(most, of_log(page, "drawn"))

@@ -28,7 +28,7 @@ NOTEBOOK = "train_ddp.ipynb"
 WORKSPACE = "hyperpod-demo"
 PANEL = "hyperpod-panel"
 FIRST_PORT = 8888
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 def copy_examples() -> None:
@@ -105,7 +105,7 @@ def serve() -> int:
     with tempfile.TemporaryDirectory() as folder:
         write_workspace(Path(folder))
         with lab_process(port, token, Path(folder)) as process:
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + TIMEOUT
             while not answers(f"http://127.0.0.1:{port}/api"):
                 if process.poll() is not None or time.monotonic() > deadline:
                     print(f"demo: JupyterLab does not start; see {LOG}", file=sys.stderr)

@@ -26,8 +26,8 @@ QUIET = [
 ]
 VIEWPORT = {"width": 1400, "height": 900}
 #: A busy machine is slow, not wrong.
-PATIENCE_MS = 20_000
-expect.set_options(timeout=PATIENCE_MS)
+TIMEOUT_MS = 20_000
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +73,7 @@ def page(browser: Browser, console: list[str], request: pytest.FixtureRequest) -
     """A fresh page; a screenshot is left behind when the test fails."""
     context = browser.new_context(viewport=VIEWPORT)
     page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
+    page.set_default_timeout(TIMEOUT_MS)
 
     def note(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-START_PATIENCE = 60.0
+START_TIMEOUT = 60.0
 PYTHON = os.environ.get("LAB_PYTHON", sys.executable)
 """The interpreter of the environment under test (`scripts/check-versions.sh` sets another one)."""
 TOKEN = "token-of-the-browser-tests"
@@ -103,7 +103,7 @@ class LabServer:
             self._process = subprocess.Popen(
                 command, cwd=self.work, env=self.environment, stdout=log, stderr=log
             )
-        deadline = time.monotonic() + START_PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server does not start:\n{self.log[-3000:]}")

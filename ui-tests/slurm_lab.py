@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.slurm.cluster import SlurmTestbed
 
 CLUSTER = "slurm"
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 def config_for(
@@ -65,7 +65,7 @@ def sbatch(cluster: SlurmTestbed, *options: str, user: str) -> str:
 
 def wait_for_job(cluster: SlurmTestbed, job: str, state: str) -> None:
     """Wait until a job is in a state of squeue's, such as `RUNNING`."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while state != (found := look(cluster, job, "%T")):
         assert time.monotonic() < end, f"job {job} is {found}, never {state}"
         time.sleep(0.1)

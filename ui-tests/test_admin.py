@@ -28,7 +28,7 @@ SHOW = "Show What Would Change"
 EACH = f"give each user profile in {DOMAIN} a folder of its own"
 TOPICS = ["Files", "Who sees what", "What has to start anew", "User profiles to come"]
 #: A machine with much to do.
-PATIENCE_MS = 60_000
+TIMEOUT_MS = 60_000
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def opened(page: Page, server: LabServer) -> Locator:
     execute(page, "hyperpod:show-panel")
     page.locator(PANEL).get_by_role("button", name="HyperPod Admin").click()
     shown = page.locator(ADMIN)
-    expect(shown.get_by_role("button", name=SHOW)).to_be_visible(timeout=PATIENCE_MS)
+    expect(shown.get_by_role("button", name=SHOW)).to_be_visible(timeout=TIMEOUT_MS)
     return shown
 
 
@@ -89,7 +89,7 @@ def confirm(page: Page, shown: Locator, button: str) -> None:
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("button", name="Leave It")).to_be_focused()
     dialog.get_by_role("button", name=button, exact=True).click()
-    expect(status(shown)).to_contain_text("Done: ", timeout=PATIENCE_MS)
+    expect(status(shown)).to_contain_text("Done: ", timeout=TIMEOUT_MS)
 
 
 def sound(page: Page, console: list[str]) -> None:
@@ -195,17 +195,17 @@ def test_it_goes_on_without_a_tab_says_what_failed_and_can_be_stopped(
     del aws.account.profiles[DOMAIN, "frank"]
     # It goes on until the other tab is there, however busy this machine is.
     aws.account.update_time = timedelta(seconds=12)
-    expect(status(shown)).to_contain_text(re.compile(r"^[5-8]\d of "), timeout=PATIENCE_MS)
+    expect(status(shown)).to_contain_text(re.compile(r"^[5-8]\d of "), timeout=TIMEOUT_MS)
     page.screenshot(path=tmp_path / "admin-applying.png", full_page=True)
     page.close()
     other = page.context.new_page()
-    other.set_default_timeout(PATIENCE_MS)
+    other.set_default_timeout(TIMEOUT_MS)
     again = opened(other, server)
     expect(again.get_by_role("progressbar")).to_be_visible()
     again.get_by_label("State").select_option(label="failed")
-    expect(row(again, "profile frank")).to_contain_text("not found", timeout=PATIENCE_MS)
+    expect(row(again, "profile frank")).to_contain_text("not found", timeout=TIMEOUT_MS)
     again.get_by_role("button", name="Stop").click()
-    expect(status(again)).to_contain_text("Stopped. Done: ", timeout=PATIENCE_MS)
+    expect(status(again)).to_contain_text("Stopped. Done: ", timeout=TIMEOUT_MS)
     expect(row(again, "profile frank")).to_be_visible()
     again.get_by_label("State").select_option(label="all")
     other.screenshot(path=tmp_path / "admin-stopped.png", full_page=True)
@@ -243,10 +243,10 @@ def test_who_makes_folders_and_what_was_broken_off(
     open_lab(page, server)
     execute(page, "hyperpod:open-admin")
     shown = page.locator(ADMIN)
-    shown.get_by_role("radio", name="A folder for each user profile").check(timeout=PATIENCE_MS)
+    shown.get_by_role("radio", name="A folder for each user profile").check(timeout=TIMEOUT_MS)
     shown.get_by_role("button", name="Show What Would Change").click()
     note = shown.get_by_text("User profiles wait for their folders")
-    expect(note).to_be_visible(timeout=PATIENCE_MS)
+    expect(note).to_be_visible(timeout=TIMEOUT_MS)
     broken_off = row(shown, f"apply to domain {DOMAIN}")
     expect(broken_off).to_contain_text("has begun, not ended: shared /shared")
     expect(shown.locator("dt", has_text="Who sees what").first).to_be_visible()
@@ -260,7 +260,7 @@ def test_who_makes_folders_and_what_was_broken_off(
     who.select_option("here")
     shown.locator("details input[required]").fill(str(disk))
     shown.get_by_role("button", name="Show What Would Change").click()
-    expect(note).to_have_count(0, timeout=PATIENCE_MS)
+    expect(note).to_have_count(0, timeout=TIMEOUT_MS)
     sound(page, console)
     page.screenshot(path=tmp_path / "admin-folders-dark.png", full_page=True)
 

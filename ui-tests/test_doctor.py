@@ -17,7 +17,7 @@ DOCTOR = ".jp-HyperPod-Doctor"
 AGAIN = "Examine Again"
 LIST = "sagemaker:ListClusters"
 #: A machine with much to do.
-PATIENCE_MS = 60_000
+TIMEOUT_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def examined(page: Page, server: LabServer) -> Locator:
     open_lab(page, server)
     execute(page, "hyperpod:open-doctor")
     shown = page.locator(DOCTOR)
-    expect(shown.get_by_role("button", name=AGAIN)).to_be_visible(timeout=PATIENCE_MS)
+    expect(shown.get_by_role("button", name=AGAIN)).to_be_visible(timeout=TIMEOUT_MS)
     return shown
 
 
@@ -67,7 +67,7 @@ def test_examined_on_this_machine_alone_with_a_tiny_job(
     shown.get_by_role("button", name="Run a Tiny Job").focus()
     page.keyboard.press("Enter")
     job = check(shown, "a tiny job on local")
-    expect(job).to_contain_text("it ran on", timeout=PATIENCE_MS)
+    expect(job).to_contain_text("it ran on", timeout=TIMEOUT_MS)
     expect(shown.get_by_text("Only local", exact=True)).to_be_visible()
     with page.expect_download() as downloaded:
         shown.get_by_role("button", name="Download Report").click()
@@ -113,10 +113,10 @@ def test_what_is_wrong_says_who_mends_it_and_how(
     page.locator(PANEL).get_by_role("button", name="Examine with the HyperPod Doctor").first.click()
     shown = page.locator(DOCTOR)
     button = shown.get_by_role("button", name=AGAIN)
-    expect(button).to_be_visible(timeout=PATIENCE_MS)
+    expect(button).to_be_visible(timeout=TIMEOUT_MS)
     button.click()
     expect(shown.get_by_role("button", name="Stop")).to_be_visible()
-    expect(button).to_be_visible(timeout=PATIENCE_MS)
+    expect(button).to_be_visible(timeout=TIMEOUT_MS)
     # Not those that only wait for what was denied.
     denied = shown.get_by_role("listitem").filter(has_text=LIST).filter(has_text="For your admin:")
     denied = denied.first

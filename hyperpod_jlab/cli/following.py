@@ -292,7 +292,7 @@ def _has_pieces(block: LineBlock) -> bool:
 
 
 _LONG = 2000
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 _LOOK_AGAIN = 1.0
 
 
@@ -347,7 +347,7 @@ async def told_states(
     """
     task = None
     if not invocation().as_json:
-        patience = 0.0 if is_terminal(sys.stderr) else _PATIENCE
+        patience = 0.0 if is_terminal(sys.stderr) else _TIMEOUT
         task = asyncio.create_task(_tell_states(hyperpod, run_id, patience, seen))
     try:
         yield

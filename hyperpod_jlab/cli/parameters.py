@@ -24,7 +24,7 @@ else:
 
 _OFFERED = 50
 
-_PATIENCE = 3.0
+_TIMEOUT = 3.0
 """Seconds that a cluster has for a completion."""
 
 
@@ -180,7 +180,7 @@ async def _choices(cluster: str | None) -> dict[str, list[str]]:
     try:
         import asyncio
 
-        return await asyncio.wait_for(engine.choices.choices(), _PATIENCE)
+        return await asyncio.wait_for(engine.choices.choices(), _TIMEOUT)
     finally:
         await engine.close()
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 from hyperpod_jlab.cli.terminal import is_terminal
 
-_PATIENCE = 1.0
+_TIMEOUT = 1.0
 _PERIOD = 0.2
 
 
@@ -53,7 +53,7 @@ async def _show(steps: Steps) -> None:
         while True:
             await asyncio.sleep(_PERIOD)
             passed = time.monotonic() - steps.begin
-            if passed > _PATIENCE:
+            if passed > _TIMEOUT:
                 steps.drawn = True
                 print(f"\r\x1b[K{steps.text} ({passed:.0f} s)", end="", file=sys.stderr, flush=True)
     finally:

@@ -227,7 +227,7 @@ _QUEUE_TITLES = (
     *("LIMIT", "USUAL", "RUNNING", "WAITING", "WHO", "REASON"),
 )
 _JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "LIMIT")
-_PATIENCE = 15.0
+_TIMEOUT = 15.0
 """Seconds for which a cluster is waited for. That is longer than a page waits, for here nobody asks again by himself."""
 
 _CLUSTER_HELP = "Cluster to ask. Default: the configured default cluster."
@@ -266,7 +266,7 @@ def clusters(
             print_notes(reach_notes(told))
         return
     _refuse_region(region)
-    found = with_services(lambda hyperpod: hyperpod.clusters(_PATIENCE), asking=True)
+    found = with_services(lambda hyperpod: hyperpod.clusters(_TIMEOUT), asking=True)
     titles = ("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "REASON")
     show_list("clusters", titles, found, _cluster_row, (limit, cursor))
     if not invocation().as_json:

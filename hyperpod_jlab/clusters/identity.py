@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 KIND = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
 """Variable in which Studio's images say whether the space is ``private`` or ``shared``."""
 
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 """Seconds that AWS has for one question before a command goes on without it."""
 
 _KEPT, _KEPT_UNKNOWN = 86_400.0, 300.0
@@ -90,7 +90,7 @@ def _asked(studio: Studio, name: str) -> bool | None:
         if studio.domain_id is None:
             return None
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 await describe_profile(Aws(), studio.domain_id, name)
         except HyperpodError as error:
             return False if error.code == "not_found" else None

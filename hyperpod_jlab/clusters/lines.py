@@ -13,7 +13,7 @@ from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.engines.registry import Engines
 
-PATIENCE = 6.0
+TIMEOUT = 6.0
 """Seconds for which those who want all lines wait for one of them."""
 
 _KEPT = 60.0
@@ -41,9 +41,9 @@ class ClusterLines:
         `seconds` goes on, and whoever asks next has its answer.
 
         Args:
-            seconds: How long to wait for each of them; default: `PATIENCE`.
+            seconds: How long to wait for each of them; default: `TIMEOUT`.
         """
-        wait = PATIENCE if seconds is None else seconds
+        wait = TIMEOUT if seconds is None else seconds
         return list(
             await asyncio.gather(*(self._within(name, wait) for name in self._settings.clusters))
         )

@@ -170,11 +170,11 @@ class Reaches:
         from hyperpod_jlab.engines.kubernetes.kind import missing_package
 
         try:
-            from hyperpod_jlab.engines.kubernetes.api.eks import knock
+            from hyperpod_jlab.engines.kubernetes.api.eks import check_access
         except ModuleNotFoundError as error:
             raise missing_package(error) from error
         eks = (cluster.eks_arn or "").rpartition("/")[2]
-        found = await knock(await self._hasty(), eks)
+        found = await check_access(await self._hasty(), eks)
         return ReachFacts(found.problem, private=found.private, allowed=found.allowed)
 
     async def _hasty(self) -> Aws:

@@ -47,13 +47,13 @@ def after_requeue(last: Attempt, observation: Observation) -> Attempt:
 
 Submitter = Literal["alive", "dead", "unknown"]
 
-VERDICT_PATIENCE = 60.0
+VERDICT_TIMEOUT = 60.0
 """Seconds for which the scheduler's word on a failed attempt is waited for: it may be a time limit, or a restart may follow."""
 
 RESTARTS_USED_UP = "restarts_used_up"
 """The reason code of a scheduler that ends what it had started again just then: the exit code that it gives is an earlier attempt's."""
 
-SUBMIT_PATIENCE = 120.0
+SUBMIT_TIMEOUT = 120.0
 """Seconds after which a submit on another machine that left no trace counts as interrupted."""
 
 _LAST_SIGNAL = 64
@@ -166,7 +166,7 @@ def _before_attempts(
 def _not_yet_taken(records: RunRecords, cancel: Action | None, moment: Moment) -> Status:
     asked = max((intent.time for intent in records.intents), default=records.head.created_at)
     interrupted = moment.submitter == "dead" or (
-        moment.submitter == "unknown" and moment.now - asked > SUBMIT_PATIENCE
+        moment.submitter == "unknown" and moment.now - asked > SUBMIT_TIMEOUT
     )
     if not interrupted:
         return Status("submitting")
@@ -253,7 +253,7 @@ def _verdict_is_out(last: Attempt, observation: Observation | None, moment: Mome
         return False
     if observation.state == "ended" or _waits_again(observation, last):
         return False
-    return moment.now - max(last.ended_at, observation.time) < VERDICT_PATIENCE
+    return moment.now - max(last.ended_at, observation.time) < VERDICT_TIMEOUT
 
 
 def _attempt(

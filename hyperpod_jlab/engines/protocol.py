@@ -367,7 +367,7 @@ class Checkup(Protocol):
 class Polling(Protocol):
     """Polling that stops while nobody looks."""
 
-    def attend(self) -> None:
+    def mark_active(self) -> None:
         """Somebody looks at runs or clusters now. A server says so at each request."""
         ...
 

@@ -98,11 +98,11 @@ class Engines:
             with contextlib.suppress(HyperpodError):  # told to whoever asks for it
                 self.get(name)
 
-    def attend(self) -> None:
+    def mark_active(self) -> None:
         """Somebody looks at runs or clusters now."""
         for engine in self._made.values():
             if engine.polling is not None:
-                engine.polling.attend()
+                engine.polling.mark_active()
 
     async def close(self) -> None:
         """Close all engines. One that fails to close keeps none of the others open; the first failure is raised when all are closed."""

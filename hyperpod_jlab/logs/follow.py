@@ -437,7 +437,7 @@ class Feed:
 QUIET = 0.5
 """An unfinished line is shown once its stream has been quiet for so long (seconds)."""
 
-PATIENCE = 1.0
+TIMEOUT = 1.0
 """An unfinished line that keeps growing, such as a progress bar, is shown about this often (seconds)."""
 
 SETTLED = 10.0
@@ -743,9 +743,9 @@ class Follower:
             return begin
         if begin or lane.waiting_since is None:
             lane.waiting_since = now
-        due = min(lane.reader.grown + QUIET, lane.waiting_since + PATIENCE)
+        due = min(lane.reader.grown + QUIET, lane.waiting_since + TIMEOUT)
         if b"\r" in chunk.data[begin:]:
-            due = max(due, lane.shown + PATIENCE)
+            due = max(due, lane.shown + TIMEOUT)
         if now < due:
             self._alarms[stream] = due
             return begin

@@ -139,7 +139,7 @@ def stays_in_line(text: str) -> bool:
 
 T = TypeVar("T")
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Seconds that a pattern may take for one batch of lines, or one stretch of a file."""
 
 _CHUNK = 4 << 20
@@ -164,7 +164,7 @@ class Matcher:
         patience: Seconds that it may take for one request.
     """
 
-    def __init__(self, pattern: Pattern, *, patience: float = PATIENCE) -> None:
+    def __init__(self, pattern: Pattern, *, patience: float = TIMEOUT) -> None:
         import regex
 
         self.pattern = pattern

@@ -580,7 +580,7 @@ def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:
 # What the log service must know of runs, told by the runs service.
 
 _A_MOMENT = 2.0
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 _MOST = 256
 _FRESH = 0.25  # seconds for which "has it ended" is not asked again, however many follow the run
 
@@ -625,7 +625,7 @@ class RunLogsOf:
             DeniedError: This user may not read it.
         """
         try:
-            await self._runs.catch_up(run_id, _A_MOMENT if follow else _PATIENCE)
+            await self._runs.catch_up(run_id, _A_MOMENT if follow else _TIMEOUT)
         except DeniedError:
             raise
         except HyperpodError:

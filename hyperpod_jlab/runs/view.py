@@ -28,7 +28,7 @@ from hyperpod_jlab.storage.records import BundleReader
 # --------------------------------------------------------------------------------------------------
 # Whether a run's nodes were heard of just now: where the scheduler does not answer, the launchers' own files tell that it runs.
 
-PATIENCE = 12 * HEARTBEAT
+TIMEOUT = 12 * HEARTBEAT
 """Seconds without a sign after which a node counts as silent: the clocks of the nodes and of this machine may differ a little."""
 
 
@@ -52,7 +52,7 @@ def nodes_heard(bundle: BundleReader, records: RunRecords) -> bool:
             written = descent.state(logs / f"node-{rank}.activity.json").st_mtime
         except OSError:
             return False
-        if abs(now - written) > PATIENCE:
+        if abs(now - written) > TIMEOUT:
             return False
     return True
 

@@ -80,7 +80,7 @@ class EndpointHandler(HyperPodHandler):
             self._work.cancel()
 
     async def _serve(self, route: Route, path: Mapping[str, str]) -> None:
-        self.process.attend()
+        self.process.mark_active()
         endpoint = await asyncio.to_thread(endpoint_of, route)
         given = await asyncio.to_thread(
             _read_request, endpoint, self.request.query_arguments, self.request.body

@@ -362,7 +362,7 @@ class PortProxy(SandboxedHandler):
     async def _hand_on(self, session: PortSession) -> None:
         place = session.place
         process = process_of(self)
-        process.attend()
+        process.mark_active()
         hyperpod = await process.hyperpod()
         pool = (await _ports(self)).get(hyperpod, place.run_id, place.node, place.port)
         await process.ports.trim()

@@ -109,12 +109,12 @@ class ServerProcess:
         """The server has started: in Studio the list of clusters will be asked for, and what that needs is loaded before somebody waits for it."""
         asyncio.get_running_loop().run_in_executor(None, _load_aws)
 
-    def attend(self) -> None:
+    def mark_active(self) -> None:
         """Somebody has asked for something: runs and clusters are looked at."""
         self.events.asked()
         self.aws_calls.begin()
         if self._hyperpod is not None:
-            self._hyperpod.engines.attend()
+            self._hyperpod.engines.mark_active()
 
     async def close(self) -> None:
         """End what is open: sockets first, so that their pages come back to the next server."""

@@ -149,7 +149,7 @@ def _stamp_in(folder: int, name: str) -> list[tuple[str, int, int]]:
 
 T = TypeVar("T")
 
-PATIENCE = 3.0
+TIMEOUT = 3.0
 """Seconds to wait for another process that writes."""
 
 _AT_ONCE = 500
@@ -276,7 +276,7 @@ def _held(path: Path) -> Iterator[None]:
     """Have the index's file to oneself. Only what keeps one from that is `_UnusableError`, not what happens meanwhile."""
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(locked(path.parent, PATIENCE))
+            held.enter_context(locked(path.parent, TIMEOUT))
         except OSError as error:
             raise _UnusableError from error
         yield
@@ -284,7 +284,7 @@ def _held(path: Path) -> Iterator[None]:
 
 def _open(path: Path | str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        path, timeout=PATIENCE, check_same_thread=False, isolation_level="IMMEDIATE"
+        path, timeout=TIMEOUT, check_same_thread=False, isolation_level="IMMEDIATE"
     )
     try:
         # Not WAL, and one user at a time (see `locked`): SQLite finds its side files by name, so whoever deletes the index while others use it

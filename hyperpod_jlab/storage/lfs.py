@@ -20,7 +20,7 @@ from hyperpod_jlab.core.file_system import FileState, Verb
 
 PROGRAM = "lfs"
 
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 """Seconds that a call has. Releasing is done while it runs; the other requests are only taken."""
 
 _AT_ONCE, _LENGTH = 200, 100_000
@@ -53,7 +53,7 @@ class Lfs:
         UnsupportedError: It is not there.
     """
 
-    def __init__(self, program: str | None = None, patience: float = _PATIENCE) -> None:
+    def __init__(self, program: str | None = None, patience: float = _TIMEOUT) -> None:
         found = program or shutil.which(PROGRAM)
         if found is None:
             raise UnsupportedError(

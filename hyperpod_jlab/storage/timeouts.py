@@ -12,11 +12,11 @@ from hyperpod_jlab.core.errors import StorageError
 
 T = TypeVar("T")
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Seconds that a file system has to answer."""
 
 
-async def within(path: Path, work: Callable[[], T], seconds: float = PATIENCE) -> T:
+async def within(path: Path, work: Callable[[], T], seconds: float = TIMEOUT) -> T:
     """What `work` returns, done in a thread that is left alone when it takes too long.
 
     Raises:

@@ -31,7 +31,7 @@ _ENVIRONMENT = dict(os.environ)
 
 _PAUSE = 0.2
 """Seconds between two looks at the machines."""
-_PATIENCE = 150
+_TIMEOUT = 150
 """Seconds that a testbed may take for an order: its own limit for each of several waits is 60."""
 
 
@@ -65,11 +65,11 @@ def order(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise BedError(f"{script.name} {command}: not done after {_PATIENCE} s") from error
+        raise BedError(f"{script.name} {command}: not done after {_TIMEOUT} s") from error
     if done.returncode != 0:
         raise BedError(f"{script.name} {command} {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout

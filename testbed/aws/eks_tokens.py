@@ -44,7 +44,7 @@ _KNOWN = frozenset(
     }
 )
 _CLONE_NEWNET = 0x40000000
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 
 
 class TokenError(Exception):
@@ -117,7 +117,7 @@ class TokenAuthenticator(Loopback):
 
     def _asked(self, path: str) -> tuple[str, str]:
         """Ask STS; the ARN and the user id that it names."""
-        connection = HTTPConnection(self._sts.netloc, timeout=_PATIENCE)
+        connection = HTTPConnection(self._sts.netloc, timeout=_TIMEOUT)
         try:
             connection.request("GET", path, headers={_CLUSTER_HEADER: self._name})
             answer = connection.getresponse()

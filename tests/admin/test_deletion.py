@@ -176,9 +176,9 @@ def meanwhile(monkeypatch):
     delete = Reconciler.delete
 
     def given(do):
-        async def later(wirer, there, asked):
+        async def later(reconciler, there, asked):
             do()
-            return await delete(wirer, there, asked)
+            return await delete(reconciler, there, asked)
 
         monkeypatch.setattr(Reconciler, "delete", later)
 

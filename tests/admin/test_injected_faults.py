@@ -58,10 +58,10 @@ def wirer_of(wanted, disk):
 
 
 async def apply(wanted, disk):
-    wirer = wirer_of(wanted, disk)
-    there, made = await wirer.plan()
+    reconciler = wirer_of(wanted, disk)
+    there, made = await reconciler.plan()
     last = {}
-    async for result in wirer.apply(there, made):
+    async for result in reconciler.apply(there, made):
         last[result.step.target] = result
     return {target: one.error for target, one in last.items() if one.error is not None}
 

@@ -58,14 +58,14 @@ def test_servers_may_have_any_name(account, hpj, disk, monkeypatch, tmp_path, so
 
 def test_what_is_unmounted_after_the_plan_gets_no_folders(account, no_aws, disk, tmp_path):
     wanted = DesiredState("per-user", profiles=frozenset({"alice"}))
-    wirer = Reconciler(
+    reconciler = Reconciler(
         Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk)
     )
 
     async def plan_and_apply():
-        there, made = await wirer.plan()
+        there, made = await reconciler.plan()
         (tmp_path / "fsx-mounts").write_text(ROOT_MOUNT)
-        return {one.step.target: one async for one in wirer.apply(there, made)}
+        return {one.step.target: one async for one in reconciler.apply(there, made)}
 
     results = asyncio.run(plan_and_apply())
     assert results["folder /alice"].error.code == "not_mounted"

@@ -123,12 +123,12 @@ class Watch:
 
 
 async def apply(wanted, disk):
-    wirer = Reconciler(
+    reconciler = Reconciler(
         Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk)
     )
-    found, made = await wirer.plan()
+    found, made = await reconciler.plan()
     last = {}
-    async for result in wirer.apply(found, made):
+    async for result in reconciler.apply(found, made):
         last[result.step.target] = result
     return last
 

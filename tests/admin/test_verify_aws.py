@@ -30,7 +30,7 @@ NAME = "hyperpod-jlab-verify-0a1b2c3d"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """SageMaker is quick here."""
-    monkeypatch.setattr(write_checks, "PATIENCE", 0.2)
+    monkeypatch.setattr(write_checks, "TIMEOUT", 0.2)
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def test_one_service_that_does_not_answer_is_named(endpoint, space, checks, no_a
 
 
 def test_a_service_that_hangs_is_waited_for_once(endpoint, space, checks, no_aws):
-    no_aws.setattr("hyperpod_jlab.features.doctor.aws.PATIENCE", 3.0)
+    no_aws.setattr("hyperpod_jlab.features.doctor.aws.TIMEOUT", 3.0)
     endpoint.faults.slow["ec2:DescribeNetworkInterfaces"] = 9.0
     begin = time.monotonic()
     found = checks()

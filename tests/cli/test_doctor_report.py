@@ -69,7 +69,7 @@ def test_a_job_that_cannot_start_says_why(hpj, home):
 
 
 def test_a_job_that_gets_no_turn_is_cancelled(hpj, home, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.features.doctor.checks.PATIENCE", 3.0)
+    monkeypatch.setattr("hyperpod_jlab.features.doctor.checks.TIMEOUT", 3.0)
     home.config.write_text("[clusters.local]\nslots = 1\n")
     hpj("submit", "-c", "sleep 60", "--run-id", "first", "--no-project-files").ok()
     try:

@@ -32,7 +32,7 @@ count 1 20
 until [ -e {go} ]; do sleep 0.1; done
 count 21 {lines}
 """
-PATIENCE = 60
+TIMEOUT = 60
 
 
 class Space:
@@ -59,7 +59,7 @@ class Space:
 
     def hpj(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*HPJ, *words], capture_output=True, text=True, cwd=self.root / "work", timeout=PATIENCE
+            [*HPJ, *words], capture_output=True, text=True, cwd=self.root / "work", timeout=TIMEOUT
         )
 
     def code(self, *words: str) -> str:
@@ -123,7 +123,7 @@ HEADERS = {"Authorization": f"token {TOKEN}"}
 
 
 def until(there: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not there():
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.1)
@@ -141,7 +141,7 @@ async def follow(server: Server, run_id: str, lines: list[str]) -> str:
     socket = await websocket_connect(request)
     await socket.write_message(json.dumps({"type": "subscribe", "id": 1, "run_id": run_id}))
     while True:
-        message = await asyncio.wait_for(socket.read_message(), PATIENCE)
+        message = await asyncio.wait_for(socket.read_message(), TIMEOUT)
         told: dict[str, Any] = json.loads(message) if message is not None else {"type": "closed"}
         if told["type"] not in {"subscribed", "frame"}:
             return str(told["type"])
@@ -170,8 +170,8 @@ async def main(space: Space) -> dict[str, Any]:
         await asyncio.sleep((LINES - 20) * 0.05 + 3)  # the run ends while nobody here can see it
         gone["follows"] = reader.poll() is None and not socket.done()
         space.mount()
-        end = await asyncio.wait_for(socket, PATIENCE)
-        code = await asyncio.to_thread(reader.wait, PATIENCE)
+        end = await asyncio.wait_for(socket, TIMEOUT)
+        code = await asyncio.to_thread(reader.wait, TIMEOUT)
         status, run = await asyncio.to_thread(server.get, f"runs/{run_id}")
     finally:
         reader.kill()

@@ -15,7 +15,7 @@ from tests.golden.aws_golden import ids_of
 from tests.golden.frozen import Golden
 from tests.server.conftest import Api
 
-PATIENCE = 60
+TIMEOUT = 60
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class FrozenRest:
     async def _answer(
         self, verb: str, path: str, body: Any, query: dict[str, str]
     ) -> tuple[int, Any]:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while True:
                 status, answer = await self.api.request(verb, path, body, query=query)
                 if not (status == 200 and isinstance(answer, dict) and answer.get("loading")):

@@ -34,7 +34,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """AWS is quick here, so it is looked at often."""
     monkeypatch.setattr(applying, "LOOK", 0.02)
     monkeypatch.setattr(clusters, "LOOK", 0.02)
-    monkeypatch.setattr(write_checks, "PATIENCE", 0.2)
+    monkeypatch.setattr(write_checks, "TIMEOUT", 0.2)
 
 
 @pytest.fixture

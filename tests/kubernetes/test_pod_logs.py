@@ -213,7 +213,7 @@ async def test_a_functions_value_comes_back(bare: KubernetesSession) -> None:
 @pytest.mark.full
 async def test_a_server_that_only_lists_runs_fetches_what_they_say(bare: KubernetesSession) -> None:
     bare.hyperpod.engines.load()
-    bare.hyperpod.engines.attend()
+    bare.hyperpod.engines.mark_active()
     run_id = await say(bare, "numbered", "200", "0.01")
 
     async def listed(wanted: str) -> Run:

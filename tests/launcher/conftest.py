@@ -20,13 +20,13 @@ from hyperpod_jlab.launcher import launcher_source
 
 T = TypeVar("T")
 
-PATIENCE = 60
+TIMEOUT = 60
 
 NODE_PYTHON = os.environ.get("HYPERPOD_TEST_PYTHON", sys.executable)
 """The interpreter that runs the launcher; set the variable to try an older one."""
 
 
-def until(look: Callable[[], T], what: str = "it", patience: float = PATIENCE) -> T:
+def until(look: Callable[[], T], what: str = "it", patience: float = TIMEOUT) -> T:
     """Wait until `look` gives something true; that is the answer."""
     deadline = time.monotonic() + patience
     while True:
@@ -137,7 +137,7 @@ class Bundle:
     def run(self, *arguments: Any, **changes: Any) -> subprocess.CompletedProcess[bytes]:
         """Start the launcher of one node and wait for its end."""
         launcher = self.start(*arguments, **changes)
-        out, err = launcher.communicate(timeout=PATIENCE)
+        out, err = launcher.communicate(timeout=TIMEOUT)
         return subprocess.CompletedProcess(launcher.args, launcher.returncode, out, err)
 
     def records(self, task: int | None = None) -> Path:

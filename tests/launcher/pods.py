@@ -13,7 +13,7 @@ from typing import Any
 
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import FrameReader, LogBytes, RecordFile
 
-from .conftest import NODE_PYTHON, PATIENCE, Bundle, free_port, make_bundle, processes_with, until
+from .conftest import NODE_PYTHON, TIMEOUT, Bundle, free_port, make_bundle, processes_with, until
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Pods:
         """What all processes of a node's newest pod have in their environment."""
         return f"{self.outputs[node][-1]}."
 
-    def ended(self, patience: float = PATIENCE) -> list[int]:
+    def ended(self, patience: float = TIMEOUT) -> list[int]:
         """The exit codes of all pods, once they have ended."""
         return [self.running[node].wait(patience) for node in sorted(self.running)]
 

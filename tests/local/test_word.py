@@ -108,7 +108,7 @@ def test_several_wait_no_longer_than_one(
         nonlocal now
         now += 1
 
-    monkeypatch.setattr(word_module, "_PATIENCE", 20)
+    monkeypatch.setattr(word_module, "_TIMEOUT", 20)
     monkeypatch.setattr(word_module, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
     finish(words, pause)
     assert now == 20

@@ -13,7 +13,7 @@ from tests.security.conftest import PAPERS, Scene
 from tests.security.people import Going
 
 FILES = 4_000
-PATIENCE = 120.0
+TIMEOUT = 120.0
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def _lay_stumbling_blocks(folders: list[Path]) -> None:
 def _exchange_once_it_begins(folder: Path, target: Path) -> int:
     """Put a link in a folder's place as soon as somebody begins to remove what is in it."""
     probes = [folder / f"f{number}" for number in range(0, FILES, 97)]
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while all(probe.exists() for probe in probes):
         if time.monotonic() > end:
             return 1

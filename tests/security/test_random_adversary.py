@@ -23,7 +23,7 @@ from tests.security.people import Answer, Going
 SEED = os.environ.get("HYPERPOD_ADVERSARY_SEED") or secrets.token_hex(4)
 ROUNDS, FULL_ROUNDS = 20, 500
 FUNCTION, COMMAND = "day-1", "day-2"
-PATIENCE = 40.0
+TIMEOUT = 40.0
 
 _templates: list[Path] = []
 
@@ -105,14 +105,14 @@ class Day:
             from hyperpod_jlab.core.errors import HyperpodError
 
             try:
-                print(hyperpod_jlab.get(run_id).result(timeout=PATIENCE))
+                print(hyperpod_jlab.get(run_id).result(timeout=TIMEOUT))
             except (HyperpodError, TimeoutError) as error:
                 print(type(error).__name__, error)
                 return 2
             return 0
 
         return self.scene.alice.start(work, words=("alice", "api.result", run_id)).answer(
-            2 * PATIENCE
+            2 * TIMEOUT
         )
 
 
@@ -128,7 +128,7 @@ def _begin(scene: Scene, bundle: Path, ids: tuple[str, ...], seed: str) -> Going
         attacker=scene.bob.uid,
         ids=ids,
     )
-    return scene.bob.start(lambda: Adversary(place, seed).rampage(5 * PATIENCE), words=("rampage",))
+    return scene.bob.start(lambda: Adversary(place, seed).rampage(5 * TIMEOUT), words=("rampage",))
 
 
 def _look_around(day: Day, sent: list[str], chance: random.Random) -> None:
@@ -199,7 +199,7 @@ def _check_runs(scene: Scene, sent: list[str], context: str) -> None:
     alice = scene.alice
     for run_id in sent:
         alice.hpj("show", run_id, "--json").ok()
-    waited = alice.start(lambda: _wait(sent), words=("wait", *sent)).answer(2 * PATIENCE)
+    waited = alice.start(lambda: _wait(sent), words=("wait", *sent)).answer(2 * TIMEOUT)
     assert waited.code == 0, f"{context}\n{waited.text}"
     listed = alice.runs()
     states = {run_id: run["state"] for run_id, run in listed.items()}
@@ -213,7 +213,7 @@ def _wait(run_ids: list[str]) -> int:
     import hyperpod_jlab
 
     for run_id in run_ids:
-        hyperpod_jlab.get(run_id).wait(timeout=PATIENCE)
+        hyperpod_jlab.get(run_id).wait(timeout=TIMEOUT)
     return 0
 
 

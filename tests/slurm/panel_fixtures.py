@@ -44,15 +44,15 @@ class Server:
 
     async def look(self) -> None:
         """What a page asks for at each turn: the clusters and the runs."""
-        self.process.attend()
+        self.process.mark_active()
         lines = (await list_clusters(self._call, TableQuery())).clusters
         (self.line,) = [line for line in lines if line.orchestrator == "slurm"]
-        self.process.attend()
+        self.process.mark_active()
         await list_runs(self._call, RunsQuery(limit=50))
 
     async def show(self, run_id: str) -> str:
         """What a run's page asks for once; the run's state."""
-        self.process.attend()
+        self.process.mark_active()
         return (await show_run(self._call, run_id)).state
 
     async def page(self, *, every: float, after: float) -> None:

@@ -57,22 +57,22 @@ class TestPace:
 
     def test_once_nobody_looks_any_answer_will_do(self, clock: Clock) -> None:
         found = PollInterval()
-        found.attend()
+        found.mark_active()
         clock.now += 91
         assert found.max_age == float("inf")
 
     def test_a_panel_that_asks_once_a_minute_is_somebody(self, clock: Clock) -> None:
         found = PollInterval()
         for _ in range(5):
-            found.attend()
+            found.mark_active()
             clock.now += 61
             assert found.max_age < float("inf")
 
     def test_who_comes_back_is_answered_anew(self, clock: Clock) -> None:
         found = PollInterval()
-        found.attend()
+        found.mark_active()
         clock.now += 1000
-        found.attend()
+        found.mark_active()
         assert found.max_age == pace.LONGEST
 
 

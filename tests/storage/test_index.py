@@ -210,7 +210,7 @@ def test_eight_processes_while_it_is_deleted_all_the_time(partition, path):
 
 def test_one_that_another_process_writes_all_the_time(partition, path, monkeypatch):
     """Whoever cannot have it does without."""
-    monkeypatch.setattr(index_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(index_module, "TIMEOUT", 0.2)
     RunIndex(partition, path).use(fill)
     holder = sqlite3.connect(path)
     holder.execute("BEGIN IMMEDIATE")
@@ -222,7 +222,7 @@ def test_one_that_another_process_writes_all_the_time(partition, path, monkeypat
 
 @pytest.mark.parametrize("by", ["lock", "writing"])
 def test_one_that_others_use_for_too_long_is_used_again_later(partition, path, monkeypatch, by):
-    monkeypatch.setattr(index_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(index_module, "TIMEOUT", 0.1)
     monkeypatch.setattr(index_module, "PAUSE", 0.0)
     index = RunIndex(partition, path)
     index.use(fill)

@@ -418,20 +418,20 @@ async def _planned(
 ) -> tuple[ActualState, StoragePlan]:
     async with (
         slow_steps("asking AWS") as steps,
-        _wirer(services, wiring, region, place, steps) as wirer,
+        _reconciler(services, wiring, region, place, steps) as reconciler,
     ):
-        return await wirer.plan()
+        return await reconciler.plan()
 
 
 @asynccontextmanager
-async def _wirer(
+async def _reconciler(
     services: Hyperpod, wiring: StorageRequest, region: str | None, place: FolderPlace, steps: Steps
 ) -> AsyncIterator[Reconciler]:
     def told(done: int, total: int) -> None:
         steps.text = f"read {done} of {total} profiles and spaces"
 
-    async with open_reconciler(services, wiring, region, place, told) as wirer:
-        yield wirer
+    async with open_reconciler(services, wiring, region, place, told) as reconciler:
+        yield reconciler
 
 
 def carry_out(wiring: StorageRequest, region: str | None, yes: bool, place: FolderPlace) -> None:
@@ -487,9 +487,9 @@ def results_of(
         found: dict[str, StepResult] = {}
         async with (
             slow_steps("changing") as steps,
-            _wirer(services, wiring, region, place, steps) as wirer,
+            _reconciler(services, wiring, region, place, steps) as reconciler,
         ):
-            async for result in wirer.apply(there, made):
+            async for result in reconciler.apply(there, made):
                 found[result.step.target] = result
                 begun = [step for step in todo if step.target in found]
                 steps.next(f"{len(begun)} of {steps_words(len(todo))}")
@@ -588,11 +588,11 @@ async def _unmark(
     services: Hyperpod, wiring: StorageRequest, region: str | None, results: list[StepResult]
 ) -> None:
     """Take the marks away; what fails is a result too."""
-    async with open_reconciler(services, wiring, region, FolderPlace()) as wirer:
-        there, made = await wirer.plan()
+    async with open_reconciler(services, wiring, region, FolderPlace()) as reconciler:
+        there, made = await reconciler.plan()
         refuse_on_error(list(made.findings))
         _check_claim(there)
-        last = {one.step.target: one async for one in wirer.apply(there, made)}
+        last = {one.step.target: one async for one in reconciler.apply(there, made)}
     results += [one for one in last.values() if not _is_done([one])]
 
 
@@ -609,9 +609,9 @@ def _deleted(
     async def work(services: Hyperpod) -> Mapping[str, HyperpodError | None]:
         async with (
             slow_steps("deleting"),
-            open_reconciler(services, wiring, region, place) as wirer,
+            open_reconciler(services, wiring, region, place) as reconciler,
         ):
-            return await wirer.delete(there, asked)
+            return await reconciler.delete(there, asked)
 
     ended = with_services(work)
     results = [StepResult(step, ended[step.path] is None, ended[step.path]) for step in asked]

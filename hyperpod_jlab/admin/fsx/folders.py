@@ -369,7 +369,7 @@ def _error(path: str, said: Mapping[str, str]) -> HyperpodError:
 # --------------------------------------------------------------------------------------------------
 # An errand: a small program that runs once as root on the controller of a Slurm cluster, by a session of Systems Manager, and prints its answer.
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds until a session is given up."""
 
 GROUP = "controller-machine"
@@ -416,7 +416,7 @@ class NodeErrand:
         ready = f"{name}-{secrets.token_hex(6)}"
         packed = base64.b64encode(zlib.compress(program.encode("ascii"), 9)).decode()
         text = "".join(f"{line}\n" for line in (*textwrap.wrap(packed, _LINE), "."))
-        return await run(self._aws, self._target, command(ready), ready, text, PATIENCE)
+        return await run(self._aws, self._target, command(ready), ready, text, TIMEOUT)
 
 
 def command(ready: str) -> str:

@@ -371,41 +371,41 @@ class PlanService:
             self._tell(work)
 
     async def _plan(self, work: PlanWork) -> State:
-        async with self._wirer(work) as wirer:
-            work.planned = await self._made(work, wirer)
+        async with self._reconciler(work) as reconciler:
+            work.planned = await self._made(work, reconciler)
         return "planned"
 
     async def _apply(self, work: PlanWork, shown: Planned) -> State:
-        async with self._wirer(work) as wirer:
-            return await self._applied(work, wirer, shown)
+        async with self._reconciler(work) as reconciler:
+            return await self._applied(work, reconciler, shown)
 
-    async def _applied(self, work: PlanWork, wirer: Reconciler, shown: Planned) -> State:
-        now = await self._made(work, wirer)
+    async def _applied(self, work: PlanWork, reconciler: Reconciler, shown: Planned) -> State:
+        now = await self._made(work, reconciler)
         if not _is_of(now.plan, shown.plan):
             work.planned = Planned(now.there, now.plan, now.id, now.mode, changed=True)
             return "planned"
         # Its id stays that of the plan that was confirmed; what has been done by others since is shown as done.
         work.planned = Planned(now.there, now.plan, shown.id, now.mode)
         refuse_on_error(list(now.plan.findings))
-        self._applying = wirer
+        self._applying = reconciler
         work.state = "applying"
         self._tell(work)
         # A result may have its step as it is by now: one that waits for another that failed.
         numbers = {_name(step): number for number, step in enumerate(now.plan.steps)}
-        async for result in wirer.apply(now.there, now.plan):
+        async for result in reconciler.apply(now.there, now.plan):
             number = numbers.get(_name(result.step))
             if number is not None:
                 work.results[number] = result
             self._tell_soon(work)
         left = any(_is_left(result) for result in work.results.values())
-        return "stopped" if wirer.stopped and left else "applied"
+        return "stopped" if reconciler.stopped and left else "applied"
 
-    async def _made(self, work: PlanWork, wirer: Reconciler) -> Planned:
-        there, plan = await wirer.plan()
+    async def _made(self, work: PlanWork, reconciler: Reconciler) -> Planned:
+        there, plan = await reconciler.plan()
         return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there.holders))
 
     @asynccontextmanager
-    async def _wirer(self, work: PlanWork) -> AsyncIterator[Reconciler]:
+    async def _reconciler(self, work: PlanWork) -> AsyncIterator[Reconciler]:
         def told(done: int, total: int) -> None:
             work.read = (done, total)
             self._tell_soon(work)
@@ -414,8 +414,8 @@ class PlanService:
         # Nothing is made where all is taken back.
         place = FolderPlace() if asked.wiring.wanted.mode is None else asked.place
         services = await self._services()
-        async with open_reconciler(services, asked.wiring, asked.region, place, told) as wirer:
-            yield wirer
+        async with open_reconciler(services, asked.wiring, asked.region, place, told) as reconciler:
+            yield reconciler
 
     # ------------------------------------------------------------------------------ telling
 

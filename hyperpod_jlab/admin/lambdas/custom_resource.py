@@ -108,13 +108,13 @@ async def _asked(event: Mapping[str, Any], answer: StackResponse, limit: Limit) 
             f"RequestType '{str(kind)[:30]}' is none of Create, Update and Delete"
         )
     settings = StackSettings.of_properties(event.get("ResourceProperties"))
-    wirer = Reconciler(Aws(), settings.wiring())
-    wired = Wired(settings.domain, await wirer.file_system())
+    reconciler = Reconciler(Aws(), settings.wiring())
+    wired = Wired(settings.domain, await reconciler.file_system())
     known = Wired.of(answer.physical_id)
     if kind == "Create":
         answer.physical_id = wired.physical_id
     else:
-        await _make_room(event, wired, known, wirer, answer, limit)
+        await _make_room(event, wired, known, reconciler, answer, limit)
     wiring = replace(settings.wiring(), file_system=wired.file_system)
     outcome = await made_as_told(settings, wiring, limit, told=_teller(answer))
     _check(outcome, reconciled=settings.reconciled == "true", gives=True)
@@ -127,7 +127,7 @@ async def _make_room(
     event: Mapping[str, Any],
     wired: Wired,
     known: Wired | None,
-    wirer: Reconciler,
+    reconciler: Reconciler,
     answer: StackResponse,
     limit: Limit,
 ) -> None:
@@ -146,7 +146,7 @@ async def _make_room(
     gone.discard(wired)
     if not gone:
         return
-    _, made = await wirer.plan()
+    _, made = await reconciler.plan()
     refuse_on_error(list(made.findings))
     for one in gone:
         _check(await _taken_back(one, answer, limit), reconciled=False)

@@ -174,7 +174,7 @@ def waits_for_sagemaker(step: PlanStep) -> bool:
 
 
 async def converge(
-    wirer: Reconciler,
+    reconciler: Reconciler,
     limit: Limit,
     *,
     concerned: Callable[[PlanStep], bool] | None = None,
@@ -184,7 +184,7 @@ async def converge(
     """Make it so, as far as time allows.
 
     Args:
-        wirer: Plans and applies.
+        reconciler: Plans and applies.
         limit: The time that there is.
         concerned: Which steps are to be done, beside whatever else is under way; None: all.
         told: Called with how far it is, in words.
@@ -196,7 +196,7 @@ async def converge(
     """
     outcome = ReconcileOutcome()
     for number in itertools.count():
-        work = _Round(wirer, concerned, told, outcome.done)
+        work = _Round(reconciler, concerned, told, outcome.done)
         try:
             async with asyncio.timeout(limit.to_work()):
                 await asyncio.sleep(min(number * _PAUSE, _LONGEST_PAUSE))
@@ -221,19 +221,19 @@ class _Round:
 
     def __init__(
         self,
-        wirer: Reconciler,
+        reconciler: Reconciler,
         concerned: Callable[[PlanStep], bool] | None,
         told: Callable[[str], None],
         done: list[PlanStep],
     ) -> None:
-        self._wirer, self._concerned, self._told = wirer, concerned, told
+        self._reconciler, self._concerned, self._told = reconciler, concerned, told
         self._done = list(done)
         self._results: dict[str, StepResult] = {}
         self.plan: StoragePlan | None = None
 
     async def run(self) -> None:
         """Plan, and do the steps."""
-        there, made = await self._wirer.plan()
+        there, made = await self._reconciler.plan()
         refuse_on_error(list(made.findings))
         steps = tuple(filter(self._concerned or (lambda _: True), made.steps))
         self.plan = replace(made, steps=steps)
@@ -245,7 +245,9 @@ class _Round:
         # What is done to the whole domain is told on it, and looked through again (`admin.converging`).
         whole = self._concerned is None
         results = (
-            self._wirer.apply(there, todo) if whole else self._wirer.executor(there).apply(todo)
+            self._reconciler.apply(there, todo)
+            if whole
+            else self._reconciler.executor(there).apply(todo)
         )
         async with contextlib.aclosing(cast("AsyncGenerator[StepResult]", results)):
             async for result in results:

@@ -249,7 +249,7 @@ _NEEDS_ROLE = (
 _UPDATE = ("sagemaker:DescribeDomain", "sagemaker:UpdateDomain")
 
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Seconds until what was written is taken for not being there."""
 
 Settings = Mapping[str, Any]
@@ -309,7 +309,7 @@ class WriteContext:
         self, read: Callable[[], Awaitable[Settings]], wanted: Callable[[Settings], bool]
     ) -> Settings:
         """Settings once they are as wanted; as they are where that does not come: what was written may be seen a moment later only."""
-        deadline, pause = time.monotonic() + PATIENCE, 0.1
+        deadline, pause = time.monotonic() + TIMEOUT, 0.1
         while not wanted(found := await read()) and time.monotonic() < deadline:
             await asyncio.sleep(pause)
             pause *= 1.5

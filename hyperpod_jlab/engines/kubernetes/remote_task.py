@@ -25,7 +25,7 @@ from hyperpod_jlab.engines.kubernetes.submit.native import is_image_name
 from hyperpod_jlab.engines.kubernetes.submit.render import literal
 from hyperpod_jlab.engines.remote_task import TaskSettings
 
-PATIENCE = 300.0
+TIMEOUT = 300.0
 """Seconds until a Job that waits or runs is taken back."""
 
 ROOT = "/fsx"
@@ -84,7 +84,7 @@ class KubernetesErrand:
         claim: str,
         image: str,
         *,
-        patience: float = PATIENCE,
+        patience: float = TIMEOUT,
     ) -> None:
         if not is_image_name(image) or not _DIGEST.search(image):
             raise InvalidInputError(

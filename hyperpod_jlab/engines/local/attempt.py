@@ -34,7 +34,7 @@ from hyperpod_jlab.storage.records import BundleReader
 
 _HEARTBEAT = 5.0
 _RETRY = 1.0
-_PATIENCE = 3600.0
+_TIMEOUT = 3600.0
 
 
 class ObservationLog:
@@ -126,7 +126,7 @@ def finish(words: Sequence[ObservationLog], pause: Callable[[], object]) -> None
         words: Whose words.
         pause: Waits for a moment.
     """
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while any(word.pending() for word in words) and time.monotonic() < deadline:
         pause()
         for word in words:

@@ -216,7 +216,7 @@ _USAGE_FIELDS = (
     *("MaxRSS", "AllocNodes", "AllocTRES"),
 )
 
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 """Seconds for which the accounting is waited for: somebody looks at a page."""
 _USAGE_SILENT = 30.0
 """Seconds after which a run is asked for again that the accounting did not know to have ended."""
@@ -318,7 +318,7 @@ async def ask_usage(client: SlurmClient, job: str, *, since: float) -> Accounted
             f"--format={','.join(_USAGE_FIELDS)}",
             f"--jobs={job}",
         ],
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
     )
     if output.code != 0:
         raise complaint("sacct", output)

@@ -19,7 +19,7 @@ CONTROLLER = "controller"
 
 _CLIENT = "slurm-client"
 
-_PATIENCE = 70.0
+_TIMEOUT = 70.0
 """Seconds for the controller: without munge a command of Slurm's gives up after 49 s."""
 
 _SKEW = 60.0
@@ -69,7 +69,7 @@ class SlurmCheckup:
         steps = [
             CheckStep(_CLIENT, "Slurm's commands", "scheduler", self._commands, (), name, 45),
             CheckStep(
-                CONTROLLER, "controller", "scheduler", self._controller, first, name, _PATIENCE
+                CONTROLLER, "controller", "scheduler", self._controller, first, name, _TIMEOUT
             ),
             CheckStep("identity", "identity", "identity", self._identity, second, name),
             CheckStep("queue", "queues", "queue", self._queues, second, name),

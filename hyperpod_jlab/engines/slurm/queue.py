@@ -222,7 +222,7 @@ class PollInterval:
         """Something happened, so that more is to be expected soon."""
         self._news = time.monotonic()
 
-    def attend(self) -> None:
+    def mark_active(self) -> None:
         """Somebody looks. A process that never says so, such as a command, is taken to look all the time."""
         self._looked = time.monotonic()
 

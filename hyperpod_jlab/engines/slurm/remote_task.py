@@ -30,7 +30,7 @@ from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.storage.owners import user_number
 from hyperpod_jlab.storage.partition import PathMap
 
-PATIENCE = 600.0
+TIMEOUT = 600.0
 """Seconds until a job that waits or runs is taken back."""
 
 _MINUTES = 5
@@ -86,7 +86,7 @@ class SlurmErrand:
         answers: Path | None = None,
         *,
         queue: str | None = None,
-        patience: float = PATIENCE,
+        patience: float = TIMEOUT,
     ) -> None:
         self.root = root
         self.reply = reply

@@ -55,7 +55,7 @@ from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 
 T = TypeVar("T")
 
-PATIENCE = 25.0
+TIMEOUT = 25.0
 """Seconds that an answer may take. A step has more, so that this says what was silent."""
 
 _UNREACHABLE = "aws_unreachable"
@@ -260,11 +260,11 @@ class AtAws:
 
     async def _asked(self, service: str, ask: Callable[[], Awaitable[T]]) -> T | HyperpodError:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 return await ask()
         except TimeoutError:
             error: HyperpodError = UnreachableError(
-                f"{service} gives no answer in {PATIENCE:g} s",
+                f"{service} gives no answer in {TIMEOUT:g} s",
                 code=_UNREACHABLE,
                 hint="try again; a VPC without a way out needs an interface endpoint for it",
             )
@@ -461,7 +461,7 @@ def _words(cluster: HyperpodCluster) -> str:
 # --------------------------------------------------------------------------------------------------
 # The step on what AWS lets this role read: each action is tried with the cheapest call there is.
 
-_PATIENCE = 15.0
+_TIMEOUT = 15.0
 """Seconds that one call may take."""
 
 
@@ -535,7 +535,7 @@ async def _of_cluster(at_aws: AtAws) -> list[_Try]:
 async def _refusal(at_aws: AtAws, one: _Try) -> HyperpodError | None:
     """What AWS says against it. Whatever else is wrong with it, such as a log group that is not there, it was allowed."""
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             await at_aws.aws.call(one.service, one.operation, **one.given)
     except TimeoutError:
         return None

@@ -159,7 +159,7 @@ def _answers(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
 # --------------------------------------------------------------------------------------------------
 # The last step: a real job that says a word, whose word is waited for in its log; then it is cancelled and all of it removed.
 
-PATIENCE = 180.0
+TIMEOUT = 180.0
 """Seconds in which its word has to come."""
 
 _LIMIT = "10m"
@@ -175,7 +175,7 @@ def job_steps(opened: Opened, only: str | None) -> list[CheckStep]:
         return []
     name = only or opened.hyperpod.settings.default_cluster
     needs = (STORAGE, f"cluster:{name}", f"queue:{name}", f"rights-there:{name}")
-    seconds = PATIENCE + _CLEANING + 30
+    seconds = TIMEOUT + _CLEANING + 30
     return [CheckStep("job", "a tiny job on", "job", _look(opened, name), needs, name, seconds)]
 
 
@@ -225,7 +225,7 @@ class _TinyJob:
         request = LogRequest(self._run_id, follow=True)
         with contextlib.suppress(TimeoutError):
             async with (
-                asyncio.timeout(PATIENCE),
+                asyncio.timeout(TIMEOUT),
                 aclosing(self._hyperpod.logs.lines(request)) as log,
             ):
                 async for batch in log:

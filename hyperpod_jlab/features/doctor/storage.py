@@ -218,7 +218,7 @@ def _add_to_space(region: str, domain: str, space: Space, name: str) -> str:
 STORAGE = "storage"
 """The step on whether the partition can be used at all."""
 
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 """Seconds that AWS may take to say whose this is; a step has more."""
 
 _LITTLE_ROOM, _NO_ROOM = 5 * 1024**3, 100 * 1024**2
@@ -319,7 +319,7 @@ async def _identity(partition: Partition) -> CheckResult | None:
     """A warning where others are the same user as this one, so that a mode keeps none of them out; None where nothing is known of such."""
     studio = find_studio()
     try:
-        whose = await asyncio.wait_for(find_whose(studio, IdentityQueries(Aws())), _PATIENCE)
+        whose = await asyncio.wait_for(find_whose(studio, IdentityQueries(Aws())), _TIMEOUT)
     except TimeoutError:
         whose = await find_whose(studio, IdentityQueries(None))
     place = await inspect(partition.folder, whose)

@@ -44,7 +44,7 @@ OLDEST = 366 * 86_400.0
 _LARGEST = 16 << 10
 """Characters of an event's details that are kept; longer ones are left out."""
 
-_PATIENCE = 3.0
+_TIMEOUT = 3.0
 """Seconds to wait for another process that writes."""
 
 _SCHEMA = 1
@@ -148,7 +148,7 @@ class EventJournal:
     def _use(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do something with the file; one that is broken is begun anew."""
         # SQLite finds its side files by name: without the lock a process could mix an old file's pages into a new one.
-        with locked(self.path.parent, _PATIENCE):
+        with locked(self.path.parent, _TIMEOUT):
             _check_owner(self.path.parent)
             try:
                 return self._work(work)
@@ -168,7 +168,7 @@ class EventJournal:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=_PATIENCE, isolation_level="IMMEDIATE")
+    db = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level="IMMEDIATE")
     try:
         if db.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
             db.execute("BEGIN IMMEDIATE")

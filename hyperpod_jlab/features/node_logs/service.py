@@ -38,7 +38,7 @@ TAIL = 100
 _SOON, _LATE = 2.0, 30.0
 """Seconds between two looks at a log that is followed: after new lines, and when none came for long."""
 
-_PATIENCE = 10
+_TIMEOUT = 10
 """Looks in a row that may fail for want of an answer while a log is followed."""
 
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
@@ -167,7 +167,7 @@ class NodeLogs:
                 failures = 0
             except UnreachableError:
                 failures += 1
-                if failures > _PATIENCE:
+                if failures > _TIMEOUT:
                     raise
 
     async def group(self, cluster: str) -> str:

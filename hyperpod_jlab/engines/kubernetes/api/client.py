@@ -273,7 +273,7 @@ def stream_cut(error: Exception) -> UnreachableError:
 
 __all__ = ["KubeClient", "Patch", "ResponseStream", "refusal"]
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Seconds that a request may be put off by a server that asks to wait."""
 _HEADERS_LAST = 10.0
 """Seconds for which the headers of a request are used again; tokens are renewed minutes before their end."""
@@ -505,7 +505,7 @@ class KubeClient:
         accept: str,
         content: str,
     ) -> httpx.Response:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         renewed = broken = False
         while True:
             try:

@@ -177,7 +177,7 @@ def _guarded(session: Any, work: Callable[[], Any], name: str) -> Any:
 # --------------------------------------------------------------------------------------------------
 # Whether an EKS cluster lets one in: its description, a token, and one question to its API server.
 
-_PATIENCE = httpx.Timeout(4.0, connect=2.5)
+_TIMEOUT = httpx.Timeout(4.0, connect=2.5)
 
 _REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """Answered to all whom the cluster knows (Kubernetes' role ``system:basic-user``)."""
@@ -192,7 +192,7 @@ _QUESTION = {
 
 
 @dataclass(frozen=True)
-class Knock:
+class AccessCheck:
     """How an EKS cluster's API server answered.
 
     Attributes:
@@ -206,7 +206,7 @@ class Knock:
     problem: HyperpodError | None = None
 
 
-async def knock(aws: Aws, name: str) -> Knock:
+async def check_access(aws: Aws, name: str) -> AccessCheck:
     """Ask an EKS cluster's API server whether it lets one start pods. Takes some seconds at the most, besides AWS' own.
 
     Args:
@@ -222,16 +222,16 @@ async def knock(aws: Aws, name: str) -> Knock:
     region = await aws.region()
     access = await asyncio.to_thread(access_of, name, described, region=region)
     try:
-        return Knock(private, await _may_start_pods(access))
+        return AccessCheck(private, await _may_start_pods(access))
     except HyperpodError as error:
-        return Knock(private, problem=error)
+        return AccessCheck(private, problem=error)
 
 
 async def _may_start_pods(access: ApiAccess) -> bool:
     headers = await asyncio.to_thread(access.headers)
     async with pool(access) as client:
         try:
-            answer = await client.post(_REVIEW, json=_QUESTION, headers=headers, timeout=_PATIENCE)
+            answer = await client.post(_REVIEW, json=_QUESTION, headers=headers, timeout=_TIMEOUT)
         except httpx.TransportError as error:
             raise not_sent(error, access) or answer_broken(error, "POST", access) from error
     if answer.status_code != httpx.codes.CREATED:

@@ -36,7 +36,7 @@ _FRESH = 1.0
 """Seconds for which what was seen of a run serves whoever asks."""
 _OLDEST = 15.0
 """Seconds for which what a watch knew last will do while it is broken."""
-_ATTENDED = 180.0
+_ACTIVE_SECONDS = 180.0
 _GONE = 60.0
 """Seconds for which a job that is not there is not asked for again."""
 _AT_ONCE = 16
@@ -130,12 +130,12 @@ class RunLook:
         self._seen: Cache[str, RunSnapshot] = Cache(limit=_MOST)
         self._gone: Cache[str, None] = Cache(_GONE, limit=_MOST)
         self._sorted: dict[str, tuple[int, Mapping[str, tuple[RunPod, ...]]]] = {}
-        self._attended = float("-inf")
+        self._marked = float("-inf")
         self._room = asyncio.Semaphore(_AT_ONCE)
 
-    def attend(self) -> None:
+    def mark_active(self) -> None:
         """Somebody goes on looking: lists are watched."""
-        self._attended = time.monotonic()
+        self._marked = time.monotonic()
 
     def forget(self) -> None:
         """Something was or may have been changed: what was seen before counts no more."""
@@ -184,7 +184,7 @@ class RunLook:
             else:
                 asked.append(one)
         watched = [one for one in asked if one.labelled]
-        if self._is_attended() or len(watched) > _FEW:
+        if self._is_marked() or len(watched) > _FEW:
             found |= await self._watch(watched)
         single = [one for one in asked if one.run_id not in found]
         looks = [
@@ -211,14 +211,14 @@ class RunLook:
 
     async def news(self, place: Where, pod: str) -> PodNews | None:
         """Who tells when a pod changes; None when it has to be asked for."""
-        if not self._is_attended() or not place.labelled:
+        if not self._is_marked() or not place.labelled:
             return None
         watches = await self._connection.watches()
         path = f"/api/v1/namespaces/{place.namespace}/pods"
         return watches.of(path, run_pod, labels=RUN_LABEL).one(pod)
 
-    def _is_attended(self) -> bool:
-        return time.monotonic() - self._attended < _ATTENDED
+    def _is_marked(self) -> bool:
+        return time.monotonic() - self._marked < _ACTIVE_SECONDS
 
     async def _watch(self, places: Sequence[Where]) -> dict[str, RunSnapshot]:
         """By the watches; those whose object they do not show are left out, for it may be too new, or be gone."""

@@ -103,7 +103,7 @@ def _said(bundle: BundleReader) -> dict[str, Any]:
 
 _LOG = logging.getLogger(__name__)
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds after a job's end in which its pods may end by themselves."""
 
 
@@ -139,7 +139,7 @@ class OrphanedPods:
             return
         ended = seen.job.observe(seen.time)
         goes_on = ended.state != "ended"
-        late = seen.time - (word if goes_on else ended).time > PATIENCE
+        late = seen.time - (word if goes_on else ended).time > TIMEOUT
         if not late or not await asyncio.to_thread(lambda: bundle.is_own):
             return
         self._seen.update(pod.uid for pod in left)
@@ -356,17 +356,17 @@ class RunWatch:
         self._leftovers = OrphanedPods(connection)
         self._arrays = ArrayWatch(fetched=not shared)
         self._ends: dict[str, asyncio.Task[bool]] = {}
-        self._attended = False
+        self._marked = False
 
     @property
     def look(self) -> RunLook:
         """Tells what the cluster has of a run."""
         return self._look
 
-    def attend(self) -> None:
+    def mark_active(self) -> None:
         """Somebody goes on looking at runs: lists are watched, and what pods say is fetched as it comes."""
-        self._attended = True
-        self._look.attend()
+        self._marked = True
+        self._look.mark_active()
 
     def forget(self) -> None:
         """Something was or may have been changed: what was seen before counts no more."""
@@ -391,7 +391,7 @@ class RunWatch:
                 said[place.run_id] = word
         for bundle, place in places:
             found, word = seen[place.run_id], said.get(place.run_id)
-            if self._attended and place.run_id in undone:
+            if self._marked and place.run_id in undone:
                 self._fetch(bundle, place, found)
             ended = word is not None and word.state == "ended"
             if word is not None and ended:

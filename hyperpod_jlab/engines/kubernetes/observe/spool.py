@@ -594,7 +594,7 @@ _LOG = logging.getLogger(__name__)
 STREAMS = 512
 """Pods that one process follows at a time."""
 
-_ATTENDED = 90.0
+_ACTIVE_SECONDS = 90.0
 """Seconds for which a run is followed after somebody looked at it."""
 _LOOK_EVERY = 1.0
 _TRY_AGAIN = 5.0
@@ -648,7 +648,7 @@ class RunSpool:
 
     def want(self) -> None:
         """Somebody looks at the run: follow its pods for a while."""
-        self._wanted_until = time.monotonic() + _ATTENDED
+        self._wanted_until = time.monotonic() + _ACTIVE_SECONDS
         if self.idle:
             self._task = asyncio.create_task(self._follow(), name="hyperpod-spool")
 

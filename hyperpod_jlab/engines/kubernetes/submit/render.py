@@ -51,7 +51,7 @@ from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 # --------------------------------------------------------------------------------------------------
 # The command of a run's pods: our launcher, one a pod.
 
-RESUMED_PATIENCE = 3600
+RESUMED_TIMEOUT = 3600
 """Seconds for which the launchers of a run that HyperPod resumes wait for a node that was lost: another instance takes its place in 20 to 30 minutes, or longer."""
 
 
@@ -87,7 +87,7 @@ def pod_command(
         f"--max-restarts={given.spec.max_restarts}",
         "--node-name=$(HYPERPOD_NODE)",
         *_time_limit(given),
-        *([f"--return-patience={RESUMED_PATIENCE}"] if resumed else []),
+        *([f"--return-patience={RESUMED_TIMEOUT}"] if resumed else []),
         *(["--frames", "--unshared"] if unpack else ["--quiet"]),
     ]
 
