@@ -220,7 +220,7 @@ STUDIO_FACTS = (
     Fact(
         "update-keeps-other-settings",
         "An update of a domain's settings leaves the members alone that it does not name.",
-        (_HOLDERS, f"{_SCRIPTS}/applying.py"),
+        (_HOLDERS, f"{_SCRIPTS}/service.py"),
         "`hpj admin apply` erases other settings of the domain. Do not use it.",
         "write",
         "Updates `CodeEditorAppSettings`, and looks whether the role and JupyterLab's script are still there.",
@@ -236,7 +236,7 @@ STUDIO_FACTS = (
     Fact(
         "none-takes-script-out",
         "The value `None` takes a lifecycle configuration out of settings.",
-        (f"{_SCRIPTS}/attachment.py",),
+        (f"{_SCRIPTS}/models.py",),
         "`hpj admin destroy` leaves scripts in the settings.",
         "write",
         "Sets `BuiltInLifecycleConfigArn` of the throw-away profile, then `None`.",
@@ -244,7 +244,7 @@ STUDIO_FACTS = (
     Fact(
         "script-in-use-stays",
         "A lifecycle configuration that settings name cannot be deleted.",
-        (f"{_SCRIPTS}/applying.py",),
+        (f"{_SCRIPTS}/service.py",),
         "A script that another domain still uses is deleted, and its spaces do not start.",
         "write",
         "Tries to delete the throw-away one while the throw-away domain names it.",
@@ -324,7 +324,7 @@ STUDIO_FACTS = (
     Fact(
         "built-in-script-runs-first",
         "`BuiltInLifecycleConfigArn` is looked up at each start, runs before other scripts, and may take 5 minutes like them.",
-        (f"{_SCRIPTS}/attachment.py", "lifecycle-configs/begin/start.sh"),
+        (f"{_SCRIPTS}/models.py", "lifecycle-configs/begin/start.sh"),
         "Spaces start without the extension, or with an old script.",
         "by hand",
         "Attach a built-in script and one of your own that write `date` to files. Start the space, change the built-in one, start again. Compare the files.",
