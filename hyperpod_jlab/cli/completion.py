@@ -12,7 +12,7 @@ from hyperpod_jlab.core.errors import InternalError, InvalidInputError, nearest_
 SHELLS = ("bash", "zsh", "fish")
 
 _HELP = """\
-Print the script that completes commands, options, runs, clusters and states in your shell.
+Print a script that completes commands, options, runs, clusters and states in your shell.
 
 \b
 bash: echo 'eval "$(hpj completion bash)"' >> ~/.bashrc      (bash 4.4 or newer)

@@ -27,10 +27,10 @@ _COMMAND = (
 @click.command(
     cls=HpjCommand,
     help="Run a small example on two nodes of the cluster 'local', which is this machine, and print its logs. "
-    "It is an ordinary run: 'hpj runs' lists it afterwards.",
+    "'hpj runs' lists it afterwards, like any other run.",
     examples=("hpj demo", "hpj demo --dry-run"),
 )
-@click.option("--dry-run", is_flag=True, help="Show what would run; run nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would run. Run nothing.")
 def demo(dry_run: bool) -> None:
     """Run the example."""
     source = {"kind": "command", "command": _COMMAND}
