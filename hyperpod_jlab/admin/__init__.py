@@ -5,8 +5,8 @@ from hyperpod_jlab.contributions import Command
 COMMANDS = (
     Command(
         "admin",
-        "Wire up FSx for Lustre and Studio (for administrators).",
-        section="Keep house",
+        "Set up Studio storage, clusters and IAM (for administrators).",
+        section="Maintenance",
         rank=70,
     ),
 )

@@ -7,26 +7,26 @@ import click
 from hyperpod_jlab.cli.group import Entry, LazyGroup, Section
 
 _HELP = """\
-What administrators do: give the people of a Studio domain the file system of a cluster, make clusters, and rights at AWS.
+Tasks of administrators: mount a file system in the spaces of a Studio domain, create and change HyperPod clusters, and print IAM policies.
 """
 
 _COMMANDS = (
     Section(
-        "A file system for the people of a Studio domain",
+        "File system of a Studio domain",
         (
-            Entry("plan", "admin.fsx.commands", "Say what is to be done, and change nothing."),
-            Entry("apply", "admin.fsx.commands", "Do it."),
-            Entry("status", "admin.fsx.commands", "Say what is not as it is to be."),
-            Entry("destroy", "admin.fsx.commands", "Take back what was set; the data stay."),
+            Entry("plan", "admin.fsx.commands", "Show what would change. Change nothing."),
+            Entry("apply", "admin.fsx.commands", "Apply the changes."),
+            Entry("status", "admin.fsx.commands", "Show drift from the wanted state."),
+            Entry("destroy", "admin.fsx.commands", "Remove what was set up; keep the data."),
         ),
     ),
     Section(
-        "Scripts that run when a space starts",
+        "Lifecycle configurations",
         (
             Entry(
                 "lifecycle",
                 "admin.lifecycle.commands",
-                "Show a script, or an example of the file for it.",
+                "Print the script or an example of its settings file.",
             ),
         ),
     ),
@@ -37,37 +37,37 @@ _COMMANDS = (
             Entry(
                 "create-cluster",
                 "admin.cluster_config.commands",
-                "Make a cluster, after checking it.",
+                "Create a cluster from a file.",
             ),
             Entry(
                 "update-cluster",
                 "admin.cluster_config.commands",
-                "Change a cluster to what a file says.",
+                "Update a cluster to match a file.",
             ),
             Entry(
                 "delete-cluster",
                 "admin.cluster_config.commands",
-                "Delete a cluster; its data stay.",
+                "Delete a cluster; keep its data.",
             ),
         ),
     ),
     Section(
-        "Rights",
+        "IAM",
         (
             Entry(
                 "policy",
                 "admin.permissions.commands",
-                "Print the IAM policy that the features need.",
+                "Print the IAM policy that features need.",
             ),
         ),
     ),
     Section(
-        "What could not be tried",
+        "Assumptions about AWS",
         (
             Entry(
                 "verify-aws",
                 "admin.verify.commands",
-                "Check on this account what is believed of AWS.",
+                "Check assumptions about AWS in this account.",
             ),
         ),
     ),

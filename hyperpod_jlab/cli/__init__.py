@@ -3,11 +3,11 @@
 from hyperpod_jlab.contributions import Command
 
 COMMANDS = (
-    Command("demo", "Run a small example on this machine.", section="Keep house", rank=60),
+    Command("demo", "Run a small example on this machine.", section="Maintenance", rank=60),
     Command(
         "completion",
-        "Print the completion script for your shell.",
-        section="Keep house",
+        "Print the completion script of a shell.",
+        section="Maintenance",
         rank=80,
     ),
 )

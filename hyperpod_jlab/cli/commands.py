@@ -23,7 +23,7 @@ from hyperpod_jlab.runs.submit import Request
 SHELLS = ("bash", "zsh", "fish")
 
 _HELP = """\
-Print the script that completes commands, options, runs, clusters and states in your shell.
+Print a script that completes commands, options, runs, clusters and states in your shell.
 
 \b
 bash: echo 'eval "$(hpj completion bash)"' >> ~/.bashrc      (bash 4.4 or newer)
@@ -64,10 +64,10 @@ _COMMAND = (
 @click.command(
     cls=HpjCommand,
     help="Run a small example on two nodes of the cluster 'local', which is this machine, and print its logs. "
-    "It is an ordinary run: 'hpj runs' lists it afterwards.",
+    "'hpj runs' lists it afterwards, like any other run.",
     examples=("hpj demo", "hpj demo --dry-run"),
 )
-@click.option("--dry-run", is_flag=True, help="Show what would run; run nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would run. Run nothing.")
 def demo(dry_run: bool) -> None:
     """Run the example."""
     source = {"kind": "command", "command": _COMMAND}

@@ -62,7 +62,7 @@ def json_option(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=_set_json,
-        help="Print JSON, and errors as one line of JSON.",
+        help="Print JSON. Errors are one line of JSON.",
     )(command)
 
 

@@ -166,11 +166,16 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 def page_options(function: Decorated) -> Decorated:
     """Add ``--limit`` and ``--cursor`` to a command that lists."""
-    function = click.option("--cursor", help="Go on after an earlier page: its 'next' in --json.")(
-        function
-    )
+    function = click.option(
+        "--cursor",
+        metavar="CURSOR",
+        help="Continue after an earlier page: the value of 'next' in its JSON output.",
+    )(function)
     return click.option(
-        "--limit", type=click.IntRange(min=1), help="At most this many. Default: all."
+        "--limit",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Show at most this many. Default: all.",
     )(function)
 
 

@@ -23,9 +23,9 @@ COMPLETE = "_HPJ_COMPLETE"
 """The variable with which a shell's completion script calls us."""
 
 _HELP = """\
-Run notebooks, scripts and commands on HyperPod clusters, and read them back where you are.
+Run notebooks, scripts and commands on HyperPod clusters, and read their logs and results here.
 
-A cluster named 'local' is always there: it runs things on this machine, so all of this can be tried at once.
+The cluster 'local' is always available. It runs code on this machine, so you can try every command without a cluster.
 """
 
 _EXAMPLES = (
@@ -35,7 +35,7 @@ _EXAMPLES = (
     "hpj runs --state running",
 )
 
-_SECTIONS = ("Run code", "Look at runs", "Look at clusters", "Keep house")
+_SECTIONS = ("Run code", "Runs", "Clusters", "Maintenance")
 
 
 def _sections() -> list[Section]:

@@ -56,25 +56,29 @@ def sending_options(function: Decorated) -> Decorated:
     """The options that are the same for all commands that send a run."""
     options = (
         click.option(
-            "--cluster", type=CLUSTER, help="Cluster to send it to. Default: the configured one."
+            "--cluster",
+            type=CLUSTER,
+            help="Cluster to submit to. Default: the configured default cluster.",
         ),
         click.option(
             "--run-id",
             metavar="ID",
-            help="A run id of your own: sent again, the same one is the same run, not a second one.",
+            help="Id for the run. Submitting again with the same id does not start a second run.",
         ),
         click.option(
             "--dry-run",
             is_flag=True,
-            help="Print the exact script or manifest, the code and all findings; send nothing.",
+            help="Print the exact script or manifest, the code and all findings. Submit nothing.",
         ),
         click.option(
-            "--wait", is_flag=True, help="Wait for the end; exit with 1 unless it succeeds."
+            "--wait",
+            is_flag=True,
+            help="Wait until the run ends. The exit code is 1 unless the run succeeds.",
         ),
         click.option(
             "--follow",
             is_flag=True,
-            help="Print the logs of all ranks (of an array: of all children) until the end, like --wait.",
+            help="Like --wait, and print the logs of all ranks (for an array: of all children).",
         ),
     )
     for option in reversed(options):

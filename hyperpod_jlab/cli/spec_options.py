@@ -206,7 +206,7 @@ def _metavar(entry: SpecOption) -> str:
 def _help(entry: SpecOption) -> str:
     text = entry.help
     if entry.option.repeat:
-        text += " May be given several times."
+        text += " Repeatable."
     shown = entry.kind == "int" and entry.default is not None
     return f"{text} Default: {entry.default}." if shown else text
 

@@ -3,16 +3,14 @@
 from hyperpod_jlab.contributions import Command, Route
 
 COMMANDS = (
-    Command("clusters", "List the configured clusters.", section="Look at clusters", rank=10),
-    Command("nodes", "List the nodes of a cluster.", section="Look at clusters", rank=20),
-    Command("queues", "List the queues of a cluster.", section="Look at clusters", rank=50),
-    Command(
-        "jobs", "List the jobs of all users of a cluster.", section="Look at clusters", rank=70
-    ),
+    Command("clusters", "List the configured clusters.", section="Clusters", rank=10),
+    Command("nodes", "List the nodes of a cluster.", section="Clusters", rank=20),
+    Command("queues", "List the queues of a cluster.", section="Clusters", rank=50),
+    Command("jobs", "List the jobs of all users on a cluster.", section="Clusters", rank=70),
     Command(
         "config",
         "Add a cluster to the configuration file.",
-        section="Keep house",
+        section="Maintenance",
         rank=20,
         module="config_commands",
     ),

@@ -230,14 +230,14 @@ _JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS",
 _TIMEOUT = 15.0
 """Seconds for which a cluster is waited for. That is longer than a page waits, for here nobody asks again by himself."""
 
-_CLUSTER_HELP = "Cluster to ask. Default: the configured default cluster."
+_CLUSTER_HELP = "Cluster name. Default: the configured default cluster."
 
-_REGION_HELP = "AWS region, with --hyperpod. Default: $AWS_REGION, or that of the AWS configuration or of Studio."
+_REGION_HELP = "With --hyperpod: AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio."
 
 
 @click.command(
     cls=HpjCommand,
-    help="List the configured clusters and whether they answer; or all HyperPod clusters of your AWS account, or all about one.",
+    help="List the configured clusters and whether they respond. With --hyperpod, list the HyperPod clusters of your AWS account, or show the details of one.",
     examples=(
         *("hpj clusters", "hpj clusters --json", "hpj clusters --hyperpod"),
         "hpj clusters --hyperpod ml-cluster",
@@ -248,7 +248,7 @@ _REGION_HELP = "AWS region, with --hyperpod. Default: $AWS_REGION, or that of th
     is_flag=False,
     flag_value="",
     metavar="[NAME]",
-    help="The HyperPod clusters of the AWS account, configured or not; with a name or ARN all about this one.",
+    help="List the HyperPod clusters of your AWS account, configured or not. With a name or ARN, show the details of that cluster.",
 )
 @click.option("--region", metavar="REGION", help=_REGION_HELP)
 @page_options
@@ -275,14 +275,14 @@ def clusters(
 
 @click.command(
     cls=HpjCommand,
-    help="List the nodes of a cluster: their state, and what is free on them.",
+    help="List the nodes of a cluster, with their state and free resources.",
     examples=("hpj nodes", "hpj nodes --cluster ml-slurm", "hpj nodes --hyperpod ml-cluster"),
 )
 @click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
 @click.option(
     "--hyperpod",
     metavar="NAME",
-    help="The nodes of this HyperPod cluster as AWS knows them, beside what its scheduler knows where it is configured.",
+    help="List the nodes of this HyperPod cluster as AWS reports them. If the cluster is configured, the data of its scheduler is added.",
 )
 @click.option("--region", metavar="REGION", help=_REGION_HELP)
 @page_options
@@ -309,7 +309,7 @@ def nodes(
 
 @click.command(
     cls=HpjCommand,
-    help="List the queues of a cluster: their limits, what is free in them, and who may use them.",
+    help="List the queues of a cluster, with their limits, free resources and permitted users.",
     examples=("hpj queues --cluster ml-slurm",),
 )
 @click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
@@ -322,12 +322,12 @@ def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
 
 @click.command(
     cls=HpjCommand,
-    help="List what runs and waits on a cluster, of all users.",
+    help="List the running and waiting jobs of all users on a cluster.",
     examples=("hpj jobs", "hpj jobs --ended", "hpj jobs --cluster ml-slurm --json"),
 )
 @click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
 @click.option(
-    "--ended", is_flag=True, help="What ended, as long as the cluster remembers it, instead."
+    "--ended", is_flag=True, help="List ended jobs instead, as long as the cluster remembers them."
 )
 @page_options
 def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None) -> None:

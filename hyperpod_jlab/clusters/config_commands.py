@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _COMMANDS = (
     Section(
         "Clusters",
-        (Entry("add", "clusters.config_commands", "Add a HyperPod cluster of the AWS account."),),
+        (Entry("add", "clusters.config_commands", "Add a HyperPod cluster of your AWS account."),),
     ),
 )
 
 _ADD_HELP = """\
-Add a HyperPod cluster of your AWS account to your configuration file, so that runs can be sent to it. NAME is its name there.
+Add a HyperPod cluster of your AWS account to your configuration file, so that you can submit runs to it. NAME is its name in the file.
 
-The cluster's table is written at the end of the file; nothing that stands in it is changed. 'hpj clusters --hyperpod NAME' says whether one can submit to it from here.
+The command appends the cluster's table to the file and changes nothing else. 'hpj clusters --hyperpod NAME' shows whether you can submit to it from here.
 """
 
 _ADD_EXAMPLES = (
@@ -53,25 +53,23 @@ def config() -> None:
 
 @click.command(cls=HpjCommand, help=_ADD_HELP, examples=_ADD_EXAMPLES)
 @click.argument("name")
-@click.option(
-    "--hyperpod", metavar="CLUSTER", help="The HyperPod cluster: name or ARN. Default: NAME."
-)
+@click.option("--hyperpod", metavar="CLUSTER", help="HyperPod cluster: name or ARN. Default: NAME.")
 @click.option(
     "--login-node",
     metavar="[USER@]HOST[:PORT]",
-    help="Reach its Slurm by ssh to this machine. Default: Slurm's commands of this machine.",
+    help="Login node of a Slurm cluster, reached by SSH. Default: use the Slurm commands on this machine.",
 )
 @click.option(
     "--namespace",
     metavar="NAMESPACE",
-    help="Namespace of the runs, on EKS. Default: the one called default.",
+    help="On EKS: namespace of the runs. Default: default.",
 )
 @click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
-@click.option("--dry-run", is_flag=True, help="Only print what would be added.")
+@click.option("--dry-run", is_flag=True, help="Print what would be added. Change nothing.")
 def add(
     name: str,
     hyperpod: str | None,

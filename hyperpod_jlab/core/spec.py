@@ -44,14 +44,14 @@ class NotebookSource(Described):
     kind: Literal["notebook"] = "notebook"
     path: Path
     """The .ipynb file."""
-    cells: Annotated[CellList | None, option("--cells", metavar="2-5,7")] = None
-    """Code cells to run, counted from 1; default: all."""
+    cells: Annotated[CellList | None, option("--cells", metavar="CELLS")] = None
+    """Code cells to run, such as 2-5,7, counted from 1. Default: all."""
     tag: Annotated[
         str | None, Field(min_length=1, max_length=256), option("--tag", metavar="TAG")
     ] = None
     """Run only the code cells with this tag."""
     cell_ids: list[Annotated[str, Field(min_length=1, max_length=64)]] | None = None
-    """Cells by their ids in the notebook, as a Lab selection names them."""
+    """Ids of the cells to run, as a selection in JupyterLab gives them."""
 
 
 class ScriptSource(Described):
@@ -63,17 +63,17 @@ class ScriptSource(Described):
 
 
 class FunctionSource(Described):
-    """A Python function with its arguments, carried by cloudpickle."""
+    """A Python function with its arguments, serialized with cloudpickle."""
 
     kind: Literal["function"] = "function"
     module: Annotated[str, Field(max_length=512)]
     """Module that defines the function."""
     qualname: Annotated[str, Field(max_length=512)]
-    """The function's qualified name."""
+    """Qualified name of the function."""
 
 
 class CommandSource(Described):
-    """A shell command: /bin/bash -c with the text as one argument."""
+    """A shell command, run as one argument of /bin/bash -c."""
 
     kind: Literal["command"] = "command"
     command: Annotated[
@@ -81,11 +81,11 @@ class CommandSource(Described):
         Field(min_length=1, max_length=131_072, pattern=r"^[^\x00]+$"),
         AfterValidator(_check_not_blank),
     ]
-    """The command's text."""
+    """Text of the command."""
 
 
 class NativeSource(Described):
-    """A file in the scheduler's own form, sent as written."""
+    """A file in the scheduler's own format, submitted as written."""
 
     kind: Literal["native"] = "native"
     path: Path
@@ -100,19 +100,19 @@ Source = Annotated[
 
 
 class FilesSpec(Described):
-    """Which project files go along with the code."""
+    """Project files that are included with the code."""
 
     project: Annotated[bool, option("--project-files/--no-project-files")] = True
-    """Take the files of the source's project along: tracked and new files under its folder, less what .gitignore and
-    .hyperpodignore name."""
+    """Include the files of the source's project: tracked and new files in its folder, except those that .gitignore and
+    .hyperpodignore exclude."""
     root: Annotated[Path | None, option("--project-root", metavar="DIR")] = None
-    """Folder of the project; default: the source's folder."""
+    """Folder of the project. Default: the folder of the source."""
     include: Annotated[list[str], option("--include", metavar="GLOB", repeat="list")] = Field(
         default_factory=list
     )
-    """Further files, even ignored ones, as patterns relative to the root."""
+    """Further files to include, even ignored ones, as patterns relative to the project folder."""
     max_bytes: Annotated[int, Field(ge=0, le=1024**4), WHOLE] = 256 * 1024**2
-    """Refuse to take along more than this."""
+    """Maximum size of the included files. A larger project is refused."""
 
 
 SPEC_FORMAT = 1
@@ -143,26 +143,26 @@ class Accelerators(Described):
     """Accelerators on each node."""
 
     kind: Literal["gpu", "neuron"] = "gpu"
-    """What they are: GPUs, or the NeuronCores of Trainium and Inferentia."""
+    """Kind of accelerator: GPUs, or the NeuronCores of Trainium and Inferentia."""
     type: Annotated[str, Field(pattern=LABEL)] | None = None
-    """A model, such as h100, or a MIG profile, when the cluster has several."""
+    """Model, such as h100, or MIG profile, if the cluster has several."""
     count: Annotated[int, Field(ge=0, le=1024), WHOLE] = 1
-    """How many on each node."""
+    """Number on each node."""
 
 
 class Resources(Described):
-    """What the run needs on how many nodes."""
+    """Number of nodes, and the resources on each node."""
 
     nodes: Annotated[int, Field(ge=1, le=10_000), WHOLE, option("--nodes", basic=True)] = 1
     """Number of nodes."""
     processes_per_node: Annotated[
         int | None, Field(ge=1, le=1024), WHOLE, option("--processes-per-node", basic=True)
     ] = None
-    """Processes (ranks) on each node; default: one for each accelerator, at least one."""
+    """Processes (ranks) on each node. Default: one for each accelerator, at least one."""
     gpus_per_node: Annotated[
         int | None, Field(ge=0, le=1024), WHOLE, option("--gpus-per-node", basic=True)
     ] = None
-    """GPUs on each node; the short form of accelerators."""
+    """GPUs on each node. Short form of accelerators."""
     accelerators: Accelerators | None = None
     """Accelerators on each node, with kind and type."""
     cpus: Annotated[int | None, Field(ge=1, le=4096), WHOLE, option("--cpus")] = None
@@ -174,7 +174,7 @@ class Resources(Described):
     instance_group: Annotated[OneLine | None, option("--instance-group")] = None
     """HyperPod instance group to run on."""
     efa: Annotated[int | None, Field(ge=0, le=64), WHOLE] = None
-    """EFA interfaces for each node; default: what the instance type has when whole nodes are asked for."""
+    """EFA interfaces on each node. Default: those of the instance type, if the run requests whole nodes."""
 
     @model_validator(mode="after")
     def _one_count(self) -> Resources:
@@ -235,66 +235,66 @@ def _check_secrets(references: dict[str, str]) -> dict[str, str]:
 
 
 class Environment(Described):
-    """Where the code runs: an interpreter on the node, or an image, and its variables."""
+    """Environment of the code: interpreter or image, variables, secrets and setup commands."""
 
     python: Annotated[OneLine | None, option("--python", metavar="PATH", basic=True)] = None
-    """Path of the Python interpreter on the far side; default: the cluster's."""
+    """Path of the Python interpreter on the nodes. Default: the cluster's."""
     image: Annotated[OneLine | None, option("--image", metavar="REF")] = None
-    """Container image, where the cluster runs containers."""
+    """Container image, on clusters that run containers."""
     variables: Annotated[
         dict[str, str],
         AfterValidator(_check_variables),
-        option("--env", metavar="K=V", repeat="map"),
+        option("--env", metavar="NAME=VALUE", repeat="map"),
     ] = Field(default_factory=dict)
-    """Environment variables. Nothing of the submitter's own environment is inherited."""
+    """Environment variables. The submitter's environment is not inherited."""
     secrets: Annotated[
         dict[str, str],
         AfterValidator(_check_secrets),
         option("--secret", metavar="NAME[=REF]", repeat="secrets"),
     ] = Field(default_factory=dict)
-    """Secrets by the variable's name; the value is a reference that is resolved on the far side, or empty: then the value travels
-    as a file that the launcher deletes once read."""
+    """Secrets, by the name of the variable. With a reference, the value is resolved on the cluster. Without one, the value is sent
+    as a file, which the launcher deletes after reading it."""
     setup: Annotated[NoNul | None, Field(max_length=65536), option("--setup", metavar="LINES")] = (
         None
     )
-    """Shell lines to run on each node before the ranks, such as module load."""
+    """Shell commands to run on each node before the ranks start, such as module load."""
 
 
 class SlurmOptions(Described):
-    """What only a Slurm cluster understands."""
+    """Options for Slurm clusters only."""
 
     flags: Annotated[
         dict[str, str | int | bool], option("--slurm", metavar="FLAG[=VALUE]", repeat="flags")
     ] = Field(default_factory=dict)
-    """Further sbatch options by long name, such as constraint=a100; a switch such as exclusive needs no value."""
+    """Further sbatch options by their long names, such as constraint=a100. Switches, such as exclusive, need no value."""
 
 
 class Topology(Described):
-    """How near each other the pods of a run are to be, where Kueue knows the cluster's topology."""
+    """Topology-aware placement of the pods, if Kueue knows the cluster's topology."""
 
     level: OneLine
-    """The node label of the level in which all pods are to fit, such as topology.k8s.aws/network-node-layer-3."""
+    """Node label of the level in which all pods should fit, such as topology.k8s.aws/network-node-layer-3."""
     mode: Literal["preferred", "required"] = "preferred"
-    """Whether the run waits until they do."""
+    """required: the run waits until all pods fit. preferred: it does not."""
 
 
 class KubernetesOptions(Described):
-    """What only a Kubernetes cluster understands."""
+    """Options for Kubernetes clusters only."""
 
     kind: Literal["PyTorchJob", "HyperPodPyTorchJob", "TrainJob", "Job"] | None = None
-    """Kind of object; default: the best that the cluster offers."""
+    """Kind of object to create. Default: the best that the cluster supports."""
     namespace: Annotated[str, Field(pattern=DNS_LABEL)] | None = None
-    """Namespace; default: the cluster's configured one."""
+    """Namespace. Default: the configured namespace of the cluster."""
     service_account: Annotated[
         str | None, Field(pattern=DNS_SUBDOMAIN), option("--service-account", metavar="NAME")
     ] = None
-    """Kubernetes service account of the pods, which gives them its AWS role (EKS Pod Identity, IRSA); default: the namespace's."""
+    """Kubernetes service account of the pods, whose AWS role they get (EKS Pod Identity, IRSA). Default: the namespace's."""
     topology: Topology | None = None
-    """How near each other the pods are to be."""
+    """Topology-aware placement of the pods."""
     patch: dict[str, Any] = Field(default_factory=dict)
-    """A patch on the manifest (RFC 7396; lists of things with names are merged by name); what stands under template is for each pod."""
+    """Patch of the manifest (RFC 7396; lists of named items are merged by name). The content of template applies to each pod."""
     keep_companions: Annotated[bool, option("--keep-companions/--no-keep-companions")] = False
-    """Keep what stands beside the job in a manifest of your own when the run has ended."""
+    """After the run ends, keep the objects that your manifest defines beside the job."""
 
 
 def _check_run_ids(ids: list[str]) -> list[str]:
@@ -308,51 +308,51 @@ class JobSpec(Described):
     """One run: its code, resources, launcher and environment."""
 
     format: Literal[1] = 1
-    """Format of this document."""
+    """Format version of this document."""
     name: Annotated[str | None, Field(pattern=NAME), option("--name", basic=True)] = None
-    """Name for people; default: taken from the source."""
+    """Display name. Default: taken from the source."""
     source: Source
     """What to run."""
     args: Annotated[list[NoNul], Field(max_length=10_000)] = Field(default_factory=list)
     """Arguments of the script, notebook or command."""
     files: FilesSpec = Field(default_factory=FilesSpec)
-    """Which project files go along."""
+    """Project files to include."""
     resources: Resources = Field(default_factory=Resources)
     """Nodes, processes, accelerators, memory."""
     launcher: Annotated[LauncherKind | None, option("--launcher", basic=True)] = None
-    """How the processes start. Default: none for a command, torchrun for more than one process, else python."""
+    """Program that starts the processes. Default: none for a command, torchrun for several processes, otherwise python."""
     environment: Environment = Field(default_factory=Environment)
-    """Interpreter or image, variables, secrets, setup lines."""
+    """Interpreter or image, variables, secrets, setup commands."""
     queue: Annotated[OneLine | None, option("--queue", basic=True)] = None
-    """Queue to wait in."""
+    """Queue to submit to (Slurm partition or Kueue local queue)."""
     account: Annotated[OneLine | None, option("--account")] = None
     """Account to charge."""
     qos: Annotated[OneLine | None, option("--qos")] = None
-    """Quality of service, where the cluster has it."""
+    """Quality of service, if the cluster supports it."""
     priority: Annotated[OneLine | None, option("--priority")] = None
-    """Priority class, where the cluster has it."""
+    """Priority class, if the cluster supports it."""
     time_limit: Annotated[Duration | None, option("--time-limit", metavar="TIME", basic=True)] = (
         None
     )
-    """Longest run time, such as 2h; the run is ended after it."""
+    """Time limit, such as 2h. The run is ended when it is reached."""
     max_restarts: Annotated[int, Field(ge=0, le=100), WHOLE, option("--max-restarts")] = 0
-    """How many further attempts a failed run gets."""
+    """Maximum number of further attempts after a failure."""
     auto_resume: Annotated[bool | None, option("--auto-resume/--no-auto-resume")] = None
-    """HyperPod's auto-resume on node failure; default: on, where the cluster has it."""
+    """HyperPod auto-resume after a node failure. Default: on, if the cluster supports it."""
     stop_grace: Annotated[Duration, option("--stop-grace", metavar="TIME")] = 10
-    """Seconds between SIGTERM and SIGKILL when a run is ended."""
+    """Seconds between SIGTERM and SIGKILL when the run is ended."""
     forward_signals: Literal["caught", "always", "never"] = "caught"
-    """Whether a rank gets the warning signal before the time limit: only if it catches it, always, or never."""
+    """When a rank gets the warning signal before the time limit: only if it catches the signal, always, or never."""
     after: Annotated[
         list[str], AfterValidator(_check_run_ids), option("--after", metavar="RUN", repeat="list")
     ] = Field(default_factory=list)
-    """Runs that must have succeeded before this one starts."""
-    array: Annotated[ArrayText | None, option("--array", metavar="0-9%4")] = None
-    """Indices of an array of child runs, with how many may run at once after %."""
+    """Runs that must succeed before this one starts."""
+    array: Annotated[ArrayText | None, option("--array", metavar="INDICES")] = None
+    """Indices of an array of child runs, such as 0-9%4. The number after % limits how many run at once."""
     slurm: SlurmOptions = Field(default_factory=SlurmOptions)
-    """Slurm's own options."""
+    """Options for Slurm clusters only."""
     kubernetes: KubernetesOptions = Field(default_factory=KubernetesOptions)
-    """Kubernetes' own options."""
+    """Options for Kubernetes clusters only."""
 
     def is_resumed(self, on_hyperpod: bool) -> bool:
         """Whether HyperPod is to resume the run: on its clusters unless the run refuses it, on others when it asks for it.

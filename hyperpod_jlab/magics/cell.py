@@ -368,10 +368,10 @@ def _cells_that_define(missing: set[str], notebook: NotebookFile, own: CodeCell)
 
 
 _HELP = """\
-Send the lines below to a cluster as a job, and return at once: the cell's output is the run.
+Submit the lines below to a cluster as a run, and return at once. The output of the cell is the run.
 
-The job starts with an empty namespace: what earlier cells made is not there, unless --cells or --tag send them along. The files of the
-notebook's folder go along, as with hpj submit. What stands behind -- is for sys.argv.
+The run starts with an empty namespace: variables of earlier cells do not exist there, unless --cells or --tag include those cells. The files
+of the notebook's folder are included, as with hpj submit. Arguments after -- are in sys.argv.
 """
 
 _EXAMPLES = (
@@ -382,8 +382,8 @@ _EXAMPLES = (
 )
 
 _OWN_HELP = {
-    "wait": "Wait for the end; an error unless it succeeds. Interrupting the kernel ends the waiting, not the run.",
-    "cells": "Cells to run before this one in the job, counted from 1 (without a notebook file: In [1], In [2], ...).",
+    "wait": "Wait until the run ends; raise an error unless it succeeds. Interrupting the kernel ends the waiting, not the run.",
+    "cells": "Cells to run before this one, such as 2-5,7, counted from 1 (without a notebook file: In [1], In [2], ...).",
     "tag": "Run the code cells with this tag before this one.",
 }
 
@@ -407,13 +407,13 @@ class CellInvocation(Invocation):
     "--run",
     "target",
     metavar="NAME",
-    help="Put the run under this name: NAME.logs(), NAME.wait(), NAME.cancel().",
+    help="Assign the run to this variable: NAME.logs(), NAME.wait(), NAME.cancel().",
 )
 @click.option(
     "--spec",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Take the spec, but for its source, from a JSON or TOML file; options go over what it says.",
+    help="Read the spec, except its source, from a JSON or TOML file. Options override it.",
 )
 @sending_options
 def run_cell(

@@ -5,42 +5,45 @@ from hyperpod_jlab.contributions import Command, Route
 COMMANDS = (
     Command(
         "submit",
-        "Send a notebook, script or command to a cluster.",
+        "Submit a notebook, script or command to a cluster.",
         section="Run code",
         rank=10,
         module="submit_commands",
     ),
     Command(
         "clone",
-        "Send a run again: same code, options can be changed.",
+        "Submit a run again, with the same code and new options.",
         section="Run code",
         rank=20,
         module="submit_commands",
     ),
-    Command("cancel", "End runs, or take them out of the queue.", section="Run code", rank=30),
-    Command("hold", "Keep waiting runs from starting.", section="Run code", rank=40),
-    Command("release", "Let held runs start.", section="Run code", rank=50),
+    Command("cancel", "Cancel runs that are running or waiting.", section="Run code", rank=30),
+    Command("hold", "Hold waiting runs, so that they do not start.", section="Run code", rank=40),
+    Command("release", "Release held runs, so that they can start.", section="Run code", rank=50),
     Command(
-        "requeue", "End the running attempt and start the next one.", section="Run code", rank=60
+        "requeue",
+        "End the current attempt of runs and start the next one.",
+        section="Run code",
+        rank=60,
     ),
-    Command("change", "Change the time limit or queue of runs.", section="Run code", rank=70),
+    Command("change", "Change the time limit or the queue of runs.", section="Run code", rank=70),
     Command(
         "adopt",
-        "Take a job that was sent elsewhere into the list of runs.",
+        "Add a job that was submitted elsewhere to the runs.",
         section="Run code",
         rank=80,
     ),
-    Command("runs", "List runs, newest first.", section="Look at runs", rank=10),
-    Command("show", "Show all about one run.", section="Look at runs", rank=20),
+    Command("runs", "List runs, newest first.", section="Runs", rank=10),
+    Command("show", "Show the details of a run.", section="Runs", rank=20),
     Command(
         "logs",
         "Print or follow the logs of a run's ranks.",
-        section="Look at runs",
+        section="Runs",
         rank=30,
         module="log_commands",
     ),
-    Command("why", "Tell why a run waits.", section="Look at runs", rank=40),
-    Command("clean", "Remove old runs, and code that no run needs.", section="Keep house", rank=50),
+    Command("why", "Explain why a run is waiting.", section="Runs", rank=40),
+    Command("clean", "Remove old runs and unused code.", section="Maintenance", rank=50),
 )
 
 ROUTES = (

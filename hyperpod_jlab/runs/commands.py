@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from hyperpod_jlab.storage.partition import PathMap
 
 _HELP = """\
-List runs, newest first: your own, or everybody's with --all-users.
+List runs, newest first: your own, or those of all users with --all-users.
 
-A run whose folder cannot be read is listed as 'unknown' with the reason, and does not keep the others from being shown.
+A run whose folder cannot be read is listed with the state 'unknown' and the reason.
 """
 
 _EXAMPLES = (
@@ -58,17 +58,25 @@ _TITLES = ("RUN", "NAME", "CLUSTER", "STATE", "NODES", "SUBMITTED", "RAN", "REAS
 
 
 @click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
-@click.option("--cluster", type=CLUSTER, help="Only runs of this cluster.")
+@click.option("--cluster", type=CLUSTER, help="Show only runs on this cluster.")
 @click.option(
     "--state",
     "states",
     type=WordsParam(STATES, "state"),
     multiple=True,
-    help=f"Only runs in this state ({', '.join(STATES)}); several with commas, or given again.",
+    help=f"Show only runs in this state ({', '.join(STATES)}). Separate several with commas. Repeatable.",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="At most this many. Default: all.")
-@click.option("--cursor", help="Go on after an earlier page: its 'next' in --json.")
-@click.option("--all-users", is_flag=True, help="The runs of all users of the storage partition.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Show at most this many. Default: all."
+)
+@click.option(
+    "--cursor",
+    metavar="CURSOR",
+    help="Continue after an earlier page: the value of 'next' in its JSON output.",
+)
+@click.option(
+    "--all-users", is_flag=True, help="Show the runs of all users of the storage partition."
+)
 def runs(
     cluster: str | None,
     states: tuple[str, ...],
@@ -131,10 +139,10 @@ _SHOWN_CHILDREN = 50
 _SHOWN_SHELLS = 8
 
 _SHOW_HELP = """\
-Show one run: its state and why, its spec, attempts and nodes, what it used, the first error with its traceback, and where its files
-lie on this machine and on the cluster.
+Show a run: its state and the reason for it, its spec, attempts, nodes and resource usage, its first error with the traceback, and the
+paths of its files on this machine and on the cluster.
 
-RUN is a run's id, the beginning of one, or 'last'.
+RUN is a run id, the beginning of one, or 'last'.
 """
 
 
@@ -322,7 +330,7 @@ _MOST = 5
 
 @click.command(
     cls=HpjCommand,
-    help="Tell why a run waits, how many are before it, who uses what it needs, and what would start now.",
+    help="Explain why a run is waiting: its place in the queue, who uses the resources that it needs, and which requests would start now.",
     examples=("hpj why last",),
 )
 @click.argument("run", type=RUN)
@@ -378,8 +386,8 @@ async def _explain(hyperpod: Hyperpod, text: str) -> WaitReason:
 Outcome = tuple[str, Run | HyperpodError]
 
 _NAMES = (
-    "RUN is a run's whole id (also of an array's child, such as ID.3), or 'last'; with --jobs it is a job's id of the cluster's queue, "
-    "as 'hpj jobs' lists them, whoever sent it and however. Several may be given: each has its own result, and the worst makes the exit code."
+    "RUN is a complete run id (of a run, or of a child of an array, such as ID.3) or 'last'. With --jobs, it is a job id as 'hpj jobs' lists it, "
+    "of any user and however the job was submitted. You can name several. Each has its own result, and the exit code is that of the worst one."
 )
 
 
@@ -405,11 +413,13 @@ def _command(
 
     @click.command(action, cls=HpjCommand, help=f"{text}\n\n{_NAMES}", examples=words)
     @click.argument("runs", type=RUN, nargs=-1, required=True, metavar="RUN...")
-    @click.option("--jobs", is_flag=True, help="The names are jobs of a cluster's queue.")
+    @click.option(
+        "--jobs", is_flag=True, help="RUN is a job id in the cluster's queue, not a run id."
+    )
     @click.option(
         "--cluster",
         type=CLUSTER,
-        help="With --jobs: the jobs' cluster. Default: the configured default cluster.",
+        help="With --jobs: cluster of the jobs. Default: the configured default cluster.",
     )
     def command(
         runs: tuple[str, ...],
@@ -436,26 +446,27 @@ def _command(
 
 
 _CHANGES = (
-    click.option("--queue", metavar="NAME", help="The queue to move them to, while they wait."),
+    click.option("--queue", metavar="NAME", help="Move waiting runs to this queue."),
     click.option(
         "--time-limit",
         type=AgeParam(),
         metavar="TIME",
-        help="The new time limit, counted from the start, such as 2h. Of what runs it can only be lowered, unless you are an operator of the cluster.",
+        help="New time limit, counted from the start, such as 2h. Once a run has started, only an operator of the cluster can raise it.",
     ),
 )
 
 cancel = _command(
     "cancel",
-    "End runs, or take them out of the queue. A run that has ended stays as it is.",
+    "Cancel runs that are running or waiting. A run that has ended is not changed.",
 )
-hold = _command("hold", "Keep waiting runs from starting, until they are released.")
-release = _command("release", "Let runs start that were held.")
+hold = _command("hold", "Hold waiting runs. They do not start until you release them.")
+release = _command("release", "Release held runs, so that they can start.")
 requeue = _command(
-    "requeue", "End the running attempt of runs and start the next one: same run, same code."
+    "requeue",
+    "End the current attempt of runs and start the next one. The run id and the code stay the same.",
 )
 change = _command(
-    "change", "Change the time limit or the queue of runs that wait or run.", _CHANGES
+    "change", "Change the time limit or the queue of waiting or running runs.", _CHANGES
 )
 
 
@@ -543,8 +554,9 @@ def _raise_worst(errors: list[HyperpodError]) -> None:
 
 @click.command(
     cls=HpjCommand,
-    help="Take a job that was sent elsewhere, such as with sbatch or kubectl, into the list of runs and its log view. Prints the run's id. "
-    "JOB is what the table of jobs calls it: a number on Slurm, a name or kind/name on Kubernetes.",
+    help="Add a job that was submitted elsewhere, such as with sbatch or kubectl, to the runs, and print the run's id. "
+    "Its state and logs are then available like those of other runs.\n\n"
+    "JOB is the job's id as 'hpj jobs' lists it: a number on Slurm, NAME or KIND/NAME on Kubernetes.",
     examples=(
         "hpj jobs --cluster ml-slurm",
         "hpj adopt 1234 --cluster ml-slurm",
@@ -552,8 +564,10 @@ def _raise_worst(errors: list[HyperpodError]) -> None:
     ),
 )
 @click.argument("job", metavar="JOB")
-@click.option("--cluster", type=CLUSTER, help="The job's cluster. Default: the configured one.")
-@click.option("--name", metavar="NAME", help="A name for the run. Default: the job's own.")
+@click.option(
+    "--cluster", type=CLUSTER, help="Cluster of the job. Default: the configured default cluster."
+)
+@click.option("--name", metavar="NAME", help="Name of the run. Default: the job's name.")
 def adopt(job: str, cluster: str | None, name: str | None) -> None:
     """Adopt a job."""
     with_services(lambda hyperpod: _adopt(hyperpod, job, cluster, name), asking=True)
@@ -571,9 +585,9 @@ async def _adopt(hyperpod: Hyperpod, job: str, cluster: str | None, name: str | 
 # ``hpj clean``: remove old runs, and code that no run needs.
 
 _CLEAN_HELP = """\
-Remove your old runs with their code and logs, what broken-off submits left behind, and code that no run needs any more.
+Remove your old runs with their code and logs, leftovers of interrupted submits, and code that no run needs any more.
 
-It says first how much that is, and asks. Only runs that have ended go, and none that another one still waits for.
+The command shows what it would remove and asks for confirmation. It removes only runs that have ended and that no other run waits for.
 """
 
 _CLEAN_EXAMPLES = (
@@ -588,11 +602,11 @@ _CLEAN_EXAMPLES = (
     "--older",
     type=AgeParam(),
     default="30d",
-    help="Runs that ended longer ago than this, such as 12h, 30d or 2w. Default: 30d.",
+    help="Remove runs that ended longer ago than this, such as 12h, 30d or 2w. Default: 30d.",
 )
-@click.option("--keep-failed", is_flag=True, help="Keep runs that failed.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--keep-failed", is_flag=True, help="Keep failed runs.")
+@click.option("--dry-run", is_flag=True, help="List what would be removed. Remove nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
     """Clean up."""
     as_json = invocation().as_json

@@ -34,14 +34,17 @@ if TYPE_CHECKING:
 _MOST_DIGITS = 9
 
 _HELP = """\
-Print the logs of a run's ranks, in the order of time, each line behind its rank: '3|text' (a node's own log: 'node0|text').
+Print the logs of a run's ranks, sorted by time. Each line begins with its rank: '3|text', or 'node0|text' for the log of a node.
 
-RUN is a run's id, the beginning of one, or 'last'. The run need not have ended; -f follows it until it has.
-Of an array all children are printed, each line behind its child and rank: '2.0|text'. One child alone is RUN.2.
-A line of over 16 KiB comes in pieces: --grep looks at each piece for itself, and in --json all pieces of a line but the last have
-"partial": true, all but the first "continued": true.
-On a terminal a line keeps its colours; other escape sequences and control characters of the run stay away from it, but with --raw.
-Ctrl-C leaves the run alone and says how to come back to the same place.
+RUN is a run id, the beginning of one, or 'last'. The run may still be running; -f follows it until it ends. Ctrl-C does not stop the
+run; a hint says how to continue at the same place.
+
+For an array, the logs of all children are printed, and each line begins with its child and rank: '2.0|text'. RUN.2 selects one child.
+
+A line longer than 16 KiB is split into pieces. --grep searches each piece separately. With --json, every piece but the last has
+"partial": true, and every piece but the first has "continued": true.
+
+On a terminal, colours are kept, and other escape sequences and control characters are removed. --raw prints everything.
 """
 
 _EXAMPLES = (
@@ -70,32 +73,42 @@ class _Wanted:
 
 @click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("run", type=RUN)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
-@click.option("--node", metavar="N", help="Only this node: its number from 0, or its name.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until the run ends.")
+@click.option(
+    "--node", metavar="N", help="Show only this node: its number, starting at 0, or its name."
+)
 @click.option(
     "--rank",
     "ranks",
     type=NumbersParam(),
     multiple=True,
-    help="Only these global ranks; may be given several times.",
+    metavar="RANKS",
+    help="Show only these global ranks, such as 0,2-3. Repeatable.",
 )
-@click.option("--attempt", type=click.IntRange(min=1), help="Only this attempt, counted from 1.")
-@click.option("--tail", type=click.IntRange(min=0), help="Begin with the last so many lines.")
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Show only this attempt, counted from 1.",
+)
+@click.option(
+    "--tail", type=click.IntRange(min=0), metavar="N", help="Start with the last N lines."
+)
 @click.option(
     "--since",
     type=SinceParam(),
-    help="Begin so long ago, as in 5m or 2h, or at a time in ISO 8601.",
+    help="Start this long ago, such as 5m or 2h, or at a time in ISO 8601.",
 )
+@click.option("--grep", metavar="REGEX", help="Show only lines that match this regular expression.")
 @click.option(
-    "--grep", metavar="REGEX", help="Only lines in which this regular expression is found."
-)
-@click.option(
-    "--cursor", help="Go on where an earlier call ended: the 'cursor' of a line in --json."
+    "--cursor",
+    metavar="CURSOR",
+    help="Continue where an earlier call ended: the value of 'cursor' in its last line of JSON output.",
 )
 @click.option(
     "--raw",
     is_flag=True,
-    help="The exact bytes of one stream: of --rank (default 0), or of --node's own log.",
+    help="Print the exact bytes of one stream: of --rank (default: 0), or of the log of --node.",
 )
 def logs(run: str, **options: Any) -> None:
     """Print logs."""

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
-Send a notebook, a script or a command to a cluster, and print the run's id.
+Submit a notebook, a script or a command to a cluster, and print the run's id.
 
-SOURCE is a notebook (.ipynb), a Python file (.py), an sbatch script (.sbatch) or a manifest (.yaml); a shell command goes with -c.
-What stands behind -- is for your program. The files of the source's project (its git repository or folder) go along, less what
-.gitignore and .hyperpodignore name.
+SOURCE is a notebook (.ipynb), a Python file (.py), an sbatch script (.sbatch) or a manifest (.yaml). Use -c for a shell command.
+Arguments after -- are passed to your program. The files of the source's project (its git repository or folder) are included, except
+those that .gitignore and .hyperpodignore exclude.
 
-Nothing of your own environment goes along: name variables with --env and secrets with --secret.
+Your environment variables are not passed on. Set variables with --env and secrets with --secret.
 """
 
 _EXAMPLES = (
@@ -52,13 +52,13 @@ _EXAMPLES = (
 @click.command(cls=ProgramCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("source", nargs=-1, type=click.Path(), metavar="SOURCE")
 @click.option(
-    "-c", "--command", metavar="COMMAND", help="Run this with /bin/bash instead of a file."
+    "-c", "--command", metavar="COMMAND", help="Run this command with /bin/bash, instead of SOURCE."
 )
 @click.option(
     "--spec",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Take the spec from a JSON or TOML file; options go over what it says.",
+    help="Read the spec from a JSON or TOML file. Options override it.",
 )
 @sending_options
 def submit(
@@ -127,13 +127,13 @@ add_spec_options()(submit)
 # ``hpj clone``: send a run again, with the same code and other options.
 
 _CLONE_HELP = """\
-Send a run again: the same spec and the same code, as it was sent then. Options go over the old spec, words behind -- take the place
-of the old arguments. Prints the new run's id.
+Submit a run again, with the spec and the code of the original run, and print the new run's id. Options override the old spec.
+Arguments after -- replace the old arguments.
 
-A run of another user needs your confirmation, since its code then runs with your rights: you are asked on a terminal, else give
+The code of another user's run would run with your permissions, so you must confirm it: on a terminal you are asked; otherwise pass
 --trust-owner with the user's name.
 
-RUN is a run's id, the beginning of one, or 'last'. An array's child (ID.3) is sent again as an array of that one index.
+RUN is a run id, the beginning of one, or 'last'. A child of an array (ID.3) is submitted as an array with that one index.
 """
 
 _CLONE_EXAMPLES = (
@@ -149,7 +149,7 @@ _CLONE_EXAMPLES = (
 @click.option(
     "--trust-owner",
     metavar="NAME",
-    help="Run the code of this other user with your rights. Read it first: hpj show RUN names the folder.",
+    help="Run the code of this other user with your permissions. Read the code first: 'hpj show RUN' prints its folder.",
 )
 def clone(
     run: str,
@@ -208,3 +208,7 @@ async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any],
 
 # The code is there already: options that choose what to take along have no say.
 add_spec_options(without={"source", "files"})(clone)
+
+for parameter in clone.params:
+    if isinstance(parameter, click.Option) and parameter.name == "cluster":
+        parameter.help = "Cluster to submit to. Default: the cluster of the original run."

@@ -35,29 +35,29 @@ if TYPE_CHECKING:
     from hyperpod_jlab.runs.facade import Hyperpod
 
 _VALIDATE = """\
-Check the configuration of a HyperPod cluster, and change nothing: all that is wrong is said at once.
+Check the configuration of a HyperPod cluster and report all problems at once. Change nothing.
 
-CONFIG is the input of CreateCluster as JSON (cluster-config.json), PROVISIONING the file provisioning_parameters.json from which AWS' life cycle scripts
-learn what each group is to Slurm; a cluster on EKS, and one whose groups have a SlurmConfig, has none.
+CONFIG is the input of CreateCluster as JSON (cluster-config.json). PROVISIONING is the file provisioning_parameters.json, from which the lifecycle scripts
+of AWS read the Slurm role of each instance group. Clusters on EKS, and clusters whose groups have a SlurmConfig, do not use it.
 
-Each check is ok, warning, error or unknown: it could not be checked, and the right that is missing is named. The exit code is 2 when one is an error.
+The result of a check is ok, warning, error or unknown (it could not be checked; the missing permission is named). The exit code is 2 if there is an error.
 """
 _CREATE = """\
-Make a HyperPod cluster from the input of CreateCluster, as JSON.
+Create a HyperPod cluster from the input of CreateCluster, as JSON.
 
-Its configuration is checked first, as 'hpj admin validate' does it, and nothing is made when something is wrong with it. With --wait what becomes of it is
-shown until it is in service or has failed; Ctrl-C ends only that.
+The configuration is validated first, as with 'hpj admin validate'. If there is an error, nothing is created. With --wait, progress is shown until the
+cluster is in service or has failed; Ctrl-C stops only the waiting.
 """
 _UPDATE = """\
-Change a HyperPod cluster so that it becomes what a file says, after saying what that changes.
+Update a HyperPod cluster to match a file. The changes are shown first.
 
-The file is the input of CreateCluster or UpdateCluster, as JSON. AWS is told only what differs, and groups of which the file says nothing stay as they are;
-one goes away only when --delete-group or InstanceGroupsToDelete names it.
+The file is the input of CreateCluster or UpdateCluster, as JSON. Only differences are sent to AWS. Instance groups that are not in the file do not change;
+a group is deleted only if --delete-group or InstanceGroupsToDelete names it.
 """
 _DELETE = """\
-Delete a HyperPod cluster with all its instances, after saying what runs there and what stays.
+Delete a HyperPod cluster with all its instances. The command first shows running jobs and the resources that are kept.
 
-File systems, buckets and an EKS cluster stay. The cluster's name is to be typed, or given once more by --yes.
+File systems, buckets and the EKS cluster are kept. To confirm, type the name of the cluster, or repeat it with --yes.
 """
 _LEVEL_WIDTH = 7
 _COLOURS = {"ok": "ok", "warning": "warn", "error": "fail", "unknown": "unknown"}
@@ -73,11 +73,13 @@ REGION = click.option(
     "--region",
     metavar="REGION",
     callback=aws_name,
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
-_YES = click.option("--yes", is_flag=True, help="Do not ask.")
-_WAIT = click.option("--wait", is_flag=True, help="Show what becomes of it, until its end.")
-_CONFIG = click.option("--file", "config", type=_FILE, required=True, help="The file.")
+_YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+_WAIT = click.option("--wait", is_flag=True, help="Show progress until the operation ends.")
+_CONFIG = click.option(
+    "--file", "config", type=_FILE, required=True, help="Cluster configuration (JSON)."
+)
 
 
 # ---------------------------------------------------------------------------------- validate
@@ -95,10 +97,8 @@ _CONFIG = click.option("--file", "config", type=_FILE, required=True, help="The 
 )
 @click.argument("config", type=_FILE, metavar="CONFIG")
 @click.argument("provisioning", type=_FILE, required=False, metavar="[PROVISIONING]")
-@click.option("--offline", is_flag=True, help="Only what needs no AWS.")
-@click.option(
-    "--strict", is_flag=True, help="Take warnings, and what could not be checked, for errors."
-)
+@click.option("--offline", is_flag=True, help="Run only checks that do not need AWS.")
+@click.option("--strict", is_flag=True, help="Treat warnings and unknown results as errors.")
 @REGION
 def validate(
     config: Path, provisioning: Path | None, offline: bool, strict: bool, region: str | None
@@ -181,7 +181,9 @@ def _refuse(report: Report, *, strict: bool = False) -> None:
     ),
 )
 @_CONFIG
-@click.option("--provisioning", type=_FILE, help="The file provisioning_parameters.json, of Slurm.")
+@click.option(
+    "--provisioning", type=_FILE, help="For Slurm: the file provisioning_parameters.json."
+)
 @_WAIT
 @_YES
 @REGION
@@ -223,9 +225,9 @@ def create_cluster(
     "delete",
     multiple=True,
     metavar="NAME",
-    help="An instance group that is to go away. May be given several times.",
+    help="Delete this instance group. Repeatable.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
+@click.option("--dry-run", is_flag=True, help="Show the changes. Change nothing.")
 @_WAIT
 @_YES
 @REGION
@@ -322,7 +324,11 @@ def _refuse_changes(verdicts: Sequence[Verdict]) -> None:
     ),
 )
 @click.argument("name")
-@click.option("--yes", metavar="NAME", help="Do not ask; the cluster's name once more.")
+@click.option(
+    "--yes",
+    metavar="NAME",
+    help="Do not ask for confirmation. NAME repeats the name of the cluster.",
+)
 @_WAIT
 @REGION
 def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -> None:

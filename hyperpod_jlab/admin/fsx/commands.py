@@ -42,32 +42,32 @@ PLACE_OPTIONS = (
     click.option(
         "--image",
         metavar="REF",
-        help="With --folders kubernetes: the image, with a python3 in it, by its digest. Default: the cluster's of the configuration.",
+        help="With --folders kubernetes: image with python3, by digest. Default: the configured image of the cluster.",
     ),
     click.option(
         "--claim",
         metavar="NAME",
-        help="With --folders kubernetes: the claim of the whole file system. Default: the same.",
+        help="With --folders kubernetes: persistent volume claim of the whole file system. Default: from the configuration.",
     ),
     click.option(
         "--namespace",
         metavar="NAME",
-        help="With --folders kubernetes: where the claim is. Default: the same.",
+        help="With --folders kubernetes: namespace of the claim. Default: from the configuration.",
     ),
     click.option(
-        "--queue", metavar="NAME", help="With --folders slurm: the partition for the job."
+        "--queue", metavar="NAME", help="With --folders slurm: Slurm partition of the job."
     ),
     click.option(
         "--mounted-at",
         metavar="PATH",
-        help="Where the whole file system is mounted: on this machine, or with --folders slurm on the nodes (default there: where AWS says that the cluster mounts it, else /fsx).",
+        help="Mount point of the whole file system on this machine, or with --folders slurm on the nodes (default there: the mount point that AWS reports for the cluster, or /fsx).",
     ),
     click.option(
         "--folders",
         "by",
         type=click.Choice(get_args(By)),
-        help="Who looks at folders and makes them: this machine, a job of the Slurm cluster, a Job of the Kubernetes cluster, or nobody. "
-        "Default: this machine with --mounted-at, else nobody.",
+        help="Where folders are checked, created and deleted: on this machine, in a job of the Slurm cluster, in a Job of the Kubernetes cluster, or not at all. "
+        "Default: here with --mounted-at, otherwise none.",
     ),
 )
 """Who looks at folders. In the order in which click takes decorators: from the last to the first."""
@@ -76,8 +76,8 @@ FOLDER_OPTIONS = (
     click.option(
         "--cluster-user",
         metavar="UID|NAME|none",
-        help="Whom the cluster's jobs run as: let into the folders, and into what is made there, by access lists (ACLs). None: nobody is let into private "
-        "folders. Default: who is let in already stays so.",
+        help="User that the cluster's jobs run as. Access lists (ACLs) give this user access to the folders and to new files in them. With none, no user gets access to "
+        "private folders. Default: existing access is kept.",
     ),
     *PLACE_OPTIONS,
 )
@@ -228,23 +228,23 @@ def conclude(results: Sequence[StepResult]) -> None:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _PLAN = """\
-Say what is to be done so that the people of a Studio domain have a file system of FSx for Lustre, and change nothing.
+Show what 'hpj admin apply' would change to mount an FSx for Lustre file system in the spaces of a Studio domain. Change nothing.
 
-In mode shared all have one folder of it; in mode per-user each user profile has a folder of its own. Profiles and spaces that are there are changed, and
-the domain's defaults for those to come. Nothing is moved: what lies in a folder is there again once it is mounted again. A profile that is named by
---profile keeps its mode when the domain's changes, until 'hpj admin destroy --profile' takes it away.
+In mode shared, all users share one folder. In mode per-user, each user profile has its own folder. The plan covers existing profiles and spaces, and
+the domain's defaults for new ones. Files are never moved: the content of a folder is available again when the folder is mounted again. A profile named with
+--profile keeps its mode when the mode of the domain changes, until 'hpj admin destroy --profile'.
 """
 _APPLY = """\
-Do what 'hpj admin plan' says, after asking.
+Make the changes that 'hpj admin plan' shows, after confirmation.
 
-Each step has its own result, and one that fails leaves the others. It may be run again, by several people at once too: it goes on from what it finds.
-The exit code is 0 when all is as wanted, 1 when a step waits or is blocked, and else that of the worst error.
+Each step has its own result. A step that fails does not stop the others. You can run the command again, and several people can run it at once: it
+continues from the actual state. The exit code is 0 if everything is as wanted, 1 if a step is waiting or blocked, and otherwise that of the worst error.
 """
 _STATUS = """\
-Say what is not as it is to be, and change nothing.
+Show what differs from the wanted state. Change nothing.
 
-The exit code is 0 when all is as wanted, 1 when something is not or waits, 2 when it cannot be at all. Folders count only where somebody can look at
-them (--mounted-at).
+The exit code is 0 if everything is as wanted, 1 if something differs or is waiting, and 2 if the wanted state is not possible. Folders are included
+only if they can be checked (--mounted-at).
 """
 
 
@@ -255,32 +255,32 @@ def common_options(function: Decorated) -> Decorated:
             "--region",
             metavar="REGION",
             callback=aws_name,
-            help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+            help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
         ),
         click.option(
             "--profile",
             "profiles",
             multiple=True,
             metavar="NAME",
-            help="Only this user profile, and nothing of the domain's own. May be given several times.",
+            help="Include only this user profile, not the settings of the domain. Repeatable.",
         ),
         click.option(
             "--file-system",
             metavar="ID",
             callback=aws_name,
-            help="The file system, in place of --cluster.",
+            help="File system id, instead of --cluster.",
         ),
         click.option(
             "--cluster",
             metavar="NAME",
             callback=aws_name,
-            help="The HyperPod cluster whose file system it is.",
+            help="HyperPod cluster whose file system to use.",
         ),
         click.option(
             "--domain",
             metavar="ID",
             callback=aws_name,
-            help="The domain's id. Default: this space's.",
+            help="Domain id. Default: the domain of this space.",
         ),
     ):
         function = option(function)
@@ -293,23 +293,25 @@ def _wanted(function: Decorated) -> Decorated:
         click.option(
             "--lifecycle-file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="What scripts are to do when a space starts (TOML). Default: they are left alone.",
+            help="Settings (TOML) of the scripts that run when a space starts. Default: scripts are not changed.",
         ),
         *FOLDER_OPTIONS,
-        click.option("--take-over", is_flag=True, help="Change also what somebody else has set."),
+        click.option(
+            "--take-over", is_flag=True, help="Also change settings that someone else made."
+        ),
         click.option(
             "--shared-path",
             default="/shared",
             show_default=True,
             metavar="PATH",
-            help="The folder that all have in mode shared.",
+            help="In mode shared: folder that all users share.",
         ),
         click.option(
             "--partition-mode",
             "mode",
             type=click.Choice(["shared", "per-user"]),
             required=True,
-            help="One folder for all, or one for each user profile.",
+            help="One folder for all users, or one for each user profile.",
         ),
     ):
         function = option(function)
@@ -346,7 +348,7 @@ def plan(mode: Mode, **options: Any) -> None:
     ),
 )
 @_wanted
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def apply(mode: Mode, yes: bool, **options: Any) -> None:
     """Apply a plan."""
     wiring, region = wiring_of(mode, options)
@@ -509,12 +511,13 @@ _MOST = 3
 """Reasons that an error names."""
 
 _DESTROY = """\
-Take back what 'hpj admin apply' has set, and nothing else.
+Remove what 'hpj admin apply' set up, and nothing else.
 
-Folders and what lies in them stay; the plan names them. With --delete-data they are deleted for good, with all that is in them: those that profiles were
-given from here, that nobody mounts then, and that nothing that runs has open. If something of it cannot be done nothing is. Broken off, it may be run again.
+Folders and their content are kept; the plan lists them. With --delete-data, they are permanently deleted with all their content. This applies only to folders that
+'hpj admin apply' gave to profiles, that no one mounts afterwards, and that no running application has open. If any part cannot be done, nothing is
+done. If the command is interrupted, run it again.
 
-The exit code is 0 when nothing of it is left, 1 when a step waits or is blocked, and else that of the worst error.
+The exit code is 0 if nothing is left, 1 if a step is waiting or blocked, and otherwise that of the worst error.
 """
 
 
@@ -537,9 +540,9 @@ def _with_place(function: Any) -> Any:
 @click.option(
     "--delete-data",
     metavar="ID",
-    help="Delete the folders too. ID is the file system's, so that nobody does it by accident.",
+    help="Also delete the folders. ID is the file system id, to prevent accidents.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def destroy(yes: bool, delete_data: str | None, **options: Any) -> None:
     """Take back what was set."""
     wiring, region = wiring_of(None, options)

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from hyperpod_jlab.admin.lifecycle.scripts import App
 
 _GROUP = """\
-Scripts that Studio runs when a space starts: what 'hpj admin apply --lifecycle-file FILE' attaches.
+Print lifecycle configurations: scripts that Studio runs when a space starts. 'hpj admin apply --lifecycle-file FILE' attaches them.
 """
 _SHOW = """\
-Print the script that the file makes. Nothing is attached.
+Print the script that the settings file produces. Nothing is attached.
 
-AWS is asked only for what the file does not say: the cluster's orchestrator, with --cluster.
+With --cluster, settings that are not in the file, such as the orchestrator, are read from AWS.
 """
 _EXAMPLE = """\
-Print a file for --lifecycle-file, with comments. What is "..." in it is yours to fill in: it is refused until then.
+Print an example file for --lifecycle-file, with comments. Replace each "..."; until then, the file is rejected.
 """
 
 EXAMPLE = """\
@@ -75,7 +75,7 @@ login_nodes = ["..."]                  # [USER@]HOST[:PORT]
             "Commands",
             (
                 Entry("show", "admin.lifecycle.commands", "Print the script of an application."),
-                Entry("example", "admin.lifecycle.commands", "Print a file to begin with."),
+                Entry("example", "admin.lifecycle.commands", "Print an example settings file."),
             ),
         ),
     ),
@@ -99,21 +99,21 @@ def lifecycle() -> None:
         "hpj admin lifecycle show --app code-editor --lifecycle-file lifecycle.toml > script.sh",
     ),
 )
-@click.option("--app", type=click.Choice(APPS), required=True, help="The application.")
+@click.option("--app", type=click.Choice(APPS), required=True, help="Application.")
 @click.option(
     "--lifecycle-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     required=True,
-    help="What it is to do (TOML); see 'hpj admin lifecycle example'.",
+    help="Settings of the script (TOML); see 'hpj admin lifecycle example'.",
 )
 @click.option(
-    "--cluster", metavar="NAME", callback=aws_name, help="The HyperPod cluster, to be asked of AWS."
+    "--cluster", metavar="NAME", callback=aws_name, help="HyperPod cluster to look up in AWS."
 )
 @click.option(
     "--region",
     metavar="REGION",
     callback=aws_name,
-    help="AWS region. Default: as AWS is configured.",
+    help="AWS region. Default: the region of the AWS configuration.",
 )
 def show(app: App, lifecycle_file: Path, cluster: str | None, region: str | None) -> None:
     """Print a script."""

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from hyperpod_jlab.aws.permissions import Feature
 
 _HELP = """\
-Print the smallest IAM policy with which the features work, for the role of Studio's spaces or of people.
+Print the smallest IAM policy that the features need, for the role of Studio spaces or of users.
 
-Without FEATURE it is for all that only read, but for admins' features. --actions lists each feature's actions instead, and what is missing without them.
+Without FEATURE, the policy covers all read-only features except those of administrators. With --actions, list the actions of each feature and what does
+not work without them.
 """
 
 _PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
@@ -44,10 +45,14 @@ _ACCOUNT = re.compile(r"\*|\d{12}")
 @click.option(
     "--partition",
     type=click.Choice(_PARTITIONS),
-    help="AWS partition of the ARNs. Default: that of Studio's role, else aws.",
+    help="AWS partition of the ARNs. Default: the partition of Studio's role, or aws.",
 )
-@click.option("--region", default="*", metavar="REGION", help="Only this region. Default: all.")
-@click.option("--account", default="*", metavar="NUMBER", help="Only this account. Default: any.")
+@click.option(
+    "--region", default="*", metavar="REGION", help="Allow only this region. Default: all."
+)
+@click.option(
+    "--account", default="*", metavar="NUMBER", help="Allow only this account. Default: any."
+)
 @click.option("--actions", is_flag=True, help="List the actions of each feature instead.")
 def policy(
     features: tuple[str, ...], partition: str | None, region: str, account: str, actions: bool

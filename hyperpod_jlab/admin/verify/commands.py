@@ -106,37 +106,41 @@ def _role(_: click.Context, parameter: click.Parameter, value: str | None) -> st
     "--domain",
     metavar="ID",
     callback=aws_name,
-    help="The domain to look at, whose VPC, subnets and role --write takes. Default: this space's, or the first.",
+    help="Domain to check; --write uses its VPC, subnets and role. Default: the domain of this space, or the first one.",
 )
 @click.option(
     "--cluster",
     metavar="NAME",
     callback=aws_name,
-    help="Only this HyperPod cluster. Default: up to ten of the region.",
+    help="Check only this HyperPod cluster. Default: up to ten in the region.",
 )
-@click.option("--only", multiple=True, metavar="FACT", help="Only this fact. Repeatable.")
+@click.option("--only", multiple=True, metavar="FACT", help="Check only this fact. Repeatable.")
 @click.option(
     "--as-role",
     metavar="ARN",
     callback=_role,
-    help="A role that you may assume, for sessions with fewer rights than it has.",
+    help="Role that you may assume, for sessions with a subset of its permissions.",
 )
-@click.option("--write", is_flag=True, help="Also try what needs a throw-away domain.")
-@click.option("--vpc", metavar="ID", help="With --write: the VPC of the throw-away domain.")
+@click.option("--write", is_flag=True, help="Also run the checks that need a temporary domain.")
+@click.option("--vpc", metavar="ID", help="With --write: VPC of the temporary domain.")
 @click.option(
-    "--subnet", "subnets", multiple=True, metavar="ID", help="With --write: its subnet. Repeatable."
+    "--subnet",
+    "subnets",
+    multiple=True,
+    metavar="ID",
+    help="With --write: subnet of the temporary domain. Repeatable.",
 )
 @click.option(
-    "--role", metavar="ARN", callback=_role, help="With --write: the role that the domain gets."
+    "--role", metavar="ARN", callback=_role, help="With --write: role of the temporary domain."
 )
 @click.option(
     "--file-system",
     metavar="ID",
     callback=aws_name,
-    help="With --write: a file system of that VPC, for the throw-away profile's list. It is not mounted.",
+    help="With --write: file system in that VPC, for the settings of the temporary profile. It is not mounted.",
 )
-@click.option("--clean-up", is_flag=True, help="Only delete what runs have left that were killed.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--clean-up", is_flag=True, help="Only delete what killed runs left behind.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def verify_aws(region: str | None, write: bool, clean_up: bool, yes: bool, **options: Any) -> None:
     """Go through the table of facts."""
     _check_options(write, clean_up, options)

@@ -3,5 +3,5 @@
 from hyperpod_jlab.contributions import Command
 
 COMMANDS = (
-    Command("init", "Put tasks for Code Editor into a project.", section="Keep house", rank=30),
+    Command("init", "Add tasks for Code Editor to a project.", section="Maintenance", rank=30),
 )

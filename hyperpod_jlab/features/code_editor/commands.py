@@ -22,10 +22,10 @@ _GROUP = """\
 Prepare a project for an editor.
 """
 _CODE_EDITOR = """\
-Put tasks for Code Editor (VS Code) into a project: run the file that is open on the cluster, follow the last run, and more.
+Add tasks for Code Editor (VS Code) to a project, for example to run the open file on the cluster or to follow the last run.
 
-They go into .vscode/tasks.json, beside those that are there; comments stay. A file into which they cannot be put without loss is left as it is: then
-they are printed, to be pasted. In the editor: Terminal, Run Task.
+The tasks are added to .vscode/tasks.json. Existing tasks and comments are kept. If the file cannot be changed without loss, it stays as it is, and
+the tasks are printed for you to paste. To run a task in the editor, choose Terminal > Run Task.
 """
 
 
@@ -39,7 +39,7 @@ they are printed, to be pasted. In the editor: Terminal, Run Task.
                 Entry(
                     "code-editor",
                     "features.code_editor.commands",
-                    "Put tasks for Code Editor into it.",
+                    "Add tasks for Code Editor.",
                 ),
             ),
         ),
@@ -66,10 +66,10 @@ def init() -> None:
 @click.option(
     "--cluster",
     type=CLUSTER,
-    help="Cluster that files are sent to. Default: the configured one, whenever a task is run.",
+    help="Cluster to submit files to. Default: the configured default cluster at the time a task runs.",
 )
-@click.option("--replace", is_flag=True, help="Put them in the place of tasks of the same names.")
-@click.option("--print", "only_print", is_flag=True, help="Print them, and write nothing.")
+@click.option("--replace", is_flag=True, help="Replace tasks that have the same names.")
+@click.option("--print", "only_print", is_flag=True, help="Print the tasks. Write nothing.")
 def code_editor(folder: Path, cluster: str | None, replace: bool, only_print: bool) -> None:
     """Write the tasks."""
     if only_print:

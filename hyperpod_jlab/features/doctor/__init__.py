@@ -3,9 +3,7 @@
 from hyperpod_jlab.contributions import Command, Route
 
 COMMANDS = (
-    Command(
-        "doctor", "Check the installation and say how to mend it.", section="Keep house", rank=10
-    ),
+    Command("doctor", "Check the installation and suggest fixes.", section="Maintenance", rank=10),
 )
 
 ROUTES = (

@@ -26,9 +26,10 @@ _STDOUT = "-"
 
 @click.command(
     cls=HpjCommand,
-    help="Check the way of a run to a node and back, step by step: this installation, Studio, the role at AWS, the network, what is mounted, the storage partition, "
-    "and each cluster of the configuration. Each check is ok, warn, fail or unknown (it could not be checked), and says what to do and who can do it; "
-    "the exit code is 2 when one fails. Nothing is changed and no job is sent, but with --job.",
+    help="Check each step that a run takes to a node and back: this installation, Studio, the IAM role, the network, the mounts, the storage partition "
+    "and every configured cluster.\n\n"
+    "The result of a check is ok, warn, fail or unknown (it could not be checked), with what to do and who can do it. "
+    "The exit code is 2 if a check fails. The command changes nothing, and submits a job only with --job.",
     examples=(
         "hpj doctor",
         "hpj doctor --cluster ml-slurm --job",
@@ -36,11 +37,11 @@ _STDOUT = "-"
         "hpj doctor --json",
     ),
 )
-@click.option("--cluster", metavar="NAME", help="Only the way to this cluster.")
+@click.option("--cluster", metavar="NAME", help="Check only the steps to this cluster.")
 @click.option(
     "--job",
     is_flag=True,
-    help="At the end send a real job to that cluster, or the default one, and wait for its log: one task on one node, for at most three minutes; then it is cancelled and removed.",
+    help="After the other checks, submit a real job to the cluster (default: the configured default cluster) and wait for its log: one task on one node, for at most three minutes. The job is then cancelled and removed.",
 )
 @click.option(
     "--report",
@@ -48,7 +49,7 @@ _STDOUT = "-"
     flag_value=_STDOUT,
     default=None,
     metavar="[FILE]",
-    help="Write a report for an admin, in Markdown and without secrets, to FILE or to the standard output instead of the checks.",
+    help="Write a report for an administrator, in Markdown and without secrets, to FILE. Without FILE, print the report instead of the checks.",
 )
 def doctor(cluster: str | None, job: bool, report: str | None) -> None:
     """Check the installation."""

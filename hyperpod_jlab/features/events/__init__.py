@@ -3,9 +3,7 @@
 from hyperpod_jlab.contributions import Command, Route
 
 COMMANDS = (
-    Command(
-        "events", "List the events of a HyperPod cluster.", section="Look at clusters", rank=40
-    ),
+    Command("events", "List the events of a HyperPod cluster.", section="Clusters", rank=40),
 )
 
 ROUTES = (

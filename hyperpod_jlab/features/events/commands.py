@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.events import ClusterEvent
 
 _HELP = """\
-List the events of a HyperPod cluster, newest first: nodes that fail, are replaced or come, groups that grow, and why not.
+List the events of a HyperPod cluster, newest first, such as failed, replaced and added nodes, and scaling of instance groups.
 
-AWS keeps them, the newest 500, of clusters with continuous provisioning; older ones that were seen on this machine are from its journal. Why something
-failed often stands in an event's details only: --event ID.
+AWS keeps the newest 500 events of clusters with continuous provisioning. Older events come from the journal of this machine, if it has seen them. The
+reason of a failure is often only in the details of an event: --event ID.
 """
 
 _TITLES = ("TIME", "LEVEL", "OF", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
@@ -40,20 +40,32 @@ _TITLES = ("TIME", "LEVEL", "OF", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
         "hpj events --hyperpod ml-cluster --event 0f1e2d3c-0123-4567-89ab-0123456789ab",
     ),
 )
-@click.option("--hyperpod", metavar="NAME", required=True, help="The cluster: its name or ARN.")
+@click.option("--hyperpod", metavar="NAME", required=True, help="HyperPod cluster: name or ARN.")
 @click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
-@click.option("--level", type=click.Choice(EVENT_LEVELS), help="Only those that are so bad.")
 @click.option(
-    "--of", "resource", type=click.Choice(tuple(EVENT_RESOURCES)), help="Only those of this."
+    "--level",
+    type=click.Choice(EVENT_LEVELS),
+    help="Show only events of this level or a higher one.",
 )
-@click.option("--group", metavar="NAME", help="Only those of this instance group.")
-@click.option("--node", "instance", metavar="ID", help="Only those of this instance.")
-@click.option("--since", type=SinceParam(), metavar="TIME", help="Only those since 1h, or a time.")
-@click.option("--event", metavar="ID", help="All about this event.")
+@click.option(
+    "--of",
+    "resource",
+    type=click.Choice(tuple(EVENT_RESOURCES)),
+    help="Show only events of this kind of resource.",
+)
+@click.option("--group", metavar="NAME", help="Show only events of this instance group.")
+@click.option("--node", "instance", metavar="ID", help="Show only events of this instance.")
+@click.option(
+    "--since",
+    type=SinceParam(),
+    metavar="TIME",
+    help="Show only events newer than this age, such as 1h, or since a time in ISO 8601.",
+)
+@click.option("--event", metavar="ID", help="Show the details of this event.")
 @page_options
 def events(
     hyperpod: str,

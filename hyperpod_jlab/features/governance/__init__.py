@@ -5,8 +5,8 @@ from hyperpod_jlab.contributions import Command, Route
 COMMANDS = (
     Command(
         "quotas",
-        "Show what each team has of a HyperPod cluster on EKS.",
-        section="Look at clusters",
+        "Show the team quotas of a HyperPod cluster on EKS.",
+        section="Clusters",
         rank=60,
     ),
 )

@@ -34,9 +34,9 @@ _PREEMPTION = {"LowerPriority": "lower priority", "Never": "never"}
 _BYTES = {"memory", "ephemeral-storage"}
 
 _HELP = """\
-Show the task governance of a HyperPod cluster on EKS: what each team has of it and may borrow, and the priority classes.
+Show the task governance of a HyperPod cluster on EKS: the quota of each team, how much it may borrow, and the priority classes.
 
-What of it is in use is shown where the configuration has the cluster.
+The usage is shown only if the cluster is configured.
 """
 
 
@@ -50,12 +50,12 @@ What of it is in use is shown where the configuration has the cluster.
     "cluster",
     metavar="NAME",
     required=True,
-    help="The HyperPod cluster: name or ARN.",
+    help="HyperPod cluster: name or ARN.",
 )
 @click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
 def quotas(cluster: str, region: str | None) -> None:
     """Show quotas and priorities."""

@@ -5,8 +5,8 @@ from hyperpod_jlab.contributions import Command, Route
 COMMANDS = (
     Command(
         "metrics",
-        "Show the use of GPUs, EFA and health of a HyperPod cluster.",
-        section="Look at clusters",
+        "Show GPU, EFA and health metrics of a run or cluster.",
+        section="Clusters",
         rank=80,
     ),
 )

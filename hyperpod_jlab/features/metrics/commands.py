@@ -70,10 +70,10 @@ _NODE_WIDTH = 20
 _HOUR = 3600.0
 
 _HELP = """\
-Show the metrics of a run, of a HyperPod cluster or of its nodes: use of GPUs and of their memory, EFA, health.
+Show metrics of a run, of a HyperPod cluster or of its nodes: GPU and GPU memory utilization, EFA traffic and health.
 
-They come from the cluster's workspace of Amazon Managed Service for Prometheus where there is one, else from CloudWatch. Of a cluster or a run each value
-is the mean over its nodes. On EKS the cluster's metrics are those of the whole EKS cluster. A run's are of the time in which it ran.
+The source is the cluster's workspace in Amazon Managed Service for Prometheus, if it has one, otherwise CloudWatch. For a cluster or a run, each value
+is the mean over its nodes. On EKS, the metrics of a cluster are those of the whole EKS cluster. The metrics of a run cover the time in which it ran.
 """
 
 _EXAMPLES = (
@@ -92,32 +92,33 @@ _EXAMPLES = (
     "--hyperpod",
     "cluster",
     metavar="NAME",
-    help="Instead of a run, this HyperPod cluster: name or ARN.",
+    help="Show this HyperPod cluster instead of a run: name or ARN.",
 )
 @click.option(
-    "--node", metavar="NODE", help="Only this node: its instance id or its name in Kubernetes."
+    "--node", metavar="NODE", help="Show only this node: its instance id or its name in Kubernetes."
 )
-@click.option("--by-node", is_flag=True, help="A row for each node.")
+@click.option("--by-node", is_flag=True, help="Show one row for each node.")
 @click.option(
     "--attempt",
     type=click.IntRange(min=1),
-    metavar="A",
-    help="Of a run: only while this attempt ran. Default: all.",
+    metavar="N",
+    help="For a run: show only this attempt. Default: all.",
 )
 @click.option(
     "--since",
     type=AgeParam(),
-    help="How long to look back, as in 30m or 7d; 63 days at the most. Default: 1h; not for a run, whose time is known.",
+    help="For a cluster: show this much time, such as 30m or 7d, at most 63 days. Default: 1h.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    help="At most so many nodes, with --by-node. Default: all.",
+    metavar="N",
+    help="With --by-node: show at most this many nodes. Default: all.",
 )
 @click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
 def metrics(
     run: str | None,

@@ -3,7 +3,7 @@
 from hyperpod_jlab.contributions import Command, Route
 
 COMMANDS = (
-    Command("node", "Reboot, replace, drain or resume nodes.", section="Look at clusters", rank=30),
+    Command("node", "Reboot, replace, drain or resume nodes.", section="Clusters", rank=30),
 )
 
 ROUTES = (

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
-Do something to nodes of a cluster: reboot or replace their instances, which AWS does on HyperPod, or drain and resume them, which the scheduler does.
+Reboot, replace, drain or resume nodes of a cluster. AWS reboots or replaces the instances of HyperPod nodes; the scheduler drains and resumes nodes.
 
-NODE is an instance id, the scheduler's name of the node, or its name in the private network. Several may be given: each has its own result, and the
-worst makes the exit code.
+NODE is an instance id, the node's name in the scheduler, or its private DNS name. You can name several. Each has its own result, and the exit code
+is that of the worst one.
 
-What will become of the nodes and of the jobs on them is said first. Reboot and replace ask before they do it. On a drained node no new job starts, and
-those that run go on; on Kubernetes that is called cordon.
+Before a reboot or a replacement, the command shows the effects on nodes and jobs and asks for confirmation. A drained node starts no new jobs; running
+jobs continue (on Kubernetes: cordon).
 """
 
 _EXAMPLES = (
@@ -61,17 +61,19 @@ _DONE: dict[NodeActionKind, str] = {
 @click.option(
     "--cluster",
     type=CLUSTER,
-    help="The nodes' cluster in the configuration. Default: the configured default cluster.",
+    help="Configured cluster of the nodes. Default: the configured default cluster.",
 )
-@click.option("--hyperpod", metavar="NAME", help="The nodes' HyperPod cluster: its name or ARN.")
+@click.option("--hyperpod", metavar="NAME", help="HyperPod cluster of the nodes: name or ARN.")
 @click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
-@click.option("--reason", metavar="TEXT", help="Why, with drain: others read it.")
-@click.option("--dry-run", is_flag=True, help="Only say what would become of them.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--reason", metavar="TEXT", help="With drain: the reason, which other users can read."
+)
+@click.option("--dry-run", is_flag=True, help="Show the effects. Change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def node(
     action: NodeActionKind,
     nodes: tuple[str, ...],

@@ -5,8 +5,8 @@ from hyperpod_jlab.contributions import Command, Route
 COMMANDS = (
     Command(
         "node-logs",
-        "Print or follow the logs of a HyperPod cluster's node.",
-        section="Look at clusters",
+        "Print or follow the logs of a HyperPod node.",
+        section="Clusters",
         rank=90,
     ),
 )

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
-Print what a node of a HyperPod cluster wrote to CloudWatch: its life cycle scripts ('lifecycle|text') and what health monitoring found
-('health|text').
+Print the CloudWatch logs of a HyperPod node: of its lifecycle scripts ('lifecycle|text') and of health monitoring ('health|text').
 
-NODE is an instance id, or a node's name in Slurm or Kubernetes; a node that was replaced is found by its instance id. Without NODE and
---stream the logs that there are are listed, those that were written last first.
+NODE is an instance id, or the name of a node in Slurm or Kubernetes. Use the instance id for a node that was replaced. Without NODE and
+--stream, the command lists the logs, most recently written first.
 """
 
 _EXAMPLES = (
@@ -80,37 +79,43 @@ class _Reading:
     "cluster",
     metavar="NAME",
     required=True,
-    help="The HyperPod cluster: name or ARN.",
+    help="HyperPod cluster: name or ARN.",
 )
-@click.option("--log", type=click.Choice(NODE_KINDS), help="Only this log of the node.")
+@click.option("--log", type=click.Choice(NODE_KINDS), help="Show only this log of the node.")
 @click.option(
     "--stream",
     "streams",
     metavar="NAME",
     multiple=True,
-    help="Instead of a node's logs this one, such as that of a deep health check, by its name in the list of logs.",
+    help="Show the log with this name in the list, such as that of a deep health check, instead of the logs of a node. Repeatable.",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on with new lines, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
     "--tail",
     type=click.IntRange(0, MOST_LINES),
-    help=f"Begin with the last so many lines. Default: {TAIL}.",
+    metavar="N",
+    help=f"Start with the last N lines. Default: {TAIL}.",
 )
 @click.option(
     "--since",
     type=SinceParam(),
-    help="Begin so long ago, as in 5m or 2h, or at a time in ISO 8601.",
+    help="Start this long ago, such as 5m or 2h, or at a time in ISO 8601.",
 )
 @click.option(
-    "--cursor", help="Go on where an earlier call ended: the 'cursor' of a line in --json."
+    "--cursor",
+    metavar="CURSOR",
+    help="Continue where an earlier call ended: the value of 'cursor' in its last line of JSON output.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="At most so many logs in the list. Default: all."
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="List at most this many logs. Default: all.",
 )
 @click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
 def node_logs(**options: Any) -> None:
     """Print logs of nodes."""

@@ -3,9 +3,7 @@
 from hyperpod_jlab.contributions import Command, Route
 
 COMMANDS = (
-    Command(
-        "forward", "Open a port of a running run on this machine.", section="Look at runs", rank=50
-    ),
+    Command("forward", "Forward a port of a running run to this machine.", section="Runs", rank=50),
 )
 
 ROUTES = (Route("post", "runs/{run_id}/ports/{port}/open", "execute", "routes:open_port"),)

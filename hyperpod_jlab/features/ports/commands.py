@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
-Open a port of a running run on this machine, such as that of its TensorBoard, until Ctrl-C or the run's end. It listens on 127.0.0.1
-only; on a machine that you share, its other users can connect as well.
+Forward a port of a running run to this machine, such as the port of TensorBoard, until you press Ctrl-C or the run ends.
 
-RUN is a run's id, the beginning of one, or 'last'; PORT is the port there.
+The command listens only on 127.0.0.1. On a shared machine, other users can connect too.
+
+RUN is a run id, the beginning of one, or 'last'. PORT is the port on the node.
 """
 
 
@@ -39,13 +40,13 @@ RUN is a run's id, the beginning of one, or 'last'; PORT is the port there.
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="The node's number from 0. Default: 0.",
+    help="Number of the node, starting at 0. Default: 0.",
 )
 @click.option(
     "--local-port",
     type=click.IntRange(1, MOST_PORT),
-    metavar="P",
-    help="The port here. Default: a free one.",
+    metavar="PORT",
+    help="Port on this machine. Default: a free port.",
 )
 def forward(run: str, port: int, node: int, local_port: int | None) -> None:
     """Forward a port."""

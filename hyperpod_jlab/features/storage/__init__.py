@@ -5,8 +5,8 @@ from hyperpod_jlab.contributions import Command, Route
 COMMANDS = (
     Command(
         "storage",
-        "Show the storage partition, here and on each cluster.",
-        section="Keep house",
+        "Show and manage the storage partition.",
+        section="Maintenance",
         rank=40,
     ),
 )

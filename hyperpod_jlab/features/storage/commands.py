@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from hyperpod_jlab.storage.migration import Migrated
 
 _HELP = """\
-Show the file systems and partitions of this machine: which one runs go to, how much room there is, who else can read them and what keeps
-others out, what AWS knows of them, and where each cluster sees the partition.
+Show the file systems and partitions of this machine: which one stores runs, how much space is free, which other users have access and what
+prevents it, what AWS reports, and where each cluster mounts the partition.
 
-With a PATH the same is shown of that file or folder. A file on the partition has the same path behind these folders on both sides.
+With PATH, show the same for a file or folder. Below the mount point, a file on the partition has the same path on this machine and on the cluster.
 """
 
 _EXAMPLES = (
@@ -59,19 +59,35 @@ _EXAMPLES = (
 
 COMMANDS = (
     Section(
-        "Files on a file system that is linked to S3",
+        "Files linked to S3",
         (
-            Entry("state", "features.storage.commands", "Show where the bytes of files are."),
-            Entry("hydrate", "features.storage.commands", "Bring released files back from S3."),
-            Entry("release", "features.storage.commands", "Take files off that have a copy in S3."),
+            Entry(
+                "state",
+                "features.storage.commands",
+                "Show whether the data of files is here or in S3.",
+            ),
+            Entry(
+                "hydrate",
+                "features.storage.commands",
+                "Restore the data of released files from S3.",
+            ),
+            Entry(
+                "release",
+                "features.storage.commands",
+                "Free the space of files that have a copy in S3.",
+            ),
             Entry("export", "features.storage.commands", "Copy files to S3."),
-            Entry("import", "features.storage.commands", "Take over what is new in S3."),
-            Entry("tasks", "features.storage.commands", "Show how far AWS is with them."),
-            Entry("cancel", "features.storage.commands", "Cancel a task of AWS."),
+            Entry("import", "features.storage.commands", "Import new and changed files from S3."),
+            Entry(
+                "tasks",
+                "features.storage.commands",
+                "Show data repository tasks and their progress.",
+            ),
+            Entry("cancel", "features.storage.commands", "Cancel a data repository task."),
         ),
     ),
     Section(
-        "Runs from an older version",
+        "Runs of older versions",
         (
             Entry(
                 "migrate",
@@ -81,19 +97,19 @@ COMMANDS = (
         ),
     ),
     Section(
-        "Open the partition in the file browser",
+        "File browser",
         (
             Entry(
                 "link",
                 "features.storage.commands",
-                "Make a link in the home folder to the partition.",
+                "Link to the partition from the home folder.",
             ),
-            Entry("unlink", "features.storage.commands", "Remove that link."),
+            Entry("unlink", "features.storage.commands", "Remove the link."),
         ),
     ),
 )
 
-_no_aws = click.option("--no-aws", is_flag=True, help="Do not ask AWS what it knows.")
+_no_aws = click.option("--no-aws", is_flag=True, help="Do not query AWS.")
 
 
 class StorageGroup(LazyGroup):
@@ -170,45 +186,45 @@ _PATHS = click.argument(
 _REGION = click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
 
 _REPORT = click.option(
     "--report",
     metavar="S3-URI",
-    help="Have AWS lay a list of the files that failed there: a place in the linked one. Default: none is made.",
+    help="Let AWS write a list of the files that failed to this location, inside the linked one. Default: no list.",
 )
 
 _WAY = click.option(
     "--by",
     type=click.Choice(get_args(Way)),
-    help="Lustre's program on this machine, or a task of AWS. Default: the program, and AWS where that is missing or not permitted.",
+    help="Use the Lustre program lfs on this machine, or a data repository task of AWS. Default: lfs, or AWS where lfs is missing or not permitted.",
 )
 
 _UNUSED = click.option(
     "--unused-for",
     type=click.IntRange(0),
     metavar="DAYS",
-    help="By AWS: only files that nobody has read or changed for so many days.",
+    help="With AWS: only files that were neither read nor changed for this many days.",
 )
 
 _IMPORT_HELP = """\
-Take over what is new or has changed in S3: names and metadata of files in linked folders. Their bytes come when they are read, or by hpj storage hydrate
-where Lustre's program is. AWS does it by a data repository task, which goes on after the command has ended: hpj storage tasks.
+Import the names and metadata of new and changed files in S3 to linked folders. Their data is loaded when they are read, or with 'hpj storage hydrate'
+where lfs is installed. AWS runs a data repository task, which continues after the command ends; see 'hpj storage tasks'.
 """
 
 _TASKS_HELP = """\
-Show data repository tasks, by which AWS exports, imports and releases files, and how far they are: those of the file systems that are mounted here,
-or of all in the region where the mounts do not name theirs. With TASK only these.
+Show the data repository tasks with which AWS exports, imports and releases files, and their progress. Without TASK, show the tasks of the file systems
+that are mounted here, or of all file systems in the region if the mounts do not identify theirs.
 """
-_REST = "One that cannot be is named with the reason, and stops no other one."
-_EITHER = "It takes Lustre's program lfs on this machine, or a task of AWS, which goes on after the command has ended: hpj storage tasks."
-_LFS_ONLY = "It takes Lustre's program lfs on this machine."
+_REST = "A file that fails is listed with the reason; the others continue."
+_EITHER = "Uses the Lustre program lfs on this machine, or a data repository task of AWS, which continues after the command ends; see 'hpj storage tasks'."
+_LFS_ONLY = "Requires the Lustre program lfs on this machine."
 
 
 @click.command(
     cls=HpjCommand,
-    help="Show where the bytes of files are, on a Lustre file system that is linked to S3: here, in S3, in both, or on the way.",
+    help="Show where the data of files is, on a Lustre file system that is linked to S3: here, in S3, in both, or in transfer.",
     examples=("hpj storage state /fsx/alice/data/*.tar",),
 )
 @_PATHS
@@ -223,7 +239,7 @@ def state(paths: tuple[Path, ...]) -> None:
 
 @click.command(
     cls=HpjCommand,
-    help=f"Bring the bytes of released files back from S3, before somebody waits for them. {_REST} {_LFS_ONLY}",
+    help=f"Restore the data of released files from S3 before it is needed. {_REST}\n\n{_LFS_ONLY}",
     examples=("hpj storage hydrate /fsx/alice/data/*.tar",),
 )
 @_PATHS
@@ -235,7 +251,7 @@ def hydrate(paths: tuple[Path, ...], by: Way | None) -> None:
 
 @click.command(
     cls=HpjCommand,
-    help=f"Take the bytes of files off the file system; they stay in S3, and come back when they are read. {_REST} {_EITHER}",
+    help=f"Free the space of files on the file system. Their data stays in S3 and is restored when they are read. {_REST}\n\n{_EITHER}",
     examples=(
         "hpj storage release /fsx/alice/data/*.tar",
         "hpj storage release ~/fsx/data --by aws --unused-for 30",
@@ -255,7 +271,7 @@ def release(
 
 @click.command(
     cls=HpjCommand,
-    help=f"Copy files to S3. {_REST} {_EITHER}",
+    help=f"Copy files to S3. {_REST}\n\n{_EITHER}",
     examples=("hpj storage export /fsx/alice/data/*.tar", "hpj storage export ~/fsx/data --by aws"),
 )
 @_PATHS
@@ -309,7 +325,7 @@ def tasks(tasks: tuple[str, ...], region: str | None) -> None:
 
 @click.command(
     cls=HpjCommand,
-    help="Cancel a data repository task. Files that it has done stay done, and those that are under way are still done.",
+    help="Cancel a data repository task. Finished files are kept, and files in progress are completed.",
     examples=("hpj storage cancel task-0123456789abcdef0",),
 )
 @click.argument("task")
@@ -402,9 +418,9 @@ def _task_row(task: RepositoryTask) -> Sequence[str]:
 # ``hpj storage link`` and ``unlink``: the partition in Jupyter's file browser.
 
 _LINK_HELP = f"""\
-Make a link in the home folder to the storage partition, so that it can be opened in the file browser. NAME is {NAME} when it is left out.
+Create a link to the storage partition in the home folder, so that you can open it in the file browser. The default NAME is {NAME}.
 
-A link that is there already stays; anything else of that name is left alone. Removing the link removes nothing of the partition.
+An existing link is kept. Any other file of that name is not changed. Removing the link does not remove files of the partition.
 """
 
 
@@ -424,7 +440,7 @@ def link(name: str) -> None:
 
 @click.command(
     cls=HpjCommand,
-    help=f"Remove the link to the storage partition from the home folder; the partition stays. NAME is {NAME} when it is left out.",
+    help=f"Remove the link to the storage partition from the home folder. The partition is not changed. The default NAME is {NAME}.",
     examples=("hpj storage unlink",),
 )
 @click.argument("name", default=NAME)
@@ -450,10 +466,10 @@ def _storage_link_tell(path: Path, root: Path, done: str) -> None:
 # ``hpj storage migrate``: move runs to the layout of this version.
 
 _STORAGE_MIGRATE_HELP = """\
-Move your runs to the layout of this version. On a shared partition each user has a folder of their own, .hyperpod-UID, that nobody else
-can write to; older versions kept the runs of all users in one folder.
+Move your runs to the layout of this version. On a shared partition, each user has a folder, .hyperpod-UID, to which no other user can
+write. Older versions stored the runs of all users in one folder.
 
-Run ids stay. Runs that have not ended stay where they are until the next time. Safe to be interrupted and run again.
+Run ids do not change. Runs that have not ended are not moved; run the command again later. You can interrupt and repeat it safely.
 """
 
 
@@ -462,7 +478,7 @@ Run ids stay. Runs that have not ended stay where they are until the next time. 
     help=_STORAGE_MIGRATE_HELP,
     examples=("hpj storage migrate --dry-run", "hpj storage migrate"),
 )
-@click.option("--dry-run", is_flag=True, help="Only list what would be moved.")
+@click.option("--dry-run", is_flag=True, help="List what would be moved. Move nothing.")
 def migrate(dry_run: bool) -> None:
     """Move runs."""
     plan, moved = with_services(lambda hyperpod: _migrated(hyperpod, dry_run=dry_run))

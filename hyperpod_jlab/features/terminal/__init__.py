@@ -5,14 +5,14 @@ from hyperpod_jlab.contributions import Command, Route
 COMMANDS = (
     Command(
         "terminal",
-        "Open a terminal on a HyperPod cluster's node.",
-        section="Look at clusters",
+        "Open a terminal on a HyperPod node.",
+        section="Clusters",
         rank=100,
     ),
     Command(
         "ssh-config",
-        "Print ssh's way to a HyperPod cluster's login nodes.",
-        section="Look at clusters",
+        "Print the SSH configuration for a cluster's login nodes.",
+        section="Clusters",
         rank=110,
     ),
 )

@@ -16,9 +16,9 @@ from hyperpod_jlab.features.terminal.service import PROGRAMS, missing_programs, 
 from hyperpod_jlab.features.terminal.service import ssh_config as blocks_for
 
 _HELP = """\
-Print the command that opens a terminal on a node of a HyperPod cluster, by AWS Systems Manager; with --open, run it.
+Print the command that opens a terminal on a HyperPod node through AWS Systems Manager. With --open, run it.
 
-NODE is an instance id, or a node's name in Slurm or Kubernetes. You are root there, unless the account runs sessions as another user (Run As); hpj doctor says who.
+NODE is an instance id, or the name of a node in Slurm or Kubernetes. You are root on the node, unless the account runs sessions as another user (Run As); 'hpj doctor' shows which.
 """
 
 _EXAMPLES = (
@@ -34,13 +34,13 @@ _EXAMPLES = (
     "cluster",
     metavar="NAME",
     required=True,
-    help="The HyperPod cluster: name or ARN.",
+    help="HyperPod cluster: name or ARN.",
 )
-@click.option("--open", "opening", is_flag=True, help="Open the terminal here.")
+@click.option("--open", "opening", is_flag=True, help="Run the command in this terminal.")
 @click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
 def terminal(node: str, cluster: str, opening: bool, region: str | None) -> None:
     """Print or run the command for a terminal."""
@@ -86,9 +86,9 @@ def _open(command: tuple[str, ...]) -> None:
 # ``hpj ssh-config``: how ssh gets to login nodes through AWS Systems Manager.
 
 _SSH_CONFIG_HELP = """\
-Print Host blocks for ~/.ssh/config, by which ssh reaches the login nodes of a HyperPod cluster through AWS Systems Manager.
+Print Host blocks for ~/.ssh/config, with which ssh reaches the login nodes of a HyperPod cluster through AWS Systems Manager.
 
-The controller is taken where a cluster has no login nodes. ssh then needs the AWS CLI and its Session Manager plugin, and your public key on the node.
+If a cluster has no login nodes, the block is for its controller. To connect, ssh needs the AWS CLI, the Session Manager plugin, and your public key on the node.
 """
 
 _SSH_CONFIG_EXAMPLES = (
@@ -103,13 +103,13 @@ _SSH_CONFIG_EXAMPLES = (
     "cluster",
     metavar="NAME",
     required=True,
-    help="The HyperPod cluster: name or ARN.",
+    help="HyperPod cluster: name or ARN.",
 )
 @click.option("--user", metavar="USER", help="Your user name on the cluster.")
 @click.option(
     "--region",
     metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
 )
 def ssh_config(cluster: str, user: str | None, region: str | None) -> None:
     """Print the blocks."""
