@@ -159,7 +159,11 @@ def operations_in(path):
 def test_every_operation_in_the_code_is_of_a_feature():
     package = Path(hyperpod_jlab.__file__).parent
     askers = [path for path in package.rglob("*.py") if "aws" in path.read_text(encoding="utf-8")]
-    named = set().union(*map(operations_in, askers)) - {"sts:GetCallerIdentity"}
+    # The rules for cluster configurations have a check called eks, and name SageMaker's CreateCluster.
+    named = set().union(*map(operations_in, askers)) - {
+        "sts:GetCallerIdentity",
+        "eks:CreateCluster",
+    }
     # The AWS CLI resumes and ends sessions, not this code; roles are passed by other calls; queries of Prometheus are no operation of boto3.
     listed = {one.action for feature in FEATURES for one in feature.permissions}
     sessions = {"ssm:ResumeSession", "ssm:TerminateSession", "ssmmessages:OpenDataChannel"}
