@@ -184,7 +184,7 @@ async def by_socket(address: str, run_id: str) -> list[float]:
 async def by_service(run_id: str) -> list[float]:
     """The same by the log service in this process."""
     from hyperpod_jlab.logs.service import LogRequest
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
     hyperpod = Hyperpod()
     found: list[float] = []

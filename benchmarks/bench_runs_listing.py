@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter
+from hyperpod_jlab.run.listing import RunFilter
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
 

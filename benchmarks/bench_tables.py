@@ -27,7 +27,7 @@ FRESH_S = 1.1
 SERVER = """
 import sys
 from hyperpod_jlab.core.cluster import Job, Node
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from jupyter_server.serverapp import ServerApp
 
 async def jobs(self, cluster=None):

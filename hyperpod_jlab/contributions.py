@@ -17,7 +17,7 @@ from typing import Any, Literal
 Action = Literal["read", "write", "execute"]
 Verb = Literal["get", "post"]
 
-_FOLDERS = ("runs", "clusters", "features", "admin", "server", "cli")
+_FOLDERS = ("run", "clusters", "features", "admin", "server", "cli")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 # An ARN has a slash, which a proxy on the way may have decoded.

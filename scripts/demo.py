@@ -24,7 +24,7 @@ import demo_lab
 
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.run_id import new_run_id
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 ROOT = Path(__file__).resolve().parent.parent
 HPJ = Path(sys.executable).parent / "hpj"

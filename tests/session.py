@@ -16,8 +16,8 @@ from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 
 
 @dataclass(frozen=True)

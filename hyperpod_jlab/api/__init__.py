@@ -23,9 +23,9 @@ from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.options import known_options, option_name, to_spec_data
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter, check_states
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.listing import RunFilter, check_states
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 
 __all__ = ["Run", "adopt", "get", "runs", "submit"]
 

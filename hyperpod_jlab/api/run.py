@@ -19,7 +19,7 @@ from hyperpod_jlab.core.run import State
 from hyperpod_jlab.core.text import terminal_text
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.logs.service import LogLine, LogRequest, check_choice
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 if TYPE_CHECKING:
     from hyperpod_jlab.logs.service import LogBatch

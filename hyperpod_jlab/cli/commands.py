@@ -18,7 +18,7 @@ from hyperpod_jlab.clusters.configuration import current_folder
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import InternalError, InvalidInputError, nearest_hint
 from hyperpod_jlab.core.run_id import new_run_id
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.submit import Request
 
 SHELLS = ("bash", "zsh", "fish")
 

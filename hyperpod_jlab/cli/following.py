@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.logs.service import LogRequest
     from hyperpod_jlab.logs.source import Mark
     from hyperpod_jlab.logs.stream import Stream
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # Log lines for a terminal: of what a job wrote only text and colours get there. Costs next to nothing for plain text.

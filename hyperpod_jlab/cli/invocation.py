@@ -11,7 +11,7 @@ import click
 from hyperpod_jlab.core.errors import HyperpodError
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object] | click.Command)
@@ -113,7 +113,7 @@ def with_services(work: Callable[[Hyperpod], Awaitable[T]], *, asking: bool = Fa
     """
     import asyncio
 
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
     async def run() -> T:
         hyperpod = Hyperpod()

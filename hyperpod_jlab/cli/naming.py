@@ -9,11 +9,11 @@ import click
 
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.runs.listing import RunFilter
+from hyperpod_jlab.run.listing import RunFilter
 from hyperpod_jlab.storage.mounts import check_present
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
     from hyperpod_jlab.storage.partition import Partition
 
     TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text

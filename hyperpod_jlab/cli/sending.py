@@ -27,8 +27,8 @@ from hyperpod_jlab.core.quantities import format_size
 if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import PreviewPart
     from hyperpod_jlab.core.finding import Finding
-    from hyperpod_jlab.runs.facade import Hyperpod
-    from hyperpod_jlab.runs.submit import Preview, Request, Step
+    from hyperpod_jlab.run.services import Hyperpod
+    from hyperpod_jlab.run.submit import Preview, Request, Step
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -107,7 +107,7 @@ def send(request: Request, ways: SubmitMode) -> None:
 
 async def _send(hyperpod: Hyperpod, request: Request, ways: SubmitMode) -> None:
     from hyperpod_jlab.cli.slow_steps import slow_steps
-    from hyperpod_jlab.runs.preflight import UNCHECKED
+    from hyperpod_jlab.run.preflight import UNCHECKED
 
     done: list[Step] = []
     call = invocation()

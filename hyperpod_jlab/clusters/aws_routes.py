@@ -32,7 +32,7 @@ from hyperpod_jlab.server.requests import RequestModel
 if TYPE_CHECKING:
     from hyperpod_jlab.clusters.cache import HyperpodWatch
     from hyperpod_jlab.core.cache import Shown
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 Item = TypeVar("Item")
 

@@ -32,7 +32,7 @@ from hyperpod_jlab.core.reach import READY
 if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue, Resource
     from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, InstanceGroup, JoinedNode
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # HyperPod clusters and their instances as rows of a table.

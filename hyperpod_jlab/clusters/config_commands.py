@@ -19,7 +19,7 @@ from hyperpod_jlab.core.validation import LABEL
 if TYPE_CHECKING:
     from hyperpod_jlab.core.hyperpod import HyperpodCluster
     from hyperpod_jlab.core.reach import SubmitTarget
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _COMMANDS = (
     Section(

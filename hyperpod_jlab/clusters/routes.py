@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.core.cluster import JOB_ENDED, Cluster, Job, Node, Queue, notes_of
 from hyperpod_jlab.core.errors import NotFoundError, nearest_hint
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import AgedPage, Page, TableQuery, page_of
 

@@ -48,8 +48,8 @@ from hyperpod_jlab.core.spec import NotebookSource
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.logs.service import LogRequest
 from hyperpod_jlab.magics.kernel import MAGIC, KernelCell
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Preview, Request, Step
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Preview, Request, Step
 
 # --------------------------------------------------------------------------------------------------
 # Which names a cell takes from what ran before it: read from its compiled code, so that scopes are Python's own.

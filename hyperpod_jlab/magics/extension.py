@@ -25,7 +25,7 @@ from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.magics.cell import CellInvocation, run_cell
 from hyperpod_jlab.magics.kernel import MAGIC, kernel_cell
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 if TYPE_CHECKING:
     from IPython.core.completer import CompletionContext, SimpleMatcherResult

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hyperpod_jlab.admin.fsx.service import PlanService, PlanWork
     from hyperpod_jlab.features.doctor.service import Examination, Examinations
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 ADMIN_SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/admin/v1"
 ADMIN_SCHEMA_FILE: Final = Path(__file__).with_name("admin_event.yaml")

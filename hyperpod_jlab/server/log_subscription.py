@@ -13,7 +13,7 @@ from tornado.websocket import WebSocketClosedError
 from hyperpod_jlab.core.errors import HyperpodError, InternalError
 from hyperpod_jlab.logs.lines import LogBatch
 from hyperpod_jlab.logs.service import check_asked
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.log_messages import (
     Answer,
     End,

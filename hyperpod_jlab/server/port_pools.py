@@ -12,7 +12,7 @@ import httpcore
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.engines.protocol import PortStream
 from hyperpod_jlab.features.ports.service import open_port
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 _MOST_PORTS = 32
 _MOST_CONNECTIONS = 64

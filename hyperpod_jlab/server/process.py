@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from hyperpod_jlab.admin.fsx.service import PlanService, RightsOfAdmin
     from hyperpod_jlab.features.doctor.service import Examinations
-    from hyperpod_jlab.runs.facade import Hyperpod
-    from hyperpod_jlab.runs.service import Runs
+    from hyperpod_jlab.run.service import Runs
+    from hyperpod_jlab.run.services import Hyperpod
     from hyperpod_jlab.server.pages import Snapshots
     from hyperpod_jlab.server.port_keys import PortKeys
     from hyperpod_jlab.server.port_pools import PortPools
@@ -138,7 +138,7 @@ class ServerProcess:
 
 def _make_services() -> Hyperpod:
     # The first import of the services takes a moment, which the server's start must not wait for.
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
     hyperpod = Hyperpod()
     hyperpod.engines.load()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jupyter_events import EventLogger
 
     from hyperpod_jlab.core.run import Run
-    from hyperpod_jlab.runs.service import Runs
+    from hyperpod_jlab.run.service import Runs
 
 SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/run/v1"
 SCHEMA_FILE: Final = Path(__file__).with_name("run_event.yaml")
@@ -143,7 +143,7 @@ class RunEvents:
 
     async def _begin(self, runs: Runs) -> None:
         """Take in how things are, without a word."""
-        from hyperpod_jlab.runs.listing import RunFilter
+        from hyperpod_jlab.run.listing import RunFilter
 
         begun = time.time()
         found = await runs.list(RunFilter(states=_OPEN))
@@ -153,7 +153,7 @@ class RunEvents:
 
     async def _compare(self, runs: Runs) -> None:
         from hyperpod_jlab.core.errors import HyperpodError
-        from hyperpod_jlab.runs.listing import RunFilter
+        from hyperpod_jlab.run.listing import RunFilter
 
         newest = (await runs.list(RunFilter(limit=_NEWEST))).runs
         for run in newest:

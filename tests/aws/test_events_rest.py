@@ -11,7 +11,7 @@ import pytest
 from hyperpod_jlab.core import cache as looks
 from hyperpod_jlab.core.wire import iso_time
 from hyperpod_jlab.features.events.service import event_watch_in
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.state import Event

@@ -16,7 +16,7 @@ from hyperpod_jlab.clusters.configuration import load_settings
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.engines.kubernetes.api.eks import EksTokens, eks_access
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.attached import BedError, order
 from testbed.aws.control_plane import AccessEntry
 from testbed.aws.eks_tokens import TokenError

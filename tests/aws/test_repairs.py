@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from hyperpod_jlab.clusters.configuration import load_settings
-from hyperpod_jlab.runs import repairs
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run import repairs
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.records import BundleReader
 from tests.aws.conftest import REGION
 from tests.model.recording import attempt, node, records, word

@@ -324,7 +324,7 @@ async def test_an_operation_that_this_boto3_does_not_have(
 
 def test_nothing_of_boto3_is_loaded_before_aws_is_asked():
     code = (
-        "import sys; import hyperpod_jlab.runs.facade, hyperpod_jlab.clusters.commands; "
+        "import sys; import hyperpod_jlab.run.services, hyperpod_jlab.clusters.commands; "
         "print([name for name in ('boto3', 'botocore') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

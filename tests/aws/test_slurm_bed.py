@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.clusters.configuration import load_settings
-from hyperpod_jlab.runs import repairs
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run import repairs
+from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.attached import BedError
 from testbed.aws.slurm_bed import PREFIX, SCRIPT, AttachedSlurm, nodes_of, slurm_bed
 from tests.aws.conftest import REGION

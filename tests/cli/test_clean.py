@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from hyperpod_jlab.runs import clean as cleaning
+from hyperpod_jlab.run import clean as cleaning
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.bundles import make_bundle
@@ -139,7 +139,7 @@ def test_a_damaged_bundle_is_left_for_its_owner_to_look_at(hpj, home, old):
 
 def test_submits_are_not_disturbed_by_a_cleaning_at_the_same_time(hpj, home):
     loop = (
-        "import hyperpod_jlab.runs.clean as c; c._CODE_AGE = 0\n"
+        "import hyperpod_jlab.run.clean as c; c._CODE_AGE = 0\n"
         "from hyperpod_jlab.cli.main import main\n"
         "while True:\n    assert main(['clean', '--older', '5s', '--yes']) == 0\n"
     )

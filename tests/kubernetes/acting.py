@@ -11,7 +11,7 @@ import pytest
 
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.session import Session
 

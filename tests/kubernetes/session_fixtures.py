@@ -17,7 +17,7 @@ import pytest
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.session import Answer, Session, run_hpj, write_config
 

@@ -21,7 +21,7 @@ from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, jo
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot, Where
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
 from hyperpod_jlab.launcher.commands import task_at
-from hyperpod_jlab.runs.view import heard_now
+from hyperpod_jlab.run.view import heard_now
 from hyperpod_jlab.storage.partition import Partition
 from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.test_verdicts import pod

@@ -14,7 +14,7 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
 from hyperpod_jlab.engines.kubernetes.submit import send as sender
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.submit import Request
 from tests.kubernetes.acting import Acting, acting, user
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.companion_texts import DEPLOYMENT, ELASTIC, JOB, SERVICE, WORKERS, documents

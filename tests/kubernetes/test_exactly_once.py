@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
-from hyperpod_jlab.runs.submit import Step
+from hyperpod_jlab.run.submit import Step
 from tests.kubernetes.client_fixtures import proxy
 from tests.kubernetes.proxy import FaultyProxy, Pipe, delay, drop, hang, lose_answer, page, refuse
 from tests.kubernetes.session_fixtures import MOUNT, KubernetesSession, Sessions

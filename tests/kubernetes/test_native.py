@@ -17,7 +17,7 @@ from hyperpod_jlab.engines.kubernetes.submit.native import native_findings, rend
 from hyperpod_jlab.engines.kubernetes.submit.user_yaml import MOST_BYTES, documents
 from hyperpod_jlab.engines.launch import Seal
 from hyperpod_jlab.engines.protocol import NativeFile, RenderInput
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.submit import Request
 from hyperpod_jlab.storage.partition import PathMap
 from tests.kubernetes.acting import CLUSTER, Acting, user
 from tests.kubernetes.cluster import KubernetesTestbed

@@ -7,7 +7,7 @@ from uuid import uuid4
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.core.node_actions import NodeResult
 from hyperpod_jlab.features.node_actions.service import NodeRequest, node_actions_in
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, until
 from tests.kubernetes.test_nodes import named

@@ -10,7 +10,7 @@ import pytest
 
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.engines.local.attempt import processes_of
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.session import Session
 
 

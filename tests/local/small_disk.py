@@ -12,8 +12,8 @@ from typing import Any
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.local.attempt import processes_of
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 from tests.mounts import fill, tell
 
 LONGER_THAN_A_HEARTBEAT = 6.0

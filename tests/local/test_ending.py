@@ -106,8 +106,8 @@ async def test_runs_outlive_whoever_submits_and_hold_nothing_of_it(local: LocalC
     """`$(hpj submit ...)` returns at once: the supervisor keeps no descriptor of the submitting process, nor its session."""
     code = (
         "import asyncio, sys; from pathlib import Path;"
-        "from hyperpod_jlab.runs.facade import Hyperpod;"
-        "from hyperpod_jlab.runs.submit import Request; from hyperpod_jlab.core.spec import JobSpec;"
+        "from hyperpod_jlab.run.services import Hyperpod;"
+        "from hyperpod_jlab.run.submit import Request; from hyperpod_jlab.core.spec import JobSpec;"
         "spec = JobSpec.model_validate({'source': {'kind': 'command', 'command': 'sleep 2; echo late'}});"
         "print(asyncio.run(Hyperpod().submitter.submit(Request(spec, base=Path(sys.argv[1])))))"
     )

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import hyperpod_jlab
-from hyperpod_jlab.runs.submit import Submitter
+from hyperpod_jlab.run.submit import Submitter
 
 from .conftest import log_of
 

@@ -15,7 +15,7 @@ from pytest_jupyter.jupyter_server import *  # noqa: F403
 from traitlets.config import Config
 
 from hyperpod_jlab.engines.local.attempt import end_processes
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.aws.conftest import no_aws  # noqa: F401 - a fixture
 
 DEADLINE = 60.0

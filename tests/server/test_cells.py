@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.runs import routes as run_content
-from hyperpod_jlab.runs import submit_routes as cells
-from hyperpod_jlab.runs import submit_routes as submit
+from hyperpod_jlab.run import routes as run_content
+from hyperpod_jlab.run import submit_routes as cells
+from hyperpod_jlab.run import submit_routes as submit
 from hyperpod_jlab.storage.records import BundleReader
 
 NOTEBOOK = "work/train.ipynb"

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 from hyperpod_jlab.server.run_events import AWAY, FAST, SCHEMA_ID, SLOW, pause
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.server.conftest import lines_of
 
 COUNT = "for i in $(seq {}); do echo line $i; done"

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from hyperpod_jlab.engines.local.attempt import end_processes
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.session import Session
 
 

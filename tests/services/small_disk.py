@@ -12,8 +12,8 @@ from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request, Step
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request, Step
 from tests.mounts import fill, remount, tell
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request, Step
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request, Step
 
 
 def die() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.runs.view import ArrayFacts, EndedChildren, first_children, view_of
+from hyperpod_jlab.run.view import ArrayFacts, EndedChildren, first_children, view_of
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.index import RunIndex
 from hyperpod_jlab.storage.partition import Partition

@@ -22,7 +22,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 from hyperpod_jlab.engines.protocol import SubmitResult
-from hyperpod_jlab.runs.submit import Request, Step
+from hyperpod_jlab.run.submit import Request, Step
 from hyperpod_jlab.storage.records import BundleReader
 from tests.services.conftest import Place
 

@@ -9,7 +9,7 @@ import pytest
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.preflight import check_secret_values, launcher_findings
+from hyperpod_jlab.run.preflight import check_secret_values, launcher_findings
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hyperpod_jlab.core.cluster import Cluster
 from hyperpod_jlab.core.errors import UnreachableError
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 
 class Deaf(LocalOrchestrator):

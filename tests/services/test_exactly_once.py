@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from hyperpod_jlab.core.errors import ConflictError
-from hyperpod_jlab.runs.submit import Step
+from hyperpod_jlab.run.submit import Step
 from tests.services.conftest import Place
 from tests.services.racing import Answer, Submitting, all_at_once
 

@@ -15,8 +15,8 @@ import pytest
 from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter, check_states
+from hyperpod_jlab.run.listing import RunFilter, check_states
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage import index as index_module
 from hyperpod_jlab.storage.index import RunIndex, default_path
 from hyperpod_jlab.storage.owners import current_user

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter
+from hyperpod_jlab.run.listing import RunFilter
+from hyperpod_jlab.run.services import Hyperpod
 from tests.storage.bundles import make_bundle
 
 

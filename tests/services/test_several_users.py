@@ -16,8 +16,8 @@ import pytest
 from hyperpod_jlab.cli.main import main
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter
+from hyperpod_jlab.run.listing import RunFilter
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.bundle import BundleWriter
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader

@@ -15,7 +15,7 @@ from hyperpod_jlab.engines import registry
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.features.node_actions.service import NodeRequest, abilities_on, node_actions_in
 from hyperpod_jlab.features.ports.service import access_of, open_port
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.services.tiny_engine import KIND, TinyCluster, TinyEngine
 from tests.session import Session
 

@@ -10,7 +10,7 @@ from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.slurm.ssh import person_here, shared_out
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.session import Session
 from tests.slurm.cluster import SlurmTestbed
 

@@ -8,7 +8,7 @@ from typing import Any
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.logs.service import LogRequest
-from hyperpod_jlab.runs.submit import Preview, Request
+from hyperpod_jlab.run.submit import Preview, Request
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 

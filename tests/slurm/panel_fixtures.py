@@ -11,8 +11,8 @@ from typing import Any
 from jupyter_events import EventLogger
 
 from hyperpod_jlab.clusters.routes import list_clusters
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.routes import RunsQuery, list_runs, show_run
+from hyperpod_jlab.run.routes import RunsQuery, list_runs, show_run
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import TableQuery
 from hyperpod_jlab.server.process import ServerProcess

@@ -20,8 +20,8 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnsupportedError,
 )
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 from tests.slurm.native_fixtures import bundle_of, log, log_lines, told

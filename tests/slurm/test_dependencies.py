@@ -10,8 +10,8 @@ from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, settings_for
 
 

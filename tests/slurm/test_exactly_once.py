@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.runs.submit import Step
+from hyperpod_jlab.run.submit import Step
 from hyperpod_jlab.storage.records import BundleReader
 from tests.services.racing import Answer, Submitting, all_at_once
 from tests.session import write_config

@@ -9,7 +9,7 @@ import pytest
 from hyperpod_jlab.core.errors import UnreachableError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.submit import Request
 from tests.slurm.fault_fixtures import here, hpj, jobs_of, sessions, until
 from tests.slurm.hyperpod_fixtures import SlurmSession
 

@@ -23,8 +23,8 @@ from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.engines.slurm.client import Bucket
 from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from hyperpod_jlab.engines.slurm.render import render
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 from hyperpod_jlab.storage.partition import PathMap
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, make_hyperpod

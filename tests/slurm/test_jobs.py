@@ -7,7 +7,7 @@ from hyperpod_jlab.engines.protocol import tables_of
 from hyperpod_jlab.engines.slurm.client import parse_queue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.tables import JobRows, job_rows
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, make_hyperpod
 from tests.slurm.jobs_fixtures import sbatch

@@ -12,7 +12,7 @@ from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.core.node_actions import NodeActionPlan, NodeResult
 from hyperpod_jlab.features.node_actions.service import NodeRequest, node_actions_in
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import make_hyperpod
 from tests.slurm.jobs_fixtures import sbatch

@@ -7,7 +7,7 @@ import pytest
 from hyperpod_jlab.core.cluster import Queue
 from hyperpod_jlab.engines.slurm.client import parse_queue
 from hyperpod_jlab.engines.slurm.tables import node_rows, parse_nodes, parse_partitions, queue_rows
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import make_hyperpod
 from tests.slurm.jobs_fixtures import sbatch

@@ -18,8 +18,8 @@ from hyperpod_jlab.core.cluster import Holder, WaitReason
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 from tests.slurm.cluster import ONE, SlurmTestbed, running
 
 DEADLINE = 40.0

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.admin.cluster_config.changes import Change, ClusterChanges
     from hyperpod_jlab.admin.cluster_config.clusters import Progress
     from hyperpod_jlab.admin.cluster_config.rules import Report
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _VALIDATE = """\
 Check the configuration of a HyperPod cluster and report all problems at once. Change nothing.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.admin.lifecycle.models import LifecycleFile
     from hyperpod_jlab.cli.slow_steps import Steps
     from hyperpod_jlab.core.errors import HyperpodError
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # Options that say who looks at the folders of a file system, makes and deletes them.

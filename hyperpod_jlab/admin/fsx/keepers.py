@@ -19,7 +19,7 @@ from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, Unsuppor
 from hyperpod_jlab.engines.protocol import required
 from hyperpod_jlab.engines.registry import kind_of, make_orchestrator
 from hyperpod_jlab.engines.remote_task import RemoteTasks, TaskSettings
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage import owners as users
 from hyperpod_jlab.storage.partition import Partition
 

@@ -31,7 +31,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.finding import refuse_on_error
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 _AT_ONCE = 8
 """Clusters that are described at a time."""

@@ -27,8 +27,8 @@ from hyperpod_jlab.engines.local.preflight import interpreter
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 from hyperpod_jlab.features.doctor.storage import STORAGE
 from hyperpod_jlab.logs.service import LogRequest
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.run.submit import Request
 from hyperpod_jlab.storage.bundle import withdraw
 from hyperpod_jlab.storage.lifecycle_files import lifecycle_folders, read_status
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 
 from hyperpod_jlab.core.check import Check, CheckResult, CheckStep, of_error, unknown
 from hyperpod_jlab.core.errors import HyperpodError
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 _LOG = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system_of
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 from hyperpod_jlab.features.doctor.network import joined
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter
+from hyperpod_jlab.run.listing import RunFilter
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.migration import runs_in_old_layout

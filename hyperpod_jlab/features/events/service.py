@@ -25,7 +25,7 @@ from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError, UnsupportedError
 from hyperpod_jlab.core.events import KEPT, ClusterEvent, newest_first, said_once
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.files import locked
 
 # --------------------------------------------------------------------------------------------------

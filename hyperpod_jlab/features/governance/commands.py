@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Governance,
         TeamQuota,
     )
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _TITLES = (
     *("TEAM", "STATE", "ALLOCATED", "IN USE", "RUNNING", "WAITING", "SHARING", "BORROWS UP TO"),

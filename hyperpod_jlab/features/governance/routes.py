@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hyperpod_jlab.core.cluster import Queue as ModelQueue
     from hyperpod_jlab.core.hyperpod import HyperpodCluster
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _ALONG = 1.0
 """Seconds that are waited for Kueue's queues; until they come the answer is shown without."""

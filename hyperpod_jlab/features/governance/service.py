@@ -14,7 +14,7 @@ from hyperpod_jlab.engines.protocol import tables_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.features.governance.aws import list_policies, list_quotas, quota_failure
 from hyperpod_jlab.features.governance.models import ClusterPolicy, Governance, TeamQuota, with_use
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 _FAILURES = 10
 """Failed quotas that AWS is asked about: each is a call of its own."""

@@ -22,7 +22,7 @@ from hyperpod_jlab.features.metrics.service import BY_NODE, node_metrics_in, run
 
 if TYPE_CHECKING:
     from hyperpod_jlab.features.metrics.models import MetricSet, RunMeasured, TimeRange, TimeSeries
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # The course of values as one line of text.

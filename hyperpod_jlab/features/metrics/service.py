@@ -60,8 +60,8 @@ from hyperpod_jlab.features.metrics.prometheus import (
     workspace_at,
     workspace_of_addon,
 )
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.service import Runs
+from hyperpod_jlab.run.service import Runs
+from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # What is said of metrics that are not there.

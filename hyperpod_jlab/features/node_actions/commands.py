@@ -22,7 +22,7 @@ from hyperpod_jlab.features.node_actions.service import NodeRequest, node_action
 if TYPE_CHECKING:
     from hyperpod_jlab.core.errors import HyperpodError
     from hyperpod_jlab.core.node_actions import NodeActionPlan, NodeResult
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _HELP = """\
 Reboot, replace, drain or resume nodes of a cluster. AWS reboots or replaces the instances of HyperPod nodes; the scheduler drains and resumes nodes.

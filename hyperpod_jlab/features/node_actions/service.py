@@ -37,7 +37,7 @@ from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.engines.protocol import Orchestrator, required, tables_of
 from hyperpod_jlab.engines.registry import Engines, scheduler_named
 from hyperpod_jlab.features.node_actions.aws import check_repair, repair_instances
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # Which actions on nodes of a cluster can be had, and why not the others: what is known before anybody is asked.

@@ -25,7 +25,7 @@ from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogRe
 
 if TYPE_CHECKING:
     from hyperpod_jlab.features.node_logs.models import NodeLogLine
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _HELP = """\
 Print the CloudWatch logs of a HyperPod node: of its lifecycle scripts ('lifecycle|text') and of health monitoring ('health|text').

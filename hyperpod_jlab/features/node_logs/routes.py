@@ -23,7 +23,7 @@ from hyperpod_jlab.features.node_logs.service import (
 )
 from hyperpod_jlab.logs.pattern import parse_pattern
 from hyperpod_jlab.logs.service import SearchHit
-from hyperpod_jlab.runs.log_routes import MOST_LINES, LogPage
+from hyperpod_jlab.run.log_routes import MOST_LINES, LogPage
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.log_messages import LogBlock, LogFrame, Moment
 from hyperpod_jlab.server.requests import RequestModel, Several

@@ -17,7 +17,7 @@ from hyperpod_jlab.features.ports.service import MOST_PORT, forwarded, open_port
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.errors import HyperpodError
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _HELP = """\
 Forward a port of a running run to this machine, such as the port of TensorBoard, until you press Ctrl-C or the run ends.

@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.engines.protocol import Orchestrator, Ports, PortStream, Shell
 from hyperpod_jlab.engines.registry import Engines
-from hyperpod_jlab.runs.service import Runs
+from hyperpod_jlab.run.service import Runs
 from hyperpod_jlab.storage.owners import is_own
 
 MOST_PORT = 65_535

@@ -29,7 +29,7 @@ from hyperpod_jlab.features.storage.files import (
     move,
 )
 from hyperpod_jlab.features.storage.service import link_partition, storage_of
-from hyperpod_jlab.runs.clean import carry_out, plan_migration
+from hyperpod_jlab.run.clean import carry_out, plan_migration
 from hyperpod_jlab.storage.home_link import NAME, remove_link
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from hyperpod_jlab.features.storage.files import Result
     from hyperpod_jlab.features.storage.models import RepositoryTask
     from hyperpod_jlab.features.storage.service import Linked, PathView, Side, StorageOverview
-    from hyperpod_jlab.runs.clean import MigrationPlan
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.clean import MigrationPlan
+    from hyperpod_jlab.run.services import Hyperpod
     from hyperpod_jlab.storage.migration import Migrated
 
 _HELP = """\

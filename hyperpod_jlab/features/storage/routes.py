@@ -15,7 +15,7 @@ from hyperpod_jlab.core.spec import Path as PathText
 from hyperpod_jlab.features.storage.files import RepositoryTaskService, Result, file_states, move
 from hyperpod_jlab.features.storage.models import RepositoryTask
 from hyperpod_jlab.features.storage.service import Side, StorageOverview, link_partition, storage_of
-from hyperpod_jlab.runs.submit_routes import under_root
+from hyperpod_jlab.run.submit_routes import under_root
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 

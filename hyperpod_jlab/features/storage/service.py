@@ -32,7 +32,7 @@ from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError,
 from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.engines.registry import Engines, scheduler_named
-from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.home_link import NAME, make_link
 from hyperpod_jlab.storage.index import default_path

@@ -27,7 +27,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.run_id import new_run_id, split_run_id
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _HELP = """\
 Submit a notebook, a script or a command to a cluster, and print the run's id.
@@ -74,7 +74,7 @@ def submit(
 ) -> None:
     """Send a run."""
     from hyperpod_jlab.clusters.configuration import current_folder
-    from hyperpod_jlab.runs.submit import Request
+    from hyperpod_jlab.run.submit import Request
 
     if len(source) > 1:
         raise InvalidInputError(
@@ -163,7 +163,7 @@ def clone(
 ) -> None:
     """Clone a run."""
     from hyperpod_jlab.clusters.configuration import current_folder
-    from hyperpod_jlab.runs.submit import Request
+    from hyperpod_jlab.run.submit import Request
 
     over, given = data_of(options)
     old_id, old_cluster, data, owner = with_services(lambda hyperpod: _old(hyperpod, run))

@@ -34,9 +34,9 @@ from hyperpod_jlab.core.wire import plain, read
 from hyperpod_jlab.engines.protocol import Orchestrator, required
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
-from hyperpod_jlab.runs.listing import RunFilter, RunPage
-from hyperpod_jlab.runs.repairs import AwsRepairs
-from hyperpod_jlab.runs.view import (
+from hyperpod_jlab.run.listing import RunFilter, RunPage
+from hyperpod_jlab.run.repairs import AwsRepairs
+from hyperpod_jlab.run.view import (
     LIST_SECONDS,
     ArrayFacts,
     EndedChildren,

@@ -29,7 +29,7 @@ from hyperpod_jlab.logs.service import LogRequest, check_choice, no_such_node, n
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.run import Run
-    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.run.services import Hyperpod
 
 _MOST_DIGITS = 9
 

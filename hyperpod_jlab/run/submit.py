@@ -40,7 +40,7 @@ from hyperpod_jlab.engines.protocol import (
     RenderInput,
 )
 from hyperpod_jlab.engines.registry import Engines
-from hyperpod_jlab.runs.preflight import (
+from hyperpod_jlab.run.preflight import (
     Dependencies,
     check_secret_values,
     dependencies,
@@ -62,7 +62,7 @@ from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
 
 if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import Captured, FunctionCall
-    from hyperpod_jlab.runs.service import Runs
+    from hyperpod_jlab.run.service import Runs
 
 Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
 """The steps of a submit, each named once it is done."""
@@ -253,7 +253,7 @@ class Submitter:
 
     def _capture(self, request: Request) -> Captured:
         if request.clone_of is not None:
-            from hyperpod_jlab.runs.clone import captured_again
+            from hyperpod_jlab.run.clone import captured_again
 
             return captured_again(self._partition, request.clone_of, request.spec)
         from hyperpod_jlab.capture import capture
@@ -264,7 +264,7 @@ class Submitter:
     def _notebook(self, request: Request) -> str | None:
         """The notebook that the run comes from."""
         if request.clone_of is not None:
-            from hyperpod_jlab.runs.clone import notebook_of
+            from hyperpod_jlab.run.clone import notebook_of
 
             return notebook_of(self._partition, request.clone_of)
         source = request.spec.source
@@ -313,7 +313,7 @@ class Submitter:
         """The run id is taken: the same run is returned, and handed over if its first submit did not get there."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
             raise _taken(bundle.run_id, f"{user_name(bundle.owner)}, another user")
-        from hyperpod_jlab.runs.view import submitter_of
+        from hyperpod_jlab.run.view import submitter_of
 
         head = await asyncio.to_thread(bundle.head)
         if head.spec_digest != digest:

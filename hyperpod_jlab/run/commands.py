@@ -29,7 +29,7 @@ from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.wire import iso_time, plain
-from hyperpod_jlab.runs.listing import RunFilter, check_states
+from hyperpod_jlab.run.listing import RunFilter, check_states
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Holder, WaitReason
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.usage import Usage
     from hyperpod_jlab.features.ports.service import Access
-    from hyperpod_jlab.runs.clean import CleanPlan
-    from hyperpod_jlab.runs.facade import Hyperpod
-    from hyperpod_jlab.runs.listing import RunPage
+    from hyperpod_jlab.run.clean import CleanPlan
+    from hyperpod_jlab.run.listing import RunPage
+    from hyperpod_jlab.run.services import Hyperpod
     from hyperpod_jlab.storage.partition import PathMap
 
 _HELP = """\
@@ -639,7 +639,7 @@ def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
 
 async def _plan(hyperpod: Hyperpod, older: float, keep_failed: bool) -> CleanPlan:
     from hyperpod_jlab.cli.slow_steps import slow_steps
-    from hyperpod_jlab.runs.clean import Cleaner
+    from hyperpod_jlab.run.clean import Cleaner
 
     async with slow_steps("looking at runs and code"):
         return await Cleaner(hyperpod.partition, hyperpod.runs).plan(older, keep_failed=keep_failed)
@@ -647,7 +647,7 @@ async def _plan(hyperpod: Hyperpod, older: float, keep_failed: bool) -> CleanPla
 
 async def _clean_carry_out(hyperpod: Hyperpod, plan: CleanPlan) -> list[HyperpodError]:
     from hyperpod_jlab.cli.slow_steps import slow_steps
-    from hyperpod_jlab.runs.clean import Cleaner
+    from hyperpod_jlab.run.clean import Cleaner
 
     async with slow_steps("removing"):
         return await Cleaner(hyperpod.partition, hyperpod.runs).carry_out(plan)

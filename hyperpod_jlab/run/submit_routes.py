@@ -17,10 +17,10 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.run_id import check_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.spec import Path as PathText
-from hyperpod_jlab.runs.files import SentCode, cell_text, newest_of_cells, sent_cells
-from hyperpod_jlab.runs.listing import RunFilter, RunPage
-from hyperpod_jlab.runs.submit import Preview as Previewed
-from hyperpod_jlab.runs.submit import Request, Step
+from hyperpod_jlab.run.files import SentCode, cell_text, newest_of_cells, sent_cells
+from hyperpod_jlab.run.listing import RunFilter, RunPage
+from hyperpod_jlab.run.submit import Preview as Previewed
+from hyperpod_jlab.run.submit import Request, Step
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel

@@ -30,7 +30,7 @@ from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
 from hyperpod_jlab.engines.launch import launch_plan
 from hyperpod_jlab.engines.protocol import ExternalJob, Orchestrator, tables_of
 from hyperpod_jlab.engines.registry import Engines
-from hyperpod_jlab.runs.service import Runs, check_action, write_action
+from hyperpod_jlab.run.service import Runs, check_action, write_action
 from hyperpod_jlab.storage.bundle import BundleWriter
 from hyperpod_jlab.storage.files import to_json
 from hyperpod_jlab.storage.owners import current_user

@@ -10,7 +10,7 @@ from typing import Any
 from hyperpod_jlab.capture.captured import Captured, CodeFile, PreviewPart, ProjectFile
 from hyperpod_jlab.core.errors import ConflictError
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.runs.files import sent_places
+from hyperpod_jlab.run.files import sent_places
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.content import digest_of
 from hyperpod_jlab.storage.partition import Partition

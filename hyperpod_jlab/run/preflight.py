@@ -21,7 +21,7 @@ from hyperpod_jlab.core.text import printable
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.runs.service import Runs
+    from hyperpod_jlab.run.service import Runs
 
 UNCHECKED = "unchecked"
 """Code of the warning that the cluster could not be asked."""

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageDeniedError
 from hyperpod_jlab.core.run import ENDED, Run
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.listing import RunFilter
-from hyperpod_jlab.runs.service import Runs
+from hyperpod_jlab.run.listing import RunFilter
+from hyperpod_jlab.run.service import Runs
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import STAGING, hide
 from hyperpod_jlab.storage.content import ContentStore

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
     from hyperpod_jlab.engines.registry import Engines
     from hyperpod_jlab.logs.service import LogService
-    from hyperpod_jlab.runs.jobs import JobLinks
-    from hyperpod_jlab.runs.repairs import AwsRepairs
-    from hyperpod_jlab.runs.service import Runs
-    from hyperpod_jlab.runs.submit import Submitter
+    from hyperpod_jlab.run.jobs import JobLinks
+    from hyperpod_jlab.run.repairs import AwsRepairs
+    from hyperpod_jlab.run.service import Runs
+    from hyperpod_jlab.run.submit import Submitter
 
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Hyperpod:
     @cached_property
     def runs(self) -> Runs:
         """The runs on the partition."""
-        from hyperpod_jlab.runs.service import Runs
+        from hyperpod_jlab.run.service import Runs
 
         return Runs(self.engines, repairs=self._repairs)
 
@@ -75,7 +75,7 @@ class Hyperpod:
     def logs(self) -> LogService:
         """The logs of runs."""
         from hyperpod_jlab.logs.service import LogService
-        from hyperpod_jlab.runs.service import RunLogsOf
+        from hyperpod_jlab.run.service import RunLogsOf
 
         known = RunLogsOf(self.runs)
         return LogService(
@@ -88,7 +88,7 @@ class Hyperpod:
     @cached_property
     def submitter(self) -> Submitter:
         """Submits runs."""
-        from hyperpod_jlab.runs.submit import Submitter
+        from hyperpod_jlab.run.submit import Submitter
 
         return Submitter(self.engines, lambda: self.runs)
 
@@ -101,7 +101,7 @@ class Hyperpod:
 
     @cached_property
     def _repairs(self) -> AwsRepairs:
-        from hyperpod_jlab.runs.repairs import AwsRepairs
+        from hyperpod_jlab.run.repairs import AwsRepairs
 
         return AwsRepairs(self.settings, self.watch_in)
 
@@ -186,7 +186,7 @@ class Hyperpod:
     async def jobs(self, cluster: str | None = None) -> list[Job]:
         """The queue of all users of one cluster; jobs are linked to the runs that are here."""
         from hyperpod_jlab.engines.protocol import tables_of
-        from hyperpod_jlab.runs.jobs import JobLinks
+        from hyperpod_jlab.run.jobs import JobLinks
 
         engine = self.engines.get(cluster)
         links = self._links.setdefault(engine.name, JobLinks(self.partition))
@@ -200,13 +200,13 @@ class Hyperpod:
         change: Change | None = None,
     ) -> list[JobResult]:
         """Do something to jobs of one cluster's queue (see `job_actions.act_on_jobs`)."""
-        from hyperpod_jlab.runs.jobs import act_on_jobs
+        from hyperpod_jlab.run.jobs import act_on_jobs
 
         return await act_on_jobs(self.engines, self.runs, cluster, action, jobs, change)
 
     async def adopt(self, job: str, cluster: str | None = None, name: str | None = None) -> str:
         """Take a job that was sent elsewhere into the list of runs; returns the run's id (see `services.adoption`)."""
-        from hyperpod_jlab.runs.jobs import adopt
+        from hyperpod_jlab.run.jobs import adopt
 
         return await adopt(self.engines, job, cluster, name)
 

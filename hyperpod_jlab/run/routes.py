@@ -18,8 +18,8 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.validation import NAME
 from hyperpod_jlab.features.ports.service import Access, access_of
-from hyperpod_jlab.runs.files import SentFile, code_of, code_text, rendered_of
-from hyperpod_jlab.runs.listing import RunFilter, RunPage
+from hyperpod_jlab.run.files import SentFile, code_of, code_text, rendered_of
+from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel, Several
