@@ -38,7 +38,7 @@ RUN_PAGE = ".jp-HyperPod-RunPage"
 HYPERPOD_PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 SLOW_MS = 60_000
 MOUNTS = Path("/proc/self/mountinfo")
-CHOOSE = re.compile(r"^Choose i-")
+CHOOSE = re.compile(r"^Select i-")
 SLURM = "ml-slurm"
 KUBERNETES = "ml-eks"
 NAMESPACE = "hyperpod-ns-team-a"
@@ -245,20 +245,20 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         expect(page.locator(".jp-HyperPod-Sparkline").first).to_be_visible(timeout=SLOW_MS)
         in_both_themes(page, "hyperpod-metrics")
         execute(page, "hyperpod:open-doctor")
-        expect(page.get_by_role("button", name="Examine Again")).to_be_visible(timeout=SLOW_MS)
+        expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=SLOW_MS)
         in_both_themes(page, "doctor")
         add_people(endpoint.account)
         page.get_by_role("button", name="HyperPod Admin").click()
-        page.get_by_role("radio", name="A folder for each user profile").check()
+        page.get_by_role("radio", name="One folder per user profile").check()
         disk = folder / "whole"
         disk.mkdir()
         mounts.write_text(MOUNTS.read_text() + whole_file_system(disk))
         more = page.locator(".jp-HyperPod-Admin details summary")
         more.click()
-        page.get_by_label("Who looks at folders").select_option("here")
-        page.get_by_label("machine has the whole file system").fill(str(disk))
+        page.get_by_label("Create and check folders").select_option("here")
+        page.get_by_label("Mount path of the whole file system").fill(str(disk))
         more.click()
-        page.get_by_role("button", name="Show What Would Change").click()
+        page.get_by_role("button", name="Preview changes").click()
         expect(page.get_by_role("cell", name="profile bob")).to_be_visible(timeout=SLOW_MS)
         in_both_themes(page, "admin")
 

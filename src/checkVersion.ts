@@ -17,7 +17,7 @@ export async function checkVersion(
   if (plain(version) !== plain(VERSION)) {
     Notification.warning(
       trans.__(
-        'The server has HyperPod %1, this page %2. Reload the page. If the message comes back, restart the server.',
+        'The server runs HyperPod %1, this page runs %2. Reload the page. If this message returns, restart the server.',
         version,
         VERSION
       ),

@@ -46,7 +46,7 @@ export const basePlugin: JupyterFrontEndPlugin<IHyperPod> = {
     const { client, trans } = hyperPod;
     app.commands.addCommand(CommandIDs.showVersion, {
       label: trans.__('Show HyperPod Extension Version'),
-      caption: trans.__('Ask the HyperPod server extension for its version'),
+      caption: trans.__('Show the version of the HyperPod server extension'),
       describedBy: {
         args: { type: 'object', properties: {}, additionalProperties: false }
       },

@@ -24,9 +24,9 @@ ADMIN = ".jp-HyperPod-Admin"
 DOMAIN = "d-example"
 PEOPLE = ("bob", "carol", "dave", "erin", "frank")
 LIST, UPDATE = "sagemaker:ListUserProfiles", "sagemaker:UpdateUserProfile"
-SHOW = "Show What Would Change"
-EACH = f"give each user profile in {DOMAIN} a folder of its own"
-TOPICS = ["Files", "Who sees what", "What has to start anew", "User profiles to come"]
+SHOW = "Preview changes"
+EACH = f"mount one folder per user profile in {DOMAIN}"
+TOPICS = ["Files", "Access", "Restarts", "Future user profiles"]
 #: A machine with much to do.
 TIMEOUT_MS = 60_000
 
@@ -69,10 +69,10 @@ def show_plan(shown: Locator, mode: str, disk: Path) -> None:
     more = shown.locator("details")
     if more.get_attribute("open") is None:
         more.locator("summary").click()
-    shown.get_by_label("Who looks at folders").select_option("here")
-    shown.get_by_label("machine has the whole file system").fill(str(disk))
+    shown.get_by_label("Create and check folders").select_option("here")
+    shown.get_by_label("Mount path of the whole file system").fill(str(disk))
     shown.get_by_role("button", name=SHOW).click()
-    expect(status(shown)).to_contain_text(re.compile("To do: |All is as wanted"))
+    expect(status(shown)).to_contain_text(re.compile("To do: |Everything is up to date"))
 
 
 def status(shown: Locator) -> Locator:
@@ -87,7 +87,7 @@ def confirm(page: Page, shown: Locator, button: str) -> None:
     """Apply what is shown, and wait for the end."""
     shown.get_by_role("button", name=f"{button}…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("button", name="Leave It")).to_be_focused()
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     dialog.get_by_role("button", name=button, exact=True).click()
     expect(status(shown)).to_contain_text("Done: ", timeout=TIMEOUT_MS)
 
@@ -111,23 +111,23 @@ def test_the_plan_and_the_question(
     server, aws = account
     profiles = aws.account.profiles
     shown = opened(page, server)
-    show_plan(shown, "A folder for each user profile", disk)
+    show_plan(shown, "One folder per user profile", disk)
     bob = row(shown, "profile bob")
-    expect(bob).to_contain_text("none of its own")
+    expect(bob).to_contain_text("not set")
     expect(bob).to_contain_text("/bob")
     expect(row(shown, "space carols")).to_contain_text("JupyterLab")
     assert profiles[DOMAIN, "bob"].file_systems == []
     # What is only planned is not said to be so.
     expect(heading(shown)).to_have_text(f"Plan: {EACH}")
-    expect(shown.get_by_text("Nothing of this file system was set up from here.")).to_be_visible()
+    expect(shown.get_by_text("This file system was not set up here.")).to_be_visible()
     expect(shown.locator("dt")).to_have_text(TOPICS)
     page.screenshot(path=tmp_path / "admin-plan.png", full_page=True)
-    shown.get_by_label("State").select_option(label="waits")
+    shown.get_by_label("State").select_option(label="waiting")
     expect(shown.locator("tbody tr")).to_have_count(1)
     shown.get_by_label("State").select_option(label="all")
     sound(page, console)
     page.screenshot(path=tmp_path / "admin-plan-dark.png", full_page=True)
-    shown.get_by_role("button", name="Apply…").click()
+    shown.get_by_role("button", name="Apply changes…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("1 waiting, 0 blocked")
     expect(dialog).to_contain_text("space carols: JupyterLab")
@@ -146,34 +146,34 @@ def test_apply_toggle_and_take_back(
     server, aws = account
     profiles = aws.account.profiles
     shown = opened(page, server)
-    show_plan(shown, "A folder for each user profile", disk)
+    show_plan(shown, "One folder per user profile", disk)
     bob = row(shown, "profile bob")
-    confirm(page, shown, "Apply")
+    confirm(page, shown, "Apply changes")
     expect(bob.locator("[data-state='done']")).to_be_visible()
-    expect(heading(shown)).to_have_text(f"Done in part: {EACH}")  # a space waits
+    expect(heading(shown)).to_have_text(f"Partly done: {EACH}")  # a space waits
     assert profiles[DOMAIN, "bob"].file_systems == [lustre_at(FILE_SYSTEM, "/bob")]
     page.screenshot(path=tmp_path / "admin-applied.png", full_page=True)
     (disk / "bob" / "mine.txt").write_text("bob's")
 
     # Who comes again finds the mode chosen that is there.
     shown = opened(page, server)
-    mine = shown.get_by_role("radio", name="A folder for each user profile as it is now")
+    mine = shown.get_by_role("radio", name="One folder per user profile current")
     expect(mine).to_be_checked()
 
     # What is chosen after the plan was shown is not what would be applied.
-    show_plan(shown, "One folder for everybody", disk)
+    show_plan(shown, "One shared folder", disk)
     expect(shown.get_by_text("Each user profile has its own folder.")).to_be_visible()
-    shown.get_by_role("radio", name="A folder for each user profile").check()
-    expect(shown.get_by_role("button", name="Apply…")).to_be_disabled()
-    shown.get_by_role("radio", name="One folder for everybody").check()
-    confirm(page, shown, "Apply")
+    shown.get_by_role("radio", name="One folder per user profile").check()
+    expect(shown.get_by_role("button", name="Apply changes…")).to_be_disabled()
+    shown.get_by_role("radio", name="One shared folder").check()
+    confirm(page, shown, "Apply changes")
     assert aws.account.domains[DOMAIN].file_systems == [lustre_at(FILE_SYSTEM, "/shared")]
     assert profiles[DOMAIN, "bob"].file_systems == []
 
-    shown.get_by_role("button", name="Take Back…").click()
-    expect(shown.get_by_role("heading", name="Take back what was set")).to_be_visible()
-    expect(shown.get_by_role("button", name="Take It Back…")).to_be_enabled()
-    confirm(page, shown, "Take It Back")
+    shown.get_by_role("button", name="Remove setup…").click()
+    expect(shown.get_by_role("heading", name="remove the storage setup")).to_be_visible()
+    expect(shown.get_by_role("button", name="Remove…")).to_be_enabled()
+    confirm(page, shown, "Remove")
     assert aws.account.domains[DOMAIN].file_systems == []
     assert (disk / "bob" / "mine.txt").read_text() == "bob's"
     sound(page, console)
@@ -187,10 +187,10 @@ def test_it_goes_on_without_a_tab_says_what_failed_and_can_be_stopped(
     for number in range(40):
         aws.account.profiles[DOMAIN, f"user-{number:02}"] = Profile()
     shown = opened(page, server)
-    show_plan(shown, "A folder for each user profile", disk)
-    shown.get_by_role("button", name="Apply…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Apply", exact=True).click()
-    expect(status(shown)).to_contain_text("steps are done…")
+    show_plan(shown, "One folder per user profile", disk)
+    shown.get_by_role("button", name="Apply changes…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply changes", exact=True).click()
+    expect(status(shown)).to_contain_text("steps done…")
     # Somebody deletes a profile in the middle of it.
     del aws.account.profiles[DOMAIN, "frank"]
     # It goes on until the other tab is there, however busy this machine is.
@@ -210,8 +210,8 @@ def test_it_goes_on_without_a_tab_says_what_failed_and_can_be_stopped(
     again.get_by_label("State").select_option(label="all")
     other.screenshot(path=tmp_path / "admin-stopped.png", full_page=True)
     aws.account.update_time = timedelta(seconds=0.1)
-    show_plan(again, "A folder for each user profile", disk)
-    confirm(other, again, "Apply")
+    show_plan(again, "One folder per user profile", disk)
+    confirm(other, again, "Apply changes")
     assert aws.account.profiles[DOMAIN, "user-39"].file_systems == [
         lustre_at(FILE_SYSTEM, "/user-39")
     ]
@@ -223,14 +223,16 @@ def test_what_changed_since_is_shown_before_it_is_done(
 ) -> None:
     server, aws = account
     shown = opened(page, server)
-    show_plan(shown, "A folder for each user profile", disk)
+    show_plan(shown, "One folder per user profile", disk)
     aws.account.profiles[DOMAIN, "grace"] = Profile()
-    shown.get_by_role("button", name="Apply…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Apply", exact=True).click()
-    expect(status(shown)).to_contain_text("Something has changed since you were shown the plan")
+    shown.get_by_role("button", name="Apply changes…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply changes", exact=True).click()
+    expect(status(shown)).to_contain_text(
+        "Nothing was applied because the domain changed since the preview"
+    )
     expect(row(shown, "profile grace")).to_be_visible()
     assert aws.account.profiles[DOMAIN, "bob"].file_systems == []
-    confirm(page, shown, "Apply")
+    confirm(page, shown, "Apply changes")
     assert aws.account.profiles[DOMAIN, "grace"].file_systems == [lustre_at(FILE_SYSTEM, "/grace")]
 
 
@@ -243,23 +245,23 @@ def test_who_makes_folders_and_what_was_broken_off(
     open_lab(page, server)
     execute(page, "hyperpod:open-admin")
     shown = page.locator(ADMIN)
-    shown.get_by_role("radio", name="A folder for each user profile").check(timeout=TIMEOUT_MS)
-    shown.get_by_role("button", name="Show What Would Change").click()
+    shown.get_by_role("radio", name="One folder per user profile").check(timeout=TIMEOUT_MS)
+    shown.get_by_role("button", name="Preview changes").click()
     note = shown.get_by_text("User profiles wait for their folders")
     expect(note).to_be_visible(timeout=TIMEOUT_MS)
     broken_off = row(shown, f"apply to domain {DOMAIN}")
     expect(broken_off).to_contain_text("has begun, not ended: shared /shared")
-    expect(shown.locator("dt", has_text="Who sees what").first).to_be_visible()
+    expect(shown.locator("dt", has_text="Access").first).to_be_visible()
     page.screenshot(path=tmp_path / "admin-folders.png", full_page=True)
     shown.locator("details summary").click()
-    who = shown.get_by_label("Who looks at folders and makes them")
+    who = shown.get_by_label("Create and check folders with")
     who.select_option("slurm")
-    expect(shown.get_by_role("note").get_by_text("has no such cluster")).to_be_visible()
+    expect(shown.get_by_role("note").get_by_text("has no cluster of this kind")).to_be_visible()
     who.select_option("kubernetes")
-    expect(shown.get_by_label("Claim of the whole file system")).to_be_visible()
+    expect(shown.get_by_label("PVC for the whole file system")).to_be_visible()
     who.select_option("here")
     shown.locator("details input[required]").fill(str(disk))
-    shown.get_by_role("button", name="Show What Would Change").click()
+    shown.get_by_role("button", name="Preview changes").click()
     expect(note).to_have_count(0, timeout=TIMEOUT_MS)
     sound(page, console)
     page.screenshot(path=tmp_path / "admin-folders-dark.png", full_page=True)
@@ -300,7 +302,7 @@ def test_a_narrow_pane_holds_all_but_the_table(
     page.set_viewport_size({"width": 700, "height": 900})
     shown = opened(page, server)
     expect(shown.get_by_label("Studio domain")).to_contain_text("63-letters")
-    show_plan(shown, "One folder for everybody", disk)
+    show_plan(shown, "One shared folder", disk)
     expect(row(shown, "profile bob")).to_be_visible()
     page.screenshot(path=tmp_path / "admin-narrow.png", full_page=True)
     assert shown.evaluate("pane => pane.scrollWidth - pane.clientWidth") == 0
@@ -314,7 +316,7 @@ def test_five_hundred_profiles_stay_quick(
     for number in range(500):
         aws.account.profiles[DOMAIN, f"user-{number:03}"] = Profile()
     shown = opened(page, server)
-    show_plan(shown, "A folder for each user profile", disk)
+    show_plan(shown, "One folder per user profile", disk)
     expect(shown.locator("tbody tr")).to_have_count(50)
     shown.get_by_label("Filter Steps").fill("profile user-499")
     expect(shown.locator("tbody tr")).to_have_count(1)

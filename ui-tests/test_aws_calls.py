@@ -73,7 +73,7 @@ def test_the_counter_says_what_aws_was_asked(
     described = [call.action for call in aws.calls].count("sagemaker:DescribeCluster")
     assert described == 4
     expect(popup.get_by_role("row", name="sagemaker:DescribeCluster")).to_contain_text("4")
-    expect(popup.get_by_text(f"{len(aws.calls)} calls since this server began.")).to_be_visible()
+    expect(popup.get_by_text(f"{len(aws.calls)} calls since the server started.")).to_be_visible()
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         use_theme(page, theme)
         page.wait_for_timeout(300)

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from testbed.aws.endpoint import Endpoint
 
 DOCTOR = ".jp-HyperPod-Doctor"
-AGAIN = "Examine Again"
+AGAIN = "Run again"
 LIST = "sagemaker:ListClusters"
 #: A machine with much to do.
 TIMEOUT_MS = 60_000
@@ -59,18 +59,18 @@ def test_examined_on_this_machine_alone_with_a_tiny_job(
     shown = examined(page, own_lab)
     expect(check(shown, "writing")).to_contain_text("files can be made, linked and renamed")
     expect(check(shown, "writing").locator("[data-state]")).to_have_text("ok")
-    expect(shown.get_by_role("status")).to_contain_text("The examination is over.")
+    expect(shown.get_by_role("status")).to_contain_text("Checks finished.")
     sound(page, console)
     page.screenshot(path=tmp_path / "doctor-local-dark.png")
 
     shown.get_by_label("Cluster").select_option("local")
-    shown.get_by_role("button", name="Run a Tiny Job").focus()
+    shown.get_by_role("button", name="Run a test job").focus()
     page.keyboard.press("Enter")
     job = check(shown, "a tiny job on local")
     expect(job).to_contain_text("it ran on", timeout=TIMEOUT_MS)
     expect(shown.get_by_text("Only local", exact=True)).to_be_visible()
     with page.expect_download() as downloaded:
-        shown.get_by_role("button", name="Download Report").click()
+        shown.get_by_role("button", name="Download report").click()
     report = downloaded.value.path().read_text()
     assert downloaded.value.suggested_filename.endswith(".md")
     assert "### A tiny job" in report
@@ -86,7 +86,7 @@ def test_all_pages_share_one_examination_which_can_be_stopped(
     open_lab(page, server)
     execute(page, "hyperpod:open-doctor", {"examine": False})
     shown = page.locator(DOCTOR)
-    shown.get_by_role("button", name="Examine", exact=True).click()
+    shown.get_by_role("button", name="Run checks", exact=True).click()
     expect(check(shown, "versions")).to_be_visible()
     other = page.context.new_page()
     open_lab(other, server)
@@ -94,7 +94,7 @@ def test_all_pages_share_one_examination_which_can_be_stopped(
     expect(other.locator(DOCTOR).get_by_role("button", name="Stop")).to_be_visible()
     expect(check(other.locator(DOCTOR), "versions")).to_be_visible()
     other.locator(DOCTOR).get_by_role("button", name="Stop").click()
-    expect(shown.get_by_role("status")).to_contain_text("The examination was stopped.")
+    expect(shown.get_by_role("status")).to_contain_text("Checks stopped.")
     expect(check(shown, "versions")).to_be_visible()
     expect(shown.get_by_role("button", name=AGAIN)).to_be_visible()
     other.close()
@@ -110,7 +110,7 @@ def test_what_is_wrong_says_who_mends_it_and_how(
     open_lab(page, server)
     execute(page, "hyperpod:show-panel")
     # From what is wrong in the panel to the doctor.
-    page.locator(PANEL).get_by_role("button", name="Examine with the HyperPod Doctor").first.click()
+    page.locator(PANEL).get_by_role("button", name="Run HyperPod Doctor").first.click()
     shown = page.locator(DOCTOR)
     button = shown.get_by_role("button", name=AGAIN)
     expect(button).to_be_visible(timeout=TIMEOUT_MS)
@@ -118,19 +118,23 @@ def test_what_is_wrong_says_who_mends_it_and_how(
     expect(shown.get_by_role("button", name="Stop")).to_be_visible()
     expect(button).to_be_visible(timeout=TIMEOUT_MS)
     # Not those that only wait for what was denied.
-    denied = shown.get_by_role("listitem").filter(has_text=LIST).filter(has_text="For your admin:")
+    denied = (
+        shown.get_by_role("listitem")
+        .filter(has_text=LIST)
+        .filter(has_text="Ask your administrator:")
+    )
     denied = denied.first
     expect(denied.locator("[data-state='unknown']")).to_have_text("could not be checked")
     failed = shown.locator("li[data-level='fail']")
     expect(failed.first).to_be_visible()
-    shown.get_by_label("Only what is not well").check()
+    shown.get_by_label("Problems only").check()
     expect(shown.locator("li[data-level='ok']")).to_have_count(0)
-    denied.get_by_role("button", name="Copy what is to be done").focus()
+    denied.get_by_role("button", name="Copy the fix for").focus()
     page.keyboard.press("Enter")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == denied.locator("pre").inner_text()
-    shown.get_by_role("button", name="Copy Report").click()
-    expect(page.get_by_text("The report was copied")).to_be_visible()
+    shown.get_by_role("button", name="Copy report").click()
+    expect(page.get_by_text("Report copied")).to_be_visible()
     report = page.evaluate("navigator.clipboard.readText()")
     assert "## For the admin" in report
     assert "of-the-testbed" not in report, "the secret key stands in no report"

@@ -16,7 +16,7 @@ SECTION = f"{PANEL} .jp-HyperPod-Aws"
 PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 LIST, DESCRIBE = "sagemaker:ListClusters", "sagemaker:DescribeCluster"
 #: A second look at AWS.
-REFRESH = "Ask AWS for the HyperPod clusters now"
+REFRESH = "Refresh HyperPod clusters"
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_the_rows_stay_when_a_right_is_taken_away(
     aws.faults.deny(LIST)
     section.page.get_by_role("button", name=REFRESH).click()
     expect(section.get_by_text(f"AWS does not let you {LIST}")).to_be_visible()
-    expect(section.get_by_text("AWS does not tell anything newer")).to_be_visible()
+    expect(section.get_by_text("AWS has not sent newer data")).to_be_visible()
     expect(section.get_by_role("listitem")).to_have_count(4)
     aws.faults.denied.clear()
     page.get_by_role("button", name=REFRESH).click()
@@ -114,7 +114,7 @@ def test_without_an_account_the_section_is_folded_over_one_plain_line(
 ) -> None:
     open_lab(page, lab)
     execute(page, "hyperpod:show-panel")
-    expect(page.locator(PANEL).get_by_text("Only this machine so far")).to_be_visible()
+    expect(page.locator(PANEL).get_by_text("Only this machine is configured")).to_be_visible()
     expect(page.locator(SECTION)).to_be_hidden()
     page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
     line = page.locator(SECTION).get_by_role("note")
@@ -132,15 +132,15 @@ def line(table: Locator, name: str) -> Locator:
 def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
     section: Locator, page: Page, aws: Endpoint, console: list[str]
 ) -> None:
-    expect(item(section, "ml-cluster")).to_contain_text("its file system is missing here")
+    expect(item(section, "ml-cluster")).to_contain_text("file system not mounted here")
     item(section, "research-eks").click()
     shown = page.locator(PAGE)
     reach = shown.get_by_role("region", name="Submit from here")
     expect(reach).to_contain_text("the EKS cluster research has no address yet")
-    reach.get_by_text("For the configuration file").click()
+    reach.get_by_text("Configuration file entry").click()
     expect(reach.locator("pre")).to_contain_text('eks = "research"')
     settings = shown.get_by_role("region", name="Settings")
-    expect(settings).to_contain_text("nodes that fail are rebooted or replaced by HyperPod")
+    expect(settings).to_contain_text("HyperPod reboots or replaces failed nodes")
     expect(settings).to_contain_text("Enable by Karpenter")
     sound(page, console)
     asked = "sagemaker:ListComputeQuotas"

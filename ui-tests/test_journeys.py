@@ -72,7 +72,7 @@ def test_keyboard_leads_from_the_panel_to_the_log(page: Page, lab: LabServer) ->
     expect(log.get_by_text("300", exact=True)).to_be_visible()
     page.keyboard.press("Home")
     expect(log.get_by_text("1", exact=True)).to_be_visible()
-    expect(page.locator(RUN_PAGE).get_by_role("button", name="To the end")).to_be_visible()
+    expect(page.locator(RUN_PAGE).get_by_role("button", name="Jump to end")).to_be_visible()
     # And out of it again, back to the toolbar of the log.
     page.keyboard.press("Shift+Tab")
     expect(log).not_to_be_focused()

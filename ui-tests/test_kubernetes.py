@@ -133,7 +133,7 @@ def test_a_port_in_the_browser_and_the_end_of_a_run(page: Page, admin_lab: LabSe
     expect(shown.locator(".jp-HyperPod-facts")).to_contain_text("PyTorchJob")
     shown.get_by_text("Ports and shells").focus()
     page.keyboard.press("Enter")
-    expect(shown.get_by_role("list", name="Shells, for a terminal")).to_be_visible()
+    expect(shown.get_by_role("list", name="Shell commands")).to_be_visible()
     expect(shown.get_by_label("Port")).to_have_value("6006")
     with page.context.expect_page() as opened:
         shown.get_by_role("button", name="Open port").click()
@@ -167,7 +167,7 @@ def test_the_cluster_page(page: Page, admin_lab: LabServer, cluster: KubernetesT
         dialog = page.locator(".jp-Dialog")
         expect(dialog.get_by_label("Queue")).to_be_visible()
         expect(dialog.get_by_label("Time limit")).to_have_count(0)  # no limit can be changed here
-        dialog.get_by_role("button", name="Leave it").click()
+        dialog.get_by_role("button", name="Cancel").click()
         shown = open_cluster(page, "Nodes")
         for node in cluster.nodes:
             expect(row(shown, node)).to_contain_text("up")
@@ -262,7 +262,7 @@ def test_an_api_server_that_is_gone(
     refresh_until(shown, row(shown, "survivor").filter(has_text="running"))
     cluster.component_kill("control", "kube-apiserver")
     try:
-        old = shown.get_by_text(re.compile(r"As of .*ago: the cluster does not answer\."))
+        old = shown.get_by_text(re.compile(r"Updated .*ago\. The cluster does not respond\."))
         refresh_until(shown, old)
         expect(row(shown, "survivor")).to_contain_text("running")
         for theme in ("JupyterLab Dark", "JupyterLab Light"):

@@ -113,7 +113,7 @@ def test_a_run_waits_for_quota_and_is_held(page: Page, lab: LabServer) -> None:
     expect_state(shown, "waiting", timeout=SLOW)
     shown.get_by_text("Why it waits").click()
     why = shown.locator(".jp-HyperPod-Why")
-    expect(why).to_contain_text("Place in the line1", timeout=SLOW)
+    expect(why).to_contain_text("Queue position1", timeout=SLOW)
     expect(shown).to_contain_text(f"1 more {GPU} must become free")
     assert violations(page, RUN_PAGE) == []
     shown.get_by_role("button", name="Hold", exact=True).click()

@@ -132,7 +132,7 @@ def test_metrics_of_a_run(
     shown.get_by_role("tab", name="Metrics").click()
     charts = shown.get_by_role("img", name="from")
     expect(charts).to_have_count(8)
-    expect(shown).to_contain_text("From Amazon Managed Service for Prometheus")
+    expect(shown).to_contain_text("Source: Amazon Managed Service for Prometheus")
     assert Counter(call.action for call in aws.calls) == {
         "sagemaker:DescribeCluster": 1,
         "eks:DescribeAddon": 1,
@@ -149,9 +149,9 @@ def test_metrics_of_a_run(
     page.keyboard.press("ArrowDown")
     node = aws.account.clusters[REGION][1].nodes[1].instance_id
     expect(shown.get_by_role("combobox", name="Node")).to_have_value(f"hyperpod-{node}")
-    expect(shown.get_by_role("row", name="Received by EFA").locator("td").nth(1)).to_have_text(
-        "3.73 GiB/s"
-    )
+    expect(
+        shown.get_by_role("row", name="EFA received per node").locator("td").nth(1)
+    ).to_have_text("3.73 GiB/s")
     before = len(aws.calls)
     for tab in ("Log", "Metrics"):
         shown.get_by_role("tab", name=tab, exact=True).click()

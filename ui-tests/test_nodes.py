@@ -75,7 +75,7 @@ def instances(endpoint: Endpoint, group: str) -> list[str]:
 
 def choose(shown: Locator, *names: str) -> None:
     for name in names:
-        shown.get_by_label(f"Choose {name}", exact=True).check()
+        shown.get_by_label(f"Select {name}", exact=True).check()
 
 
 def sent(endpoint: Endpoint) -> list[int]:
@@ -102,32 +102,32 @@ def test_nodes_are_replaced_by_the_keyboard_once_it_was_said_what_becomes_of_the
     replace = shown.get_by_role("button", name="Replace…")
     expect(replace).to_have_attribute("aria-disabled", "true")
     for name in (controller, worker):
-        shown.get_by_label(f"Choose {name}", exact=True).focus()
+        shown.get_by_label(f"Select {name}", exact=True).focus()
         page.keyboard.press("Space")
-    expect(shown.get_by_text("2 nodes chosen")).to_be_visible()
+    expect(shown.get_by_text("2 nodes selected")).to_be_visible()
     replace.focus()
     page.keyboard.press("Enter")
     asked = page.locator(DIALOG)
-    plan = asked.get_by_role("list", name="What becomes of the nodes")
-    expect(plan).to_contain_text(f"Left out: '{controller}' is Slurm's controller")
+    plan = asked.get_by_role("list", name="Effects on nodes")
+    expect(plan).to_contain_text(f"Skipped: '{controller}' is Slurm's controller")
     expect(asked).to_contain_text("what lies on the nodes' own disks is lost for good")
     expect(asked).to_contain_text("which jobs run on the nodes is not known")
     sound(page, console, DIALOG)
     # Enter leaves them as they are: what can't be taken back needs a word of its own.
-    expect(asked.get_by_role("button", name="Leave them")).to_be_focused()
+    expect(asked.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Enter")
     expect(asked).to_have_count(0)
     assert sent(aws) == []
     replace.click()
     asked.get_by_role("button", name="Replace 1 node", exact=True).click()
-    results = shown.get_by_role("list", name="What came of it")
+    results = shown.get_by_role("list", name="Results")
     expect(results.get_by_role("listitem")).to_have_count(2)
     expect(results).to_contain_text(f"{worker} is being replaced.")
     expect(results).to_contain_text("AWS replaces none (it can be rebooted)")
     assert sent(aws) == [1]
-    expect(shown.get_by_text("1 node chosen")).to_be_visible()
+    expect(shown.get_by_text("1 node selected")).to_be_visible()
     # The table was read again: the old instance ends, and another takes its place.
-    expect(row(shown, "ending")).to_contain_text(worker)
+    expect(row(shown, "terminating")).to_contain_text(worker)
     expect(row(shown, "starting")).to_have_count(1)
     sound(page, console, PAGE)
 
@@ -141,7 +141,7 @@ def test_a_right_that_is_missing_is_named_and_the_action_is_off(
     reboot = shown.get_by_role("button", name="Reboot…")
     reboot.click()
     page.locator(DIALOG).get_by_role("button", name="Reboot 1 node", exact=True).click()
-    results = shown.get_by_role("list", name="What came of it")
+    results = shown.get_by_role("list", name="Results")
     expect(results).to_contain_text(f"AWS does not let you {REBOOT}")
     expect(reboot).to_have_attribute("aria-disabled", "true")
     expect(reboot).to_have_accessible_description(re.compile(f"AWS does not let you {REBOOT}"))
@@ -163,22 +163,22 @@ def test_many_nodes_go_in_batches_and_can_be_stopped_between(
     aws.faults.slow[REBOOT] = 1.5
     shown = open_nodes(page, account[0], "large")
     for _ in range(2):
-        shown.get_by_label("Choose all rows of this page").check()
+        shown.get_by_label("Select all rows on this page").check()
         if (following := shown.get_by_role("button", name="Next page")).is_enabled():
             following.click()
             expect(shown.get_by_text("Page 2", exact=True)).to_be_visible()
             expect(shown.get_by_role("row")).to_have_count(31)
-    expect(shown.get_by_text("80 nodes chosen")).to_be_visible()
+    expect(shown.get_by_text("80 nodes selected")).to_be_visible()
     shown.get_by_role("button", name="Reboot…").click()
     page.locator(DIALOG).get_by_role("button", name="Reboot 80 nodes").click()
-    expect(shown.get_by_text("25 of 80 sent")).to_be_visible()
-    shown.get_by_role("button", name="Send no more").click()
-    lines = shown.get_by_role("list", name="What came of it").get_by_role("listitem")
+    expect(shown.get_by_text("25 of 80 submitted")).to_be_visible()
+    shown.get_by_role("button", name="Stop").click()
+    lines = shown.get_by_role("list", name="Results").get_by_role("listitem")
     expect(lines).to_have_count(80)
     assert sent(aws) == [25, 25]
     expect(lines.filter(has_text="is being rebooted.")).to_have_count(50)
-    expect(lines.filter(has_text="Not sent: it was stopped before.")).to_have_count(30)
-    expect(shown.get_by_text("30 nodes chosen")).to_be_visible()
+    expect(lines.filter(has_text="Not submitted: you stopped the action.")).to_have_count(30)
+    expect(shown.get_by_text("30 nodes selected")).to_be_visible()
 
 
 def test_a_terminal_on_a_node(
@@ -301,8 +301,8 @@ def test_a_node_is_drained_with_a_reason_and_resumed(
     why.fill("GPU 3 falls off the bus")
     sound(page, console, DIALOG)
     page.keyboard.press("Enter")
-    results = shown.get_by_role("list", name="What came of it")
-    expect(results).to_contain_text("takes no new jobs.", timeout=SLOW)
+    results = shown.get_by_role("list", name="Results")
+    expect(results).to_contain_text("accepts no new jobs.", timeout=SLOW)
     expect(row(shown, "drained")).to_contain_text(node.instance_id, timeout=SLOW)
     # On the page of the configured cluster too, with the reason; it takes the node back.
     execute(page, "hyperpod:open-cluster", {"cluster": "train"})
@@ -311,7 +311,7 @@ def test_a_node_is_drained_with_a_reason_and_resumed(
     expect(row(own, "ip-10-0-0-1")).to_contain_text("GPU 3 falls off the bus", timeout=SLOW)
     choose(own, "ip-10-0-0-1")
     own.get_by_role("button", name="Resume").click()
-    results = own.get_by_role("list", name="What came of it")
-    expect(results).to_contain_text("ip-10-0-0-1 takes jobs again.", timeout=SLOW)
+    results = own.get_by_role("list", name="Results")
+    expect(results).to_contain_text("ip-10-0-0-1 accepts jobs again.", timeout=SLOW)
     expect(row(own, "drained")).to_have_count(0, timeout=SLOW)
     sound(page, console, ".jp-HyperPod-ClusterPage:not(.jp-HyperPod-Aws)")

@@ -74,8 +74,8 @@ def test_untrusted_notebook_asks_only_on_a_click(page: Page, lab: LabServer) -> 
     open_notebook(page, lab, name)
     button = page.get_by_role("button", name=f"Show the log of run {run_id}")
     expect(button).to_be_visible()
-    expect(page.get_by_text("does not say which run it is")).to_be_visible()
-    expect(page.get_by_text("A newer version")).to_be_visible()
+    expect(page.get_by_text("does not name a run")).to_be_visible()
+    expect(page.get_by_text("a newer version")).to_be_visible()
     page.wait_for_timeout(500)
     assert [url for url in asked if run_id in url or "/logs" in url] == []
 
@@ -83,7 +83,7 @@ def test_untrusted_notebook_asks_only_on_a_click(page: Page, lab: LabServer) -> 
     wait_for_line(page, "hello from the run")
     expect_state(page.locator(CARD).first, "succeeded")
     page.get_by_role("button", name="Show the log of run gone-run").click()
-    expect(page.get_by_text("Run gone-run is not known here")).to_be_visible()
+    expect(page.get_by_text("Run gone-run not found. It was removed")).to_be_visible()
 
 
 def test_card_out_of_sight_asks_for_nothing(page: Page, lab: LabServer) -> None:
@@ -131,7 +131,7 @@ def test_log_frozen_into_the_output(page: Page, lab: LabServer) -> None:
     card.get_by_role("button", name="More actions").press("Enter")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    frozen = page.locator(".jp-OutputArea-output", has_text="its last 500 lines")
+    frozen = page.locator(".jp-OutputArea-output", has_text="last 500 lines")
     expect(frozen).to_contain_text("1| line 2")
     save(page)
     assert "1| line 2" in saved_outputs(lab.work, name)

@@ -34,7 +34,7 @@ def test_another_region_is_chosen_and_remembered(
     section = page.locator(SECTION)
     expect(section.get_by_role("listitem")).to_have_count(4)
     field = section.get_by_label("Region")
-    expect(field.get_by_role("option", name=f"{REGION} (found)")).to_have_count(1)
+    expect(field.get_by_role("option", name=f"{REGION} (default)")).to_have_count(1)
     expect(field).to_have_value("")
     field.select_option(ELSEWHERE)
     expect(section.get_by_role("listitem")).to_have_count(1)

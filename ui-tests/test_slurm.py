@@ -82,7 +82,7 @@ def open_cluster(page: Page, tab: str) -> Locator:
 
 def job_row(shown: Locator, job: str) -> Locator:
     """The row of a job."""
-    box = shown.page.get_by_label(f"Choose {job}", exact=True)
+    box = shown.page.get_by_label(f"Select {job}", exact=True)
     return shown.get_by_role("row").filter(has=box)
 
 
@@ -129,7 +129,7 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
         wait_for_line(page, f"rank {rank} step 3", RUN_PAGE, timeout=SLOW)
     expect_state(shown, "succeeded", timeout=SLOW)
     expect(shown).to_contain_text("Nodesnode3, node4")
-    expect(shown).to_contain_text("Used, as told by")
+    expect(shown).to_contain_text("Usage source")
     assert len(log_lines(page, RUN_PAGE)) == 16
 
 
@@ -142,7 +142,7 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     open_lab(page, root_lab)
 
     shown = open_cluster(page, "Queues")
-    expect(row(shown, "batch")).to_contain_text("everybody")
+    expect(row(shown, "batch")).to_contain_text("all users")
     expect(row(shown, "dev (default)")).to_contain_text("1 h")
     assert violations(page, CLUSTER_PAGE) == []
 
@@ -175,7 +175,7 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     shown = open_cluster(page, "Finished")
     mine = shown.get_by_role("region", name="My finished runs")
     expect(row(mine, over)).to_contain_text("succeeded")
-    everyones = shown.get_by_role("region", name="Jobs of all users that ended")
+    everyones = shown.get_by_role("region", name="Recently finished jobs")
     refresh_until(everyones, row(everyones, "over"))
     assert violations(page, CLUSTER_PAGE) == []
 
@@ -191,9 +191,9 @@ def test_why_a_run_waits(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -
     shown.get_by_text("Why it waits").focus()
     page.keyboard.press("Enter")
     why = shown.locator(".jp-HyperPod-Why")
-    expect(why).to_contain_text("Place in the line1", timeout=SLOW)
+    expect(why).to_contain_text("Queue position1", timeout=SLOW)
     expect(why).to_contain_text("bob: 16 accelerators, 2 nodes, 1 job")
-    expect(why).to_contain_text("Would start now, sent in its place")
+    expect(why).to_contain_text("Alternatives that could start now")
     expect(why.get_by_role("listitem").filter(has_text="dev")).to_have_count(1)
     assert violations(page, RUN_PAGE) == []
     slurm.exec("ctl", "scancel", bobs)
@@ -211,7 +211,7 @@ def test_a_requeue_goes_on_in_the_same_log(
     expect_state(shown, "running")
     shown.get_by_role("button", name="Requeue").click()
     question = page.locator(".jp-Dialog")
-    expect(question).to_contain_text("begins again from its start")
+    expect(question).to_contain_text("restarts from the beginning")
     question.get_by_role("button", name="Requeue").click()
     wait_for_line(page, "began as 1", RUN_PAGE, timeout=SLOW)
     expect_state(shown, "succeeded", timeout=SLOW)
@@ -237,20 +237,20 @@ def test_own_and_others_jobs_in_the_table(
 
     def act(button: str, *jobs: str) -> None:
         for job in jobs:
-            shown.get_by_label(f"Choose {job}", exact=True).set_checked(True)
+            shown.get_by_label(f"Select {job}", exact=True).set_checked(True)
         shown.get_by_role("button", name=button, exact=True).click()
 
     act("Hold", *own, other)
     expect(results).to_have_count(3, timeout=SLOW)
-    expect(results.nth(0)).to_have_text(f"{own[0]} is held.")
-    expect(results.nth(1)).to_have_text(f"{own[1]} is held.")
+    expect(results.nth(0)).to_have_text(f"{own[0]} was held.")
+    expect(results.nth(1)).to_have_text(f"{own[1]} was held.")
     expect(results.nth(2)).to_contain_text(f"job {other} is bob's; only bob or an operator")
     expect(job_row(shown, own[0])).to_contain_text("held")
     assert violations(page, CLUSTER_PAGE) == []
-    shown.get_by_label(f"Choose {other}", exact=True).uncheck()
+    shown.get_by_label(f"Select {other}", exact=True).uncheck()
 
     act("Release", *own)
-    expect(results.first).to_have_text(f"{own[0]} is released.", timeout=SLOW)
+    expect(results.first).to_have_text(f"{own[0]} was released.", timeout=SLOW)
     expect(job_row(shown, own[0])).to_contain_text("waiting")
 
     act("Cancel", own[0], other)
@@ -258,7 +258,7 @@ def test_own_and_others_jobs_in_the_table(
     expect(question).to_contain_text("Cancel 2 jobs?")
     expect(question).to_contain_text("of bob")
     question.locator("button.jp-mod-warn").click()
-    expect(results.first).to_have_text(f"{own[0]} is cancelled.", timeout=SLOW)
+    expect(results.first).to_have_text(f"{own[0]} was cancelled.", timeout=SLOW)
     expect(results.last).to_contain_text("is bob's")
     expect(job_row(shown, own[0])).to_have_count(0)
     assert look(slurm, own[0], "%T") == "CANCELLED"
@@ -291,13 +291,13 @@ def test_the_keyboard_alone_holds_a_job(
     expect(shown.get_by_role("tab", name="Jobs")).to_be_focused()
     refresh_until(shown, job_row(shown, job))
     shown.get_by_role("tab", name="Jobs").focus()
-    tab_to(page, shown.get_by_label(f"Choose {job}", exact=True))
+    tab_to(page, shown.get_by_label(f"Select {job}", exact=True))
     page.keyboard.press("Space")
     hold = shown.get_by_role("button", name="Hold", exact=True)
     tab_to(page, hold, "Shift+Tab")
     page.keyboard.press("Enter")
     results = shown.locator(".jp-HyperPod-Results")
-    expect(results).to_contain_text(f"{job} is held.", timeout=SLOW)
+    expect(results).to_contain_text(f"{job} was held.", timeout=SLOW)
     expect(results).to_have_attribute("aria-live", "polite")
     expect(hold).to_be_focused()
 
@@ -310,7 +310,7 @@ def test_a_controller_that_is_gone(page: Page, slurm: SlurmTestbed, root_lab: La
     shown = open_cluster(page, "Jobs")
     refresh_until(shown, row(shown, "gamma"))
     slurm.controller_stop()
-    old = shown.get_by_text(re.compile(r"As of .*ago: the cluster does not answer\."))
+    old = shown.get_by_text(re.compile(r"Updated .*ago\. The cluster does not respond\."))
     refresh_until(shown, old)
     expect(row(shown, "gamma")).to_contain_text("running")
     for theme in ("JupyterLab Dark", "JupyterLab Light"):

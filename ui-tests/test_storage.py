@@ -50,9 +50,9 @@ def test_the_partition_its_isolation_and_its_path_on_each_side(
     execute(page, "hyperpod:show-panel")
     section = page.locator(SECTION)
     place = section.get_by_label("File systems").get_by_role("listitem").first
-    for words in ("lustre /alice", "mount path only", "runs go here"):
+    for words in ("lustre /alice", "mount path only", "stores runs"):
         expect(place).to_contain_text(words)
-    place.get_by_text("Who else can read it").focus()
+    place.get_by_text("Read access").focus()
     page.keyboard.press("Enter")
     expect(place.get_by_text("only /alice of the file system is mounted here")).to_be_visible()
     section.get_by_role("button", name="Copy the path on train").focus()
@@ -93,7 +93,7 @@ def test_the_partition_is_opened_in_the_file_browser(
     open_lab(page, lustre_files)
     execute(page, "hyperpod:show-panel")
     button = page.locator(PANEL).get_by_role(
-        "button", name="Open the partition in the file browser"
+        "button", name="Open the storage partition in the file browser"
     )
     expect(page.locator(SECTION).get_by_label("File systems")).to_be_visible()
     button.focus()
@@ -106,16 +106,16 @@ def test_the_partition_is_opened_in_the_file_browser(
     expect(dialog.get_by_role("combobox")).to_have_value("nodes of train: /fsx/alice/data/gone.tar")
     dialog.get_by_role("button", name="Copy").click()
     expect(page.get_by_text("Copied: /fsx/alice/data/gone.tar").first).to_be_visible()
-    context_menu(page, "gone.tar", "Where Its Bytes Are")
-    expect(dialog).to_contain_text("in S3 only; it comes back when it is read")
+    context_menu(page, "gone.tar", "File Location")
+    expect(dialog).to_contain_text("in S3 only; restored when read")
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         use_theme(page, theme)
         assert violations(page, ".jp-Dialog") == []
-    dialog.get_by_role("button", name="Bring Back from S3").click()
-    expect(dialog).to_contain_text("asked for")
+    dialog.get_by_role("button", name="Restore from S3").click()
+    expect(dialog).to_contain_text("requested")
     dialog.get_by_role("button", name="Close").click()
-    context_menu(page, "gone.tar", "Where Its Bytes Are")
-    expect(dialog).to_contain_text("on its way back from S3")
-    expect(dialog.get_by_role("button", name="Bring Back from S3")).to_have_count(0)
+    context_menu(page, "gone.tar", "File Location")
+    expect(dialog).to_contain_text("restoring from S3")
+    expect(dialog.get_by_role("button", name="Restore from S3")).to_have_count(0)
     dialog.get_by_role("button", name="Close").click()
     assert [line for line in console if line.startswith("error: ")] == []

@@ -124,8 +124,8 @@ def test_dialog_and_chip_are_accessible(page: Page, lab: LabServer, theme: str) 
         dialog.get_by_role("tab", name=tab).click()
         assert violations(page, DIALOG) == []
     dialog.locator('[data-field="resources.nodes"]').fill("x")
-    expect(dialog.locator("[data-findings]")).to_have_text("Some fields are not right yet.")
-    dialog.get_by_label("Smoke run").check()
+    expect(dialog.locator("[data-findings]")).to_have_text("Some fields have errors.")
+    dialog.get_by_label("Smoke test").check()
     assert violations(page, DIALOG) == []
     page.keyboard.press("Escape")
     use_theme(page, "JupyterLab Light")

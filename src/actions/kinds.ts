@@ -70,11 +70,13 @@ export function actionCaption(
   trans: TranslationBundle
 ): string {
   const captions: Readonly<Record<ActionKind, string>> = {
-    cancel: trans.__('End what runs, take what waits out of the queue'),
-    hold: trans.__('Keep what waits from starting until it is released'),
-    release: trans.__('Let what is held start'),
-    requeue: trans.__('End what runs and let it wait for its next attempt'),
-    change: trans.__('Change it while it waits or runs, such as its queue')
+    cancel: trans.__(
+      'Cancel running jobs and remove waiting jobs from the queue'
+    ),
+    hold: trans.__('Keep waiting jobs from starting until you release them'),
+    release: trans.__('Allow held jobs to start'),
+    requeue: trans.__('Stop running jobs and put them back in the queue'),
+    change: trans.__('Change settings such as the queue or the time limit')
   };
   return captions[action];
 }
@@ -86,11 +88,11 @@ export function doneText(
   trans: TranslationBundle
 ): string {
   const texts: Readonly<Record<ActionKind, string>> = {
-    cancel: trans.__('%1 is cancelled.', name),
-    hold: trans.__('%1 is held.', name),
-    release: trans.__('%1 is released.', name),
-    requeue: trans.__('%1 is requeued.', name),
-    change: trans.__('%1 is changed.', name)
+    cancel: trans.__('%1 was cancelled.', name),
+    hold: trans.__('%1 was held.', name),
+    release: trans.__('%1 was released.', name),
+    requeue: trans.__('%1 was requeued.', name),
+    change: trans.__('%1 was changed.', name)
   };
   return texts[action];
 }

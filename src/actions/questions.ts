@@ -15,7 +15,7 @@ export async function mayRequeue(
   const answer = await showDialog({
     title: trans.__('Requeue?'),
     body: trans.__(
-      '%1: what runs ends now and begins again from its start, or its last checkpoint, when its turn comes.',
+      '%1: running work stops now. It restarts from the beginning or the last checkpoint when the scheduler starts it again.',
       names
     ),
     buttons: [
@@ -40,7 +40,7 @@ export async function askForChange(
     body,
     focusNodeSelector: 'input',
     buttons: [
-      Dialog.cancelButton({ label: trans.__('Leave it') }),
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.okButton({ label: trans.__('Change') })
     ]
   });
@@ -119,12 +119,12 @@ function hintOf(
 ): string {
   const words: Readonly<Record<ChangeField, string>> = {
     time_limit: trans.__(
-      'The limit counts from the start; of what runs it can only be lowered.'
+      'The limit counts from the start. For running jobs you can only lower it.'
     ),
-    queue: trans.__('Only what waits can go to another queue.')
+    queue: trans.__('Only waiting jobs can move to another queue.')
   };
   return [
-    trans.__('What is left empty stays.'),
+    trans.__('Empty fields keep their value.'),
     ...fields.map(name => words[name])
   ].join(' ');
 }

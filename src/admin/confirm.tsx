@@ -15,7 +15,7 @@ export async function confirmApply(
   trans: TranslationBundle
 ): Promise<boolean> {
   const label =
-    asked.mode === null ? trans.__('Take It Back') : trans.__('Apply');
+    asked.mode === null ? trans.__('Remove') : trans.__('Apply changes');
   const confirm =
     asked.mode === null
       ? Dialog.warnButton({ label })
@@ -23,7 +23,7 @@ export async function confirmApply(
   const answer = await new Dialog<unknown>({
     title: questionText(asked, trans),
     body: new PlanSummary(plan, asked, trans),
-    buttons: [Dialog.cancelButton({ label: trans.__('Leave It') }), confirm],
+    buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), confirm],
     // What concerns so many is not done by a key that was pressed too often.
     defaultButton: 0
   }).launch();
@@ -46,15 +46,15 @@ class PlanSummary extends ReactWidget {
       <>
         <p>
           {trans._n(
-            'This changes %1 thing.',
-            'This changes %1 things.',
+            'This makes %1 change.',
+            'This makes %1 changes.',
             counts.to_do
           )}
         </p>
         {counts.waits + counts.blocked > 0 && (
           <p>
             {trans.__(
-              'Left as they are: %1 waiting, %2 blocked.',
+              'Skipped: %1 waiting, %2 blocked.',
               counts.waits,
               counts.blocked
             )}
@@ -63,18 +63,16 @@ class PlanSummary extends ReactWidget {
         <p>
           {this._asked.mode === null
             ? trans.__(
-                'Only what was set from here is taken back. Folders and files stay.'
+                'This removes only settings that were made here. Folders and files stay.'
               )
-            : trans.__('No file is moved or deleted.')}
+            : trans.__('No files are moved or deleted.')}
         </p>
         {restarts.length > 0 && (
           <>
-            <p>
-              {trans.__('What runs there sees the change once it starts anew:')}
-            </p>
+            <p>{trans.__('Restart these apps to apply the change:')}</p>
             <ul
               className="jp-HyperPod-NodePlan-nodes"
-              aria-label={trans.__('What has to start anew')}
+              aria-label={trans.__('Apps to restart')}
               // So that the keyboard can scroll it.
               tabIndex={0}
             >

@@ -30,7 +30,7 @@ export function FolderFields(props: IProps): JSX.Element {
   return (
     <>
       <label>
-        {trans.__('Who looks at folders and makes them')}
+        {trans.__('Create and check folders with')}
         <select
           className="jp-HyperPod-select"
           value={draft.by}
@@ -69,7 +69,7 @@ function ClusterField(props: IProps): JSX.Element | null {
     return (
       <p role="note">
         {trans.__(
-          'The configuration of the Jupyter server has no such cluster: add it there first.'
+          'The Jupyter server has no cluster of this kind. Add one to its configuration first.'
         )}
       </p>
     );
@@ -121,40 +121,44 @@ function textsOf(
   by: FolderMaker,
   trans: TranslationBundle
 ): ITexts {
-  const configured = trans.__('as in the configuration');
+  const configured = trans.__('from the configuration');
   switch (field) {
     case 'mounted_at':
       return mountedTexts(by, trans);
     case 'queue':
       return {
-        label: trans.__('Slurm partition of the job'),
-        placeholder: trans.__('the cluster’s default')
+        label: trans.__('Slurm partition'),
+        placeholder: trans.__('cluster default')
       };
     case 'namespace':
       return {
-        label: trans.__('Namespace of the claim'),
+        label: trans.__('Namespace of the PVC'),
         placeholder: configured
       };
     case 'claim':
       return {
-        label: trans.__('Claim of the whole file system'),
+        label: trans.__('PVC for the whole file system'),
         placeholder: configured
       };
     case 'image':
       return {
-        label: trans.__('Image of the pod, by its digest'),
+        label: trans.__('Pod image with digest'),
         placeholder: configured,
-        title: trans.__('It has a python3: registry/name@sha256:…')
+        title: trans.__(
+          'The image must contain python3: registry/name@sha256:…'
+        )
       };
     default:
       return {
-        label: trans.__('User of the cluster’s jobs'),
-        placeholder: trans.__('nobody is let in besides the owner'),
+        label: trans.__('User that runs cluster jobs'),
+        placeholder: trans.__('only the owner has access'),
         title:
           by === 'kubernetes'
-            ? trans.__('A number; folders let this user in by access lists')
+            ? trans.__(
+                'A numeric user id. Access lists give this user access to the folders.'
+              )
             : trans.__(
-                'A number or a name; folders let this user in by access lists'
+                'A user name or numeric id. Access lists give this user access to the folders.'
               )
       };
   }
@@ -164,15 +168,15 @@ function mountedTexts(by: FolderMaker, trans: TranslationBundle): ITexts {
   return by === 'here'
     ? {
         label: trans.__(
-          'Where the Jupyter server’s machine has the whole file system'
+          'Mount path of the whole file system on the Jupyter server'
         ),
         placeholder: MOUNTED_AT,
         title: trans.__(
-          'Folders are looked at and made there, such as in /fsx; that takes root'
+          'Folders are checked and created under this path, such as /fsx. This requires root.'
         )
       }
     : {
-        label: trans.__('Where the nodes have the whole file system'),
+        label: trans.__('Mount path of the whole file system on the nodes'),
         placeholder: MOUNTED_AT
       };
 }

@@ -68,18 +68,18 @@ function Buttons(props: IButtons & Pick<IProps, 'trans'>): JSX.Element {
         className={`jp-HyperPod-button${isNext ? ' jp-mod-accept' : ''}`}
         disabled={isBusy}
       >
-        {trans.__('Show What Would Change')}
+        {trans.__('Preview changes')}
       </button>
       <button
         type="button"
         className="jp-HyperPod-button"
         disabled={isBusy}
         title={trans.__(
-          'Show what it takes to take back what was set up from here'
+          'Preview the removal of the settings that were made here'
         )}
         onClick={takeBack}
       >
-        {trans.__('Take Back…')}
+        {trans.__('Remove setup…')}
       </button>
     </div>
   );
@@ -144,12 +144,12 @@ function FileSystemField({
               {fileSystemText(one, trans)}
             </option>
           ))}
-          <option value="">{trans.__('another one')}</option>
+          <option value="">{trans.__('Other')}</option>
         </select>
       </label>
       {isOther && (
         <label className="jp-HyperPod-field">
-          {trans.__('Its id')}
+          {trans.__('File system id')}
           <input
             className="jp-HyperPod-input"
             required
@@ -169,22 +169,22 @@ function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
   const modes: readonly { mode: Mode; label: string; note: string }[] = [
     {
       mode: 'shared',
-      label: trans.__('One folder for everybody'),
+      label: trans.__('One shared folder'),
       note: trans.__(
-        'All user profiles and spaces mount the same folder, those to come too. Everybody who mounts it can read all runs; with uids of their own, nobody can change or run another user’s.'
+        'All current and future user profiles and spaces mount the same folder. All users can read all runs. With distinct uids, users cannot change or start runs of other users.'
       )
     },
     {
       mode: 'per-user',
-      label: trans.__('A folder for each user profile'),
+      label: trans.__('One folder per user profile'),
       note: trans.__(
-        'Each user profile mounts a folder of its own name. Shared spaces mount nothing.'
+        'Each user profile mounts a folder with its own name. Shared spaces mount nothing.'
       )
     }
   ];
   return (
     <fieldset className="jp-HyperPod-Admin-modes" aria-describedby={uids}>
-      <legend>{trans.__('What people see of it')}</legend>
+      <legend>{trans.__('Access')}</legend>
       {modes.map(({ label, mode, note }) => (
         <React.Fragment key={mode}>
           <label>
@@ -218,7 +218,7 @@ function UidNote({
   return (
     <small id={id}>
       {trans.__(
-        'Where all user profiles have the same user number (Studio’s default: 200001), nothing separates users but the path that each profile mounts. For distinct uids, set a uid (CustomPosixUserConfig) when you create a user profile.'
+        'If all user profiles have the same uid (Studio’s default: 200001), only the mount path separates users. For distinct uids, set a uid (CustomPosixUserConfig) when you create a user profile.'
       )}
     </small>
   );
@@ -236,8 +236,8 @@ function NowMark({
   return (
     <em className="jp-HyperPod-Admin-now">
       {there.mode === 'both'
-        ? trans.__('as it is for some now')
-        : trans.__('as it is now')}
+        ? trans.__('current for some')
+        : trans.__('current')}
     </em>
   );
 }
@@ -250,12 +250,12 @@ function PathField({
 }: Pick<IProps, 'change' | 'draft' | 'trans'>): JSX.Element {
   return (
     <label className="jp-HyperPod-field">
-      {trans.__('The folder')}
+      {trans.__('Folder')}
       <input
         className="jp-HyperPod-input"
         required
         pattern="(\/[A-Za-z0-9._\-]+)+"
-        title={trans.__('It begins with a slash, such as /shared')}
+        title={trans.__('Start with a slash, such as /shared')}
         value={draft.sharedPath ?? ''}
         onChange={event => change({ sharedPath: event.target.value })}
       />
@@ -267,11 +267,11 @@ function MoreFields({ change, choices, draft, trans }: IProps): JSX.Element {
   return (
     <div className="jp-HyperPod-Admin-more">
       <label>
-        {trans.__('Only these user profiles')}
+        {trans.__('User profiles')}
         <input
           className="jp-HyperPod-input"
           value={draft.profiles}
-          placeholder={trans.__('all, and those to come')}
+          placeholder={trans.__('all current and future profiles')}
           onChange={event => change({ profiles: event.target.value })}
         />
       </label>
@@ -287,7 +287,7 @@ function MoreFields({ change, choices, draft, trans }: IProps): JSX.Element {
           checked={draft.takeOver}
           onChange={event => change({ takeOver: event.target.checked })}
         />
-        {trans.__('Change also what somebody else has set')}
+        {trans.__('Overwrite settings that were made elsewhere')}
       </label>
     </div>
   );

@@ -49,7 +49,7 @@ function Admin(props: IProps): JSX.Element {
       <h1>{trans.__('HyperPod Admin')}</h1>
       <p>
         {trans.__(
-          'Gives the people of a SageMaker Studio domain the file system that the cluster mounts. What would change is shown first; no file is ever moved or deleted.'
+          'Mounts the cluster’s file system for the users of a SageMaker Studio domain. You preview the changes first. No files are moved or deleted.'
         )}
       </p>
       {!rights.offered && <Refusal {...props} />}
@@ -74,7 +74,7 @@ function Admin(props: IProps): JSX.Element {
           !choicesError &&
           !error && (
             <p className="jp-HyperPod-Message" role="status">
-              {trans.__('Reading…')}
+              {trans.__('Loading…')}
             </p>
           )
         ))}
@@ -87,12 +87,12 @@ function Refusal({ model, trans }: IProps): JSX.Element {
   const { reason } = model.rights;
   return reason === null ? (
     <p className="jp-HyperPod-Message" role="status">
-      {trans.__('Reading…')}
+      {trans.__('Loading…')}
     </p>
   ) : (
     <Notes
       notes={[
-        trans.__('This page is for those who administer the Studio domain.'),
+        trans.__('This page is for administrators of the Studio domain.'),
         reason.message,
         reason.hint ?? ''
       ]}

@@ -39,9 +39,7 @@ export function PlanView(props: IProps): JSX.Element {
   return (
     <section aria-labelledby={id} className="jp-HyperPod-Admin-plan">
       <h2 id={id}>
-        {asked
-          ? headingText(asked, work, trans)
-          : trans.__('What would change')}
+        {asked ? headingText(asked, work, trans) : trans.__('Planned changes')}
       </h2>
       <p role="status" className="jp-HyperPod-Admin-state">
         {stateText(work, trans)}
@@ -71,7 +69,7 @@ function ProgressBar(props: {
   if (state === 'planning' || state === 'checking') {
     return (
       <progress
-        aria-label={trans.__('Profiles and spaces that were read')}
+        aria-label={trans.__('Profiles and spaces read')}
         max={Math.max(read.total, 1)}
         value={read.total === 0 ? undefined : read.done}
       />
@@ -80,7 +78,7 @@ function ProgressBar(props: {
   if (state === 'applying' || state === 'stopping') {
     return (
       <progress
-        aria-label={trans.__('Steps that are done')}
+        aria-label={trans.__('Completed steps')}
         max={Math.max(plan?.counts.to_do ?? 0, 1)}
         value={results.done + results.failed}
       />
@@ -106,10 +104,10 @@ function Meaning(props: {
         <Notes
           notes={[
             trans.__(
-              'User profiles wait for their folders: nobody looks at them, and what nobody has seen is not mounted.'
+              'User profiles wait for their folders. No machine is set to check them, and unchecked folders are not mounted.'
             ),
             trans.__(
-              'Choose under “More” who makes them: the Jupyter server’s machine where it has the whole file system, else a job of the cluster. Then show again what would change.'
+              'Under “More”, choose what creates the folders: the Jupyter server if it mounts the whole file system, otherwise a cluster job. Then preview the changes again.'
             )
           ]}
         />
@@ -147,8 +145,8 @@ function Statements(props: {
     <section aria-labelledby={id}>
       <h3 id={id}>
         {work.state === 'applied'
-          ? trans.__('What it means')
-          : trans.__('What it means once it is applied')}
+          ? trans.__('Effects')
+          : trans.__('Effects of these changes')}
       </h3>
       <dl className="jp-HyperPod-Admin-statements">
         {topics.map(topic => (
@@ -172,12 +170,9 @@ function Drift(props: { plan: IPlan; trans: TranslationBundle }): JSX.Element {
   return (
     <>
       <p>
-        <strong>{trans.__('Now:')}</strong> {nowText(plan.now, trans)}
+        <strong>{trans.__('Current state:')}</strong> {nowText(plan.now, trans)}
       </p>
-      <ul
-        className="jp-HyperPod-Admin-drift"
-        aria-label={trans.__('How much is as wanted')}
-      >
+      <ul className="jp-HyperPod-Admin-drift" aria-label={trans.__('Progress')}>
         {plan.drift.map(drift => (
           <li key={drift.kind}>
             <StateChip
@@ -223,12 +218,12 @@ function Buttons(props: IProps): JSX.Element | null {
         disabled={isOther || isRefused || plan.counts.to_do === 0}
         onClick={() => apply(work, plan)}
       >
-        {isBack ? trans.__('Take It Back…') : trans.__('Apply…')}
+        {isBack ? trans.__('Remove…') : trans.__('Apply changes…')}
       </button>
       {isOther && (
         <span role="note">
           {trans.__(
-            'Above you have chosen something else by now: show what would change, then apply it.'
+            'You changed the form since this preview. Preview the changes again, then apply them.'
           )}
         </span>
       )}

@@ -39,7 +39,7 @@ export const adminPlugin: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(command, {
       label: trans.__('HyperPod Admin'),
       caption: trans.__(
-        'Give the people of a Studio domain the file system of the cluster'
+        'Mount the cluster’s file system for users of a Studio domain'
       ),
       icon: hyperPodIcon,
       isVisible: () => adminRights.offered,

@@ -33,8 +33,8 @@ export function StepsTable(props: {
       sort="key"
       empty={
         state === undefined
-          ? trans.__('There are no steps.')
-          : trans.__('There are no such steps.')
+          ? trans.__('No steps.')
+          : trans.__('No steps in this state.')
       }
       choice={state}
       isShown={isShown}
@@ -103,7 +103,7 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
     },
     {
       name: 'reason',
-      label: trans.__('Why'),
+      label: trans.__('Reason'),
       optional: true,
       render: row => {
         const said = [row.reason, row.hint].map(valueText).filter(Boolean);
@@ -114,7 +114,7 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
     },
     {
       name: 'restarts',
-      label: trans.__('Start anew'),
+      label: trans.__('Restart'),
       unsorted: true,
       optional: true
     }
@@ -129,7 +129,7 @@ function folderText(
 ): string {
   const text = valueText(value);
   const isOwn = valueText(target).startsWith('profile ');
-  return isOwn && text === 'not mounted' ? trans.__('none of its own') : text;
+  return isOwn && text === 'not mounted' ? trans.__('not set') : text;
 }
 
 /** Whether an apply changes it, or has. */

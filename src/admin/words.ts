@@ -7,12 +7,12 @@ import { IAsked, IDrift, IFileSystem, IPlan, IWork } from './types';
 export function stepStateText(state: string, trans: TranslationBundle): string {
   const texts: Readonly<Record<string, string>> = {
     'to-do': trans.__('to do'),
-    waits: trans.__('waits'),
+    waits: trans.__('waiting'),
     blocked: trans.__('blocked'),
-    'as-wanted': trans.__('as wanted'),
+    'as-wanted': trans.__('up to date'),
     done: trans.__('done'),
     failed: trans.__('failed'),
-    'not-begun': trans.__('not begun')
+    'not-begun': trans.__('not started')
   };
   return texts[state] ?? state;
 }
@@ -27,17 +27,14 @@ export function askedText(asked: IAsked, trans: TranslationBundle): string {
     switch (mode) {
       case 'shared':
         return trans.__(
-          'give everybody in %1 the folder %2',
+          'mount the folder %2 for all users in %1',
           domain,
           sharedPath
         );
       case 'per-user':
-        return trans.__(
-          'give each user profile in %1 a folder of its own',
-          domain
-        );
+        return trans.__('mount one folder per user profile in %1', domain);
       default:
-        return trans.__('take back what was set in %1', domain);
+        return trans.__('remove the storage setup in %1', domain);
     }
   }
   const who =
@@ -46,11 +43,20 @@ export function askedText(asked: IAsked, trans: TranslationBundle): string {
       : profiles.join(', ');
   switch (mode) {
     case 'shared':
-      return trans.__('give %1 in %2 the folder %3', who, domain, sharedPath);
+      return trans.__(
+        'mount the folder %3 for %1 in %2',
+        who,
+        domain,
+        sharedPath
+      );
     case 'per-user':
-      return trans.__('give %1 in %2 a folder of their own', who, domain);
+      return trans.__(
+        'mount one folder per user profile for %1 in %2',
+        who,
+        domain
+      );
     default:
-      return trans.__('take back what was set for %1 in %2', who, domain);
+      return trans.__('remove the storage setup for %1 in %2', who, domain);
   }
 }
 
@@ -74,7 +80,7 @@ export function headingText(
       return trans.__('Plan: %1', text);
     case 'applying':
     case 'stopping':
-      return trans.__('Under way: %1', text);
+      return trans.__('In progress: %1', text);
     default:
       break;
   }
@@ -83,7 +89,7 @@ export function headingText(
     return trans.__('Done: %1', text);
   }
   return done > 0
-    ? trans.__('Done in part: %1', text)
+    ? trans.__('Partly done: %1', text)
     : trans.__('Not done: %1', text);
 }
 
@@ -99,13 +105,13 @@ export function leftOver({ plan, results }: IWork): number {
 export function nowText(now: string | null, trans: TranslationBundle): string {
   switch (now) {
     case 'shared':
-      return trans.__('Everybody shares one folder.');
+      return trans.__('All users share one folder.');
     case 'per-user':
       return trans.__('Each user profile has its own folder.');
     case 'both':
-      return trans.__('Some share a folder, and some have their own.');
+      return trans.__('Some users share a folder, others have their own.');
     default:
-      return trans.__('Nothing of this file system was set up from here.');
+      return trans.__('This file system was not set up here.');
   }
 }
 
@@ -114,11 +120,11 @@ export function driftText(drift: IDrift, trans: TranslationBundle): string {
   const { differ, total } = drift;
   const kind = kindText(drift.kind, trans);
   if (differ === 0) {
-    return trans.__('%1: as wanted', kind);
+    return trans.__('%1: up to date', kind);
   }
   return total === 1
-    ? trans.__('%1: not as wanted', kind)
-    : trans.__('%1: %2 of %3 not as wanted', kind, differ, total);
+    ? trans.__('%1: needs a change', kind)
+    : trans.__('%1: %2 of %3 need a change', kind, differ, total);
 }
 
 function kindText(kind: string, trans: TranslationBundle): string {
@@ -129,8 +135,8 @@ function kindText(kind: string, trans: TranslationBundle): string {
     space: trans.__('Spaces'),
     folder: trans.__('Folders'),
     'network interface': trans.__('Network interfaces'),
-    lifecycle: trans.__('Scripts that run at start'),
-    apply: trans.__('What was begun and has not ended')
+    lifecycle: trans.__('Startup scripts'),
+    apply: trans.__('Unfinished changes')
   };
   return texts[kind] ?? kind;
 }
@@ -141,11 +147,11 @@ export function folderMakerText(
   trans: TranslationBundle
 ): string {
   const texts: Readonly<Record<string, string>> = {
-    here: trans.__('the Jupyter server’s machine'),
-    slurm: trans.__('a job of the Slurm cluster'),
-    kubernetes: trans.__('a Job of the Kubernetes cluster')
+    here: trans.__('Jupyter server'),
+    slurm: trans.__('Slurm job'),
+    kubernetes: trans.__('Kubernetes Job')
   };
-  return texts[by] ?? trans.__('nobody');
+  return texts[by] ?? trans.__('none');
 }
 
 /** Whether user profiles wait because nobody looks at their folders. */
@@ -174,9 +180,9 @@ export function findingText(level: string, trans: TranslationBundle): string {
 export function topicText(topic: string, trans: TranslationBundle): string {
   const texts: Readonly<Record<string, string>> = {
     data: trans.__('Files'),
-    isolation: trans.__('Who sees what'),
-    restarts: trans.__('What has to start anew'),
-    'new profiles': trans.__('User profiles to come')
+    isolation: trans.__('Access'),
+    restarts: trans.__('Restarts'),
+    'new profiles': trans.__('Future user profiles')
   };
   return texts[topic] ?? topic;
 }
@@ -190,7 +196,7 @@ export function fileSystemText(
   const named = name === null ? id : `${name} (${id})`;
   return clusters.length === 0
     ? named
-    : trans.__('%1, of %2', named, clusters.join(', '));
+    : trans.__('%1, used by %2', named, clusters.join(', '));
 }
 
 /** What a screen reader hears, and everybody reads: where it is, and how it ended. */
@@ -204,12 +210,12 @@ export function stateText(
     case 'checking':
       return work.state === 'planning'
         ? trans.__(
-            'Reading %1 of %2 profiles and spaces…',
+            'Reading profiles and spaces: %1 of %2…',
             read?.done,
             read?.total
           )
         : trans.__(
-            'Looking whether all is as it was shown: %1 of %2 profiles and spaces…',
+            'Checking that nothing changed since the preview: %1 of %2 profiles and spaces…',
             read?.done,
             read?.total
           );
@@ -217,7 +223,7 @@ export function stateText(
       return plan ? plannedText(plan, trans) : '';
     case 'applying':
       return trans.__(
-        '%1 of %2 steps are done…',
+        '%1 of %2 steps done…',
         results?.done,
         plan?.counts.to_do
       );
@@ -231,7 +237,7 @@ function endText(work: IWork | null, trans: TranslationBundle): string {
   const { plan, results } = work ?? {};
   switch (work?.state) {
     case 'stopping':
-      return trans.__('Stopping: steps that have begun come to their end…');
+      return trans.__('Stopping: finishing the steps in progress…');
     case 'applied':
       return results?.failed === 0
         ? [
@@ -239,14 +245,14 @@ function endText(work: IWork | null, trans: TranslationBundle): string {
             leftText(work, trans)
           ].join(' ')
         : trans.__(
-            'Done: %1. Failed: %2. A new plan has what is left.',
+            'Done: %1. Failed: %2. Preview the changes again to see what is left.',
             results?.done,
             results?.failed
           );
     case 'stopped':
       return plan
         ? trans.__(
-            'Stopped. Done: %1. Failed: %2. Not begun: %3. A new plan has what is left.',
+            'Stopped. Done: %1. Failed: %2. Not started: %3. Preview the changes again to see what is left.',
             results?.done,
             results?.failed,
             results?.left
@@ -254,8 +260,10 @@ function endText(work: IWork | null, trans: TranslationBundle): string {
         : trans.__('Stopped. Nothing was changed.');
     case 'failed':
       return plan
-        ? trans.__('It broke. A new plan has what is left.')
-        : trans.__('There is no plan.');
+        ? trans.__(
+            'The changes failed. Preview them again to see what is left.'
+          )
+        : trans.__('The preview failed.');
     default:
       return '';
   }
@@ -267,8 +275,8 @@ function leftText(work: IWork | null, trans: TranslationBundle): string {
   return left === 0
     ? ''
     : trans._n(
-        '%1 was left as it is: it waits, or is blocked.',
-        '%1 were left as they are: they wait, or are blocked.',
+        '%1 was skipped because it is waiting or blocked.',
+        '%1 were skipped because they are waiting or blocked.',
         left
       );
 }
@@ -278,15 +286,15 @@ function plannedText(plan: IPlan, trans: TranslationBundle): string {
   const changed = plan.changed
     ? [
         trans.__(
-          'Something has changed since you were shown the plan, so nothing was done. This is the new one.'
+          'Nothing was applied because the domain changed since the preview. Here is the new plan.'
         )
       ]
     : [];
   const all = toDo + waits + blocked === 0;
   const counts = all
-    ? trans.__('All is as wanted: there is nothing to do.')
+    ? trans.__('Everything is up to date.')
     : trans.__(
-        'To do: %1. Waiting: %2. Blocked: %3. Nothing was changed so far.',
+        'To do: %1. Waiting: %2. Blocked: %3. Nothing has changed yet.',
         toDo,
         waits,
         blocked

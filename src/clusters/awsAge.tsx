@@ -18,8 +18,8 @@ export function AwsAge(props: {
   return (
     <p className="jp-HyperPod-AwsAge">
       {isLoading
-        ? trans.__('AWS was asked %1 ago; more is on its way.', age)
-        : trans.__('AWS was asked %1 ago.', age)}
+        ? trans.__('Updated %1 ago. Refreshing…', age)
+        : trans.__('Updated %1 ago', age)}
     </p>
   );
 }

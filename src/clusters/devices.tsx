@@ -116,7 +116,7 @@ function deviceText(device: IDevice, trans: TranslationBundle): string {
     parts.push(trans.__('%1 in use', device.used));
   }
   if (device.shared_at.length > 0) {
-    parts.push(trans.__('in use in parts: %1', device.shared_at.join(', ')));
+    parts.push(trans.__('partly in use: %1', device.shared_at.join(', ')));
   }
   return parts.join('; ');
 }

@@ -72,7 +72,7 @@ export function JobsTable(props: IProps): JSX.Element {
       load={load}
       label={trans.__('Jobs of all users')}
       columns={jobColumns(trans, openRun)}
-      empty={trans.__('Nothing waits or runs here: a run would start at once.')}
+      empty={trans.__('No jobs are waiting or running.')}
       selection={able.length > 0 ? selection : undefined}
       trans={trans}
     >
@@ -206,10 +206,10 @@ function JobActions(props: {
     <div
       className="jp-HyperPod-JobActions"
       role="group"
-      aria-label={trans.__('Do something to the chosen jobs')}
+      aria-label={trans.__('Actions for the selected jobs')}
     >
       <span className="jp-HyperPod-count" role="status">
-        {trans._n('%1 job chosen', '%1 jobs chosen', count)}
+        {trans._n('%1 job selected', '%1 jobs selected', count)}
       </span>
       {able.map(action => (
         <button
@@ -218,7 +218,7 @@ function JobActions(props: {
           className={`jp-HyperPod-button${action === 'cancel' ? ' jp-mod-warn' : ''}`}
           title={
             action === 'adopt'
-              ? trans.__('Show what was sent elsewhere among your runs')
+              ? trans.__('Add jobs that were submitted elsewhere to your runs')
               : actionCaption(action, trans)
           }
           aria-disabled={isOff}
@@ -248,7 +248,7 @@ function resultText(
 ): string {
   if (error === null) {
     return action === 'adopt'
-      ? trans.__('%1 is among your runs now.', schedulerId)
+      ? trans.__('%1 was added to your runs.', schedulerId)
       : doneText(action, schedulerId, trans);
   }
   const why = error.hint ? `${error.message} (${error.hint})` : error.message;

@@ -69,7 +69,7 @@ function ClusterTables(options: ClusterPage.IOptions): JSX.Element {
       <h1>{cluster}</h1>
       <CallsNote client={options.client} cluster={cluster} trans={trans} />
       <Tabs
-        label={trans.__('What of the cluster is shown')}
+        label={trans.__('Cluster views')}
         tabs={TABS.map(name => ({ name, label: labels[name] }))}
       >
         {tab => <TabTables {...options} tab={tab} />}
@@ -134,17 +134,17 @@ function FinishedTables(
         load={load}
         label={trans.__('My finished runs')}
         columns={runColumns(trans, openRun)}
-        empty={trans.__('No run of yours has ended here.')}
+        empty={trans.__('You have no finished runs on this cluster.')}
         fixed
         trans={trans}
       />
       <LoadedTable
         kind="ended"
         load={load}
-        label={trans.__('Jobs of all users that ended a while ago')}
+        label={trans.__('Recently finished jobs (all users)')}
         columns={endedColumns(trans, openRun)}
         sort="-ends_at"
-        empty={trans.__('The cluster remembers none.')}
+        empty={trans.__('The cluster has no record of finished jobs.')}
         trans={trans}
       />
     </>

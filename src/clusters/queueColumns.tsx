@@ -73,7 +73,7 @@ function quotaColumns(
     },
     {
       name: 'cluster_queue',
-      label: trans.__('Quota of'),
+      label: trans.__('Quota from'),
       optional: true
     }
   ];
@@ -96,19 +96,19 @@ function ruleColumns(
     },
     {
       name: 'default_time',
-      label: trans.__('Without a limit of its own'),
+      label: trans.__('Default time limit'),
       optional: true,
       render: row => hoursText(row.default_time, trans)
     },
     {
       name: 'max_nodes',
-      label: trans.__('Most nodes of a job'),
+      label: trans.__('Max. nodes per job'),
       optional: true
     },
     { name: 'priority', label: trans.__('Priority'), optional: true },
     {
       name: 'usable',
-      label: trans.__('Who may use it'),
+      label: trans.__('Allowed users'),
       optional: true,
       render: row =>
         hasQuota(row) && row.usable !== false ? '' : whoText(row, trans)
@@ -131,7 +131,7 @@ function whoText(
     namesText(row.qos, names => trans.__('QoS: %1', names)),
     namesText(row.denied, names => trans.__('not: %1', names))
   ].filter(part => part !== '');
-  const who = parts.length > 0 ? parts.join('; ') : trans.__('everybody');
+  const who = parts.length > 0 ? parts.join('; ') : trans.__('all users');
   return row.usable === false ? trans.__('not you (%1)', who) : who;
 }
 

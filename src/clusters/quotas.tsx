@@ -50,11 +50,11 @@ export function quotaText(
     trans.__('%1: %2 of %3 in use', name, text(used), text(nominal))
   ];
   if (borrowed > 0) {
-    parts.push(trans.__('%1 of that borrowed', text(borrowed)));
+    parts.push(trans.__('%1 of it borrowed', text(borrowed)));
   }
   parts.push(trans.__('%1 free', text(free)));
   if (most > nominal) {
-    parts.push(trans.__('at most %1 with what others lend', text(most)));
+    parts.push(trans.__('at most %1 with borrowing', text(most)));
   }
   return parts.join('; ');
 }

@@ -101,7 +101,7 @@ export function ServerTable(props: IProps): JSX.Element {
       )}
       {page?.rows.length === 0 && !isHidden && (
         <p className="jp-HyperPod-Message" role="status">
-          {table.filter === '' ? empty : trans.__('No row has these words.')}
+          {table.filter === '' ? empty : trans.__('No rows match the filter.')}
         </p>
       )}
     </section>
@@ -221,7 +221,7 @@ function ChooseAll(props: {
     <th scope="col">
       <input
         type="checkbox"
-        aria-label={trans.__('Choose all rows of this page')}
+        aria-label={trans.__('Select all rows on this page')}
         checked={all}
         ref={box => {
           if (box) {
@@ -245,7 +245,7 @@ function ChooseCell(props: {
     <td>
       <input
         type="checkbox"
-        aria-label={trans.__('Choose %1', key)}
+        aria-label={trans.__('Select %1', key)}
         checked={selection.keys.has(key)}
         onChange={event => selection.choose([row], event.target.checked)}
       />
@@ -349,7 +349,7 @@ function Pager(props: {
         disabled={table.page === 0}
         onClick={() => table.backward()}
       >
-        {trans.__('Page before')}
+        {trans.__('Previous page')}
       </button>
       <span className="jp-HyperPod-count">
         {trans.__('Page %1', table.page + 1)}

@@ -24,8 +24,8 @@ export function StaleNote(props: {
     <div className="jp-HyperPod-Message jp-mod-stale">
       <p>
         {isAws
-          ? trans.__('As of %1 ago: AWS does not tell anything newer.', age)
-          : trans.__('As of %1 ago: the cluster does not answer.', age)}
+          ? trans.__('Updated %1 ago. AWS has not sent newer data.', age)
+          : trans.__('Updated %1 ago. The cluster does not respond.', age)}
       </p>
       <p role="status">{errorText(problem, trans)}</p>
       {problem.hint && <p>{problem.hint}</p>}

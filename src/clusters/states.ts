@@ -17,7 +17,7 @@ export function clusterStateText(
     starting: trans.__('starting'),
     'powering-off': trans.__('powering off'),
     'powered-off': trans.__('powered off'),
-    'not-answering': trans.__('not answering'),
+    'not-answering': trans.__('not responding'),
     misconfigured: trans.__('misconfigured'),
     inactive: trans.__('inactive'),
     held: trans.__('held'),

@@ -32,15 +32,15 @@ export function errorText(error: IErrorBody, trans: TranslationBundle): string {
   }
   if (error.isOffline) {
     return trans.__(
-      'The Jupyter server does not answer. Runs on the cluster go on.'
+      'The Jupyter server does not respond. Runs on the cluster continue.'
     );
   }
   if (error.status === 403) {
-    return trans.__('You may not do this: %1', error.message);
+    return trans.__('Permission denied: %1', error.message);
   }
   if (error.isForeign) {
     return trans.__(
-      'The server has no HyperPod extension: is hyperpod_jlab installed and enabled there?'
+      'The server does not have the HyperPod extension. Install and enable hyperpod_jlab there.'
     );
   }
   return error.message;

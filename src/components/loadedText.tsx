@@ -21,7 +21,7 @@ export function LoadedText(props: {
   if (value === null) {
     return (
       <p className="jp-HyperPod-Message" role="status">
-        {trans.__('Reading…')}
+        {trans.__('Loading…')}
       </p>
     );
   }

@@ -31,7 +31,7 @@ export function Results(props: {
     <div className="jp-HyperPod-Results" aria-live="polite">
       {results?.error && <ErrorMessage error={results.error} trans={trans} />}
       {results && results.lines.length > 0 && (
-        <ul aria-label={trans.__('What came of it')}>
+        <ul aria-label={trans.__('Results')}>
           {results.lines.map(line => (
             <li key={line.key} className={line.failed ? 'jp-mod-error' : ''}>
               {line.text}

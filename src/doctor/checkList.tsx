@@ -60,8 +60,8 @@ function Check(props: {
             <button
               type="button"
               className="jp-HyperPod-button"
-              title={trans.__('Copy what is to be done about %1', name)}
-              aria-label={trans.__('Copy what is to be done about %1', name)}
+              title={trans.__('Copy the fix for %1', name)}
+              aria-label={trans.__('Copy the fix for %1', name)}
               onClick={() => copy(fix)}
             >
               <copyIcon.react tag="span" />

@@ -12,7 +12,7 @@ export function DoctorLink(props: {
   return (
     <p className="jp-HyperPod-Message">
       <button type="button" className="jp-HyperPod-button" onClick={open}>
-        {trans.__('Examine with the HyperPod Doctor')}
+        {trans.__('Run HyperPod Doctor')}
       </button>
     </p>
   );

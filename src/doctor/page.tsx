@@ -58,7 +58,7 @@ function Doctor(props: DoctorPage.IOptions): JSX.Element {
       <h1>{trans.__('HyperPod Doctor')}</h1>
       <p>
         {trans.__(
-          'Looks at the way of a run to a node and back: this installation, Studio and AWS, the network, file systems, the storage partition, and each cluster. Nothing is changed.'
+          'Checks each part that a run needs: this installation, Studio and AWS, the network, file systems, the storage partition and each cluster. The checks change nothing.'
         )}
       </p>
       <Buttons {...props} />
@@ -82,7 +82,7 @@ function Doctor(props: DoctorPage.IOptions): JSX.Element {
             checked={onlyBad}
             onChange={event => setOnlyBad(event.target.checked)}
           />
-          {trans.__('Only what is not well')}
+          {trans.__('Problems only')}
         </label>
       )}
       <CheckList checks={shown} copy={copy} trans={trans} />
@@ -123,7 +123,7 @@ function Buttons(props: DoctorPage.IOptions): JSX.Element {
           className="jp-HyperPod-button"
           onClick={() => void model.begin({ cluster: null, job: false })}
         >
-          {hasReport ? trans.__('Examine Again') : trans.__('Examine')}
+          {hasReport ? trans.__('Run again') : trans.__('Run checks')}
         </button>
       )}
       <button
@@ -132,7 +132,7 @@ function Buttons(props: DoctorPage.IOptions): JSX.Element {
         disabled={!hasReport}
         onClick={copyReport}
       >
-        {trans.__('Copy Report')}
+        {trans.__('Copy report')}
       </button>
       <button
         type="button"
@@ -140,7 +140,7 @@ function Buttons(props: DoctorPage.IOptions): JSX.Element {
         disabled={!hasReport}
         onClick={saveReport}
       >
-        {trans.__('Download Report')}
+        {trans.__('Download report')}
       </button>
     </div>
   );
@@ -177,8 +177,8 @@ function Summary(props: {
       {state === 'running' ? (
         <span>
           {step === null
-            ? trans.__('Looking around…')
-            : trans.__('Now: %1…', step)}
+            ? trans.__('Checking…')
+            : trans.__('Checking: %1…', step)}
         </span>
       ) : (
         <span>

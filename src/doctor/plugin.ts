@@ -46,7 +46,7 @@ export const doctorPlugin: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(command, {
       label: trans.__('HyperPod Doctor'),
       caption: trans.__(
-        'Examine what a run on a HyperPod cluster needs, with a fix for what is missing'
+        'Check what a run on a HyperPod cluster needs and show how to fix problems'
       ),
       icon: hyperPodIcon,
       describedBy: {
@@ -105,7 +105,7 @@ async function makePage(
     copyReport: () =>
       void withReport(client, hyperPod, ({ text }) => {
         Clipboard.copyToSystem(text);
-        Notification.info(trans.__('The report was copied'), {
+        Notification.info(trans.__('Report copied'), {
           autoClose: BRIEFLY
         });
       }),
@@ -128,6 +128,6 @@ async function withReport(
     take(await client.report());
   } catch (reason) {
     const why = reason instanceof Error ? reason.message : String(reason);
-    Notification.error(trans.__('There is no report: %1', why));
+    Notification.error(trans.__('No report available: %1', why));
   }
 }

@@ -21,10 +21,10 @@ export function TinyJob(props: {
     chosen !== null && clusters.includes(chosen) ? chosen : clusters[0];
   return (
     <section className="jp-HyperPod-Doctor-job" aria-labelledby={id}>
-      <h2 id={id}>{trans.__('Try it with a tiny job')}</h2>
+      <h2 id={id}>{trans.__('Test with a small job')}</h2>
       <p>
         {trans.__(
-          'Looks at the way to this cluster again, and then sends a real job: one task on one node. It waits for its turn and its log for at most three minutes; then the job is cancelled and all of it removed. Where nodes cost money by use, so does this.'
+          'Repeats the checks for this cluster, then submits a real job: one task on one node. It waits up to three minutes for the job and its log, then cancels the job and removes its files. If you pay for nodes by use, this job costs money.'
         )}
       </p>
       <label>
@@ -47,7 +47,7 @@ export function TinyJob(props: {
         disabled={isBusy}
         onClick={() => run(cluster)}
       >
-        {trans.__('Run a Tiny Job')}
+        {trans.__('Run a test job')}
       </button>
     </section>
   );

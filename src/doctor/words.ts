@@ -21,16 +21,16 @@ export function groupText(group: string, trans: TranslationBundle): string {
   const texts: Readonly<Record<string, string>> = {
     installation: trans.__('This installation'),
     metadata: trans.__('Studio’s metadata'),
-    role: trans.__('The role at AWS'),
-    domain: trans.__('The domain and the HyperPod clusters'),
+    role: trans.__('AWS role'),
+    domain: trans.__('Domain and HyperPod clusters'),
     'security-groups': trans.__('Security groups'),
     interfaces: trans.__('Network interfaces'),
     mount: trans.__('Mounted file systems'),
-    partition: trans.__('Rights on the storage partition'),
-    scheduler: trans.__('The controller or API server'),
+    partition: trans.__('Storage partition permissions'),
+    scheduler: trans.__('Controller or API server'),
     identity: trans.__('Identity on the cluster'),
     queue: trans.__('Queues'),
-    job: trans.__('A tiny job')
+    job: trans.__('Test job')
   };
   return texts[group] ?? group;
 }
@@ -38,8 +38,8 @@ export function groupText(group: string, trans: TranslationBundle): string {
 /** Who can do what is to be done. */
 export function whoText(who: string | null, trans: TranslationBundle): string {
   return who === 'admin'
-    ? trans.__('For your admin:')
-    : trans.__('What you can do:');
+    ? trans.__('Ask your administrator:')
+    : trans.__('Fix:');
 }
 
 /** How many checks are of a level. */
@@ -58,7 +58,7 @@ export function summaryText(
     .map(({ count, level }) => `${count} ${levelText(level, trans)}`);
   const all = trans._n('%1 check', '%1 checks', checks.length);
   return bad.length === 0
-    ? trans.__('%1: all is well', all)
+    ? trans.__('%1, no problems', all)
     : trans.__('%1: %2', all, bad.join(', '));
 }
 
@@ -74,7 +74,7 @@ export function spokenText(
   if (state === 'running') {
     const bad = checks.filter(check => check.level !== 'ok').pop();
     return bad === undefined
-      ? trans.__('The examination goes on.')
+      ? trans.__('Checking…')
       : `${bad.name}: ${levelText(bad.level, trans)}`;
   }
   return `${endText(state, trans)} ${summaryText(checks, trans)}`;
@@ -84,10 +84,10 @@ export function spokenText(
 export function endText(state: string, trans: TranslationBundle): string {
   switch (state) {
     case 'cancelled':
-      return trans.__('The examination was stopped.');
+      return trans.__('Checks stopped.');
     case 'failed':
-      return trans.__('The examination broke.');
+      return trans.__('The checks failed to run.');
     default:
-      return trans.__('The examination is over.');
+      return trans.__('Checks finished.');
   }
 }

@@ -26,9 +26,9 @@ export function resourceText(
   trans: TranslationBundle
 ): string {
   const texts: Readonly<Record<string, string>> = {
-    cluster: trans.__('the cluster'),
-    group: trans.__('an instance group'),
-    instance: trans.__('an instance')
+    cluster: trans.__('cluster'),
+    group: trans.__('instance group'),
+    instance: trans.__('instance')
   };
   return texts[resource] ?? resource;
 }
@@ -64,13 +64,13 @@ export function eventColumns(
     },
     {
       name: 'journal',
-      label: trans.__('Known from'),
+      label: trans.__('Source'),
       optional: true,
       render: row =>
         row.journal === true ? (
           <span
             title={trans.__(
-              'AWS does not list it any more; this server’s journal has it'
+              'AWS no longer lists this event. It comes from the server’s journal.'
             )}
           >
             {trans.__('journal')}
@@ -110,10 +110,10 @@ function EventText(props: {
       <button
         type="button"
         className="jp-HyperPod-link"
-        title={trans.__('Show the details of this event')}
+        title={trans.__('Show event details')}
         onClick={() => show(valueText(row.event_id))}
       >
-        {valueText(row.description) || trans.__('(without words)')}
+        {valueText(row.description) || trans.__('(no message)')}
       </button>
       {times > 1 && ` ${trans._n('(%1 time)', '(%1 times)', times)}`}
     </span>

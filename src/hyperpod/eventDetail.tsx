@@ -39,7 +39,7 @@ function EventDetail(props: {
     return <ErrorMessage error={error} trans={trans} retry={retry} />;
   }
   return value === null ? (
-    <p role="status">{trans.__('Asking AWS…')}</p>
+    <p role="status">{trans.__('Loading from AWS…')}</p>
   ) : (
     <Detail event={value} trans={trans} />
   );
@@ -56,7 +56,7 @@ function Detail(props: {
       trans.__('Level'),
       event.level && <LevelChip level={event.level} trans={trans} />
     ],
-    [trans.__('Of'), resourceText(event.resource, trans)],
+    [trans.__('Resource'), resourceText(event.resource, trans)],
     [trans.__('Instance group'), event.group],
     [trans.__('Instance'), event.instance],
     [trans.__('Reason'), event.reason],
@@ -69,7 +69,7 @@ function Detail(props: {
       {event.journal && (
         <p className="jp-HyperPod-Table-note" role="note">
           {trans.__(
-            'AWS does not list it any more; this server’s journal has it'
+            'AWS no longer lists this event. It comes from the server’s journal.'
           )}
         </p>
       )}
@@ -84,7 +84,7 @@ function Detail(props: {
           ))}
       </dl>
       {hasMore && (
-        <pre tabIndex={0} aria-label={trans.__('What AWS tells besides')}>
+        <pre tabIndex={0} aria-label={trans.__('More from AWS')}>
           {JSON.stringify(event.metadata, null, 2)}
         </pre>
       )}

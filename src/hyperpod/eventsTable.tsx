@@ -48,8 +48,8 @@ export function EventsTable(props: {
       sort="-time"
       empty={
         Object.values(choice).some(Boolean)
-          ? trans.__('There are no such events.')
-          : trans.__('AWS tells of no events of this cluster.')
+          ? trans.__('No events match.')
+          : trans.__('AWS has no events for this cluster.')
       }
       choice={choice}
       isShown={isShown}
@@ -98,7 +98,7 @@ function LevelField({ choice, choose, trans }: IFieldProps): JSX.Element {
               ? trans.__('all')
               : at === EVENT_LEVELS.length - 1
                 ? levelText(level, trans)
-                : trans.__('%1 and worse', levelText(level, trans))}
+                : trans.__('%1 or worse', levelText(level, trans))}
           </option>
         ))}
       </select>
@@ -158,7 +158,7 @@ function NodeField(
         list={list}
         value={text}
         placeholder={trans.__('all')}
-        title={trans.__('An instance id, or how it begins')}
+        title={trans.__('An instance id or the start of one')}
         onChange={event => {
           const { value } = event.target;
           setText(value);

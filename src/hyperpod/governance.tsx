@@ -56,7 +56,7 @@ export function GovernanceTab(props: {
       )}
       {value === null && !error && (
         <p className="jp-HyperPod-Message" role="status">
-          {trans.__('Reading…')}
+          {trans.__('Loading…')}
         </p>
       )}
       {value && (
@@ -184,7 +184,7 @@ function QuotaRow(props: {
       </td>
       <td>
         {quota.used === null ? (
-          trans.__('not known')
+          trans.__('unknown')
         ) : (
           <QuotaBars quotas={quota.used} trans={trans} />
         )}
@@ -343,7 +343,7 @@ function Borrows(props: {
     return (
       <>
         <br />
-        {trans.__('borrows at most:')}
+        {trans.__('borrow limit:')}
         <Allocations allocated={quota.borrow_most} trans={trans} />
       </>
     );

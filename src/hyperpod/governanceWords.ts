@@ -10,7 +10,7 @@ export function governanceStateText(
 ): string {
   const texts: Readonly<Record<string, string>> = {
     active: trans.__('active'),
-    disabled: trans.__('switched off'),
+    disabled: trans.__('disabled'),
     deleted: trans.__('deleted')
   };
   return texts[state] ?? hyperpodStateText(state, trans);
@@ -23,7 +23,7 @@ export function sharingText(
 ): string {
   const texts: Readonly<Record<string, string>> = {
     Lend: trans.__('lends'),
-    DontLend: trans.__('keeps its own'),
+    DontLend: trans.__('does not lend'),
     LendAndBorrow: trans.__('lends and borrows')
   };
   return sharing === null ? '' : (texts[sharing] ?? sharing);
@@ -36,9 +36,9 @@ export function preemptionText(
 ): string {
   switch (preemption) {
     case 'LowerPriority':
-      return trans.__('own work of lower priority');
+      return trans.__('lower-priority jobs of the team');
     case 'Never':
-      return trans.__('never ends own work');
+      return trans.__('never');
     default:
       return preemption ?? '';
   }
@@ -51,9 +51,9 @@ export function fairShareText(
 ): string {
   switch (fairShare) {
     case 'Enabled':
-      return trans.__('Idle compute is shared by the teams’ weights.');
+      return trans.__('Idle compute is shared by team weight.');
     case 'Disabled':
-      return trans.__('Idle compute goes to who comes first.');
+      return trans.__('Idle compute is first come, first served.');
     default:
       return fairShare ?? '';
   }
@@ -66,9 +66,9 @@ export function idleSharingText(
 ): string {
   switch (idleSharing) {
     case 'Enabled':
-      return trans.__('What is no team’s own can be borrowed too.');
+      return trans.__('Unallocated compute can be borrowed.');
     case 'Disabled':
-      return trans.__('What is no team’s own is not lent.');
+      return trans.__('Unallocated compute cannot be borrowed.');
     default:
       return idleSharing ?? '';
   }

@@ -91,11 +91,11 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
     },
     { label: trans.__('Slurm'), render: group => group.slurm_role },
     {
-      label: trans.__('Health checks at start'),
+      label: trans.__('Health checks at startup'),
       render: group => group.checks.join(', ')
     },
     {
-      label: trans.__('Life cycle script'),
+      label: trans.__('Lifecycle script'),
       render: ({ script }) => script && <ClippedText text={script} />
     }
   ];

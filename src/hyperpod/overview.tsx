@@ -34,7 +34,7 @@ export function Overview(props: {
       )}
       {value === null && !error && (
         <p className="jp-HyperPod-Message" role="status">
-          {trans.__('Reading…')}
+          {trans.__('Loading…')}
         </p>
       )}
       {value && (
@@ -121,7 +121,7 @@ function Facts({ detail, trans }: IProps): JSX.Element {
         : trans.__('%1 of %2', nodes, target)
     ],
     [trans.__('Configured as'), detail.configured_as.join(', ')],
-    [trans.__('Mounted here'), mountedText(mountedHere, trans)],
+    [trans.__('Mount path here'), mountedText(mountedHere, trans)],
     [
       trans.__('Software'),
       imageStatus === null ? '' : imageStatusText(imageStatus, trans)
@@ -167,10 +167,7 @@ function Links({ detail, trans }: IProps): JSX.Element | null {
     return href === null ? [] : [{ kind, href }];
   });
   return shown.length === 0 ? null : (
-    <ul
-      className="jp-HyperPod-Links"
-      aria-label={trans.__('In the AWS console')}
-    >
+    <ul className="jp-HyperPod-Links" aria-label={trans.__('AWS console')}>
       {shown.map(({ href, kind }) => (
         <li key={kind}>
           <a href={href} target="_blank" rel="noopener noreferrer">

@@ -79,7 +79,7 @@ function ClusterTabs(props: IProps): JSX.Element {
     <>
       <h1>{watched.value?.name ?? cluster}</h1>
       <Tabs
-        label={trans.__('What of the cluster is shown')}
+        label={trans.__('Cluster views')}
         tabs={TABS.map(name => ({ name, label: labels[name] }))}
       >
         {tab => <TabContent {...props} tab={tab} />}

@@ -34,7 +34,7 @@ export const hyperpodPlugin: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(CommandIDs.openHyperpodCluster, {
       label: trans.__('Open HyperPod Cluster'),
       caption: trans.__(
-        'Show the instance groups and instances of a HyperPod cluster of the AWS account'
+        'Show the instance groups and instances of a HyperPod cluster in your AWS account'
       ),
       icon: hyperPodIcon,
       describedBy: {
@@ -117,7 +117,7 @@ async function openTerminal(
   } catch (reason) {
     const { whyText } = await import('../nodes/words');
     await showErrorMessage(
-      trans.__('No terminal on %1', whose.node),
+      trans.__('Cannot open a terminal on %1', whose.node),
       reason instanceof ApiError ? whyText(reason, trans) : String(reason)
     );
   }

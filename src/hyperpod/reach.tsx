@@ -7,23 +7,23 @@ import { IReach } from './types';
 /** Whether one can submit to a cluster from the server's machine, in a few words. */
 export function reachText(word: string, trans: TranslationBundle): string {
   const texts: Readonly<Record<string, string>> = {
-    configured: trans.__('in the configuration'),
-    ready: trans.__('can be added to the configuration'),
-    'not-looked': trans.__('not looked yet whether one can submit from here'),
-    'not-described': trans.__('not known whether one can submit from here'),
+    configured: trans.__('configured'),
+    ready: trans.__('ready to configure'),
+    'not-looked': trans.__('connection not checked'),
+    'not-described': trans.__('connection unknown'),
     'not-in-service': trans.__('not in service'),
-    'unknown-orchestrator': trans.__('scheduler unknown'),
-    'no-file-system': trans.__('its file system is missing here'),
-    'other-partition': trans.__('the storage partition is elsewhere'),
-    'no-login-node': trans.__('no login node is configured'),
-    'no-controller': trans.__('Slurm does not answer'),
-    'no-right': trans.__('a right is missing'),
-    'not-there': trans.__('its EKS cluster is not there'),
-    'no-way': trans.__('not reached from here'),
-    'not-let-in': trans.__('it does not let you in'),
-    'no-namespace': trans.__('name your namespace'),
-    'no-package': trans.__('a package is missing'),
-    'not-known': trans.__('not known whether one can submit from here')
+    'unknown-orchestrator': trans.__('unknown scheduler'),
+    'no-file-system': trans.__('file system not mounted here'),
+    'other-partition': trans.__('storage partition on another file system'),
+    'no-login-node': trans.__('no login node configured'),
+    'no-controller': trans.__('Slurm does not respond'),
+    'no-right': trans.__('missing permission'),
+    'not-there': trans.__('EKS cluster not found'),
+    'no-way': trans.__('not reachable'),
+    'not-let-in': trans.__('access denied'),
+    'no-namespace': trans.__('namespace required'),
+    'no-package': trans.__('missing package'),
+    'not-known': trans.__('connection unknown')
   };
   return texts[word] ?? word;
 }
@@ -50,7 +50,7 @@ export function ReachNote(props: {
       </p>
       {nextStep && (
         <p>
-          {trans.__('Next:')} {nextStep}
+          {trans.__('Next step:')} {nextStep}
         </p>
       )}
       {config && <ConfigBlock config={config} trans={trans} />}
@@ -65,8 +65,8 @@ function ConfigBlock(props: {
   const { config, trans } = props;
   return (
     <details>
-      <summary>{trans.__('For the configuration file')}</summary>
-      <pre tabIndex={0} aria-label={trans.__('For the configuration file')}>
+      <summary>{trans.__('Configuration file entry')}</summary>
+      <pre tabIndex={0} aria-label={trans.__('Configuration file entry')}>
         {config}
       </pre>
       <button

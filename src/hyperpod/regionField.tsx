@@ -31,8 +31,8 @@ export function RegionField(props: {
       >
         <option value="">
           {found === null
-            ? trans.__('As this server finds it')
-            : trans.__('%1 (found)', found)}
+            ? trans.__('Server default')
+            : trans.__('%1 (default)', found)}
         </option>
         {[...names].sort().map(name => (
           <option key={name} value={name}>

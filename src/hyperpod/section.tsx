@@ -58,10 +58,8 @@ export class HyperpodSection
     this.toolbar = new Toolbar();
     this.toolbar.addItem(
       'refresh',
-      new IconButton(
-        refreshIcon,
-        trans.__('Ask AWS for the HyperPod clusters now'),
-        () => list.refresh()
+      new IconButton(refreshIcon, trans.__('Refresh HyperPod clusters'), () =>
+        list.refresh()
       )
     );
     list.changed.connect(this._onList, this);
@@ -165,7 +163,7 @@ function HyperpodList(props: {
       <Trouble error={error} trans={trans} retry={() => list.refresh()} />
     ) : (
       <p className="jp-HyperPod-Message" role="status">
-        {trans.__('Reading…')}
+        {trans.__('Loading…')}
       </p>
     );
   }
@@ -243,7 +241,7 @@ function Age(props: {
     <>
       {clusters.length === 0 && !loading && (
         <p className="jp-HyperPod-Message" role="status">
-          {trans.__('The account has no HyperPod cluster in this region.')}
+          {trans.__('Your account has no HyperPod clusters in this region.')}
         </p>
       )}
       {asOf !== null && (
@@ -272,7 +270,7 @@ function HyperpodItem(props: {
       trans={trans}
     >
       <CardLine>
-        {isWaited ? trans.__('Reading…') : detailText(cluster, trans)}
+        {isWaited ? trans.__('Loading…') : detailText(cluster, trans)}
       </CardLine>
       {!isWaited && cluster.reach && cluster.reach !== 'configured' && (
         <CardNote words={reachLine(cluster, trans)} />

@@ -55,14 +55,14 @@ function nameText(name: string, trans: TranslationBundle): string {
 function meaningText(setting: ISetting, trans: TranslationBundle): string {
   switch (`${setting.name} ${setting.value}`) {
     case 'node-recovery Automatic':
-      return trans.__('nodes that fail are rebooted or replaced by HyperPod');
+      return trans.__('HyperPod reboots or replaces failed nodes');
     case 'node-recovery None':
       return trans.__(
-        'nodes that fail stay as they are; somebody has to act on them'
+        'failed nodes stay as they are until you reboot or replace them'
       );
     case 'provisioning Continuous':
       return trans.__(
-        'instances come and go one by one, while the cluster stays in service; AWS keeps its events'
+        'instances are added and removed one by one while the cluster stays in service; AWS records events'
       );
     default:
       return setting.meaning ?? '';

@@ -15,7 +15,7 @@ export function hyperpodStateText(
     'updating-software': trans.__('updating software'),
     'rolling-back': trans.__('rolling back'),
     degraded: trans.__('degraded'),
-    ending: trans.__('ending'),
+    ending: trans.__('terminating'),
     'deep-health-check': trans.__('deep health check'),
     'not-found': trans.__('not found'),
     'not-listed': trans.__('not listed by AWS')
@@ -63,6 +63,6 @@ export function orchestratorText(
     case 'kubernetes':
       return 'Kubernetes (EKS)';
     default:
-      return orchestrator ?? trans.__('scheduler unknown');
+      return orchestrator ?? trans.__('unknown scheduler');
   }
 }

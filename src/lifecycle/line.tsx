@@ -51,14 +51,14 @@ function Lifecycle(props: {
     <section
       className="jp-HyperPod-Lifecycle-body"
       data-state={value.state}
-      aria-label={trans.__('Making this space ready')}
+      aria-label={trans.__('Space setup')}
     >
       <p role={isRunning ? 'status' : 'alert'}>{headline(value, trans)}</p>
       {isRunning && (
         <progress
           value={overOf(value)}
           max={value.steps.length}
-          aria-label={trans.__('Making this space ready')}
+          aria-label={trans.__('Space setup')}
         />
       )}
       {failed.map(step => (
@@ -84,7 +84,7 @@ function Buttons(props: {
   return (
     <div className="jp-HyperPod-Lifecycle-buttons">
       <button type="button" className="jp-HyperPod-button" onClick={openLog}>
-        {trans.__('Open Log')}
+        {trans.__('Open log')}
       </button>
       <button type="button" className="jp-HyperPod-button" onClick={dismiss}>
         {trans.__('Dismiss')}

@@ -46,14 +46,14 @@ function Log(props: {
       <h1>{trans.__('HyperPod Start Log')}</h1>
       {error && <ErrorMessage error={error} trans={trans} retry={renew} />}
       {value === null ? (
-        !error && <p role="status">{trans.__('Reading…')}</p>
+        !error && <p role="status">{trans.__('Loading…')}</p>
       ) : (
         <>
           <p className="jp-HyperPod-ClusterPage-note">
-            {value.cut ? trans.__('The end of %1', value.path) : value.path}
+            {value.cut ? trans.__('Last lines of %1', value.path) : value.path}
           </p>
           <button type="button" className="jp-HyperPod-button" onClick={renew}>
-            {trans.__('Read Again')}
+            {trans.__('Refresh')}
           </button>
           <pre
             className="jp-HyperPod-Lifecycle-log"

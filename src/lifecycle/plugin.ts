@@ -33,7 +33,7 @@ export const lifecyclePlugin: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(command, {
       label: trans.__('HyperPod Start Log'),
       caption: trans.__(
-        'Show the log of the script that makes this space ready for the cluster'
+        'Show the log of the script that sets up this space for the cluster'
       ),
       icon: hyperPodIcon,
       describedBy: {

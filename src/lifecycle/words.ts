@@ -11,7 +11,7 @@ export function stepText(name: string, trans: TranslationBundle): string {
     config: trans.__('Configuration file'),
     client: trans.__('Slurm commands'),
     access: trans.__('Access to the EKS cluster'),
-    doctor: trans.__('Check by the doctor')
+    doctor: trans.__('Doctor checks')
   };
   return texts[name] ?? name;
 }
@@ -19,11 +19,11 @@ export function stepText(name: string, trans: TranslationBundle): string {
 /** How far a step is. */
 export function stepStateText(state: string, trans: TranslationBundle): string {
   const texts: Readonly<Record<string, string>> = {
-    waiting: trans.__('to come'),
-    running: trans.__('at work'),
-    done: trans.__('ready'),
+    waiting: trans.__('waiting'),
+    running: trans.__('running'),
+    done: trans.__('done'),
     failed: trans.__('failed'),
-    skipped: trans.__('left out')
+    skipped: trans.__('skipped')
   };
   return texts[state] ?? state;
 }
@@ -37,22 +37,19 @@ export function overOf({ steps }: ILifecycle): number {
 /** How far all of it is, in a sentence. */
 export function headline(value: ILifecycle, trans: TranslationBundle): string {
   if (value.problem !== null) {
-    return trans.__('It is not known whether this space is ready.');
+    return trans.__('The setup state of this space is unknown.');
   }
   if (value.state === 'stopped') {
     return trans.__(
-      'Making this space ready has stopped: nothing since %1.',
+      'The setup of this space has stopped. Last update: %1.',
       momentText(value.updated_at)
     );
   }
   if (value.state === 'failed') {
-    return trans.__('This space is not wholly ready for the cluster.');
+    return trans.__('The setup of this space for the cluster is incomplete.');
   }
   const step = value.steps.find(({ state }) => state === 'running');
   return step === undefined
-    ? trans.__('This space is being made ready for the cluster.')
-    : trans.__(
-        'This space is being made ready: %1',
-        stepText(step.name, trans)
-      );
+    ? trans.__('Setting up this space for the cluster…')
+    : trans.__('Setting up this space: %1', stepText(step.name, trans));
 }

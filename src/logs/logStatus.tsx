@@ -51,7 +51,7 @@ function StatusLine({ model, trans }: IProps): JSX.Element {
         <span
           className="jp-HyperPod-LogStatus-silent"
           title={trans.__(
-            'They have written nothing for a while although others have'
+            'These ranks have written nothing recently, but others have'
           )}
         >
           {trans.__('Silent ranks: %1', formatRanks(model.silent))}
@@ -64,22 +64,20 @@ function StatusLine({ model, trans }: IProps): JSX.Element {
 function stateText(model: LogViewModel, trans: TranslationBundle): string {
   const { feed, client } = model;
   if (model.removed) {
-    return trans.__(
-      'The run was removed; nothing more of its log can be read.'
-    );
+    return trans.__('The run was removed. Its log is no longer available.');
   }
   if (feed.error) {
     const { hint, message } = feed.error;
     return hint
       ? trans.__('%1 (%2)', message, hint)
-      : trans.__('The log can’t be read: %1', message);
+      : trans.__('Cannot read the log: %1', message);
   }
   if (feed.loading) {
-    return trans.__('Reading the log…');
+    return trans.__('Loading the log…');
   }
   if (!client.connected) {
     return trans.__(
-      'The connection to the server is lost; lines go on where they stopped once it is back.'
+      'Connection to the server lost. The log continues when it is back.'
     );
   }
   const absent = absentText(model, trans);
@@ -90,11 +88,11 @@ function stateText(model: LogViewModel, trans: TranslationBundle): string {
     return endText(feed, trans);
   }
   if (feed.window.length === 0) {
-    return trans.__('No output yet: lines appear here as soon as there are.');
+    return trans.__('No output yet.');
   }
   return feed.following
     ? trans.__('Following new lines.')
-    : trans.__('Paused: scroll to the end, or press Follow, for new lines.');
+    : trans.__('Paused. Scroll to the end or press Follow for new lines.');
 }
 
 function endText(feed: LogFeed, trans: TranslationBundle): string {
@@ -103,9 +101,9 @@ function endText(feed: LogFeed, trans: TranslationBundle): string {
   }
   const { ranks, attempt, nodeLogs } = feed.request;
   if (ranks !== undefined || attempt !== undefined || nodeLogs !== undefined) {
-    return trans.__('The run has ended; this is all of what you chose.');
+    return trans.__('The run has ended. All selected lines are shown.');
   }
   return feed.window.length === 0
-    ? trans.__('The run has ended without any output.')
-    : trans.__('The run has ended; this is all of its log.');
+    ? trans.__('The run has ended without output.')
+    : trans.__('The run has ended. The log is complete.');
 }

@@ -65,10 +65,10 @@ function FollowButton({ model, trans }: IProps): JSX.Element | null {
       <button
         type="button"
         className="jp-HyperPod-button"
-        title={trans.__('Show the last lines')}
+        title={trans.__('Jump to the last lines')}
         onClick={() => void feed.follow()}
       >
-        {trans.__('To the end')}
+        {trans.__('Jump to end')}
       </button>
     );
   }
@@ -78,8 +78,8 @@ function FollowButton({ model, trans }: IProps): JSX.Element | null {
       className="jp-HyperPod-button"
       title={
         feed.following
-          ? trans.__('Let the log stand still')
-          : trans.__('Go to the end and stay there')
+          ? trans.__('Stop following new lines')
+          : trans.__('Follow new lines')
       }
       onClick={() => (feed.following ? feed.pause() : void feed.follow())}
     >
@@ -120,7 +120,7 @@ function RankButtons({ model, trans }: IProps): JSX.Element {
           type="button"
           className="jp-HyperPod-button"
           aria-pressed={model.folds}
-          title={trans.__('Show a line that several ranks wrote only once')}
+          title={trans.__('Show identical lines of several ranks once')}
           onClick={() => (model.folds = !model.folds)}
         >
           {trans.__('Fold')}
@@ -131,9 +131,7 @@ function RankButtons({ model, trans }: IProps): JSX.Element {
           type="button"
           className="jp-HyperPod-button"
           aria-pressed={model.showsNodeLogs}
-          title={trans.__(
-            'Show what the nodes themselves wrote: their set-up and the launcher'
-          )}
+          title={trans.__('Show node output: setup and launcher')}
           onClick={() => (model.showsNodeLogs = !model.showsNodeLogs)}
         >
           {trans.__('Node logs')}
@@ -159,7 +157,7 @@ function LookButtons({ model, trans }: IProps): JSX.Element {
         type="button"
         className="jp-HyperPod-button"
         aria-pressed={model.showsTime}
-        title={trans.__('Show when each line was written')}
+        title={trans.__('Show timestamps')}
         onClick={() => (model.showsTime = !model.showsTime)}
       >
         {trans.__('Time')}
@@ -171,8 +169,8 @@ function LookButtons({ model, trans }: IProps): JSX.Element {
 function DownloadLink({ model, trans }: IProps): JSX.Element {
   const url = model.rawUrl;
   const title = url
-    ? trans.__('Download the exact bytes of this log')
-    : trans.__('Choose one rank to download its exact bytes');
+    ? trans.__('Download this log')
+    : trans.__('Select one rank to download its log');
   return (
     <a
       className="jp-HyperPod-button"

@@ -21,8 +21,8 @@ export class LogView extends Panel {
     const words: IRowWords = {
       ranks: count => trans.__('%1 ranks', count),
       folded: ranks =>
-        trans.__('Ranks %1 wrote this line: show each of them', ranks),
-      opened: trans.__('Fold the ranks that wrote the same line'),
+        trans.__('Ranks %1 wrote this line. Show each rank.', ranks),
+      opened: trans.__('Fold identical lines'),
       isDated: options.isDated
     };
     this._list = new LogList(this.model.feed, trans.__('Log lines'), words);

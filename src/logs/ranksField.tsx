@@ -34,7 +34,9 @@ export function RanksField(props: {
         list={list}
         value={text}
         placeholder={trans.__('all')}
-        title={absent ?? trans.__('Such as 0-3, 7; empty for all')}
+        title={
+          absent ?? trans.__('For example 0-3, 7. Leave empty for all ranks.')
+        }
         aria-invalid={isWrong || absent !== null}
         onChange={event => setText(event.target.value)}
         onBlur={() => choose(text)}
@@ -70,12 +72,12 @@ export function absentText(
   const ranks = formatRanks(model.knownRanks);
   return model.feed.over
     ? trans.__(
-        'There is no rank %1; the ranks are %2.',
+        'Rank %1 not found. The ranks are %2.',
         formatRanks(absent),
         ranks
       )
     : trans.__(
-        'There is no rank %1 so far; the ranks are %2.',
+        'Rank %1 not found yet. The ranks so far are %2.',
         formatRanks(absent),
         ranks
       );
@@ -88,7 +90,7 @@ function rankText(stream: ILogStream, trans: TranslationBundle): string {
     return node;
   }
   return lastAt === null
-    ? trans.__('%1: has written nothing', node)
+    ? trans.__('%1: no output', node)
     : trans.__(
         '%1: silent since %2',
         node,

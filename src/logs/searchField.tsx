@@ -31,7 +31,7 @@ export function SearchField(props: {
         value={text}
         placeholder={trans.__('Search in the log')}
         aria-label={trans.__('Search in the log')}
-        title={trans.__('A regular expression; Enter finds it')}
+        title={trans.__('Regular expression. Press Enter to search.')}
         onChange={event => {
           setText(event.target.value);
           if (event.target.value === '') {
@@ -69,13 +69,13 @@ function Hits(props: {
       <span className="jp-HyperPod-field">
         <StepButton
           icon={caretUpIcon}
-          label={trans.__('Hit before')}
+          label={trans.__('Previous match')}
           disabled={search.hits.length === 0}
           onClick={() => step(true)}
         />
         <StepButton
           icon={caretDownIcon}
-          label={trans.__('Next hit')}
+          label={trans.__('Next match')}
           disabled={search.hits.length === 0}
           onClick={() => step(false)}
         />
@@ -110,7 +110,7 @@ function countText(search: LogSearch, trans: TranslationBundle): string {
     return '';
   }
   if (search.error) {
-    return trans.__('Can’t search: %1', search.error.message);
+    return trans.__('Cannot search: %1', search.error.message);
   }
   if (search.busy && search.hits.length === 0) {
     return trans.__('Searching…');
@@ -120,6 +120,6 @@ function countText(search: LogSearch, trans: TranslationBundle): string {
   }
   const [at, count] = [search.at + 1, search.hits.length];
   return search.more
-    ? trans.__('%1 of %2 and more', at, count)
+    ? trans.__('%1 of %2+', at, count)
     : trans.__('%1 of %2', at, count);
 }

@@ -20,11 +20,11 @@ export function Charts(props: {
           <thead>
             <tr>
               <th scope="col">{trans.__('Metric')}</th>
-              <th scope="col">{trans.__('Course')}</th>
+              <th scope="col">{trans.__('Trend')}</th>
               <th scope="col">{trans.__('Latest')}</th>
               <th scope="col">{trans.__('Mean')}</th>
-              <th scope="col">{trans.__('Lowest')}</th>
-              <th scope="col">{trans.__('Highest')}</th>
+              <th scope="col">{trans.__('Min.')}</th>
+              <th scope="col">{trans.__('Max.')}</th>
             </tr>
           </thead>
           <tbody>
@@ -41,7 +41,7 @@ export function Charts(props: {
       )}
       {found.metrics.length > 0 && (
         <p className="jp-HyperPod-Message">
-          {trans.__('From %1', sourceText(found.source))}
+          {trans.__('Source: %1', sourceText(found.source))}
         </p>
       )}
       {found.notes.map(note => (

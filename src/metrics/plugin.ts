@@ -59,7 +59,7 @@ export const metricsPlugin: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(CommandIDs.openMetrics, {
       label: trans.__('Show Metrics of a HyperPod Cluster…'),
       caption: trans.__(
-        'Show the use of GPUs, EFA and the health of a HyperPod cluster or of one of its nodes'
+        'Show GPU and EFA usage and health of a HyperPod cluster or node'
       ),
       icon: hyperPodIcon,
       describedBy: {
@@ -97,8 +97,8 @@ export const metricsPlugin: JupyterFrontEndPlugin<void> = {
 async function askForCluster(hyperPod: IHyperPod): Promise<string | null> {
   const { trans } = hyperPod;
   const { value } = await InputDialog.getText({
-    title: trans.__('Metrics of which HyperPod cluster?'),
-    label: trans.__('Its name in AWS'),
+    title: trans.__('HyperPod cluster'),
+    label: trans.__('Cluster name in AWS'),
     okLabel: trans.__('Show')
   });
   return value ? value.trim() : null;

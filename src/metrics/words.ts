@@ -12,23 +12,23 @@ export function metricText(name: string, trans: TranslationBundle): string {
 function accelerators(name: string, trans: TranslationBundle): string | null {
   const texts: Readonly<Record<string, string>> = {
     'gpu-utilization': trans.__('GPU utilisation'),
-    'gpu-memory': trans.__('GPU memory in use'),
+    'gpu-memory': trans.__('GPU memory usage'),
     'gpu-temperature': trans.__('GPU temperature'),
-    'efa-received': trans.__('Received by EFA, a node'),
-    'efa-sent': trans.__('Sent by EFA, a node'),
-    'efa-dropped': trans.__('Packets dropped by EFA, a node'),
-    cpu: trans.__('CPU in use'),
-    memory: trans.__('Memory in use')
+    'efa-received': trans.__('EFA received per node'),
+    'efa-sent': trans.__('EFA sent per node'),
+    'efa-dropped': trans.__('EFA packets dropped per node'),
+    cpu: trans.__('CPU usage'),
+    memory: trans.__('Memory usage')
   };
   return texts[name] ?? null;
 }
 
 function health(name: string, trans: TranslationBundle): string | null {
   const texts: Readonly<Record<string, string>> = {
-    healthy: trans.__('Nodes that take jobs'),
+    healthy: trans.__('Schedulable nodes'),
     'deep-health-check': trans.__('Nodes in deep health checks'),
-    'to-reboot': trans.__('Nodes to be rebooted'),
-    'to-replace': trans.__('Nodes to be replaced')
+    'to-reboot': trans.__('Nodes pending reboot'),
+    'to-replace': trans.__('Nodes pending replacement')
   };
   return texts[name] ?? null;
 }
@@ -36,9 +36,9 @@ function health(name: string, trans: TranslationBundle): string | null {
 function counts(name: string, trans: TranslationBundle): string {
   const texts: Readonly<Record<string, string>> = {
     nodes: trans.__('Nodes'),
-    'nodes-idle': trans.__('Nodes without a job'),
+    'nodes-idle': trans.__('Idle nodes'),
     'nodes-failed': trans.__('Failed nodes'),
-    'gpus-idle': trans.__('GPUs without a job'),
+    'gpus-idle': trans.__('Idle GPUs'),
     'jobs-running': trans.__('Running jobs'),
     'jobs-waiting': trans.__('Waiting jobs')
   };

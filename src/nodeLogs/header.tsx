@@ -52,20 +52,20 @@ function Header(
         <LogField {...props} checks={checks.value ?? []} />
         <span className="jp-HyperPod-count">
           {trans._n(
-            'CloudWatch was asked %1 time for this',
-            'CloudWatch was asked %1 times for this',
+            '%1 CloudWatch request',
+            '%1 CloudWatch requests',
             client.calls
           )}
         </span>
       </div>
       {client.trouble && (
         <p className="jp-HyperPod-Table-note" role="status">
-          {trans.__('No new lines for now: %1', client.trouble.message)}
+          {trans.__('Cannot load new lines: %1', client.trouble.message)}
         </p>
       )}
       {error && !error.isNotFound && (
         <p className="jp-HyperPod-Table-note" role="note">
-          {trans.__('Deep health checks can’t be listed: %1', error.message)}
+          {trans.__('Cannot list deep health checks: %1', error.message)}
         </p>
       )}
     </>
@@ -84,14 +84,14 @@ function LogField(
         value={client.chosen ?? ''}
         onChange={event => choose(event.target.value || null)}
       >
-        <option value="">{trans.__('all of this node')}</option>
+        <option value="">{trans.__('all logs of this node')}</option>
         {(client.logs ?? []).map(({ kind, stream }) => (
           <option key={stream} value={stream}>
             {kindText(kind, trans)}
           </option>
         ))}
         {checks.length > 0 && (
-          <optgroup label={trans.__('Deep health checks of the cluster')}>
+          <optgroup label={trans.__('Deep health checks (cluster)')}>
             {checks.map(({ stream }) => (
               <option key={stream} value={stream}>
                 {stream.slice(stream.indexOf('/') + 1)}

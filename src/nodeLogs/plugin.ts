@@ -49,7 +49,7 @@ export const nodeLogsPlugin: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(CommandIDs.openNodeLogs, {
       label: trans.__('Show Logs of a HyperPod Node'),
       caption: trans.__(
-        'Show what life cycle scripts and health checks of a HyperPod node have logged'
+        'Show the logs of lifecycle scripts and health checks of a HyperPod node'
       ),
       icon: hyperPodIcon,
       describedBy: { args: ARGUMENTS },

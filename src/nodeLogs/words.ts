@@ -7,12 +7,12 @@ export function kindText(
 ): string {
   switch (kind) {
     case 'lifecycle':
-      return trans.__('life cycle');
+      return trans.__('lifecycle');
     case 'health':
       return trans.__('health');
     case 'deep-health-check':
     case null:
-      return trans.__('deep check');
+      return trans.__('deep health check');
     default:
       return kind;
   }

@@ -78,10 +78,10 @@ function Buttons(props: {
     <div
       className="jp-HyperPod-JobActions"
       role="group"
-      aria-label={trans.__('Do something to the chosen nodes')}
+      aria-label={trans.__('Actions for the selected nodes')}
     >
       <span className="jp-HyperPod-count" role="status">
-        {trans._n('%1 node chosen', '%1 nodes chosen', count)}
+        {trans._n('%1 node selected', '%1 nodes selected', count)}
       </span>
       {abilities.map(({ action, problem }) => {
         // Not `disabled`: the keyboard's focus would be lost, and nobody would hear why.
@@ -98,7 +98,7 @@ function Buttons(props: {
             title={
               problem?.message ??
               (count > MOST_NODES
-                ? trans.__('At most %1 nodes at once', MOST_NODES)
+                ? trans.__('Select at most %1 nodes', MOST_NODES)
                 : nodeActionCaption(action, trans))
             }
             aria-disabled={isOff}
@@ -160,7 +160,7 @@ function Progress(props: {
         {progress === null
           ? trans.__('%1…', nodeActionOn(action, count, trans))
           : trans.__(
-              '%1: %2 of %3 sent',
+              '%1: %2 of %3 submitted',
               nodeActionOn(action, progress.total, trans),
               progress.results.length,
               progress.total
@@ -171,7 +171,7 @@ function Progress(props: {
           <progress
             value={progress.results.length}
             max={progress.total}
-            aria-label={trans.__('Nodes that were sent')}
+            aria-label={trans.__('Submitted nodes')}
           />
           <button
             type="button"
@@ -179,7 +179,7 @@ function Progress(props: {
             aria-disabled={isStopped}
             onClick={stop}
           >
-            {trans.__('Send no more')}
+            {trans.__('Stop')}
           </button>
         </>
       )}

@@ -55,8 +55,8 @@ export async function actInBatches(
     const failed = done.every(one => one.error !== null);
     if (rest.length > 0 && (failed || !goesOn())) {
       const why = failed
-        ? trans.__('Not sent, since nothing was done of those before it.')
-        : trans.__('Not sent: it was stopped before.');
+        ? trans.__('Not submitted because all nodes before it failed.')
+        : trans.__('Not submitted: you stopped the action.');
       const error = ApiError.local('not_sent', why);
       results.push(...rest.map(name => resultOf(name, error)));
       break;
@@ -76,7 +76,7 @@ function unsure(error: ApiError, trans: TranslationBundle): ApiError {
     ? ApiError.local(
         error.code,
         trans.__(
-          'Whether it was done is not known, no answer came. Look at its state before you try again.'
+          'The result is unknown because there was no response. Check the state of the node before you try again.'
         ),
         error.status
       )

@@ -35,7 +35,7 @@ export async function confirmPlan(
   const drains = plan.action === 'drain';
   const label = nodeActionOn(plan.action, possible.length, trans);
   const leave = Dialog.cancelButton({
-    label: possible.length > 0 ? trans.__('Leave them') : trans.__('Close')
+    label: possible.length > 0 ? trans.__('Cancel') : trans.__('Close')
   });
   const confirm = drains
     ? Dialog.okButton({ label })
@@ -119,7 +119,7 @@ function PlannedNodes(props: {
   return (
     <ul
       className="jp-HyperPod-NodePlan-nodes"
-      aria-label={trans.__('What becomes of the nodes')}
+      aria-label={trans.__('Effects on nodes')}
       // So that the keyboard can scroll it.
       tabIndex={0}
     >
@@ -128,7 +128,7 @@ function PlannedNodes(props: {
           <strong>{namesText(node)}</strong>
           {node.refusal ? (
             <p className="jp-mod-refused">
-              {trans.__('Left out: %1', whyText(node.refusal, trans))}
+              {trans.__('Skipped: %1', whyText(node.refusal, trans))}
             </p>
           ) : (
             node.effects.map(effect => <p key={effect}>{effect}</p>)
@@ -152,7 +152,7 @@ function ReasonField(props: {
   }, []);
   return (
     <label className="jp-HyperPod-field">
-      {trans.__('Why? Others read it in the table of nodes.')}
+      {trans.__('Reason (shown to others in the node table)')}
       <input
         ref={input}
         className="jp-HyperPod-input"

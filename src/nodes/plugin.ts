@@ -55,7 +55,7 @@ function addPreview(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
   const { trans } = hyperPod;
   app.commands.addCommand(CommandIDs.previewOnNodes, {
     label: trans.__('Preview an Action on Nodes'),
-    caption: trans.__('What would become of nodes and of the jobs on them'),
+    caption: trans.__('Show the effects of an action on nodes and their jobs'),
     icon: hyperPodIcon,
     describedBy: {
       args: {
@@ -77,7 +77,7 @@ function addAction(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
   app.commands.addCommand(CommandIDs.actOnNodes, {
     label: trans.__('Act on Nodes'),
     caption: trans.__(
-      'Reboot, replace, drain or resume nodes; the user is asked before what ends something'
+      'Reboot, replace, drain or resume nodes; asks for confirmation first'
     ),
     icon: hyperPodIcon,
     describedBy: {
@@ -115,7 +115,7 @@ function addTerminal(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
   app.commands.addCommand(CommandIDs.openNodeTerminal, {
     label: trans.__('Open Terminal on a Node'),
     caption: trans.__(
-      'Open a session on a node of a HyperPod cluster by AWS Systems Manager, or show the command that does'
+      'Open a session on a HyperPod node with AWS Systems Manager, or show the command for it'
     ),
     icon: terminalIcon,
     describedBy: {

@@ -85,13 +85,15 @@ async function showCommand(
     body: (
       <div className="jp-HyperPod-NodeTerminal">
         {!hasTerminals && (
-          <p>{trans.__('This Jupyter server has no terminals.')}</p>
+          <p>
+            {trans.__('Terminals are not available on this Jupyter server.')}
+          </p>
         )}
         {terminal.missing.length > 0 && (
           <>
             <p>
               {trans.__(
-                'To open it here the server’s machine needs what is not installed there:'
+                'To open a terminal here, install these tools on the Jupyter server:'
               )}
             </p>
             <ul>
@@ -104,14 +106,14 @@ async function showCommand(
           </>
         )}
         <p>
-          {trans.__('In any terminal that has them this command opens it:')}
+          {trans.__('Run this in a terminal where these tools are installed:')}
         </p>
         <pre tabIndex={0}>{terminal.line}</pre>
       </div>
     ),
     buttons: [
       Dialog.cancelButton({ label: trans.__('Close') }),
-      Dialog.okButton({ label: trans.__('Copy Command') })
+      Dialog.okButton({ label: trans.__('Copy command') })
     ]
   });
   if (answer.button.accept) {

@@ -28,13 +28,13 @@ export function nodeActionCaption(
 ): string {
   switch (action) {
     case 'reboot':
-      return trans.__('AWS restarts the instances; they stay the same');
+      return trans.__('AWS restarts the same instances');
     case 'replace':
-      return trans.__('AWS puts other instances in their places');
+      return trans.__('AWS replaces the instances with new ones');
     case 'drain':
-      return trans.__('No new jobs; those that run go on');
+      return trans.__('Accept no new jobs; running jobs continue');
     case 'resume':
-      return trans.__('Let them take jobs again');
+      return trans.__('Accept jobs again');
   }
 }
 
@@ -72,9 +72,9 @@ export function nodeResultText(
     case 'replace':
       return trans.__('%1 is being replaced.', name);
     case 'drain':
-      return trans.__('%1 takes no new jobs.', name);
+      return trans.__('%1 accepts no new jobs.', name);
     case 'resume':
-      return trans.__('%1 takes jobs again.', name);
+      return trans.__('%1 accepts jobs again.', name);
   }
 }
 

@@ -43,9 +43,9 @@ export class CellChip extends ReactWidget {
         <button
           type="button"
           className="jp-HyperPod-link"
-          title={trans.__('Open the run with its log')}
+          title={trans.__('Open the run and its log')}
           aria-label={trans.__(
-            'Run %1: %2. Open it',
+            'Open run %1: %2',
             run.name,
             stateText(run.state, trans)
           )}
@@ -57,7 +57,9 @@ export class CellChip extends ReactWidget {
         {this._isStale() && (
           <span
             className="jp-HyperPod-CellChip-stale"
-            title={trans.__('The run has the cell as it was when it was sent.')}
+            title={trans.__(
+              'The run uses the cell as it was when you submitted it.'
+            )}
           >
             {trans.__('changed since')}
           </span>

@@ -41,8 +41,8 @@ export function addCellLineCommand(parts: IParts): void {
   const { app, hyperPod } = parts;
   const { trans } = hyperPod;
   app.commands.addCommand(CommandIDs.openCellLine, {
-    label: trans.__('Open a Run’s Cell at a Line'),
-    caption: trans.__('Show a line that a traceback names'),
+    label: trans.__('Open Cell of a Run at a Line'),
+    caption: trans.__('Show the line that a traceback points to'),
     describedBy: { args: ARGUMENTS },
     execute: args => openCellLine(parts, args)
   });
@@ -55,13 +55,13 @@ async function openCellLine(
   const { trans } = parts.hyperPod;
   const { cell: number, line, runId } = args;
   if (typeof runId !== 'string' || typeof number !== 'number') {
-    throw new Error(trans.__('Name a run and a cell.'));
+    throw new Error(trans.__('Specify a run and a cell.'));
   }
   const at = typeof line === 'number' ? line : 1;
   const { cells, path } = await parts.client.ofRun(runId);
   const sent = cells.find(one => one.number === number);
   if (!sent) {
-    throw new Error(trans.__('Run %1 has no cell %2.', runId, number));
+    throw new Error(trans.__('Cell %2 not found in run %1.', runId, number));
   }
   const panel = path === null ? null : await openNotebook(parts, path);
   if (panel && (await goTo(panel, sent, at))) {
@@ -69,7 +69,7 @@ async function openCellLine(
   }
   if (sent.text === null) {
     throw new Error(
-      trans.__('Cell %1 of run %2 can’t be read any more.', number, runId)
+      trans.__('Cell %1 of run %2 is no longer available.', number, runId)
     );
   }
   await showSent(parts, number, sent.text, at);
@@ -142,7 +142,7 @@ async function showSent(
 ): Promise<void> {
   const { trans } = hyperPod;
   await showDialog({
-    title: trans.__('Cell %1, as it was sent', number),
+    title: trans.__('Cell %1 as submitted', number),
     body: new SentCellView(text, line, trans),
     buttons: [Dialog.okButton({ label: trans.__('Close') })]
   });

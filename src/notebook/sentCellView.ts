@@ -11,7 +11,7 @@ export class SentCellView extends Widget {
     this.addClass('jp-HyperPod-SentCell');
     const note = document.createElement('p');
     note.textContent = trans.__(
-      'The notebook is not as it was when the run was sent. This is what ran; line %1 is marked.',
+      'The notebook has changed since the run was submitted. This is the code that ran. Line %1 is marked.',
       line
     );
     const code = document.createElement('pre');

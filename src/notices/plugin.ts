@@ -40,14 +40,14 @@ function notify(hyperPod: IHyperPod, run: IRun): void {
     ]
   };
   if (run.state === 'succeeded') {
-    Notification.success(trans.__('%1 has succeeded.', run.name), {
+    Notification.success(trans.__('%1 succeeded.', run.name), {
       ...options,
       autoClose: GOOD_NEWS_MS
     });
   } else if (run.state === 'failed') {
     const text = run.reason
-      ? trans.__('%1 has failed: %2', run.name, run.reason)
-      : trans.__('%1 has failed.', run.name);
+      ? trans.__('%1 failed: %2', run.name, run.reason)
+      : trans.__('%1 failed.', run.name);
     Notification.error(text, { ...options, autoClose: false });
   } else {
     Notification.info(trans.__('%1 was cancelled.', run.name), {

@@ -73,7 +73,7 @@ function HeadContent(props: CardHead.IOptions): JSX.Element | null {
         <button
           type="button"
           className="jp-HyperPod-button"
-          title={trans.__('Show the run’s page')}
+          title={trans.__('Open the run page')}
           onClick={() => actions.open(run)}
         >
           {trans.__('Open')}

@@ -23,9 +23,9 @@ export class CardMenu implements IDisposable {
     const { actions, run, trans } = options;
     const commands = new CommandRegistry();
     commands.addCommand(FREEZE, {
-      label: trans.__('Freeze the Log into the Output'),
+      label: trans.__('Save Log in Output'),
       caption: trans.__(
-        'Add the last lines of the log to this cell’s output as text, so that they are saved with the notebook'
+        'Add the last lines of the log to this cell’s output, so that they are saved with the notebook'
       ),
       describedBy: NOTHING,
       execute: () => actions.freeze(run())

@@ -40,7 +40,7 @@ function Notice(props: {
     return (
       <p className="jp-HyperPod-Message">
         {trans.__(
-          'Run %1 is not known here: it was removed, or sent from somewhere else.',
+          'Run %1 not found. It was removed or submitted from another server.',
           runId
         )}
       </p>
@@ -57,7 +57,7 @@ function Notice(props: {
   }
   return (
     <p className="jp-HyperPod-Message" role="status">
-      {trans.__('Reading the run…')}
+      {trans.__('Loading the run…')}
     </p>
   );
 }

@@ -34,7 +34,7 @@ export async function freezeLog(options: {
     return;
   }
   const head = trans.__(
-    'Log of run %1, its last %2 lines as of %3:',
+    'Log of run %1, last %2 lines at %3:',
     run.run_id,
     FROZEN_LINES,
     new Date().toLocaleString(pageLanguage())

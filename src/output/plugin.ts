@@ -72,12 +72,10 @@ async function freeze(
     if (cell) {
       await freezeLog({ cell, run, client, trans });
     } else {
-      Notification.warning(
-        trans.__('There is no cell here that could take the log.')
-      );
+      Notification.warning(trans.__('No cell found for the log.'));
     }
   } catch (reason) {
     const why = whyText(reason, trans);
-    failed(trans.__('The log could not be read. %1', why));
+    failed(trans.__('Cannot read the log. %1', why));
   }
 }

@@ -48,15 +48,15 @@ function whyText(data: OutputData, trans: TranslationBundle): string {
   switch (data.kind) {
     case 'run':
       return trans.__(
-        'This notebook is not trusted, so its runs are not asked for by themselves.'
+        'This notebook is not trusted, so its runs are not loaded automatically.'
       );
     case 'newer':
       return trans.__(
-        'A newer version of the HyperPod extension made this output. Update hyperpod_jlab to see the run.'
+        'This output was created by a newer version of the HyperPod extension. Update hyperpod_jlab to see the run.'
       );
     case 'malformed':
       return trans.__(
-        'This output does not say which run it is. Run the cell again to send a new one.'
+        'This output does not name a run. Run the cell again to submit a new run.'
       );
   }
 }

@@ -39,7 +39,7 @@ export class ClustersSection
     this.toolbar = new Toolbar();
     this.toolbar.addItem(
       'refresh',
-      new IconButton(refreshIcon, trans.__('Look at the clusters again'), () =>
+      new IconButton(refreshIcon, trans.__('Refresh clusters'), () =>
         model.refresh()
       )
     );
@@ -81,7 +81,7 @@ function ClusterList(props: {
       </>
     ) : (
       <p className="jp-HyperPod-Message" role="status">
-        {trans.__('Reading…')}
+        {trans.__('Loading…')}
       </p>
     );
   }
@@ -104,7 +104,7 @@ function ClusterList(props: {
       {clusters.every(cluster => cluster.orchestrator === 'local') && (
         <p className="jp-HyperPod-Message">
           {trans.__(
-            'Only this machine so far. A HyperPod cluster is added in the configuration file; “hpj doctor” in a terminal says where it is and checks it.'
+            'Only this machine is configured. To add a HyperPod cluster, edit the configuration file. To find and check it, run “hpj doctor” in a terminal.'
           )}
         </p>
       )}
@@ -158,7 +158,7 @@ function OldNumbers(props: {
   return (
     <CardLine>
       {trans.__(
-        '%1 ago: %2',
+        'Updated %1 ago: %2',
         durationText(asOf, null, trans),
         detailText(cluster, trans)
       )}

@@ -38,7 +38,7 @@ export class RunsSection
       'refresh',
       new IconButton(
         refreshIcon,
-        trans.__('Read the list of runs again'),
+        trans.__('Refresh runs'),
         () => void model.refresh()
       )
     );
@@ -78,7 +78,7 @@ function RunList(props: {
       )}
       {!model.loaded && !model.error && (
         <p className="jp-HyperPod-Message" role="status">
-          {trans.__('Reading…')}
+          {trans.__('Loading…')}
         </p>
       )}
       {model.loaded && model.runs.length === 0 && <NoRuns trans={trans} />}
@@ -138,7 +138,7 @@ function whenText(run: IRun, trans: TranslationBundle): string {
 function NoRuns({ trans }: { trans: TranslationBundle }): JSX.Element {
   return (
     <div className="jp-HyperPod-Message">
-      <p>{trans.__('No runs yet. Try one, in a notebook’s cell:')}</p>
+      <p>{trans.__('No runs yet. Try one in a notebook cell:')}</p>
       <p>
         <code>{MAGIC}</code>
       </p>

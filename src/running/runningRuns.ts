@@ -18,7 +18,7 @@ export class RunningRuns implements IRunningSessions.IManager {
     this.shutdownLabel = trans.__('Cancel run');
     this.shutdownAllLabel = trans.__('Cancel all');
     this.shutdownAllConfirmationText = trans.__(
-      'Cancel all HyperPod runs that wait or run? This can’t be undone.'
+      'Cancel all waiting and running HyperPod runs? This can’t be undone.'
     );
     runs.changed.connect(() => this._runningChanged.emit(), this);
   }

@@ -53,14 +53,14 @@ export function pageActions(
     copyCommand: run => {
       Clipboard.copyToSystem(`hpj logs -f ${run.run_id}`);
       Notification.info(
-        trans.__('Copied. Paste it in a terminal to follow the log there.'),
+        trans.__('Command copied. Paste it in a terminal to follow the log.'),
         { autoClose: BRIEFLY }
       );
     },
     copyShell: command => {
       Clipboard.copyToSystem(command);
       Notification.info(
-        trans.__('Copied. Paste it in a terminal to open the shell there.'),
+        trans.__('Command copied. Paste it in a terminal to open the shell.'),
         { autoClose: BRIEFLY }
       );
     },
@@ -98,7 +98,7 @@ export async function openPort(
   } catch (reason) {
     tab.close();
     const why = whyText(reason, trans);
-    failed(trans.__('Port %1 can’t be opened. %2', port, why));
+    failed(trans.__('Cannot open port %1. %2', port, why));
   }
 }
 
@@ -112,7 +112,7 @@ export async function runAgain(
     await app.commands.execute(CommandIDs.submit, { cloneOf: run.run_id });
   } catch (reason) {
     const why = whyText(reason, trans);
-    failed(trans.__('%1 can’t be run again. %2', run.name, why));
+    failed(trans.__('Cannot run %1 again. %2', run.name, why));
     // It may be gone, which its page should say then.
     await runs.get(run.run_id).catch(() => undefined);
   }
@@ -130,7 +130,7 @@ export async function openPlace(
     await app.commands.execute(CommandIDs.openCellLine, { runId, cell, line });
   } catch (reason) {
     const why = whyText(reason, trans);
-    failed(trans.__('Cell %1 can’t be shown. %2', place.cell, why));
+    failed(trans.__('Cannot show cell %1. %2', place.cell, why));
   }
 }
 
@@ -185,7 +185,7 @@ async function mayCancel(
   const answer = await showDialog({
     title: trans.__('Cancel this run?'),
     body: trans.__(
-      '%1 ends; what it has written so far stays. This can’t be undone.',
+      '%1 will stop. Its output so far is kept. This can’t be undone.',
       run.name
     ),
     buttons: [

@@ -33,7 +33,7 @@ export function Attempts(props: {
               <th scope="col">{trans.__('Reason')}</th>
               <th scope="col">{trans.__('Exit code')}</th>
               <th scope="col">{trans.__('Started')}</th>
-              <th scope="col">{trans.__('Took')}</th>
+              <th scope="col">{trans.__('Duration')}</th>
               <th scope="col">{trans.__('Nodes')}</th>
             </tr>
           </thead>

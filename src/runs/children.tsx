@@ -64,7 +64,7 @@ function ChildTable(props: IChildrenProps): JSX.Element {
     return <ErrorMessage error={error} trans={trans} />;
   }
   if (children === null) {
-    return <p role="status">{trans.__('Reading…')}</p>;
+    return <p role="status">{trans.__('Loading…')}</p>;
   }
   // An array may have thousands: the server tells of some, and counts the others.
   const total = Object.values(props.run.children ?? {}).reduce(

@@ -55,7 +55,7 @@ function CodeFiles(props: {
   if (files?.length === 0) {
     return (
       <p className="jp-HyperPod-Message">
-        {trans.__('No files went with this run.')}
+        {trans.__('This run has no files.')}
       </p>
     );
   }

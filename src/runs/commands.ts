@@ -60,7 +60,7 @@ export function addRunCommands(
   const { runClient, trans } = hyperPod;
   app.commands.addCommand(CommandIDs.openRun, {
     label: trans.__('Open Run…'),
-    caption: trans.__('Show a run with its log'),
+    caption: trans.__('Show a run and its log'),
     icon: hyperPodIcon,
     describedBy: { args: RUN_ARGUMENTS },
     execute: async args => {
@@ -71,7 +71,7 @@ export function addRunCommands(
   addActionCommands(app, hyperPod);
   app.commands.addCommand(CommandIDs.listRuns, {
     label: trans.__('List Runs'),
-    caption: trans.__('The newest runs with their states, as JSON'),
+    caption: trans.__('List the newest runs and their states as JSON'),
     describedBy: { args: LIST_ARGUMENTS },
     execute: async args => {
       const page = await runClient.list({

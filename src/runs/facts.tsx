@@ -55,11 +55,11 @@ function factsOf(
     },
     { name: trans.__('Cluster'), value: run.cluster },
     { name: trans.__('Queue'), value: run.queue ?? '' },
-    { name: trans.__('Acts as the space'), value: run.space ?? '' },
+    { name: trans.__('Runs as space'), value: run.space ?? '' },
     { name: trans.__('Submitted'), value: momentText(run.submitted_at) },
     { name: trans.__('Started'), value: momentText(run.started_at) },
     {
-      name: run.ended_at ? trans.__('Took') : trans.__('Runs for'),
+      name: run.ended_at ? trans.__('Duration') : trans.__('Running for'),
       value: isTimed ? durationText(run.started_at, run.ended_at, trans) : ''
     },
     { name: trans.__('Nodes'), value: nodes },
@@ -108,7 +108,7 @@ export function FirstError(props: {
         className="jp-HyperPod-link"
         onClick={() => show(error.rank)}
       >
-        {trans.__('Show its log')}
+        {trans.__('Show log')}
       </button>
     </div>
   );

@@ -89,7 +89,7 @@ function HeaderContent({ model, actions, trans }: IProps): JSX.Element {
         retry={() => void model.load()}
       />
     ) : (
-      <p role="status">{trans.__('Reading the run…')}</p>
+      <p role="status">{trans.__('Loading the run…')}</p>
     );
   }
   if (model.removed) {
@@ -170,7 +170,7 @@ function Buttons(props: {
         <button
           type="button"
           className="jp-HyperPod-button"
-          title={trans.__('Run it once more, changed or as it is')}
+          title={trans.__('Submit this run again, with or without changes')}
           onClick={() => clone(run)}
         >
           {trans.__('Run again…')}

@@ -70,7 +70,7 @@ function Found(props: {
             onChange={event => setName(event.target.value)}
           >
             <option value="">
-              {trans.__('The mean of %1 nodes', found.nodes.length)}
+              {trans.__('Mean of %1 nodes', found.nodes.length)}
             </option>
             {found.nodes.map(one => (
               <option key={one.node} value={one.node ?? ''}>

@@ -31,7 +31,7 @@ export class RunPage extends Panel {
       trans,
       openPlace: place => actions.openPlace(runId, place)
     });
-    this._tabs = new TabbedWidgets(trans.__('What of the run is shown'), [
+    this._tabs = new TabbedWidgets(trans.__('Run views'), [
       titled(this.log, trans.__('Log')),
       titled(
         new TextTab(async () => (await runClient.script(runId)).text, trans),

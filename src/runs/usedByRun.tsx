@@ -35,7 +35,7 @@ function Amounts({ load, trans }: IProps): JSX.Element | null {
     return null;
   }
   return (
-    <dl className="jp-HyperPod-facts" aria-label={trans.__('What it used')}>
+    <dl className="jp-HyperPod-facts" aria-label={trans.__('Usage')}>
       {facts.map(([name, text]) => (
         <div key={name}>
           <dt>{name}</dt>
@@ -43,11 +43,11 @@ function Amounts({ load, trans }: IProps): JSX.Element | null {
         </div>
       ))}
       <div>
-        <dt>{trans.__('Used, as told by')}</dt>
+        <dt>{trans.__('Usage source')}</dt>
         <dd>
           {value.source === 'accounting'
-            ? trans.__('the scheduler’s accounting')
-            : trans.__('the run’s own records: no accounting tells of it')}
+            ? trans.__('scheduler accounting')
+            : trans.__('launcher measurements (no scheduler accounting)')}
         </dd>
       </div>
     </dl>

@@ -48,7 +48,7 @@ function Ways(props: IWaysInProps): JSX.Element {
     return <ErrorMessage error={error} trans={trans} retry={retry} />;
   }
   if (value === null) {
-    return <p role="status">{trans.__('Asking the cluster…')}</p>;
+    return <p role="status">{trans.__('Loading from the cluster…')}</p>;
   }
   return (
     <>
@@ -60,7 +60,7 @@ function Ways(props: IWaysInProps): JSX.Element {
         <Shells shells={value.shells} copy={props.copy} trans={trans} />
       )}
       <button type="button" className="jp-HyperPod-link" onClick={retry}>
-        {trans.__('Ask again')}
+        {trans.__('Refresh')}
       </button>
     </>
   );
@@ -92,7 +92,7 @@ function PortForm(props: {
           className="jp-HyperPod-input"
           inputMode="numeric"
           value={text}
-          title={trans.__('6006 is TensorBoard’s')}
+          title={trans.__('TensorBoard uses port 6006')}
           aria-invalid={port === null}
           onChange={event => setText(event.target.value)}
         />
@@ -108,7 +108,7 @@ function PortForm(props: {
       <button
         type="submit"
         className="jp-HyperPod-button"
-        title={trans.__('Show it in another tab of the browser')}
+        title={trans.__('Open in a new browser tab')}
         aria-disabled={port === null}
       >
         {trans.__('Open port')}
@@ -152,7 +152,7 @@ function Shells(props: {
   return (
     <ul
       className="jp-HyperPod-WaysIn-shells"
-      aria-label={trans.__('Shells, for a terminal')}
+      aria-label={trans.__('Shell commands')}
     >
       {shells.map(shell => (
         <li key={shell.node_rank}>

@@ -46,16 +46,16 @@ function Answer({ load, run, trans }: IWhyProps): JSX.Element {
     return <ErrorMessage error={error} trans={trans} retry={retry} />;
   }
   if (value === null) {
-    return <p role="status">{trans.__('Asking the cluster…')}</p>;
+    return <p role="status">{trans.__('Loading from the cluster…')}</p>;
   }
   return (
     <>
       {/* The page says the reason that it knows already. */}
       {(value.reason === null || value.reason !== run.reason) && (
-        <p>{value.reason ?? trans.__('No reason is known.')}</p>
+        <p>{value.reason ?? trans.__('The reason is unknown.')}</p>
       )}
       {value.reason === run.reason && hasNoMore(value) && (
-        <p>{trans.__('No more is known than stands above.')}</p>
+        <p>{trans.__('No further information is available.')}</p>
       )}
       <dl className="jp-HyperPod-facts">
         <Place told={value} trans={trans} />
@@ -69,7 +69,7 @@ function Answer({ load, run, trans }: IWhyProps): JSX.Element {
         <WouldStart told={value} trans={trans} />
       </dl>
       <button type="button" className="jp-HyperPod-link" onClick={retry}>
-        {trans.__('Ask again')}
+        {trans.__('Refresh')}
       </button>
     </>
   );
@@ -107,10 +107,10 @@ function Place({ told, trans }: IToldProps): JSX.Element | null {
   const left = position - 1 - Math.min(ahead.length, MOST);
   return (
     <div>
-      <dt>{trans.__('Place in the line')}</dt>
+      <dt>{trans.__('Queue position')}</dt>
       <dd title={counted ?? undefined}>
         {position}
-        {before !== '' && ` (${trans.__('before it: %1', before)})`}
+        {before !== '' && ` (${trans.__('after %1', before)})`}
         {before !== '' && left > 0 && ` ${trans.__('and %1 more', left)}`}
       </dd>
     </div>
@@ -159,12 +159,12 @@ function WouldStart({ told, trans }: IToldProps): JSX.Element | null {
   }
   return (
     <div>
-      <dt>{trans.__('Would start now, sent in its place')}</dt>
+      <dt>{trans.__('Alternatives that could start now')}</dt>
       <dd>
         {wouldStartNow.length === 0 ? (
           trans._n(
-            'nothing: %1 other way was tried',
-            'nothing: %1 other ways were tried',
+            'none (%1 alternative tried)',
+            'none (%1 alternatives tried)',
             tried
           )
         ) : (

@@ -23,7 +23,7 @@ export class AwsCallsItem extends SignalWidget {
         type="button"
         className="jp-HyperPod-StatusItem"
         title={this._trans.__(
-          'Requests of the HyperPod extension to AWS in the last minute: show for what'
+          'AWS calls of the HyperPod extension in the last minute. Click for details.'
         )}
         aria-haspopup="dialog"
         onClick={() => this._show()}
@@ -66,7 +66,7 @@ class AwsCallsList extends SignalWidget {
     this.node.setAttribute('role', 'dialog');
     this.node.setAttribute(
       'aria-label',
-      trans.__('AWS calls of the last minute')
+      trans.__('AWS calls in the last minute')
     );
     this._model = model;
     this._trans = trans;
@@ -83,10 +83,10 @@ class AwsCallsList extends SignalWidget {
     return (
       <>
         {operations.length === 0 ? (
-          <p>{trans.__('AWS was asked for nothing in the last minute.')}</p>
+          <p>{trans.__('No AWS calls in the last minute.')}</p>
         ) : (
           <table>
-            <caption>{trans.__('AWS calls of the last minute')}</caption>
+            <caption>{trans.__('AWS calls in the last minute')}</caption>
             <tbody>
               {operations.map(({ calls, operation, service }) => (
                 <tr key={`${service}:${operation}`}>
@@ -101,8 +101,8 @@ class AwsCallsList extends SignalWidget {
         )}
         <p>
           {trans._n(
-            '%1 call since this server began.',
-            '%1 calls since this server began.',
+            '%1 call since the server started.',
+            '%1 calls since the server started.',
             total
           )}
         </p>

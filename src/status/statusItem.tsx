@@ -20,7 +20,7 @@ export class StatusItem extends SignalWidget {
       <button
         type="button"
         className="jp-HyperPod-StatusItem"
-        title={this._trans.__('HyperPod runs: show the panel')}
+        title={this._trans.__('Show HyperPod clusters and runs')}
         onClick={this._open}
       >
         {this._text()}

@@ -62,7 +62,7 @@ export async function openPartition(
     await app.commands.execute(GO_TO_PATH, { path: made.path });
   } else {
     Notification.info(
-      hyperPod.trans.__('The partition is the folder %1', made.path),
+      hyperPod.trans.__('The storage partition is in the folder %1', made.path),
       { autoClose: BRIEFLY }
     );
   }
@@ -85,8 +85,8 @@ export async function copyPath(
   if (unseen !== null) {
     const words =
       cluster === null
-        ? trans.__('No cluster sees %1', paths.here)
-        : trans.__('%1 has no path of its own', cluster);
+        ? trans.__('%1 is not available on any cluster', paths.here)
+        : trans.__('%1 has no separate path', cluster);
     Notification.warning([words, ...unseen].join('\n'));
     return null;
   }
@@ -97,7 +97,7 @@ export async function copyPath(
   const side = cluster === null ? (chosen ?? only(sides)) : (named[0] ?? null);
   if (side === null) {
     if (cluster !== null) {
-      Notification.error(trans.__('%1 has no path of its own', cluster));
+      Notification.error(trans.__('%1 has no separate path', cluster));
     }
     return null;
   }
@@ -182,8 +182,8 @@ async function choose(
   const { trans } = tools.hyperPod;
   const items = sides.map(side => `${side.label}: ${side.path}`);
   const { value } = await InputDialog.getItem({
-    title: trans.__('Copy the Path for a Cluster'),
-    label: trans.__('The path as it is called there'),
+    title: trans.__('Copy Path for a Cluster'),
+    label: trans.__('Path on the cluster'),
     items,
     // The first one is where the user is already.
     current: 1,
@@ -230,7 +230,7 @@ async function ask(
     Dialog.okButton({ label: actionText(action, trans), actions: [action] })
   );
   const { button } = await showDialog({
-    title: trans.__('Where the Bytes of Files Are'),
+    title: trans.__('File Location'),
     body: new FileStates(files, actions, trans),
     buttons: [Dialog.cancelButton({ label: trans.__('Close') }), ...buttons],
     defaultButton: 0

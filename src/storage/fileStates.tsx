@@ -35,7 +35,7 @@ export class FileStates extends ReactWidget {
           <thead>
             <tr>
               <th scope="col">{trans.__('File')}</th>
-              <th scope="col">{trans.__('Its bytes are')}</th>
+              <th scope="col">{trans.__('Location')}</th>
               <th scope="col">{trans.__('Note')}</th>
             </tr>
           </thead>
@@ -54,7 +54,7 @@ export class FileStates extends ReactWidget {
         {this._actions !== null && this._actions.length > 0 && (
           <p>
             {trans.__(
-              'A button does it to those files that it fits. It goes on after this dialog is closed.'
+              'Each button applies to the files that support it. The transfer continues after you close this dialog.'
             )}
           </p>
         )}

@@ -10,7 +10,7 @@ export function actionText(
 ): string {
   switch (action) {
     case 'hydrate':
-      return trans.__('Bring Back from S3');
+      return trans.__('Restore from S3');
     case 'release':
       return trans.__('Release');
     case 'export':
@@ -24,21 +24,21 @@ export function stateText(state: string, trans: TranslationBundle): string {
     case 'local':
       return trans.__('on the file system only');
     case 'exists':
-      return trans.__('on the file system; a copy was begun in S3');
+      return trans.__('on the file system; export to S3 started');
     case 'archived':
       return trans.__('on the file system, with a copy in S3');
     case 'dirty':
-      return trans.__('changed since it was copied to S3');
+      return trans.__('changed since the export to S3');
     case 'released':
-      return trans.__('in S3 only; it comes back when it is read');
+      return trans.__('in S3 only; restored when read');
     case 'lost':
-      return trans.__('its copy in S3 is lost');
+      return trans.__('lost in S3');
     case 'exporting':
-      return trans.__('on its way to S3');
+      return trans.__('exporting to S3');
     case 'hydrating':
-      return trans.__('on its way back from S3');
+      return trans.__('restoring from S3');
     case 'busy':
-      return trans.__('something else is under way');
+      return trans.__('busy with another transfer');
     default:
       return state;
   }
@@ -50,8 +50,8 @@ export function fileText(file: IStoredFile, trans: TranslationBundle): string {
   if (file.done === 'asked') {
     words.unshift(
       file.task === null
-        ? trans.__('asked for')
-        : trans.__('AWS does it by %1', file.task)
+        ? trans.__('requested')
+        : trans.__('AWS task %1', file.task)
     );
   }
   return words.filter(word => word !== null).join('; ');

@@ -75,7 +75,7 @@ function addCommands(tools: IFileTools): void {
   app.commands.addCommand(CommandIDs.openPartition, {
     label: trans.__('Open Storage Partition in File Browser'),
     caption: trans.__(
-      'Make a link to the storage partition in the folder that the file browser shows, and open it'
+      'Link the storage partition into the current folder of the file browser and open it'
     ),
     icon: hyperPodIcon,
     describedBy: {
@@ -85,7 +85,9 @@ function addCommands(tools: IFileTools): void {
   });
   app.commands.addCommand(CommandIDs.copyPath, {
     label: trans.__('Copy Path for a Cluster…'),
-    caption: trans.__('Copy the path as nodes or pods of a cluster have it'),
+    caption: trans.__(
+      'Copy the path as seen by the nodes or pods of a cluster'
+    ),
     icon: hyperPodIcon,
     describedBy: { args: COPY_ARGUMENTS },
     execute: async args => {
@@ -98,9 +100,9 @@ function addCommands(tools: IFileTools): void {
     }
   });
   app.commands.addCommand(CommandIDs.showFileStates, {
-    label: trans.__('Where Its Bytes Are…'),
+    label: trans.__('File Location…'),
     caption: trans.__(
-      'Show whether a file is on the file system, in S3 or in both, and move it'
+      'Show whether a file is on the file system, in S3 or both, and transfer it'
     ),
     icon: hyperPodIcon,
     describedBy: { args: STATE_ARGUMENTS },

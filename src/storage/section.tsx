@@ -51,7 +51,7 @@ export class StorageSection
       'refresh',
       new IconButton(
         refreshIcon,
-        trans.__('Look at the storage again'),
+        trans.__('Refresh storage'),
         () => void model.refresh()
       )
     );
@@ -59,7 +59,7 @@ export class StorageSection
       'open',
       new IconButton(
         folderIcon,
-        trans.__('Open the partition in the file browser'),
+        trans.__('Open the storage partition in the file browser'),
         () => actions.openPartition()
       )
     );
@@ -86,7 +86,7 @@ export class StorageSection
         />
       ) : (
         <p className="jp-HyperPod-Message" role="status">
-          {trans.__('Reading…')}
+          {trans.__('Loading…')}
         </p>
       );
     }
@@ -139,7 +139,7 @@ function StorageList(props: {
       </ul>
       <ul
         className="jp-HyperPod-list"
-        aria-label={trans.__('The partition on each side')}
+        aria-label={trans.__('Storage partition paths')}
       >
         {storage.clusters.map(side => (
           <SideItem key={side.cluster} side={side} trans={trans} />
@@ -209,7 +209,7 @@ function Evidence(props: {
   const { isolation, trans } = props;
   return (
     <details className="jp-HyperPod-item-detail">
-      <summary>{trans.__('Who else can read it')}</summary>
+      <summary>{trans.__('Read access')}</summary>
       <ul>
         {[...isolation.readers, ...isolation.evidence].map(line => (
           <li key={line}>{line}</li>

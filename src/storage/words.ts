@@ -33,10 +33,10 @@ export function placeText(place: IPlace, trans: TranslationBundle): string {
     );
   }
   if (place.runs_go_here) {
-    parts.push(trans.__('runs go here'));
+    parts.push(trans.__('stores runs'));
   }
   if (place.read_only) {
-    parts.push(trans.__('read only'));
+    parts.push(trans.__('read-only'));
   }
   if (place.aws && place.aws.state !== 'AVAILABLE') {
     parts.push(place.aws.state);
@@ -60,8 +60,8 @@ export function separationLines(
   if (oldRuns > 0) {
     lines.push(
       trans._n(
-        '%1 of your runs lies in the old layout: run hpj storage migrate',
-        '%1 of your runs lie in the old layout: run hpj storage migrate',
+        '%1 of your runs uses the old layout. Run “hpj storage migrate”.',
+        '%1 of your runs use the old layout. Run “hpj storage migrate”.',
         oldRuns
       )
     );

@@ -22,9 +22,7 @@ export function ChangesView(props: {
   if (!changes) {
     return (
       <p className="jp-HyperPod-Message">
-        {trans.__(
-          'This has not been run yet: there is nothing to compare with.'
-        )}
+        {trans.__('No previous run to compare with.')}
       </p>
     );
   }
@@ -32,8 +30,8 @@ export function ChangesView(props: {
   const same = !changes.cluster && settings.length === 0;
   return (
     <div className="jp-HyperPod-ChangesView">
-      <h3>{trans.__('Settings, compared with %1', changes.runId)}</h3>
-      {same && <p>{trans.__('No difference.')}</p>}
+      <h3>{trans.__('Settings compared with %1', changes.runId)}</h3>
+      {same && <p>{trans.__('No changes.')}</p>}
       <dl>
         {changes.cluster && (
           <Setting
@@ -52,8 +50,8 @@ export function ChangesView(props: {
         ))}
       </dl>
       <h3>{trans.__('Code')}</h3>
-      {code === null && <p>{trans.__('The code can’t be compared.')}</p>}
-      {code?.length === 0 && <p>{trans.__('No difference.')}</p>}
+      {code === null && <p>{trans.__('Cannot compare the code.')}</p>}
+      {code?.length === 0 && <p>{trans.__('No changes.')}</p>}
       {code?.map((one, at) => (
         <Code key={at} change={one} trans={trans} />
       ))}
@@ -115,7 +113,7 @@ function Line({ line }: { line: string }): JSX.Element {
 
 function codeTitle(change: ICodeChange, trans: TranslationBundle): string {
   if (change.number === null) {
-    return trans.__('The file');
+    return trans.__('File');
   }
   switch (change.kind) {
     case 'new':

@@ -132,7 +132,9 @@ function addNotebookCommands(tools: ITools): void {
   });
   app.commands.addCommand(CommandIDs.runAgain, {
     label: trans.__('Run Selected Cells on Cluster Again'),
-    caption: trans.__('Run the selected cells with the last settings at once'),
+    caption: trans.__(
+      'Run the selected cells with the last settings, without a dialog'
+    ),
     icon: hyperPodIcon,
     describedBy: { args: NO_ARGUMENTS },
     isEnabled,
@@ -188,7 +190,7 @@ async function runAgain(tools: ITools): Promise<IPreview | IRun | null> {
     const { trans } = tools.hyperPod;
     failed(
       trans.__(
-        'It is not known whether %1 was sent. %2 To run it again is safe: it is still the same run.',
+        'It is unknown whether %1 was submitted. %2 You can safely submit it again: it is still the same run.',
         source.label,
         whyText(reason, trans)
       )
@@ -213,7 +215,7 @@ async function requestOf(tools: ITools, args: Arguments): Promise<IWanted> {
   const path = textOf(args, 'path') ?? currentNotebook(tools)?.context.path;
   if (path === undefined) {
     throw new Error(
-      tools.hyperPod.trans.__('Name a file, or open a notebook first.')
+      tools.hyperPod.trans.__('Specify a file or open a notebook first.')
     );
   }
   const source = await pathSource(tools, path);

@@ -22,10 +22,10 @@ export class SubmitDialog extends Dialog<null> {
       title: trans.__('Run %1 on a cluster', model.source.label),
       body: form,
       buttons: [
-        Dialog.cancelButton({ label: trans.__('Close') }),
+        Dialog.cancelButton({ label: trans.__('Cancel') }),
         Dialog.okButton({
           label: trans.__('Submit'),
-          caption: trans.__('Send the run (Ctrl+Enter)')
+          caption: trans.__('Submit the run (Ctrl+Enter)')
         })
       ]
     });

@@ -55,13 +55,13 @@ export function FieldRow(props: {
 /** How a field is written that takes more than one value. */
 function howTo(field: IField, trans: TranslationBundle): string {
   if (field.path === 'environment.secrets') {
-    return ` ${trans.__('One NAME or NAME=REFERENCE a line.')}`;
+    return ` ${trans.__('One NAME or NAME=REFERENCE per line.')}`;
   }
   switch (field.kind) {
     case 'lines':
-      return ` ${trans.__('One a line.')}`;
+      return ` ${trans.__('One per line.')}`;
     case 'pairs':
-      return ` ${trans.__('One NAME=VALUE a line.')}`;
+      return ` ${trans.__('One NAME=VALUE per line.')}`;
     default:
       return '';
   }

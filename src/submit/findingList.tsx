@@ -24,7 +24,7 @@ export function FindingList(props: IProps): JSX.Element {
   return (
     <section
       className="jp-HyperPod-FindingList"
-      aria-label={trans.__('What was found')}
+      aria-label={trans.__('Findings')}
       aria-live="polite"
       tabIndex={-1}
       data-findings
@@ -49,17 +49,15 @@ function hasProblems(model: SubmitModel): boolean {
 
 function stateWords({ model, trans }: IProps): string {
   if (hasProblems(model)) {
-    return trans.__('Some fields are not right yet.');
+    return trans.__('Some fields have errors.');
   }
   if (model.error) {
     return '';
   }
   if (model.isDistrusted) {
-    return trans.__('The cluster checks the run once you have confirmed.');
+    return trans.__('The cluster checks the run after you confirm.');
   }
-  return model.busy
-    ? trans.__('Checking…')
-    : trans.__('Nothing is wrong. It can be sent.');
+  return model.busy ? trans.__('Checking…') : trans.__('Ready to submit.');
 }
 
 function Finding(props: IProps & { finding: IFinding }): JSX.Element {

@@ -21,7 +21,7 @@ export function findingsOf(
       level: 'warning',
       code: NOT_SAVED,
       message: trans.__(
-        '%1 has changes that are not saved: what was saved runs.',
+        '%1 has unsaved changes. The saved version will run.',
         source.label
       ),
       hint: null,

@@ -25,7 +25,7 @@ export function fixOf(
 ): IFix | null {
   switch (finding.code) {
     case NOT_SAVED:
-      return { label: trans.__('Save now'), set: {}, save: true };
+      return { label: trans.__('Save file'), set: {}, save: true };
     case 'too_many_nodes':
       return {
         label: trans.__('Use one node'),
@@ -33,12 +33,12 @@ export function fixOf(
       };
     case 'too_many_processes':
       return {
-        label: trans.__('One node, one process'),
+        label: trans.__('Use one node and one process'),
         set: { 'resources.nodes': '1', 'resources.processes_per_node': '1' }
       };
     case 'not_enough_gpus':
       return {
-        label: trans.__('Ask for none'),
+        label: trans.__('Request none'),
         set: {
           'resources.gpus_per_node': '',
           'resources.accelerators.kind': '',
@@ -48,14 +48,14 @@ export function fixOf(
       };
     case 'torch_missing':
       return {
-        label: trans.__('Start with python'),
+        label: trans.__('Use python'),
         set: { launcher: 'python' }
       };
     case 'ignored':
     case 'unsupported':
       return finding.field === null || finding.field.startsWith('source')
         ? null
-        : { label: trans.__('Leave it out'), set: { [finding.field]: '' } };
+        : { label: trans.__('Clear field'), set: { [finding.field]: '' } };
     default:
       return null;
   }

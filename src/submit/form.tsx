@@ -182,7 +182,7 @@ function Waiting(props: {
           retry={() => void model.load()}
         />
       ) : (
-        <p role="status">{trans.__('Reading what can be set…')}</p>
+        <p role="status">{trans.__('Loading settings…')}</p>
       )}
     </div>
   );

@@ -11,30 +11,30 @@ export function hintOf(code: string, trans: TranslationBundle): string | null {
   switch (code) {
     case FOREIGN_CODE:
       return trans.__(
-        'Read it under “Code” on the run’s page, then confirm that it may run.'
+        'Review it under “Code” on the run page, then confirm that it may run.'
       );
     case 'secret_missing':
       return trans.__(
-        'Type its value, or write NAME=REFERENCE for one that the cluster resolves.'
+        'Enter its value, or write NAME=REFERENCE for a secret that the cluster resolves.'
       );
     case 'no_python':
       return trans.__(
-        'Name the path of an interpreter on the nodes, or leave it to the cluster.'
+        'Enter the path of an interpreter on the nodes, or leave it empty for the cluster default.'
       );
     case 'not_enough_gpus':
-      return trans.__('Ask for fewer, or choose another cluster.');
+      return trans.__('Request fewer, or choose another cluster.');
     case 'torch_missing':
       return trans.__(
-        'Install torch there, name another Python, or choose another launcher.'
+        'Install torch there, or choose another Python or launcher.'
       );
     case 'default_queue_has_all':
-      return trans.__('Choose a queue: the field offers them.');
+      return trans.__('Choose a queue from the list.');
     case 'no_time_limit':
-      return trans.__('Say how long it may take, such as 2h.');
+      return trans.__('Set a time limit, such as 2h.');
     case 'time_limit':
-      return trans.__('Give it a shorter limit, or choose another queue.');
+      return trans.__('Set a shorter time limit, or choose another queue.');
     case 'unsupported':
-      return trans.__('Leave it out, or choose another cluster.');
+      return trans.__('Clear the field, or choose another cluster.');
     default:
       return null;
   }

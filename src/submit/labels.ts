@@ -44,8 +44,8 @@ function resources(trans: TranslationBundle): Record<string, string> {
     'resources.nodes': trans.__('Nodes'),
     'resources.processes_per_node': trans.__('Processes per node'),
     'resources.gpus_per_node': trans.__('GPUs per node'),
-    'resources.accelerators.kind': trans.__('Kind of accelerator'),
-    'resources.accelerators.type': trans.__('Model of accelerator'),
+    'resources.accelerators.kind': trans.__('Accelerator kind'),
+    'resources.accelerators.type': trans.__('Accelerator model'),
     'resources.accelerators.count': trans.__('Accelerators per node'),
     'resources.cpus': trans.__('CPUs per node'),
     'resources.memory': trans.__('Memory per node'),
@@ -57,20 +57,20 @@ function resources(trans: TranslationBundle): Record<string, string> {
 
 function surroundings(trans: TranslationBundle): Record<string, string> {
   return {
-    'files.project': trans.__('Take project files along'),
+    'files.project': trans.__('Include project files'),
     'files.root': trans.__('Project folder'),
-    'files.include': trans.__('Further files'),
-    'files.max_bytes': trans.__('Most bytes to take along'),
+    'files.include': trans.__('More files'),
+    'files.max_bytes': trans.__('Size limit in bytes'),
     'environment.python': trans.__('Python'),
     'environment.image': trans.__('Container image'),
     'environment.variables': trans.__('Environment variables'),
     'environment.secrets': trans.__('Secrets'),
-    'environment.setup': trans.__('Setup lines'),
+    'environment.setup': trans.__('Setup commands'),
     'slurm.flags': trans.__('sbatch options'),
-    'kubernetes.kind': trans.__('Kind of object'),
+    'kubernetes.kind': trans.__('Object kind'),
     'kubernetes.namespace': trans.__('Namespace'),
     'kubernetes.service_account': trans.__('Service account'),
-    'kubernetes.patch': trans.__('Patch on the manifest')
+    'kubernetes.patch': trans.__('Manifest patch')
   };
 }
 
@@ -84,10 +84,10 @@ function scheduling(trans: TranslationBundle): Record<string, string> {
     qos: trans.__('Quality of service'),
     priority: trans.__('Priority'),
     time_limit: trans.__('Time limit'),
-    max_restarts: trans.__('Restarts after a failure'),
-    auto_resume: trans.__('Resume after a node failure'),
-    stop_grace: trans.__('Time to stop'),
-    forward_signals: trans.__('Warn before the time limit'),
+    max_restarts: trans.__('Restarts after failure'),
+    auto_resume: trans.__('Resume after node failure'),
+    stop_grace: trans.__('Grace period'),
+    forward_signals: trans.__('Signals before the time limit'),
     after: trans.__('Runs to wait for'),
     array: trans.__('Array')
   };

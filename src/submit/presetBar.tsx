@@ -74,16 +74,16 @@ function StartOptions(props: {
   const { model, trans } = props;
   return (
     <>
-      <option value={STANDARD}>{trans.__('Standard')}</option>
+      <option value={STANDARD}>{trans.__('Default')}</option>
       {model.start && (
         <option value={GIVEN}>
           {model.source.cloneOf === null
-            ? trans.__('As given')
-            : trans.__('As in this run')}
+            ? trans.__('As specified')
+            : trans.__('From this run')}
         </option>
       )}
       {model.last && (
-        <option value={LAST}>{trans.__('As in the last run')}</option>
+        <option value={LAST}>{trans.__('From the last run')}</option>
       )}
       {model.presets.map(preset => (
         <option key={presetKey(preset)} value={presetKey(preset)}>
@@ -131,11 +131,11 @@ function SavePreset(props: {
       open={open}
       onToggle={event => setOpen(event.currentTarget.open)}
     >
-      <summary>{trans.__('Keep these settings as a preset')}</summary>
+      <summary>{trans.__('Save as preset')}</summary>
       <input
         className="jp-HyperPod-input"
-        aria-label={trans.__('Name of the preset')}
-        placeholder={trans.__('Name of the preset')}
+        aria-label={trans.__('Preset name')}
+        placeholder={trans.__('Preset name')}
         value={name}
         onChange={event => setName(event.target.value)}
       />

@@ -79,8 +79,8 @@ function Content(props: {
     return (
       <p className="jp-HyperPod-Message">
         {model.busy
-          ? trans.__('Looking at what would run…')
-          : trans.__('There is no preview yet.')}
+          ? trans.__('Loading the preview…')
+          : trans.__('No preview yet.')}
       </p>
     );
   }

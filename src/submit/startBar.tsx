@@ -29,7 +29,7 @@ export function StartBar(props: {
             {model.clusters.map(({ name, orchestrator, state }) => (
               <option key={name} value={name}>
                 {state === 'down'
-                  ? trans.__('%1 (%2, does not answer)', name, orchestrator)
+                  ? trans.__('%1 (%2, does not respond)', name, orchestrator)
                   : trans.__('%1 (%2)', name, orchestrator)}
               </option>
             ))}
@@ -42,7 +42,7 @@ export function StartBar(props: {
             checked={model.draft.smoke}
             onChange={event => model.choose({ smoke: event.target.checked })}
           />
-          {trans.__('Smoke run: 1 node, 2 minutes')}
+          {trans.__('Smoke test: 1 node, 2 minutes')}
         </label>
       </div>
     </>
@@ -58,9 +58,7 @@ function Which(props: {
   const { cellIds, cloneOf, label } = model.source;
   const id = React.useId();
   if (cloneOf !== null) {
-    return (
-      <p>{trans.__('The code of run %1, as it was sent then', cloneOf)}</p>
-    );
+    return <p>{trans.__('Code of run %1 as submitted', cloneOf)}</p>;
   }
   if (cellIds === null) {
     return <p>{label}</p>;
@@ -80,7 +78,7 @@ function Which(props: {
     <fieldset className="jp-HyperPod-Which">
       <legend>{label}</legend>
       {choice(false, cellWords(model, trans))}
-      {choice(true, trans.__('The whole notebook'))}
+      {choice(true, trans.__('Whole notebook'))}
     </fieldset>
   );
 }

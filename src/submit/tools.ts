@@ -86,7 +86,7 @@ export async function pathSource(
     const { trans } = tools.hyperPod;
     throw new Error(
       trans.__(
-        '%1 can’t be run: choose a notebook, a Python file, an sbatch script or a manifest.',
+        'Cannot run %1. Choose a notebook, a Python file, an sbatch script or a manifest.',
         local
       )
     );

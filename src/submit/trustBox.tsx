@@ -20,7 +20,7 @@ export function TrustBox(props: {
     <div className="jp-HyperPod-TrustBox">
       <p id={id} role="alert">
         {trans.__(
-          'This is a run of %1. Its code would run with your rights. Read it under “Code” on the run’s page first.',
+          'This run belongs to %1. Its code would run with your permissions. Review it under “Code” on the run page first.',
           owner
         )}
       </p>
@@ -32,7 +32,7 @@ export function TrustBox(props: {
           checked={model.draft.trusted}
           onChange={event => model.choose({ trusted: event.target.checked })}
         />
-        {trans.__('Run %1’s code with my rights', owner)}
+        {trans.__('Run %1’s code with my permissions', owner)}
       </label>
     </div>
   );

@@ -84,13 +84,13 @@ function wholeNumber(
 ): number {
   const value = Number(typed);
   if (!/^-?\d+$/.test(typed)) {
-    throw new Error(trans.__('Write a whole number, such as 2.'));
+    throw new Error(trans.__('Enter a whole number, such as 2.'));
   }
   if (field.minimum !== null && value < field.minimum) {
-    throw new Error(trans.__('It must be at least %1.', field.minimum));
+    throw new Error(trans.__('Must be at least %1.', field.minimum));
   }
   if (field.maximum !== null && value > field.maximum) {
-    throw new Error(trans.__('It must be at most %1.', field.maximum));
+    throw new Error(trans.__('Must be at most %1.', field.maximum));
   }
   return value;
 }
@@ -124,7 +124,7 @@ function jsonObject(typed: string, trans: TranslationBundle): Json {
     // The same words as for JSON that is no object.
   }
   if (!isRecord(value)) {
-    throw new Error(trans.__('Write a JSON object: names with values in {}.'));
+    throw new Error(trans.__('Enter a JSON object: names and values in {}.'));
   }
   return value as JsonObject;
 }

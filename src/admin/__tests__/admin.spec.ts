@@ -70,7 +70,7 @@ describe('AdminModel and its page', () => {
   const tell = () => events.emit({ schema_id: ADMIN_EVENT });
   const show = async () => {
     Widget.attach(page, document.body);
-    await until(() => !text().includes('Reading…') && text().length > 300);
+    await until(() => !text().includes('Loading…') && text().length > 300);
   };
 
   it('asks for nothing but the rights where there are none', async () => {
@@ -88,7 +88,7 @@ describe('AdminModel and its page', () => {
     await until(() => text().includes('AWS does not let you'));
     tell();
     expect(client.calls.filter(call => call !== 'read')).toEqual(['rights']);
-    expect(button('Show What Would Change')).toBeUndefined();
+    expect(button('Preview changes')).toBeUndefined();
   });
 
   it('shows a plan, applies it once it is confirmed, and no other', async () => {
@@ -96,20 +96,17 @@ describe('AdminModel and its page', () => {
     await show();
     await until(() => text().includes('profile bob'));
     expect(text()).toContain('To do: 2. Waiting: 1. Blocked: 0.');
-    expect(text()).toContain('User profiles: 3 of 4 not as wanted');
+    expect(text()).toContain('User profiles: 3 of 4 need a change');
     expect(text()).toContain('Files stay where they are.');
-    expect(text()).toContain('Now: Everybody shares one folder.');
+    expect(text()).toContain('Current state: All users share one folder.');
     const heading = () => page.node.querySelector('h2')?.textContent;
-    const what = 'give each user profile in d-1 a folder of its own';
+    const what = 'mount one folder per user profile in d-1';
     expect(heading()).toBe(`Plan: ${what}`);
     // Two statements on one topic stand under one heading.
     const topics = [...page.node.querySelectorAll('dt')];
-    expect(topics.map(one => one.textContent)).toEqual([
-      'Files',
-      'Who sees what'
-    ]);
+    expect(topics.map(one => one.textContent)).toEqual(['Files', 'Access']);
     agreed = false;
-    button('Apply…')?.click();
+    button('Apply changes…')?.click();
     await Promise.resolve();
     expect(client.calls).not.toContain('apply abc');
     agreed = true;
@@ -117,10 +114,10 @@ describe('AdminModel and its page', () => {
       plan: PLAN,
       results: { done: 1, failed: 0, left: 1 }
     });
-    button('Apply…')?.click();
-    await until(() => text().includes('1 of 2 steps are done…'));
+    button('Apply changes…')?.click();
+    await until(() => text().includes('1 of 2 steps done…'));
     expect(client.calls).toContain('apply abc');
-    expect(heading()).toBe(`Under way: ${what}`);
+    expect(heading()).toBe(`In progress: ${what}`);
     const bar = page.node.querySelector('progress');
     expect([bar?.value, bar?.max]).toEqual([1, 2]);
     client.answer = work(4, 'applied', {
@@ -129,8 +126,8 @@ describe('AdminModel and its page', () => {
     });
     tell();
     await until(() => text().includes('Done: 1. Failed: 1.'));
-    expect(heading()).toBe(`Done in part: ${what}`);
-    expect(button('Apply…')).toBeUndefined();
+    expect(heading()).toBe(`Partly done: ${what}`);
+    expect(button('Apply changes…')).toBeUndefined();
   });
 
   it('shows the plan that is there when another was confirmed, and says so', async () => {
@@ -148,9 +145,9 @@ describe('AdminModel and its page', () => {
     client.answer = work(9, 'planned', {
       plan: { ...PLAN, id: 'def', changed: true }
     });
-    await until(() => button('Apply…') !== undefined);
-    button('Apply…')?.click();
-    await until(() => text().includes('Something has changed'));
+    await until(() => button('Apply changes…') !== undefined);
+    button('Apply changes…')?.click();
+    await until(() => text().includes('Nothing was applied because'));
     expect(text()).toContain('this plan is not the newest one');
     expect(model.value?.plan?.id).toBe('def');
   });
@@ -167,7 +164,7 @@ describe('AdminModel and its page', () => {
     });
     await show();
     await until(() => text().includes('another network'));
-    expect(button('Apply…')?.disabled).toBe(true);
+    expect(button('Apply changes…')?.disabled).toBe(true);
     client.answer = work(3, 'planned', {
       plan: {
         ...PLAN,
@@ -175,8 +172,8 @@ describe('AdminModel and its page', () => {
       }
     });
     tell();
-    await until(() => text().includes('All is as wanted'));
-    expect(button('Apply…')?.disabled).toBe(true);
+    await until(() => text().includes('Everything is up to date'));
+    expect(button('Apply changes…')?.disabled).toBe(true);
   });
 
   it('says which mode is there, and reads it again once a plan was applied', async () => {
@@ -186,11 +183,11 @@ describe('AdminModel and its page', () => {
       page.node.querySelector('input[type="radio"]:checked')?.closest('label')
         ?.textContent;
     await until(() => chosen() !== undefined);
-    expect(chosen()).toMatch(/^A folder for each user profile as it is now/);
+    expect(chosen()).toMatch(/^One folder per user profile current/);
     client.found = { mode: 'both', shared_path: null };
     client.answer = work(4, 'applied', { plan: PLAN });
     tell();
-    await until(() => text().includes('as it is for some now'));
+    await until(() => text().includes('current for some'));
     expect(client.calls.filter(call => call === 'there d-1 fs-1').length).toBe(
       2
     );

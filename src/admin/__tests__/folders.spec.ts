@@ -140,19 +140,19 @@ describe('the fields for it', () => {
     expect(labels()).toEqual([
       who,
       'Cluster',
-      'Slurm partition of the job',
-      'Where the nodes have the whole file system',
-      'User of the cluster’s jobs'
+      'Slurm partition',
+      'Mount path of the whole file system on the nodes',
+      'User that runs cluster jobs'
     ]);
     expect(draft.cluster).toBe('one');
     await choose('kubernetes');
-    await until(() => labels().includes('Namespace of the claim'));
+    await until(() => labels().includes('Namespace of the PVC'));
     expect(labels()).toEqual([
       who,
-      'Namespace of the claim',
-      'Claim of the whole file system',
-      'Image of the pod, by its digest',
-      'User of the cluster’s jobs'
+      'Namespace of the PVC',
+      'PVC for the whole file system',
+      'Pod image with digest',
+      'User that runs cluster jobs'
     ]);
     await choose('here');
     await until(() => labels().length === 3);

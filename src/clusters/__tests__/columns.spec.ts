@@ -81,7 +81,7 @@ describe('the columns of queues', () => {
   it('without rules are for everybody, and without a limit say so', () => {
     const free = { ...QUEUE, groups: [], qos: [], usable: null };
     const one = answerOf('Queue', { ...free, time_limit: null });
-    expect(cell(columns, 'usable', one)).toBe('everybody');
+    expect(cell(columns, 'usable', one)).toBe('all users');
     expect(cell(columns, 'time_limit', one)).toBe('none');
   });
 });

@@ -195,7 +195,7 @@ describe('ClusterPage', () => {
     const label = page.node
       .querySelector('[role="img"]')
       ?.getAttribute('aria-label');
-    expect(label).toBe('h100: 0 of 4 free; in use: 0, 3; in use in parts: 1');
+    expect(label).toBe('h100: 0 of 4 free; in use: 0, 3; partly in use: 1');
     expect(page.node.textContent).toContain('fpga: 0 of 2');
   });
 
@@ -234,7 +234,7 @@ describe('ClusterPage', () => {
     await show(page, 'Jobs');
     button(page, 'Next page').click();
     await until(() => client.last('jobs')?.cursor === 'c2');
-    button(page, 'Page before').click();
+    button(page, 'Previous page').click();
     await until(() => client.last('jobs')?.cursor === undefined);
     expect(page.node.textContent).toContain('Page 1');
   });
@@ -296,7 +296,7 @@ describe('ClusterPage', () => {
       boxes()[2].click();
       await until(() => !isOff('Hold'));
       expect(boxes()[0].indeterminate).toBe(true);
-      expect(page.node.textContent).toContain('1 job chosen');
+      expect(page.node.textContent).toContain('1 job selected');
     });
 
     it('has one result for each job, and keeps those chosen that failed', async () => {
@@ -307,7 +307,7 @@ describe('ClusterPage', () => {
       await until(() => results().length === 2);
       expect(client.orders).toEqual([{ action: 'hold', jobs: ['7', '8'] }]);
       expect(results()).toEqual([
-        '7 is held.',
+        '7 was held.',
         '8 could not be held. job 8 is bob’s'
       ]);
       await until(() => client.queries.length > asked);
@@ -366,7 +366,7 @@ describe('ClusterPage', () => {
       ]);
       const header = (await filledDialog()).querySelector('.jp-Dialog-header');
       expect(header?.textContent).toBe('Change the queue');
-      const dialog = await answer('Leave it');
+      const dialog = await answer('Cancel');
       expect(dialog.textContent).not.toContain('limit');
       expect(client.orders).toEqual([]);
     });
@@ -381,7 +381,7 @@ describe('ClusterPage', () => {
       button(page, 'Adopt').click();
       await until(() => results().length === 2);
       expect(client.adopted).toEqual(['7', '8']);
-      expect(results()[0]).toBe('7 is among your runs now.');
+      expect(results()[0]).toBe('7 was added to your runs.');
       expect(results()[1]).toContain('8 could not be adopted. ');
       expect(results()[1]).toContain('job 8 is bob’s');
       expect(opened).toEqual([]);

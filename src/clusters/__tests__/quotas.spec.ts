@@ -29,7 +29,7 @@ describe('A quota in words', () => {
   it('says what is borrowed and what others would lend', () => {
     const lent = { ...GPU, used: 20, borrowed: 4, free: 2, most: 24 };
     expect(quotaText(lent, true, trans)).toBe(
-      'nvidia.com/gpu (p5): 20 of 16 in use; 4 of that borrowed; 2 free; at most 24 with what others lend'
+      'nvidia.com/gpu (p5): 20 of 16 in use; 4 of it borrowed; 2 free; at most 24 with borrowing'
     );
   });
 

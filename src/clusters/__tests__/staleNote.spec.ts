@@ -54,7 +54,9 @@ describe('A table of a cluster that does not answer', () => {
     const page = pageOf({ as_of: secondsAgo(40), problem: PROBLEM });
     await until(() => page.node.textContent?.includes('dev') ?? false);
     const text = page.node.textContent ?? '';
-    expect(text).toMatch(/As of 4[01] s ago: the cluster does not answer\./);
+    expect(text).toMatch(
+      /Updated 4[01] s ago\. The cluster does not respond\./
+    );
     expect(text).toContain(PROBLEM.message);
     expect(text).toContain(PROBLEM.hint);
     page.dispose();

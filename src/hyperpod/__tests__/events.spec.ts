@@ -73,7 +73,7 @@ describe('Events of a HyperPod cluster', () => {
     // A word that is newer than this page is shown as it came.
     expect(second.textContent).toContain('Critical');
     expect(second.textContent).toContain('journal');
-    expect(second.querySelector('button')?.textContent).toBe('(without words)');
+    expect(second.querySelector('button')?.textContent).toBe('(no message)');
   });
 
   it('asks for the level, the group and the instance that are chosen, from the first page on', async () => {

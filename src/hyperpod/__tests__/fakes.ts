@@ -53,7 +53,7 @@ export function detail(
       {
         name: 'node-recovery',
         value: 'Automatic',
-        meaning: 'nodes that fail are rebooted or replaced by HyperPod'
+        meaning: 'HyperPod reboots or replaces failed nodes'
       }
     ],
     groups: [

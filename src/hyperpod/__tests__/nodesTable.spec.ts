@@ -75,7 +75,7 @@ describe('Nodes of a HyperPod cluster', () => {
   }
 
   function box(name: string): HTMLInputElement | null {
-    return page.node.querySelector(`input[aria-label="Choose ${name}"]`);
+    return page.node.querySelector(`input[aria-label="Select ${name}"]`);
   }
 
   function dialog(): HTMLElement | null {
@@ -126,7 +126,7 @@ describe('Nodes of a HyperPod cluster', () => {
     expect(words).toContain('whatever runs on the nodes ends');
     expect(words).toContain('job 7 (train, of ada) ends');
     expect(words).toContain('which jobs run is not known');
-    button('Leave them', asked)?.click();
+    button('Cancel', asked)?.click();
     await until(() => dialog() === null);
     expect(nodeClient.orders).toEqual([]);
   });
@@ -140,7 +140,7 @@ describe('Nodes of a HyperPod cluster', () => {
     box(NODE.name)?.click();
     box(SECOND)?.click();
     const asked = await press('Replace…');
-    expect(asked.textContent).toContain('Left out: AWS replaces none');
+    expect(asked.textContent).toContain('Skipped: AWS replaces none');
     const title = asked.querySelector('.jp-Dialog-header')?.textContent;
     expect(title).toBe('Replace 1 node');
     const reads = client.queries.length;
@@ -188,7 +188,7 @@ describe('Nodes of a HyperPod cluster', () => {
     button('Resume')?.click();
     await until(() => lines().length === 1);
     expect(dialog()).toBeNull();
-    expect(lines()).toEqual([`${NODE.name} takes jobs again.`]);
+    expect(lines()).toEqual([`${NODE.name} accepts jobs again.`]);
   });
 
   it('says once why something can’t be had, and does not do it', async () => {

@@ -41,7 +41,7 @@ describe('HyperpodPage', () => {
 
   async function show(): Promise<void> {
     Widget.attach(page, document.body);
-    await until(() => text() !== '' && !text().includes('Reading'));
+    await until(() => text() !== '' && !text().includes('Loading'));
   }
 
   function press(name: string): void {
@@ -70,8 +70,8 @@ describe('HyperpodPage', () => {
     }
     expect(text()).toContain('s3://scripts/on_create.sh');
     expect(text()).toContain('teamvision');
-    expect(text()).toContain('nodes that fail are rebooted or replaced');
-    expect(text()).toContain('AWS was asked');
+    expect(text()).toContain('HyperPod reboots or replaces failed nodes');
+    expect(text()).toContain('Updated ');
   });
 
   it('links to the consoles that there are, in a tab of their own', async () => {
@@ -129,7 +129,7 @@ describe('HyperpodPage', () => {
     const reason = 'Lifecycle scripts failed';
     client.detail = detail('ml-cluster', { problem, reason, tags: null });
     await show();
-    expect(text()).toContain('AWS does not tell anything newer');
+    expect(text()).toContain('AWS has not sent newer data');
     expect(text()).toContain('no right');
     expect(text()).toContain(reason);
   });
@@ -178,7 +178,7 @@ describe('HyperpodPage', () => {
     };
     await showNodes();
     expect(text()).toContain('100 rows');
-    expect(text()).toContain('more is on its way');
+    expect(text()).toContain('Refreshing…');
     client.nodeAnswer = {
       ...AGED,
       changing: false,
@@ -223,10 +223,10 @@ describe('HyperpodPage', () => {
     for (const words of [
       '4 × ml.g5.8xlarge',
       'borrows up to 50 %',
-      'shared by the teams’ weights',
-      'is not lent',
+      'shared by team weight',
+      'cannot be borrowed',
       'training-priority',
-      'not known'
+      'unknown'
     ]) {
       expect(text()).toContain(words);
     }
@@ -252,7 +252,7 @@ describe('HyperpodPage', () => {
     };
     press('Refresh');
     await until(() => text().includes('3 running, 2 waiting'));
-    expect(text()).toContain('1 of that borrowed');
+    expect(text()).toContain('1 of it borrowed');
   });
 
   it('says why a cluster has no task governance', async () => {

@@ -45,9 +45,9 @@ describe('HyperpodSection', () => {
       row('c', { reach: 'not-looked', reach_reason: 'nobody has looked' })
     );
     await show();
-    expect(text()).toContain('a right is missing: AWS does not let you');
+    expect(text()).toContain('missing permission: AWS does not let you');
     expect(text()).not.toContain('is configured');
-    expect(text()).toContain('not looked yet');
+    expect(text()).toContain('connection not checked');
   });
 
   function list(...clusters: unknown[]): unknown {
@@ -60,7 +60,7 @@ describe('HyperpodSection', () => {
 
   async function show(): Promise<void> {
     Widget.attach(section, document.body);
-    await until(() => text() !== '' && !text().includes('Reading'));
+    await until(() => text() !== '' && !text().includes('Loading'));
   }
 
   function refresh(): void {
@@ -84,7 +84,7 @@ describe('HyperpodSection', () => {
     expect(text()).toContain('Slurm · 5 nodes · configured as train');
     expect(text()).toContain('1 of 4 nodes');
     expect(text()).toContain('it fell');
-    expect(text()).toContain('AWS was asked');
+    expect(text()).toContain('Updated ');
     section.node
       .querySelectorAll<HTMLElement>('.jp-HyperPod-item')
       .forEach(item => item.click());
@@ -105,7 +105,7 @@ describe('HyperpodSection', () => {
     client.answer = { ...(list(row('one', bare)) as object), loading: true };
     Widget.attach(section, document.body);
     await until(() => text().includes('one'));
-    expect(text()).toContain('Reading…');
+    expect(text()).toContain('Loading…');
     client.answer = list(row('one'));
     await until(() => text().includes('5 nodes'));
     expect(client.asked.every(([, forced]) => !forced)).toBe(true);
@@ -148,17 +148,17 @@ describe('HyperpodSection', () => {
     client.answer = { ...(list(row('one')) as object), problem };
     refresh();
     await until(() => text().includes('too many calls'));
-    expect(text()).toContain('AWS does not tell anything newer');
+    expect(text()).toContain('AWS has not sent newer data');
     expect(text()).toContain('one');
     client.failure = ApiError.local('network', 'gone');
     refresh();
-    await until(() => text().includes('does not answer'));
+    await until(() => text().includes('does not respond'));
     expect(text()).toContain('one');
   });
 
   it('says that an account has none', async () => {
     await show();
-    expect(text()).toContain('The account has no HyperPod cluster');
+    expect(text()).toContain('Your account has no HyperPod clusters');
   });
 
   it('shows more of many', async () => {
@@ -177,7 +177,7 @@ describe('HyperpodSection', () => {
     await show();
     const select = () => section.node.querySelector('select');
     await until(() => select()?.options.length === 3);
-    expect(select()?.options[0].textContent).toBe('us-west-2 (found)');
+    expect(select()?.options[0].textContent).toBe('us-west-2 (default)');
     client.answer = list(row('far', { arn: 'arn:far' }));
     await regions.choose('eu-west-1');
     await until(() => text().includes('far'));

@@ -107,7 +107,7 @@ describe('LifecycleLine', () => {
     expect(line.node.textContent).toContain(
       'Slurm commands: no partition is mounted'
     );
-    button(line, 'Open Log').click();
+    button(line, 'Open log').click();
     expect(opened).toEqual(['log']);
     button(line, 'Dismiss').click();
     await until(() => line.node.textContent === '');
@@ -156,13 +156,13 @@ describe('LifecycleLogPage', () => {
     Widget.attach(page, document.body);
     await until(() => page.node.querySelector('pre')?.textContent === 'one');
     client.text = { path: '/a.log', text: '<b>two</b>', cut: true };
-    button(page, 'Read Again').click();
+    button(page, 'Refresh').click();
     await until(
       () => page.node.querySelector('pre')?.textContent === '<b>two</b>'
     );
-    expect(page.node.textContent).toContain('The end of /a.log');
+    expect(page.node.textContent).toContain('Last lines of /a.log');
     client.text = ApiError.local('no_lifecycle_log', 'there is no log');
-    button(page, 'Read Again').click();
+    button(page, 'Refresh').click();
     await until(() => (page.node.textContent ?? '').includes('no log'));
     page.dispose();
   });

@@ -50,7 +50,7 @@ describe('LogView', () => {
       );
     client.handler?.end();
     const says = (text: string) => (view.node.textContent ?? '').includes(text);
-    await until(() => says('The run has ended.') && says('To the end'));
+    await until(() => says('The run has ended.') && says('Jump to end'));
     const last = (row: Element | null) => row?.lastElementChild?.textContent;
     const rows = list.getElementsByClassName('jp-HyperPod-LogRow');
     press('Home', { ctrlKey: true });
@@ -133,11 +133,11 @@ describe('LogView', () => {
     const says = (text: string) => (view.node.textContent ?? '').includes(text);
     await until(() => view.model.hasRanks);
     view.model.chooseRanks('1, 9');
-    await until(() => says('There is no rank 9 so far; the ranks are 0-1.'));
+    await until(() => says('Rank 9 not found yet. The ranks so far are 0-1.'));
     client.handler?.end();
-    await until(() => says('There is no rank 9; the ranks are 0-1.'));
+    await until(() => says('Rank 9 not found. The ranks are 0-1.'));
     view.model.chooseRanks('1');
-    await until(() => !says('There is no rank'));
+    await until(() => !says('not found'));
     view.dispose();
   });
 
@@ -164,7 +164,7 @@ describe('LogView', () => {
       );
     }
     await until(() =>
-      (view.node.textContent ?? '').includes('Can’t search: unclosed group')
+      (view.node.textContent ?? '').includes('Cannot search: unclosed group')
     );
     view.dispose();
   });

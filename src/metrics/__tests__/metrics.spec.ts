@@ -112,7 +112,7 @@ describe('The page of metrics', () => {
     const select = page.node.querySelector('select');
     select?.dispatchEvent(new Event('change', { bubbles: true }));
     await until(() => page.node.querySelector('[role=alert]') !== null);
-    expect(page.node.textContent).toContain('does not answer');
+    expect(page.node.textContent).toContain('does not respond');
     // What was read before stays.
     expect(page.node.textContent).toContain(notes[0]);
     page.dispose();

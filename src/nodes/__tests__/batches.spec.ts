@@ -72,7 +72,7 @@ describe('actInBatches', () => {
   it('does not claim that nothing was done when no answer came', async () => {
     client.failure = ApiError.local('timeout', 'no answer in 30 s');
     const results = await act();
-    expect(results[0].error?.message).toContain('is not known');
+    expect(results[0].error?.message).toContain('is unknown');
     expect(results[59].error?.code).toBe('not_sent');
   });
 

@@ -80,7 +80,7 @@ describe('openNodeTerminal', () => {
     expect(dialog?.querySelector('pre')?.textContent).toBe(LINE);
     const words = dialog?.textContent ?? '';
     expect(words.includes('get aws')).toBe(missing.length > 0);
-    expect(words.includes('has no terminals')).toBe(!isAvailable);
+    expect(words.includes('Terminals are not available')).toBe(!isAvailable);
     dialog?.querySelector<HTMLElement>('.jp-mod-reject')?.click();
     expect(await opening).toBe(false);
     expect(created).toBe(0);

@@ -64,7 +64,7 @@ describe('an output that is a run', () => {
     await widget.renderModel(model({ version: 1 }, true));
     await rendered();
     expect(made).toEqual([]);
-    expect(widget.node.textContent).toContain('does not say which run');
+    expect(widget.node.textContent).toContain('does not name a run');
     expect(widget.node.querySelector('button')).toBeNull();
     widget.dispose();
   });

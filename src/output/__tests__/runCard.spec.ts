@@ -102,7 +102,7 @@ describe('a run’s card', () => {
   it('says that the server does not know the run', async () => {
     const { dispose, logClient, widget } = card([]);
     FakeObserver.show(true);
-    await until(() => !!widget.node.textContent?.includes('is not known here'));
+    await until(() => !!widget.node.textContent?.includes('not found'));
     expect(widget.log).toBeNull();
     expect(logClient.pages).toEqual([]);
     dispose();

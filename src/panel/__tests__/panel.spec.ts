@@ -59,7 +59,7 @@ async function shownPanel(
   Widget.attach(panel, document.body);
   const chip = `[data-state="${shown.state}"]`;
   await until(() => panel.node.querySelector(chip) !== null);
-  await until(() => !(panel.node.textContent ?? '').includes('Reading…'));
+  await until(() => !(panel.node.textContent ?? '').includes('Loading…'));
   return panel;
 }
 
@@ -150,7 +150,7 @@ describe('HyperPodPanel', () => {
     client.failure = ApiError.local('network', 'TypeError: failed to fetch');
     const panel = await shownPanel(client);
     const alert = panel.node.querySelector('[role="alert"]');
-    expect(alert?.textContent).toContain('does not answer');
+    expect(alert?.textContent).toContain('does not respond');
     expect(alert?.textContent).toContain('Try again');
     panel.dispose();
   });

@@ -102,7 +102,7 @@ describe('Actions that fail', () => {
     const app = { commands: { execute } } as unknown as JupyterFrontEnd;
     await runAgain(app, hyperPod, run(1));
     expect(told()[0].message).toBe(
-      'run 1 can’t be run again. There is no run 1.'
+      'Cannot run run 1 again. There is no run 1.'
     );
   });
 });
@@ -139,7 +139,7 @@ describe('Open port', () => {
     await openPort(why, 6006, trans);
     expect(tab.close).toHaveBeenCalled();
     const [told] = Notification.manager.notifications;
-    expect(told.message).toBe('Port 6006 can’t be opened. nothing listens');
+    expect(told.message).toBe('Cannot open port 6006. nothing listens');
   });
 
   it('says that the browser blocked the tab', async () => {

@@ -96,14 +96,14 @@ describe('The metrics of a run', () => {
     expect(last()?.textContent).toBe('50 %');
     const select = tab.node.querySelector('select');
     const options = [...(select?.options ?? [])].map(one => one.textContent);
-    expect(options).toEqual(['The mean of 2 nodes', 'a', 'b']);
+    expect(options).toEqual(['Mean of 2 nodes', 'a', 'b']);
     if (select) {
       select.value = 'b';
       select.dispatchEvent(new Event('change', { bubbles: true }));
     }
     await until(() => last()?.textContent === '80 %');
     const words = tab.node.textContent;
-    expect(words).toContain('From Amazon Managed Service for Prometheus');
+    expect(words).toContain('Source: Amazon Managed Service for Prometheus');
     expect(words).toContain('a note');
   });
 

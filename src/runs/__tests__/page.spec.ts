@@ -218,13 +218,13 @@ describe('RunPage', () => {
     client.runs = [run(1, { started_at: startedAt })];
     await show(run(1).run_id);
     const text = () => page.node.textContent ?? '';
-    expect(text()).toContain('Runs for');
+    expect(text()).toContain('Running for');
     client.runs = [];
     await runs.act(run(1).run_id, 'cancel').catch(() => undefined);
     await until(() => text().includes('This run was removed.'));
     expect(buttons()).toEqual([]);
-    expect(text()).not.toContain('Runs for');
-    expect(text()).toContain('nothing more of its log can be read');
+    expect(text()).not.toContain('Running for');
+    expect(text()).toContain('Its log is no longer available');
     client.runs = [run(1)];
     await runs.get(run(1).run_id);
     await until(() => buttons().length === 3);

@@ -58,7 +58,7 @@ describe('UsedByRun', () => {
   }
 
   function part(): Element | null {
-    return header.node.querySelector('dl[aria-label="What it used"]');
+    return header.node.querySelector('dl[aria-label="Usage"]');
   }
 
   beforeEach(() => {
@@ -84,13 +84,13 @@ describe('UsedByRun', () => {
     expect(text).toContain('CPU-hours2');
     expect(text).toContain('Peak memory1.5 GiB');
     expect(text).toContain('Signal11');
-    expect(text).toContain('the scheduler’s accounting');
+    expect(text).toContain('scheduler accounting');
     expect(client.calls.filter(call => call.startsWith('usage'))).toHaveLength(
       1
     );
   });
 
-  it('says when only the run’s own records tell, and leaves out what is unknown', async () => {
+  it('says when only launcher measurements tell, and leaves out what is unknown', async () => {
     const text = await show('succeeded', {
       ...AMOUNTS,
       source: 'journal',
@@ -98,7 +98,7 @@ describe('UsedByRun', () => {
       max_memory: 200 * 2 ** 20,
       signal: null
     });
-    expect(text).toContain('the run’s own records');
+    expect(text).toContain('launcher measurements');
     expect(text).toContain('Peak memory200 MiB');
     expect(text).not.toContain('GPU-hours');
     expect(text).not.toContain('Signal');

@@ -94,7 +94,7 @@ describe('WhyItWaits', () => {
     await show('waiting');
     const text = await open();
     expect(text).toContain('others use them');
-    expect(text).toContain('12 (before it: 7 (alice), 8 (bob)) and 9 more');
+    expect(text).toContain('12 (after 7 (alice), 8 (bob)) and 9 more');
     expect(text).toContain('Expected start');
     expect(text).toContain('alice: 24 accelerators, 3 nodes, 1 job');
     expect(text).toContain('bob: 1 node, 2 jobs');
@@ -106,23 +106,23 @@ describe('WhyItWaits', () => {
     await show('waiting', 'others use them');
     const text = await open();
     expect(text).not.toContain('others use them');
-    expect(text).toContain('No more is known than stands above.');
+    expect(text).toContain('No further information is available.');
   });
 
   it('says when nothing else would start', async () => {
     says({ tried: 5 });
     await show('waiting');
     const text = await open();
-    expect(text).toContain('No reason is known.');
-    expect(text).toContain('nothing: 5 other ways were tried');
-    expect(text).not.toContain('Place in the line');
+    expect(text).toContain('The reason is unknown.');
+    expect(text).toContain('none (5 alternatives tried)');
+    expect(text).not.toContain('Queue position');
   });
 
   it('says nothing of what was not asked, as on this machine', async () => {
     says({ reason: 'held', position: 2 });
     await show('waiting');
     const text = await open();
-    expect(text).toContain('Place in the line2');
+    expect(text).toContain('Queue position2');
     expect(text).not.toContain('Would start now');
     expect(text).not.toContain('In use by');
   });

@@ -116,7 +116,7 @@ describe('copyPath', () => {
   it('copies nothing for a cluster that has none, and says why', async () => {
     expect(await copyPath(toolsOf(new Files()), 'a', 'eks')).toBeNull();
     expect(copied).not.toHaveBeenCalled();
-    expect(lastSaid()).toBe('eks has no path of its own\nno storage');
+    expect(lastSaid()).toBe('eks has no separate path\nno storage');
   });
 
   it('copies nothing of what no cluster sees, and says why', async () => {
@@ -137,7 +137,9 @@ describe('copyPath', () => {
       );
     expect(await copyPath(toolsOf(client), 'a', null)).toBeNull();
     expect(copied).not.toHaveBeenCalled();
-    expect(lastSaid()).toBe(`No cluster sees /home/a\n${reason}`);
+    expect(lastSaid()).toBe(
+      `/home/a is not available on any cluster\n${reason}`
+    );
   });
 
   it('copies the path here where there is no other machine', async () => {
@@ -164,15 +166,15 @@ describe('showFileStates', () => {
     expect(shown.textContent).toContain('it is no file');
     expect(buttons(shown)).toEqual([
       'Close',
-      'Bring Back from S3',
+      'Restore from S3',
       'Export to S3'
     ]);
-    press(shown, 'Bring Back from S3');
+    press(shown, 'Restore from S3');
     await until(() => client.asked.length > 0);
     expect(client.asked).toEqual([['hydrate', ['file-0', 'file-3']]]);
     await until(() =>
       (document.querySelector('.jp-Dialog')?.textContent ?? '').includes(
-        'AWS does it by task-1'
+        'AWS task task-1'
       )
     );
     press(await dialog(), 'Close');

@@ -62,7 +62,7 @@ async function shown(client: Client): Promise<StorageSection> {
   Widget.attach(section, document.body);
   await until(() => {
     const text = section.node.textContent ?? '';
-    return text !== '' && !text.includes('Reading…');
+    return text !== '' && !text.includes('Loading…');
   });
   return section;
 }
@@ -74,8 +74,8 @@ describe('StorageSection', () => {
     for (const words of [
       'fs-0123456789abcdef0 /alice',
       'mount path only',
-      '1.5 of 4 GiB free · runs go here · UPDATING',
-      '1.5 of 4 GiB free · read only · UPDATING',
+      '1.5 of 4 GiB free · stores runs · UPDATING',
+      '1.5 of 4 GiB free · read-only · UPDATING',
       'everybody may read',
       'only /alice is mounted here',
       '/fsx/alice',
@@ -115,7 +115,7 @@ describe('StorageSection', () => {
       'Warning: other users may be able to change your runs. /mnt/fsx belongs to another user (uid 7). Ask an administrator: chown root /mnt/fsx.'
     ]);
     expect(await warnings({ ...well, old_runs: 3 })).toEqual([
-      '3 of your runs lie in the old layout: run hpj storage migrate'
+      '3 of your runs use the old layout. Run “hpj storage migrate”.'
     ]);
     expect(await warnings(well)).toEqual([]);
     expect(await warnings(null)).toEqual([]);

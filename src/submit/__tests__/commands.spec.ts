@@ -89,7 +89,7 @@ describe('the submit commands', () => {
     await expect(sent).rejects.toThrow('no answer');
     expect(document.querySelector('.jp-Dialog')).toBeNull();
     const [told] = Notification.manager.notifications;
-    expect(told.message).toContain('not known whether train.ipynb was sent');
+    expect(told.message).toContain('unknown whether train.ipynb was submitted');
     server.answerSubmit = answer;
     await commands.execute(CommandIDs.runAgain);
     expect(sentIds().size).toBe(1);

@@ -164,7 +164,7 @@ describe('the submit dialog', () => {
     const described = (field.getAttribute('aria-describedby') ?? '')
       .split(' ')
       .map(id => document.getElementById(id)?.textContent);
-    expect(described).toContain('Write a whole number, such as 2.');
+    expect(described).toContain('Enter a whole number, such as 2.');
     expect(dialog.isDisposed).toBe(false);
     expect(server.submits).toEqual([]);
   });
@@ -192,7 +192,7 @@ describe('the submit dialog', () => {
 
   it('leads Tab through all of itself, and round', async () => {
     await focused('resources.nodes');
-    const close = button('Close');
+    const close = button('Cancel');
     const send = button('Submit');
     const first = find<HTMLElement>('input[type=radio]:checked');
     send.focus();
@@ -208,7 +208,7 @@ describe('the submit dialog', () => {
 
   it('tells findings to those who cannot see them', () => {
     expect(find('[data-findings]').getAttribute('aria-live')).toBe('polite');
-    expect(find('[data-findings]').textContent).toContain('Nothing is wrong');
+    expect(find('[data-findings]').textContent).toContain('Ready to submit');
   });
 });
 

@@ -15,7 +15,7 @@ const FOREIGN: IFinding = {
 };
 
 const QUESTION =
-  'This is a run of bob. Its code would run with your rights. Read it under “Code” on the run’s page first.';
+  'This run belongs to bob. Its code would run with your permissions. Review it under “Code” on the run page first.';
 
 const SOURCE = {
   ...fileSource('', { kind: 'notebook', path: 'train.ipynb' }),
@@ -96,13 +96,11 @@ describe('the submit dialog of another user’s run', () => {
     const alert = dialog.node.querySelector('[role=alert]');
     expect(alert?.textContent).toBe(QUESTION);
     expect(box()?.labels?.[0].textContent).toBe(
-      'Run bob’s code with my rights'
+      'Run bob’s code with my permissions'
     );
     expect(box()?.getAttribute('aria-describedby')).toBe(alert?.id);
     expect(dialog.node.textContent).not.toContain(FOREIGN.message);
-    expect(foundText()).toBe(
-      'The cluster checks the run once you have confirmed.'
-    );
+    expect(foundText()).toBe('The cluster checks the run after you confirm.');
     expect(dialog.node.textContent).toContain('Cell 1');
   });
 
@@ -131,7 +129,7 @@ describe('the submit dialog of another user’s run', () => {
 
   it('takes the confirmation back', async () => {
     box()?.click();
-    await until(() => foundText() === 'Nothing is wrong. It can be sent.');
+    await until(() => foundText() === 'Ready to submit.');
     box()?.click();
     await until(() => server.previews.length === 3);
     await settled(model);
@@ -154,7 +152,7 @@ describe('the submit dialog of another user’s run', () => {
     box()?.click();
     await until(() => foundText().includes(FOREIGN.message));
     expect(foundText()).toContain(
-      'Read it under “Code” on the run’s page, then confirm that it may run.'
+      'Review it under “Code” on the run page, then confirm that it may run.'
     );
   });
 });

@@ -98,9 +98,9 @@ describe('what is typed in', () => {
       trans
     );
     expect(problems).toEqual({
-      'resources.nodes': 'It must be at most 64.',
-      max_restarts: 'Write a whole number, such as 2.',
-      'kubernetes.patch': 'Write a JSON object: names with values in {}.'
+      'resources.nodes': 'Must be at most 64.',
+      max_restarts: 'Enter a whole number, such as 2.',
+      'kubernetes.patch': 'Enter a JSON object: names and values in {}.'
     });
     expect(rest).toEqual({ name: 'n' });
   });
