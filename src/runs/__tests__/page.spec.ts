@@ -224,7 +224,7 @@ describe('RunPage', () => {
     await until(() => text().includes('This run was removed.'));
     expect(buttons()).toEqual([]);
     expect(text()).not.toContain('Running for');
-    expect(text()).toContain('Its log is no longer available');
+    await until(() => text().includes('Its log is no longer available'));
     client.runs = [run(1)];
     await runs.get(run(1).run_id);
     await until(() => buttons().length === 3);
