@@ -1,4 +1,4 @@
-"""``hpj completion``: the script that completes commands, options, runs and clusters in a shell."""
+"""``hpj completion`` and ``hpj demo``. The list of all commands is made in `root`."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.history import AttemptMarks
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch, cut, whole
 from hyperpod_jlab.logs.reader import (
@@ -32,7 +33,7 @@ from hyperpod_jlab.logs.reader import (
     Subscriber,
 )
 from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet
-from hyperpod_jlab.logs.stream import Cursor, Position, Stream, stream_of
+from hyperpod_jlab.logs.stream import Position, Stream, stream_of
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------

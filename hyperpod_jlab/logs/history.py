@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch, whole
 from hyperpod_jlab.logs.source import (
     Activity,
@@ -16,7 +17,7 @@ from hyperpod_jlab.logs.source import (
     SourceSet,
     StreamActivity,
 )
-from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START, Cursor, Position, Stream
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START, Position, Stream
 
 # --------------------------------------------------------------------------------------------------
 # Going backward: where the last N lines of many streams begin, or the lines since a time.

@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Any, overload
 
 from hyperpod_jlab.core.wire import iso_time
+from hyperpod_jlab.logs.cursor import Cursor, CursorWalk
 from hyperpod_jlab.logs.source import Chunk, Mark, MarkKind, Origin
-from hyperpod_jlab.logs.stream import Cursor, CursorWalk, Position
+from hyperpod_jlab.logs.stream import Position
 
 # --------------------------------------------------------------------------------------------------
 # From bytes to lines: where pieces end, and what a piece looks like as text.

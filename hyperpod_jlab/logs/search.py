@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from hyperpod_jlab.core.errors import UnsupportedError
+from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.history import Key
 from hyperpod_jlab.logs.lines import PIECE, cut
 from hyperpod_jlab.logs.pattern import Matcher, PatternMatch
 from hyperpod_jlab.logs.source import LogSource, Origin
-from hyperpod_jlab.logs.stream import Cursor, Position
+from hyperpod_jlab.logs.stream import Position
 
 Direction = Literal["forward", "backward"]
 

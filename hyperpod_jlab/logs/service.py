@@ -22,6 +22,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import HIDDEN, Time, Wire
 from hyperpod_jlab.logs.array import ArrayStreams
+from hyperpod_jlab.logs.cursor import Cursor, mark_of
 from hyperpod_jlab.logs.follow import Feed, Follower, FollowOptions, Hub
 from hyperpod_jlab.logs.history import (
     cursor_at,
@@ -36,7 +37,7 @@ from hyperpod_jlab.logs.pattern import Matcher, parse_pattern
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
 from hyperpod_jlab.logs.source import Activity, Mark, SourceSet
-from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Cursor, Position, Stream, mark_of
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Position, Stream
 from hyperpod_jlab.storage.mounts import GONE
 
 # --------------------------------------------------------------------------------------------------

@@ -7,16 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.logs.stream import (
-    Cursor,
-    CursorWriter,
-    Position,
-    Stream,
-    attempt_of,
-    check_of,
-    mark_of,
-    stream_of,
-)
+from hyperpod_jlab.logs.cursor import Cursor, CursorWriter, mark_of
+from hyperpod_jlab.logs.stream import Position, Stream, attempt_of, check_of, stream_of
 
 streams = st.builds(
     Stream, st.integers(1, 99), st.integers(0, 2000), st.none() | st.integers(0, 300)

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.service import LogRequest, LogService
-from hyperpod_jlab.logs.stream import Cursor
 from tests.logs.client import Start
 from tests.logs.writing import RunFolder
 

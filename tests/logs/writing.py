@@ -7,8 +7,9 @@ import struct
 import time
 from pathlib import Path
 
+from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.lines import LogBatch, LogLine
-from hyperpod_jlab.logs.stream import Cursor, Stream
+from hyperpod_jlab.logs.stream import Stream
 
 
 class RunFolder:

@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch
 from hyperpod_jlab.logs.source import Chunk, Mark, Origin
-from hyperpod_jlab.logs.stream import Cursor, Stream
+from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.server import log_messages as log_frames
 from hyperpod_jlab.server.log_messages import CONTINUED, PARTIAL, REDRAWS, blocks_of, portions
 

@@ -53,7 +53,7 @@ class CreatedTarget:
 
     @property
     def words(self) -> str:
-        """As `Holder.words`."""
+        """As `MountTarget.words`."""
         return f"{self.kind} {self.name}"
 
 
