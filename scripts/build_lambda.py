@@ -136,9 +136,14 @@ def modules() -> list[Path]:
     # The package itself offers all of it, by names that no handler asks for.
     for offered in graph.find_modules_directly_imported_by(PACKAGE):
         graph.remove_import(importer=PACKAGE, imported=offered)
-    names = set(HANDLERS).union(*map(graph.find_upstream_modules, HANDLERS))
-    above = {name.rsplit(".", depth)[0] for name in names for depth in range(name.count(".") + 1)}
-    return sorted(map(_file, names | above))
+    names, known = set(HANDLERS), set[str]()
+    while names - known:
+        new = names - known
+        known |= new
+        # Python imports the packages above a module first.
+        above = {name.rsplit(".", depth)[0] for name in new for depth in range(name.count("."))}
+        names |= above.union(*map(graph.find_upstream_modules, new))
+    return sorted(map(_file, names | {PACKAGE}))
 
 
 def _file(name: str) -> Path:

@@ -69,6 +69,6 @@ async def test_a_part_is_killed_and_comes_back(
     assert [int(line) for line in lines] == list(range(len(lines)))
     assert [type(item).__name__ for item in items if not isinstance(item, PodLogLine)] == [
         "Started",
-        "Ended",
+        "ContainerEnded",
         "Over",
     ]
