@@ -63,7 +63,7 @@ def links() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def warm() -> None:
     """Import once what each forked command would import anew."""
-    for part in ("api", "capture", "cli", "logs", "engines.local", "runs", "clusters", "storage"):
+    for part in ("api", "capture", "cli", "logs", "engines.local", "run", "clusters", "storage"):
         package = importlib.import_module(f"hyperpod_jlab.{part}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if ".runtime" not in found.name:

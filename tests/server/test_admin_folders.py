@@ -99,7 +99,7 @@ async def test_a_broken_configuration_is_noted_and_hides_nothing_else(aws, api, 
     [
         ({"by": "slurm"}, "no_cluster_for_folders", "cluster"),
         ({"by": "kubernetes", "cluster": "other"}, "no_cluster_for_folders", "cluster"),
-        ({"by": "kubernetes", "user": "trainer"}, "invalid_input", "cluster_user"),
+        ({"by": "kubernetes", "user": "trainer"}, "no_cluster_for_folders", "cluster"),
         ({"by": "here"}, "invalid_input", "mounted_at"),
     ],
 )
