@@ -19,7 +19,7 @@ import asyncio
 import re
 import time
 import zlib
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -663,14 +663,22 @@ class PodLog:
             last: If the cursor's last line is not there, take all lines as new.
         """
         lines = Lines()
-        async with self._client.stream(f"{self._path}/log", **self._query(step, live)) as log:
-            if not await self._is_right(step):
+        query = self._query(step, live)
+        async with (
+            self._client.stream(f"{self._path}/log", **query) as log,
+            aclosing(log.chunks()) as chunks,
+        ):
+            # The kubelet removes the log of an ended container soon after the next one has ended: it is read before the wait.
+            early = [] if live or not self._restarts() else [chunk async for chunk in chunks]
+            entries = [entry for chunk in early for entry in lines.feed(chunk)]
+            if not await self._is_right(step, entries):
                 self._moved = True
                 return
-            async with aclosing(log.chunks()) as chunks:
-                async for chunk in chunks:
-                    if items := resume.take(lines.feed(chunk)):
-                        yield items
+            if items := resume.take(entries):
+                yield items
+            async for chunk in chunks:
+                if items := resume.take(lines.feed(chunk)):
+                    yield items
         items = resume.take(lines.close())
         if last and not resume.decided and not lines.foreign:
             items = resume.give_up()
@@ -692,13 +700,22 @@ class PodLog:
             query["sinceTime"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
         return query
 
-    async def _is_right(self, step: Read) -> bool:
-        """Whether an answer that has begun is of the cursor's container. A kubelet knows of restarts before the API server does."""
-        if (
+    def _restarts(self) -> bool:
+        """Whether the container may restart in place."""
+        return (
             self.state is not None
             and self.state.starts_again(self._container)
             and self.state.restart_policy != "Never"
-        ):
+        )
+
+    async def _is_right(self, step: Read, entries: Sequence[PodLogLine]) -> bool:
+        """Whether an answer that has begun is of the cursor's container. A kubelet knows of restarts before the API server does.
+
+        Args:
+            step: What was asked for.
+            entries: What was read of the answer so far.
+        """
+        if self._restarts():
             await asyncio.sleep(_SETTLES)
             await self._look(patient=False)
         elif time.monotonic() - self._looked > _FRESH:
@@ -707,6 +724,9 @@ class PodLog:
             return False
         one = self.state.container(self._container)
         before = one.previous.container_id if one.previous is not None else ""
+        if not step.previous and self._at.container_id == before and one.started_at is not None:
+            # The next one has begun since: lines from before that are not of it.
+            return bool(entries) and entries[-1].stamp < one.started_at * _SECOND
         return self._at.container_id == (before if step.previous else one.container_id)
 
     def _finished(self, *first: Item) -> Portion:
