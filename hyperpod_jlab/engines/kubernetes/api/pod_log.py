@@ -724,9 +724,9 @@ class PodLog:
             return False
         one = self.state.container(self._container)
         before = one.previous.container_id if one.previous is not None else ""
-        if not step.previous and self._at.container_id == before and one.started_at is not None:
-            # The next one has begun since: lines from before that are not of it.
-            return bool(entries) and entries[-1].stamp < one.started_at * _SECOND
+        if not step.previous and self._at.container_id == before and entries:
+            # The next one has begun since: what was read is of the one before unless the log of the next begins with it.
+            return await self._first_stamp() != entries[0].stamp
         return self._at.container_id == (before if step.previous else one.container_id)
 
     def _finished(self, *first: Item) -> Portion:
@@ -762,16 +762,28 @@ class PodLog:
         """Whether the log of the previous container has been removed: the newest one's can be read."""
         if error.code != LOG_GONE:
             return "previous terminated container" in error.message
-        lines = Lines()
-        query = {"container": self._container, "timestamps": "true", "limitBytes": "120"}
         try:
-            async with self._client.stream(f"{self._path}/log", **query) as log:
-                async for chunk in log.chunks():
-                    lines.feed(chunk)
+            lines, _ = await self._beginning()
         except HyperpodError:
             return False
-        lines.close()
         return not lines.foreign
+
+    async def _first_stamp(self) -> int | None:
+        """When the newest container's log begins; None where it is empty or cannot be read."""
+        try:
+            _, entries = await self._beginning()
+        except HyperpodError:
+            return None
+        return entries[0].stamp if entries else None
+
+    async def _beginning(self) -> tuple[Lines, list[PodLogLine]]:
+        """The beginning of the newest container's log."""
+        lines, entries = Lines(), list[PodLogLine]()
+        query = {"container": self._container, "timestamps": "true", "limitBytes": "120"}
+        async with self._client.stream(f"{self._path}/log", **query) as log:
+            async for chunk in log.chunks():
+                entries += lines.feed(chunk)
+        return lines, [*entries, *lines.close()]
 
     async def _look(self, *, patient: bool) -> None:
         """Ask for the pod's state."""
