@@ -24,4 +24,8 @@ def _end_at_once(_: int, __: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # A KeyboardInterrupt that passes through an exec() of text (dataclasses use it while modules load) leaves a
+    # mark in CPython, with which `python -m` ends by SIGINT instead of this code. The next exec() clears it.
+    exec("")  # noqa: S102
+    sys.exit(code)

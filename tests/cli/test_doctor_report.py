@@ -68,10 +68,18 @@ def test_a_job_that_cannot_start_says_why(hpj, home):
     assert home.bundles() == []
 
 
+def _take_the_slot(hpj):
+    hpj("submit", "-c", "sleep 60", "--run-id", "first", "--no-project-files").ok()
+    end = time.monotonic() + 40
+    while hpj("show", "first", "--json").ok().json["state"] != "running":
+        assert time.monotonic() < end, "the first run does not start"
+        time.sleep(0.1)
+
+
 def test_a_job_that_gets_no_turn_is_cancelled(hpj, home, monkeypatch):
     monkeypatch.setattr("hyperpod_jlab.features.doctor.checks.TIMEOUT", 3.0)
     home.config.write_text("[clusters.local]\nslots = 1\n")
-    hpj("submit", "-c", "sleep 60", "--run-id", "first", "--no-project-files").ok()
+    _take_the_slot(hpj)
     try:
         told = hpj("doctor", "--job", "--json").ok()
         (check,) = (one for one in told.json["checks"] if one["key"] == "job")
@@ -85,7 +93,7 @@ def test_a_job_that_gets_no_turn_is_cancelled(hpj, home, monkeypatch):
 
 def test_an_interrupted_job_is_cancelled_too(hpj, home):
     home.config.write_text("[clusters.local]\nslots = 1\n")
-    hpj("submit", "-c", "sleep 60", "--run-id", "first", "--no-project-files").ok()
+    _take_the_slot(hpj)
     started = home.start(
         "doctor", "--job", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
