@@ -342,7 +342,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "clusters",
         "HyperPod clusters",
-        ("hpj clusters --hyperpod", "hpj config add", "hpj doctor"),
+        ("hpj clusters", "hpj config add", "hpj doctor"),
         (
             Permission("sagemaker:ListClusters", EVERY, "no list of clusters"),
             Permission(
@@ -365,7 +365,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "nodes",
         "Nodes of a HyperPod cluster",
-        ("hpj nodes --hyperpod NAME",),
+        ("hpj nodes NAME",),
         (
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no nodes"),
             Permission(
@@ -416,7 +416,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "events",
         "Events of a HyperPod cluster",
-        ("hpj events --hyperpod NAME", "the page in JupyterLab"),
+        ("hpj events NAME", "the page in JupyterLab"),
         (
             Permission("sagemaker:ListClusterEvents", CLUSTER, "no events"),
             Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no details of an event"),
@@ -431,7 +431,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "logs",
         "Logs of nodes",
-        ("hpj node-logs --hyperpod NAME", "the log viewer in JupyterLab"),
+        ("hpj node-logs --cluster NAME", "the log viewer in JupyterLab"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no logs: they are named by its id"),
             Permission(
@@ -450,7 +450,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "metrics",
         "Metrics of clusters and nodes",
-        ("hpj metrics --hyperpod NAME",),
+        ("hpj metrics --cluster NAME",),
         (
             Permission(
                 "sagemaker:DescribeCluster",
@@ -465,7 +465,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "prometheus",
         "Metrics of clusters, nodes and runs in Amazon Managed Service for Prometheus",
-        ("hpj metrics --hyperpod NAME", "hpj metrics RUN"),
+        ("hpj metrics --cluster NAME", "hpj metrics RUN"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no metrics"),
             Permission(
@@ -512,7 +512,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "governance",
         "Task governance of a HyperPod cluster",
-        ("hpj quotas --hyperpod NAME",),
+        ("hpj quotas NAME",),
         (
             Permission(
                 "sagemaker:DescribeCluster", CLUSTER, "nothing: quotas are found by its ARN"
@@ -564,7 +564,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "terminal",
         "A terminal on a node",
-        ("hpj terminal --hyperpod NAME", "the nodes' page in JupyterLab"),
+        ("hpj terminal NODE --cluster NAME", "the nodes' page in JupyterLab"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no command: it has the cluster's id"),
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no command: the node is not found"),
@@ -575,7 +575,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "ssh",
         "ssh to login nodes through Session Manager",
-        ("hpj ssh-config --hyperpod NAME", "ssh with what it writes"),
+        ("hpj ssh-config NAME", "ssh with what it writes"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no Host blocks"),
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no Host blocks"),
@@ -586,7 +586,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "login-nodes",
         "Login nodes that AWS knows",
-        ("hpj nodes --cluster NAME", "hpj ssh-config --hyperpod NAME"),
+        ("hpj nodes NAME", "hpj ssh-config NAME"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, _NO_LOGIN),
             Permission("sagemaker:ListClusterNodes", CLUSTER, _NO_LOGIN),
@@ -605,7 +605,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "eks",
         "Kubernetes clusters by their names in EKS",
-        ("hpj nodes --cluster NAME", "hpj submit --instance-type TYPE"),
+        ("hpj nodes NAME", "hpj submit --instance-type TYPE"),
         (
             Permission(
                 "eks:DescribeCluster",

@@ -6,7 +6,8 @@ Completion runs at every press of the Tab key, so it must neither fail nor print
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -205,3 +206,36 @@ def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
 
 RUN = RunParam()
 CLUSTER = ClusterParam()
+
+_CLUSTER_HELP = "Cluster: its name in the configuration, or the name or ARN of a HyperPod cluster. Default: the configured default cluster."
+
+
+def cluster_option(function: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--cluster`` to a command, for any cluster, configured or not."""
+    return click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)(function)
+
+
+def cluster_argument(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the argument CLUSTER to a command, which can be given as ``--cluster`` too."""
+
+    @wraps(function)
+    def with_cluster(
+        *arguments: Any, cluster: str | None, cluster_name: str | None, **options: Any
+    ) -> None:
+        if cluster is not None and cluster_name is not None:
+            raise InvalidInputError(
+                "the cluster is given twice", code="usage", detail={"field": "cluster"}
+            )
+        function(*arguments, cluster=cluster_name or cluster, **options)
+
+    argument = click.argument("cluster_name", metavar="[CLUSTER]", required=False, type=CLUSTER)
+    return argument(cluster_option(with_cluster))
+
+
+def region_option(function: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--region`` to a command, for HyperPod clusters that are not configured."""
+    return click.option(
+        "--region",
+        metavar="REGION",
+        help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
+    )(function)

@@ -3,7 +3,7 @@
 from hyperpod_jlab.contributions import Command, Route
 
 COMMANDS = (
-    Command("clusters", "List the configured clusters.", section="Clusters", rank=10),
+    Command("clusters", "List the clusters.", section="Clusters", rank=10),
     Command("nodes", "List the nodes of a cluster.", section="Clusters", rank=20),
     Command("queues", "List the queues of a cluster.", section="Clusters", rank=50),
     Command("jobs", "List the jobs of all users on a cluster.", section="Clusters", rank=70),
@@ -18,11 +18,9 @@ COMMANDS = (
 
 ROUTES = (
     Route("get", "clusters", "read", "routes:list_clusters"),
+    Route("get", "clusters/{cluster}", "read", "routes:show_cluster"),
     Route("get", "clusters/{cluster}/nodes", "read", "routes:list_nodes"),
     Route("get", "clusters/{cluster}/queues", "read", "routes:list_queues"),
     Route("get", "clusters/{cluster}/jobs", "read", "routes:list_jobs"),
     Route("get", "clusters/{cluster}/choices", "read", "routes:list_choices"),
-    Route("get", "hyperpod", "read", "aws_routes:list_hyperpod_clusters"),
-    Route("get", "hyperpod/{cluster}", "read", "aws_routes:show_hyperpod_cluster"),
-    Route("get", "hyperpod/{cluster}/nodes", "read", "aws_routes:list_hyperpod_nodes"),
 )

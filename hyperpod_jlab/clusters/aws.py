@@ -1,30 +1,76 @@
-"""The HyperPod clusters of the AWS account, and which of them this machine's configuration has."""
+"""The HyperPod clusters of the AWS account: asked of AWS for all who look, kept with their age, not asked while nobody looks."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
-from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances
+from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances, list_tags
+from hyperpod_jlab.aws.errors import no_credentials
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.session import Aws, home_region
-from hyperpod_jlab.core.cluster import Node, Rows
+from hyperpod_jlab.aws.studio import points_to_aws
+from hyperpod_jlab.clusters.reach import Reaches
+from hyperpod_jlab.core.cache import FRESH, Look, Looks, Shown
+from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, JoinedNode, Places, join_nodes
-from hyperpod_jlab.core.wire import Time
-from hyperpod_jlab.engines.protocol import tables_of
-from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
+from hyperpod_jlab.core.nodes import Places, is_changing
+
+T = TypeVar("T")
 
 _AT_ONCE = 8
-"""Clusters that are described at the same time: the list has no orchestrator, so each costs a call."""
+"""Clusters that are described at the same time."""
+
+_A_TURN = 20
+"""Descriptions that are read again with each look at the list, the oldest first, so that many clusters cost no more than some."""
+
+CHANGING = 10.0
+"""Seconds for which instances are shown while some of them come or go."""
+
+_HOPELESS = frozenset(
+    {
+        "aws_throttled",
+        "aws_unreachable",
+        "clock_skew",
+        "expired_aws_credentials",
+        "invalid_aws_credentials",
+        "no_aws_credentials",
+    }
+)
+"""Codes of what fails for one cluster as for all others."""
+
+_LISTS = "clusters"
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What the description of a cluster told, or why it could not be had.
+
+    Attributes:
+        cluster: The cluster; None where it could not be had.
+        at: When it was asked for (Unix seconds).
+        status: AWS' word for the cluster's state in the list, then.
+        problem: Why it could not be had.
+    """
+
+    cluster: HyperpodCluster | None
+    at: float
+    status: str
+    problem: HyperpodError | None = None
 
 
 class HyperpodClusters:
-    """HyperPod clusters of one region.
+    """The HyperPod clusters of one region.
+
+    All answers are kept and shared. An answer that takes long comes in parts: `Shown.loading` says that more is on its way, and `wait` how many seconds to
+    wait for all of it.
 
     Args:
         settings: The configuration.
@@ -41,71 +87,156 @@ class HyperpodClusters:
         self.settings = settings
         self.aws = aws or Aws()
         self.mounts = mounts
+        self._looks = Looks()
+        self._known: dict[str, _Description] = {}
+        self._places: dict[str, Places] = {}
 
-    async def clusters(self) -> Rows[HyperpodCluster]:
-        """All clusters. One that cannot be described stays in the list, and says in its reason why.
+    @cached_property
+    def reaches(self) -> Reaches:
+        """Whether you can submit to the clusters from here."""
+        return Reaches(self.settings, self.aws, self.mounts)
 
-        Raises:
-            HyperpodError: Not even the list could be had (see `aws.errors`).
-        """
-        room = asyncio.Semaphore(_AT_ONCE)
-        found = [one async for page in list_clusters(self.aws) for one in page]
-        described = await asyncio.gather(*(self._described(one, room) for one in found))
-        rows = [row for row, _ in described if row is not None]
-        problems = [problem for _, problem in described if problem is not None]
-        return Rows(rows, undescribed(problems, len(found)))
-
-    async def cluster(self, name: str) -> HyperpodCluster:
-        """One cluster, by its name or ARN.
-
-        Raises:
-            NotFoundError: There is no such cluster.
-            HyperpodError: See `aws.errors`.
-        """
-        bare = HyperpodCluster(name, name, await self.aws.region(), "")
-        return self.placed(await describe_cluster(self.aws, bare))
-
-    async def instances(self, cluster: str) -> list[Instance]:
-        """The instances of a cluster, as AWS knows them.
-
-        Raises:
-            NotFoundError: There is no such cluster.
-            HyperpodError: See `aws.errors`.
-        """
-        found = [one async for page in list_instances(self.aws, cluster) for one in page]
-        places = Places()
-        places.note(found)
-        return places.told(found, time.time())
-
-    async def nodes(self, cluster: str, engines: Engines) -> Rows[JoinedNode]:
-        """The nodes of a cluster: AWS' instances, joined with the scheduler's nodes where the configuration has the cluster.
+    async def clusters(
+        self, *, refresh: bool = False, wait: float | None = None, reach: bool = True
+    ) -> tuple[Shown[HyperpodCluster], list[str]]:
+        """All clusters, and notes on the table: first as the list has them, soon with their descriptions and whether you can submit to them from here.
 
         Args:
-            cluster: Its name or ARN.
-            engines: The engines of the configured clusters.
+            refresh: Ask AWS now, even where nothing on this machine points to an account.
+            wait: Seconds to wait for all of it; default: only for the list.
+            reach: Whether to look whether you can submit to them from here.
 
         Raises:
-            NotFoundError: There is no such cluster.
-            HyperpodError: See `aws.errors`. A scheduler that does not answer is no error, but a note.
+            HyperpodError: Nothing is known (see `aws.errors`).
         """
-        found, notes = await self._known(cluster)
-        configured = configured_as(self.settings, found)
-        if not configured:
-            notes.append(
-                f"no cluster of the configuration has hyperpod = '{found.name}', so no scheduler was asked"
-            )
-            rows = [JoinedNode(instance, None) for instance in await self.instances(cluster)]
-            return Rows(rows, notes)
-        name = configured[0]
-        instances, nodes = await asyncio.gather(
-            self.instances(cluster), _scheduler_nodes(engines, name)
+        if not refresh and not await asyncio.to_thread(self.points_to_aws):
+            raise no_credentials()
+        shown: Shown[HyperpodCluster] = await self._looks.get(
+            _LISTS,
+            lambda look: self._read_clusters(look, every=refresh),
+            refresh=refresh,
+            wait=wait,
         )
-        if isinstance(nodes, HyperpodError):
-            notes.append(f"the scheduler of {name} does not answer: {nodes.message}")
-            return Rows([JoinedNode(instance, None) for instance in instances], notes)
-        roles = {group.name: group.slurm_role or "" for group in found.groups or ()}
-        scheduler = engines.get(name).scheduler
-        return Rows(join_nodes(scheduler, instances, nodes, roles), notes)
+        problems = [
+            known.problem
+            for row in shown.rows
+            if (known := self._known.get(row.arn)) is not None and known.problem is not None
+        ]
+        if reach:
+            shown = await self._with_reach(shown, wait, refresh=refresh and not shown.loading)
+        return shown, undescribed(problems, len(shown.rows))
+
+    async def cluster(
+        self, name: str, *, refresh: bool = False, wait: float | None = None
+    ) -> Shown[HyperpodCluster]:
+        """One cluster, by its name or ARN: a list of one.
+
+        Args:
+            name: The cluster.
+            refresh: Ask AWS now.
+            wait: Seconds to wait until it shows whether you can submit to it from here; default: none.
+
+        Raises:
+            NotFoundError: There is none (any more).
+            HyperpodError: Nothing is known (see `aws.errors`).
+        """
+        shown: Shown[HyperpodCluster] = await self._looks.get(
+            ("cluster", name), lambda look: self._read_cluster(look, name), refresh=refresh
+        )
+        return await self._with_reach(shown, wait, refresh=refresh)
+
+    async def every_cluster(self) -> Rows[HyperpodCluster]:
+        """All clusters, however long that takes, without whether you can submit to them. One that AWS does not describe says why in its reason.
+
+        Raises:
+            HyperpodError: They could not be listed (see `aws.errors`).
+        """
+        shown, notes = await self.clusters(refresh=True, wait=float("inf"), reach=False)
+        if shown.problem is not None:
+            notes.append(f"AWS does not describe all clusters: {shown.problem.message}")
+        return Rows(shown.rows, notes)
+
+    async def described(self, name: str) -> HyperpodCluster:
+        """One cluster as AWS describes it.
+
+        Raises:
+            NotFoundError: There is none (any more).
+            HyperpodError: Nothing is known (see `aws.errors`).
+        """
+        return (await self.cluster(name)).rows[0]
+
+    async def every_instance(self, name: str) -> list[Instance]:
+        """All instances of a cluster, however long that takes.
+
+        Raises:
+            NotFoundError: There is no such cluster (any more).
+            HyperpodError: They could not all be listed (see `aws.errors`).
+        """
+        shown = await self.instances(name, wait=float("inf"))
+        if shown.problem is not None:
+            raise shown.problem
+        return shown.rows
+
+    async def tags(self, arn: str, *, refresh: bool = False) -> Shown[tuple[str, str]]:
+        """The tags of a cluster: names and values.
+
+        Raises:
+            HyperpodError: Nothing is known (see `aws.errors`).
+        """
+        return await self._looks.get(
+            ("tags", arn), lambda look: self._read_tags(look, arn), refresh=refresh
+        )
+
+    async def of_cluster(
+        self,
+        what: str,
+        name: str,
+        read: Callable[[Aws, HyperpodCluster], Awaitable[T]],
+        *,
+        refresh: bool = False,
+    ) -> Shown[T]:
+        """What a feature reads of one cluster, by its name or ARN: a list of one.
+
+        Args:
+            what: The feature's name for it.
+            name: The cluster.
+            read: Reads it from AWS.
+            refresh: Whether it is read now, whatever is known.
+
+        Raises:
+            NotFoundError: There is no such cluster (any more).
+            HyperpodError: `read` failed, and nothing is known.
+        """
+
+        async def load(look: Look[T]) -> None:
+            await look.put({name: await read(self.aws, await self.described(name))})
+
+        return await self._looks.get((what, name), load, refresh=refresh)
+
+    async def instances(
+        self, name: str, *, refresh: bool = False, wait: float | None = None
+    ) -> Shown[Instance]:
+        """The instances of a cluster, by its name or ARN: those of the first page at once, the others as they come.
+
+        Raises:
+            NotFoundError: There is no such cluster (any more).
+            HyperpodError: Nothing is known (see `aws.errors`).
+        """
+        key = ("instances", name)
+        fresh = CHANGING if any(map(is_changing, self._looks.last(key))) else FRESH
+        shown: Shown[Instance] = await self._looks.get(
+            key,
+            lambda look: self._read_instances(look, name),
+            refresh=refresh,
+            fresh=fresh,
+            wait=wait,
+        )
+        places = self._places.get(name)
+        return replace(shown, rows=places.told(shown.rows, time.time())) if places else shown
+
+    def known_instances(self, name: str) -> list[Instance]:
+        """The instances that would be shown now, without asking AWS; empty where nobody has looked."""
+        return self._looks.last(("instances", name))
 
     def placed(self, cluster: HyperpodCluster) -> HyperpodCluster:
         """The same cluster, with what this machine knows of it: under which names it is configured, and where its files are."""
@@ -116,37 +247,144 @@ class HyperpodClusters:
             mounted_here=mounted_here(cluster, mounts),
         )
 
-    async def _known(self, cluster: str) -> tuple[HyperpodCluster, list[str]]:
-        """What is known of a cluster beyond its name, and a note where that could not be had."""
-        bare = HyperpodCluster(cluster, cluster, await self.aws.region(), "")
+    def forget(self, name: str) -> None:
+        """Something was changed on a cluster: whoever looks next has AWS asked again.
+
+        Args:
+            name: Its name or ARN, as it was asked for.
+        """
+        self._looks.forget(_LISTS)
+        for kind in ("cluster", "instances"):
+            self._looks.forget((kind, name))
+
+    async def close(self) -> None:
+        """Break off what goes on."""
+        await self._looks.close()
+        if "reaches" in self.__dict__:
+            await self.reaches.close()
+
+    async def _with_reach(
+        self, shown: Shown[HyperpodCluster], wait: float | None, *, refresh: bool
+    ) -> Shown[HyperpodCluster]:
+        """The clusters with whether you can submit to them from here, as far as that is known."""
+        looking = self.reaches.begin(shown.rows, refresh=refresh)
+        if looking and wait is not None:
+            await asyncio.wait(looking, timeout=wait)
+            looking = [one for one in looking if not one.done()]
+        # Before AWS has described a cluster there is nothing to say.
+        tried = [one for one in shown.rows if one.groups is not None or one.arn in self._known]
+        found = {one.arn: one for one in self.reaches.known(tried)}
+        rows = [found.get(one.arn, one) for one in shown.rows]
+        return replace(shown, rows=rows, loading=shown.loading or bool(looking))
+
+    def points_to_aws(self) -> bool:
+        """Whether the configuration or the machine points to AWS; may read files."""
+        clusters = self.settings.clusters.values()
+        return any(one.at_aws for one in clusters) or points_to_aws()
+
+    async def _read_clusters(self, look: Look[HyperpodCluster], *, every: bool) -> None:
+        listed: dict[str, HyperpodCluster] = {}
+        async for page in list_clusters(self.aws):
+            listed |= {one.arn: one for one in page}
+            await look.put({one.arn: self._row(one) for one in page})
+        look.end_of_list()
+        for arn in self._known.keys() - listed.keys():
+            del self._known[arn]
+        await self._describe(look, listed, self._due(listed.values(), every))
+
+    def _due(self, listed: Iterable[HyperpodCluster], every: bool) -> list[HyperpodCluster]:
+        """Whose description is to be read: of those that have none or another state, and the oldest ones."""
+        urgent, old = [], []
+        for one in listed:
+            known = self._known.get(one.arn)
+            if every or known is None or known.status != one.status:
+                urgent.append(one)
+            elif time.time() - known.at > FRESH / 2:
+                old.append((known.at, one))
+        old.sort(key=lambda pair: pair[0])
+        return [*urgent, *(one for _, one in old[: max(0, _A_TURN - len(urgent))])]
+
+    async def _describe(
+        self,
+        look: Look[HyperpodCluster],
+        listed: dict[str, HyperpodCluster],
+        due: list[HyperpodCluster],
+    ) -> None:
+        """Read descriptions, several at once.
+
+        Raises:
+            HyperpodError: One of `_HOPELESS`: the others were not asked for.
+        """
+        room = asyncio.Semaphore(_AT_ONCE)
+        given_up: list[HyperpodError] = []
+
+        async def one(summary: HyperpodCluster) -> None:
+            async with room:
+                await look.wanted()
+                if given_up:
+                    return
+                try:
+                    self._known[summary.arn] = await self._description(summary)
+                except NotFoundError:  # deleted since it was listed
+                    look.items.pop(summary.arn, None)
+                except HyperpodError as error:
+                    given_up.append(error)
+                else:
+                    look.items[summary.arn] = self._row(listed[summary.arn])
+
+        await asyncio.gather(*map(one, due))
+        if given_up:
+            raise given_up[0]
+
+    async def _description(self, summary: HyperpodCluster) -> _Description:
+        at = time.time()
         try:
-            return await describe_cluster(self.aws, bare), []
+            cluster = await describe_cluster(self.aws, summary)
         except NotFoundError:
             raise
         except HyperpodError as error:
-            return bare, [f"{cluster} could not be described: {error.message}"]
+            if error.code in _HOPELESS:
+                raise
+            return _Description(None, at, summary.status, error)
+        return _Description(cluster, at, summary.status)
 
-    async def _described(
-        self, cluster: HyperpodCluster, room: asyncio.Semaphore
-    ) -> tuple[HyperpodCluster | None, HyperpodError | None]:
-        """The cluster with its description, or without it and why; none at all when it was deleted meanwhile."""
-        problem = None
-        async with room:
-            try:
-                cluster = await describe_cluster(self.aws, cluster)
-            except NotFoundError:
-                return None, None
-            except HyperpodError as error:
-                problem = error
-                cluster = replace(cluster, reason=error.message)
-        return self.placed(cluster), problem
+    def _row(self, summary: HyperpodCluster) -> HyperpodCluster:
+        """A cluster of the list with what is known from its description."""
+        known = self._known.get(summary.arn)
+        if known is None:
+            return self.placed(summary)
+        if known.cluster is None:
+            words = known.problem.message if known.problem else None
+            return self.placed(replace(summary, reason=words))
+        return self.placed(
+            replace(
+                known.cluster,
+                status=summary.status,
+                image_status=summary.image_status,
+                described_at=known.at,
+            )
+        )
+
+    async def _read_cluster(self, look: Look[HyperpodCluster], name: str) -> None:
+        at = time.time()
+        found = await find_cluster(self.aws, name)
+        listed = [row for row in self._looks.last(_LISTS) if row.arn == found.arn]
+        image_status = listed[0].image_status if listed else None
+        found = replace(found, image_status=image_status, described_at=at)
+        await look.put({found.arn: self.placed(found)})
+
+    async def _read_tags(self, look: Look[tuple[str, str]], arn: str) -> None:
+        tags = await list_tags(self.aws, arn)
+        await look.put(dict(_by_name(tags)))
+
+    async def _read_instances(self, look: Look[Instance], name: str) -> None:
+        async for page in list_instances(self.aws, name):
+            await look.put({one.name: one for one in page})
+        self._places.setdefault(name, Places()).note(look.items.values())
 
 
-async def _scheduler_nodes(engines: Engines, name: str) -> list[Node] | HyperpodError:
-    try:
-        return await tables_of(engines.get(name)).nodes()
-    except HyperpodError as error:
-        return error
+def _by_name(tags: dict[str, str]) -> Iterable[tuple[Hashable, tuple[str, str]]]:
+    return ((name, (name, value)) for name, value in sorted(tags.items()))
 
 
 def undescribed(problems: Sequence[HyperpodError], total: int) -> list[str]:
@@ -229,158 +467,6 @@ async def find_instance(aws: Aws, cluster: str, node: str) -> Instance:
     raise NotFoundError(
         f"the cluster {cluster} has no node {node}",
         code="no_such_node",
-        hint=f"see: hpj nodes --hyperpod {cluster}",
+        hint=f"see: hpj nodes {cluster}",
         detail={"field": "node"},
-    )
-
-
-# --------------------------------------------------------------------------------------------------
-# HyperPod clusters and their nodes as rows of tables: one value a column, so that they can be sorted and searched.
-
-NOT_LISTED = "not-listed"
-"""State of a node that the scheduler has and AWS does not list."""
-
-
-@dataclass(frozen=True)
-class ClusterRow:
-    """A HyperPod cluster.
-
-    Attributes:
-        name: Its name.
-        arn: Its ARN.
-        region: Its region.
-        state: Its state in our words.
-        status: The same in AWS'.
-        orchestrator: ``slurm`` or ``kubernetes``; None where it is not known (yet).
-        nodes: How many instances it has.
-        target: How many it is to have.
-        created_at: When it was made (Unix seconds).
-        image_status: Whether updates of its software are due.
-        configured_as: The names under which the configuration has it.
-        mounted_here: Where its file systems are mounted on this machine; None where it is not known which it has.
-        described_at: When AWS was asked for its description (Unix seconds); None: not yet, or it could not be had.
-        reason: What is to be said of it.
-        reach: A word for whether one can submit to it from here (`model.reach.REACHES`).
-        reach_reason: The same as a sentence.
-        reach_next: What to do about it.
-    """
-
-    name: str
-    arn: str
-    region: str
-    state: str
-    status: str
-    orchestrator: str | None
-    nodes: int | None
-    target: int | None
-    created_at: Time | None
-    image_status: str | None
-    configured_as: tuple[str, ...]
-    mounted_here: tuple[str, ...] | None
-    described_at: Time | None
-    reason: str | None
-    reach: str | None = None
-    reach_reason: str | None = None
-    reach_next: str | None = None
-
-
-@dataclass(frozen=True)
-class NodeRow:
-    """A node of a HyperPod cluster, as AWS and the scheduler know it.
-
-    Attributes:
-        name: The instance id; the scheduler's name where AWS lists no instance.
-        state: AWS' state in our words; `NOT_LISTED` where AWS lists none.
-        status: The same in AWS' words.
-        reason: AWS' sentence on the state, and what is to be said where one side does not have the node.
-        instance_group: Its instance group.
-        instance_type: Its type.
-        launched_at: When the instance was started (Unix seconds).
-        host: Its name in the private network.
-        image_version: Version of its software.
-        image_status: Whether updates of it are due.
-        node: The scheduler's name of it.
-        scheduler_state: The scheduler's state of it.
-        scheduler_reason: The scheduler's sentence on that.
-        accelerators: How many GPUs or the like the scheduler has there; None where it does not know the node.
-        accelerators_free: How many of them a new job can get.
-        jobs: The scheduler's ids of the jobs on it.
-    """
-
-    name: str
-    state: str
-    status: str | None
-    reason: str | None
-    instance_group: str | None
-    instance_type: str | None
-    launched_at: Time | None
-    host: str | None
-    image_version: str | None
-    image_status: str | None
-    node: str | None
-    scheduler_state: str | None
-    scheduler_reason: str | None
-    accelerators: int | None
-    accelerators_free: int | None
-    jobs: tuple[str, ...]
-
-
-def cluster_row(cluster: HyperpodCluster, described_at: float | None) -> ClusterRow:
-    """The row of a cluster.
-
-    Args:
-        cluster: The cluster, as far as it is known.
-        described_at: When its description was asked for (Unix seconds); None: it has none.
-    """
-    return ClusterRow(
-        name=cluster.name,
-        arn=cluster.arn,
-        region=cluster.region,
-        state=cluster.state,
-        status=cluster.status,
-        orchestrator=cluster.orchestrator,
-        nodes=cluster.nodes,
-        target=cluster.target,
-        created_at=cluster.created_at,
-        image_status=cluster.image_status,
-        configured_as=cluster.configured_as,
-        mounted_here=cluster.mounted_here,
-        described_at=described_at,
-        reason=cluster.reason,
-        reach=cluster.reach.word if cluster.reach else None,
-        reach_reason=cluster.reach.sentence if cluster.reach else None,
-        reach_next=cluster.reach.next_step if cluster.reach else None,
-    )
-
-
-def node_row(joined: JoinedNode) -> NodeRow:
-    """The row of a node that at least one side knows."""
-    instance, node = joined.instance, joined.node
-    old = instance.replaces if instance else None
-    words = (
-        instance.reason if instance else None,
-        f"it has taken the place of {old}" if old else None,
-        joined.remark,
-    )
-    return NodeRow(
-        name=instance.name if instance else node.name if node else "",
-        state=instance.state if instance else NOT_LISTED,
-        status=instance.status if instance else None,
-        reason="; ".join(word.rstrip(".") for word in words if word) or None,
-        instance_group=instance.instance_group
-        if instance
-        else node.instance_group
-        if node
-        else None,
-        instance_type=instance.instance_type if instance else node.instance_type if node else None,
-        launched_at=instance.launched_at if instance else None,
-        host=instance.host if instance else None,
-        image_version=instance.image_version if instance else None,
-        image_status=instance.image_status if instance else None,
-        node=node.name if node else None,
-        scheduler_state=node.state if node else None,
-        scheduler_reason=node.reason if node else None,
-        accelerators=node.accelerators if node else None,
-        accelerators_free=node.accelerators_free if node else None,
-        jobs=tuple(node.jobs) if node else (),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -21,30 +22,17 @@ from hyperpod_jlab.cli.output import (
     print_table,
     show_list,
 )
-from hyperpod_jlab.cli.parameters import CLUSTER
+from hyperpod_jlab.cli.parameters import cluster_argument, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.clusters.reach import with_reach
+from hyperpod_jlab.clusters.reach import LONGEST
 from hyperpod_jlab.core.cluster import JOB_ENDED, Rows, notes_of
-from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration, format_ranges, format_size
 from hyperpod_jlab.core.reach import READY
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue, Resource
-    from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, InstanceGroup, JoinedNode
+    from hyperpod_jlab.core.hyperpod import HyperpodCluster, InstanceGroup
     from hyperpod_jlab.run.services import Hyperpod
-
-# --------------------------------------------------------------------------------------------------
-# HyperPod clusters and their instances as rows of a table.
-
-CLUSTER_TITLES = (
-    *("CLUSTER", "KIND", "STATE", "NODES", "GROUPS", "SOFTWARE", "CREATED"),
-    *("CONFIGURED AS", "MOUNTED HERE", "SUBMIT", "REASON"),
-)
-JOINED_TITLES = (
-    *("INSTANCE", "GROUP", "TYPE", "STATE", "HOST", "VERSION", "SOFTWARE", "LAUNCHED"),
-    *("NODE", "SCHEDULER", "JOBS", "REASON"),
-)
 
 _SOFTWARE = {
     "UpToDate": "up to date",
@@ -54,73 +42,22 @@ _SOFTWARE = {
 }
 
 
-def cluster_row(cluster: HyperpodCluster) -> Sequence[str]:
-    """The cells of a HyperPod cluster; what is not known is a hyphen."""
-    known = cluster.groups is not None
-    return (
-        cluster.name,
-        cluster.orchestrator or "unknown",
-        cluster.state,
-        f"{cluster.nodes}/{cluster.target}" if known else "-",
-        ", ".join(map(_group, cluster.groups or ())) or "-",
-        software(cluster.image_status),
-        moment(cluster.created_at),
-        ", ".join(cluster.configured_as) or "-",
-        _mounted(cluster.mounted_here),
-        cluster.reach.word if cluster.reach else "-",
-        cluster.reason or "",
-    )
-
-
-def reach_notes(clusters: Sequence[HyperpodCluster]) -> list[str]:
-    """A hint for those to which one could submit, and how to see what is missing for the others."""
-    words = [one.reach.word for one in clusters if one.reach]
+def reach_notes(clusters: Sequence[Cluster]) -> list[str]:
+    """How to add clusters to the configuration, or to see what is missing for that."""
+    reaches = [one.hyperpod.reach for one in clusters if one.hyperpod and one.hyperpod.reach]
+    words = [reach.word for reach in reaches]
     ready = words.count(READY)
     others = [word for word in words if word not in {READY, "configured"}]
-    refused = Counter(
-        one.reach.sentence for one in clusters if one.reach and one.reach.word == "no-right"
-    )
+    refused = Counter(reach.sentence for reach in reaches if reach.word == "no-right")
     notes = [
-        f"whether one can submit to {count} of {len(clusters)} clusters from here is not known: {words}"
-        for words, count in refused.items()
+        f"for {count} of {len(reaches)} HyperPod clusters it is not known whether you can submit to them from here: {sentence}"
+        for sentence, count in refused.items()
     ]
     if ready:
         notes.append(f"{ready} can be added to the configuration: hpj config add NAME")
     if others:
-        notes.append(
-            "what is missing to submit to a cluster from here: hpj clusters --hyperpod NAME"
-        )
+        notes.append("what is missing to submit to a cluster from here: hpj show NAME")
     return notes
-
-
-def joined_row(row: JoinedNode) -> Sequence[str]:
-    """The cells of a node as AWS and the scheduler know it; what is not known is a hyphen."""
-    node = row.node
-    reasons = (
-        row.instance.reason if row.instance else None,
-        node.reason if node else None,
-        row.remark,
-    )
-    return (
-        *(_instance_cells(row.instance) if row.instance else ("-",) * 8),
-        node.name if node else "-",
-        node.state if node else "-",
-        str(len(node.jobs)) if node else "-",
-        "; ".join(reason.rstrip(".") for reason in reasons if reason),
-    )
-
-
-def _instance_cells(instance: Instance) -> Sequence[str]:
-    return (
-        instance.name,
-        instance.instance_group,
-        instance.instance_type,
-        instance.state,
-        instance.host or "-",
-        instance.image_version or "-",
-        software(instance.image_status),
-        moment(instance.launched_at),
-    )
 
 
 def _group(group: InstanceGroup) -> str:
@@ -140,53 +77,58 @@ def software(status: str | None) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# All about one HyperPod cluster, for a terminal.
+# The details of a cluster.
 
 _GROUP_TITLES = ("GROUP", "STATE", "TYPE", "NODES", "ROLE", "CAPACITY", "LIFE CYCLE SCRIPT")
 
 
-def show_cluster(name: str, region: str | None) -> None:
-    """Print all about a HyperPod cluster: what it is, whether one can submit to it from here, its settings and groups.
+async def find_cluster(services: Hyperpod, name: str) -> Cluster:
+    """A cluster with all that is known of it, and whether you can submit to it from here (see `Clusters.cluster`)."""
+    return await services.clusters.cluster(name, wait=LONGEST)
 
-    Args:
-        name: Its name or ARN.
-        region: Its region; default: see `aws.session.Aws`.
-    """
 
-    async def read(services: Hyperpod) -> HyperpodCluster:
-        found = await services.hyperpod_clusters(region).cluster(name)
-        reaches = services.reaches(region)
-        try:
-            return (await reaches.looked([found]))[0]
-        finally:
-            await reaches.close()
-
-    cluster = with_services(read, asking=True)
+def show_cluster(cluster: Cluster) -> None:
+    """Print the details of a cluster."""
     if invocation().as_json:
         print_json(cluster)
         return
     print_fields(_facts(cluster))
-    _print_reach(cluster)
-    print("\nsettings:")
-    for setting in cluster.settings:
-        meaning = f"  ({setting.meaning})" if setting.meaning else ""
-        print(printable(f"  {setting.name}  {setting.value}{meaning}"))
-    print()
-    print_table(Table(_GROUP_TITLES, [_group_row(group) for group in cluster.groups or ()]))
+    hyperpod = cluster.hyperpod
+    if hyperpod is not None:
+        _print_reach(hyperpod)
+        print("\nsettings:")
+        for setting in hyperpod.settings:
+            meaning = f"  ({setting.meaning})" if setting.meaning else ""
+            print(printable(f"  {setting.name}  {setting.value}{meaning}"))
+        print()
+        print_table(Table(_GROUP_TITLES, [_group_row(group) for group in hyperpod.groups or ()]))
+    print_notes(cluster.notes)
 
 
-def _facts(cluster: HyperpodCluster) -> list[tuple[str, str | None]]:
-    mounted = cluster.mounted_here
-    return [
+def _facts(cluster: Cluster) -> list[tuple[str, str | None]]:
+    facts = [
         ("cluster", cluster.name),
-        ("kind", cluster.orchestrator or "unknown"),
+        ("scheduler", cluster.orchestrator),
+        ("configured", "yes" if cluster.configured else f"no; add it with: {cluster.configure}"),
+        ("default", "yes" if cluster.default else None),
         ("state", cluster.state),
         ("reason", cluster.reason),
-        ("nodes", f"{cluster.nodes}/{cluster.target}"),
-        ("software", software(cluster.image_status) if cluster.image_status else None),
-        ("created", moment(cluster.created_at)),
-        ("arn", cluster.arn),
-        ("configured as", ", ".join(cluster.configured_as)),
+        ("nodes", None if cluster.nodes is None else str(cluster.nodes)),
+        ("running", None if cluster.running is None else str(cluster.running)),
+        ("waiting", None if cluster.waiting is None else str(cluster.waiting)),
+    ]
+    hyperpod = cluster.hyperpod
+    if hyperpod is None:
+        return facts
+    mounted = hyperpod.mounted_here
+    return [
+        *facts,
+        ("hyperpod", hyperpod.name),
+        ("aws state", hyperpod.state),
+        ("instances", f"{hyperpod.nodes}/{hyperpod.target}"),
+        ("software", software(hyperpod.image_status) if hyperpod.image_status else None),
+        ("created", moment(hyperpod.created_at)),
+        ("arn", hyperpod.arn),
         ("mounted here", None if mounted is None else ", ".join(mounted) or "no"),
     ]
 
@@ -218,9 +160,15 @@ def _group_row(group: InstanceGroup) -> Sequence[str]:
 
 
 _LONGEST_NAME = 24
+_CLUSTER_TITLES = (
+    *("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "CONFIGURED"),
+    *("HYPERPOD", "AWS STATE", "INSTANCES", "GROUPS", "SOFTWARE", "CREATED"),
+    *("MOUNTED HERE", "SUBMIT", "REASON"),
+)
 _NODE_TITLES = (
-    *("NODE", "STATE", "GPUS FREE", "GPUS USED", "CPUS FREE", "LOAD"),
-    *("MEMORY", "QUEUES", "JOBS", "REASON"),
+    *("NODE", "STATE", "GPUS FREE", "GPUS USED", "CPUS FREE", "LOAD", "MEMORY", "QUEUES", "JOBS"),
+    *("INSTANCE", "GROUP", "TYPE", "AWS STATE", "HOST", "VERSION", "SOFTWARE", "LAUNCHED"),
+    "REASON",
 )
 _QUEUE_TITLES = (
     *("QUEUE", "STATE", "NODES FREE", "GPUS FREE", "CPUS FREE", "SLOTS FREE"),
@@ -228,91 +176,65 @@ _QUEUE_TITLES = (
 )
 _JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "LIMIT")
 _TIMEOUT = 15.0
-"""Seconds for which a cluster is waited for. That is longer than a page waits, for here nobody asks again by himself."""
-
-_CLUSTER_HELP = "Cluster name. Default: the configured default cluster."
-
-_REGION_HELP = "With --hyperpod: AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio."
+"""Seconds to wait for a cluster: longer than a page does, for nobody asks again here."""
 
 
 @click.command(
     cls=HpjCommand,
-    help="List the configured clusters and whether they respond. With --hyperpod, list the HyperPod clusters of your AWS account, or show the details of one.",
-    examples=(
-        *("hpj clusters", "hpj clusters --json", "hpj clusters --hyperpod"),
-        "hpj clusters --hyperpod ml-cluster",
-    ),
+    help="List the clusters: those of the configuration, and the HyperPod clusters of your AWS account. 'hpj show CLUSTER' shows the details of one.",
+    examples=("hpj clusters", "hpj clusters --json", "hpj clusters --region us-east-2"),
 )
-@click.option(
-    "--hyperpod",
-    is_flag=False,
-    flag_value="",
-    metavar="[NAME]",
-    help="List the HyperPod clusters of your AWS account, configured or not. With a name or ARN, show the details of that cluster.",
-)
-@click.option("--region", metavar="REGION", help=_REGION_HELP)
+@region_option
 @page_options
-def clusters(
-    hyperpod: str | None, region: str | None, limit: int | None, cursor: str | None
-) -> None:
+def clusters(region: str | None, limit: int | None, cursor: str | None) -> None:
     """List clusters."""
-    if hyperpod:
-        show_cluster(hyperpod, region)
-        return
-    if hyperpod is not None:
-        told = with_services(lambda services: _hyperpod_clusters(services, region), asking=True)
-        show_list("clusters", CLUSTER_TITLES, told, cluster_row, (limit, cursor))
-        if not invocation().as_json:
-            print_notes(reach_notes(told))
-        return
-    _refuse_region(region)
-    found = with_services(lambda hyperpod: hyperpod.clusters(_TIMEOUT), asking=True)
-    titles = ("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "REASON")
-    show_list("clusters", titles, found, _cluster_row, (limit, cursor))
+
+    async def read(services: Hyperpod) -> Rows[Cluster]:
+        found = await services.clusters.every(region, seconds=_TIMEOUT, wait=_TIMEOUT)
+        notes = list(found.notes)
+        if found.problem is not None and (region is not None or await _at_aws(services)):
+            hint = f" ({found.problem.hint})" if found.problem.hint else ""
+            notes.append(f"AWS does not list all HyperPod clusters: {found.problem.message}{hint}")
+        return Rows(found.clusters, notes)
+
+    found = with_services(read, asking=True)
+    show_list("clusters", _CLUSTER_TITLES, found, _cluster_row, (limit, cursor))
     if not invocation().as_json:
         print_notes(f"{one.name}: {note}" for one in found for note in one.notes)
+        print_notes(reach_notes(found))
+
+
+async def _at_aws(services: Hyperpod) -> bool:
+    """Whether there may be an AWS account: without one its silence needs no note."""
+    return await asyncio.to_thread(services.hyperpod_clusters().points_to_aws)
 
 
 @click.command(
     cls=HpjCommand,
-    help="List the nodes of a cluster, with their state and free resources.",
-    examples=("hpj nodes", "hpj nodes --cluster ml-slurm", "hpj nodes --hyperpod ml-cluster"),
+    help="List the nodes of a cluster, with their state, free resources and, on HyperPod, their instances.",
+    examples=("hpj nodes", "hpj nodes ml-slurm", "hpj nodes ml-slurm --json"),
 )
-@click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
-@click.option(
-    "--hyperpod",
-    metavar="NAME",
-    help="List the nodes of this HyperPod cluster as AWS reports them. If the cluster is configured, the data of its scheduler is added.",
-)
-@click.option("--region", metavar="REGION", help=_REGION_HELP)
+@cluster_argument
+@region_option
 @page_options
-def nodes(
-    cluster: str | None,
-    hyperpod: str | None,
-    region: str | None,
-    limit: int | None,
-    cursor: str | None,
-) -> None:
+def nodes(cluster: str | None, region: str | None, limit: int | None, cursor: str | None) -> None:
     """List nodes."""
-    if hyperpod is not None:
-        _refuse_both(cluster)
-        told = with_services(
-            lambda services: services.hyperpod_clusters(region).nodes(hyperpod, services.engines),
-            asking=True,
-        )
-        show_list("nodes", JOINED_TITLES, told, joined_row, (limit, cursor))
-        return
-    _refuse_region(region)
-    found = with_services(lambda hyperpod: hyperpod.nodes(cluster), asking=True)
-    show_list("nodes", _NODE_TITLES, found, _node_row, (limit, cursor))
+
+    async def read(services: Hyperpod) -> Rows[Node]:
+        found = await services.clusters.nodes(cluster, region, wait=_TIMEOUT)
+        if found.problem is not None:
+            raise found.problem
+        return Rows(found.nodes, found.notes)
+
+    show_list("nodes", _NODE_TITLES, with_services(read, asking=True), _node_row, (limit, cursor))
 
 
 @click.command(
     cls=HpjCommand,
     help="List the queues of a cluster, with their limits, free resources and permitted users.",
-    examples=("hpj queues --cluster ml-slurm",),
+    examples=("hpj queues ml-slurm",),
 )
-@click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
+@cluster_argument
 @page_options
 def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
     """List queues."""
@@ -323,9 +245,9 @@ def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
 @click.command(
     cls=HpjCommand,
     help="List the running and waiting jobs of all users on a cluster.",
-    examples=("hpj jobs", "hpj jobs --ended", "hpj jobs --cluster ml-slurm --json"),
+    examples=("hpj jobs", "hpj jobs --ended", "hpj jobs ml-slurm --json"),
 )
-@click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
+@cluster_argument
 @click.option(
     "--ended", is_flag=True, help="List ended jobs instead, as long as the cluster remembers them."
 )
@@ -338,29 +260,6 @@ def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None
         shown.sort(key=lambda job: job.ends_at or 0.0, reverse=True)
     titles = (*_JOB_TITLES, "ENDED" if ended else "SUBMITTED", "RUN", "REASON")
     show_list("jobs", titles, shown, _job_row, (limit, cursor))
-
-
-async def _hyperpod_clusters(services: Hyperpod, region: str | None) -> Rows[HyperpodCluster]:
-    found = await services.hyperpod_clusters(region).clusters()
-    return await with_reach(found, services.reaches(region))
-
-
-def _refuse_region(region: str | None) -> None:
-    if region is not None:
-        raise InvalidInputError(
-            "--region is for --hyperpod only: a configured cluster is where it is",
-            code="usage",
-            detail={"field": "region"},
-        )
-
-
-def _refuse_both(cluster: str | None) -> None:
-    if cluster is not None:
-        raise InvalidInputError(
-            "--cluster names a configured cluster, --hyperpod one of AWS: give one of them",
-            code="usage",
-            detail={"field": "cluster"},
-        )
 
 
 def _number(value: int | None) -> str:
@@ -380,7 +279,23 @@ def _cluster_row(cluster: Cluster) -> Sequence[str]:
         _number(cluster.nodes),
         _number(cluster.running),
         _number(cluster.waiting),
+        _yes(cluster.configured),
+        *(_hyperpod_cells(cluster.hyperpod) if cluster.hyperpod else ("-",) * 8),
         cluster.reason or "",
+    )
+
+
+def _hyperpod_cells(cluster: HyperpodCluster) -> Sequence[str]:
+    known = cluster.groups is not None
+    return (
+        cluster.name,
+        cluster.state,
+        f"{cluster.nodes}/{cluster.target}" if known else "-",
+        ", ".join(map(_group, cluster.groups or ())) or "-",
+        software(cluster.image_status),
+        moment(cluster.created_at),
+        _mounted(cluster.mounted_here),
+        cluster.reach.word if cluster.reach else "-",
     )
 
 
@@ -429,6 +344,7 @@ def _who(queue: Queue) -> str:
 
 def _node_row(node: Node) -> Sequence[str]:
     by = f" ({node.reason_by}, {moment(node.reason_since)})" if node.reason_by else ""
+    reasons = (f"{node.reason}{by}" if node.reason else None, node.instance_reason)
     return (
         node.name,
         node.state,
@@ -441,7 +357,15 @@ def _node_row(node: Node) -> Sequence[str]:
         format_size(node.memory) if node.memory else "-",
         _many(node.queues),
         str(len(node.jobs)),
-        f"{node.reason}{by}" if node.reason else "",
+        node.instance or "-",
+        node.instance_group or "-",
+        node.instance_type or "-",
+        node.instance_state or "-",
+        node.host or "-",
+        node.image_version or "-",
+        software(node.image_status),
+        moment(node.launched_at) if node.launched_at else "-",
+        "; ".join(dict.fromkeys(one for one in reasons if one)),
     )
 
 

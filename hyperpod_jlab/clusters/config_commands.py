@@ -31,7 +31,7 @@ _COMMANDS = (
 _ADD_HELP = """\
 Add a HyperPod cluster of your AWS account to your configuration file, so that you can submit runs to it. NAME is its name in the file.
 
-The command appends the cluster's table to the file and changes nothing else. 'hpj clusters --hyperpod NAME' shows whether you can submit to it from here.
+The command appends the cluster's table to the file and changes nothing else. 'hpj show NAME' shows whether you can submit to it from here.
 """
 
 _ADD_EXAMPLES = (
@@ -82,9 +82,9 @@ def add(
     _check_name(name)
 
     async def read(services: Hyperpod) -> tuple[HyperpodCluster, SubmitTarget, str | None]:
-        found = await services.hyperpod_clusters(region).cluster(hyperpod or name)
-        reaches = services.reaches(region)
-        return found, reaches.place_of(found), reaches.commands
+        aws = services.hyperpod_clusters(region)
+        found = await aws.described(hyperpod or name)
+        return found, aws.reaches.place_of(found), aws.reaches.commands
 
     cluster, place, commands = with_services(read, asking=True)
     block = _block(name, cluster, (place, commands), login_node, namespace)
@@ -100,7 +100,7 @@ def add(
         for line in block.splitlines():
             print(printable(line))
         return
-    print(f"{name} is added to {printable(str(path))}. Try it: hpj nodes --cluster {name}")
+    print(f"{name} is added to {printable(str(path))}. Try it: hpj nodes {name}")
 
 
 def _block(
@@ -145,7 +145,7 @@ def _refuse_twice(cluster: HyperpodCluster) -> None:
         raise ConflictError(
             f"the configuration has {cluster.name} already, as {known}",
             code="cluster_exists",
-            hint=f"hpj nodes --cluster {cluster.configured_as[0]}",
+            hint=f"hpj nodes {cluster.configured_as[0]}",
             detail={"configured_as": list(cluster.configured_as)},
         )
 

@@ -15,7 +15,6 @@ from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_moun
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.configuration import find_partition
 from hyperpod_jlab.core.cache import Cache
-from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
@@ -60,15 +59,6 @@ class Reaches:
         """The clusters with what is known of the way to each by now, without looking."""
         mounts = lustre_mounts() if self._mounts is None else self._mounts
         return [replace(one, reach=self._reach(one, mounts)) for one in clusters]
-
-    async def looked(
-        self, clusters: Sequence[HyperpodCluster], within: float = LONGEST
-    ) -> list[HyperpodCluster]:
-        """The clusters with what can be found within some seconds; the others were not looked at."""
-        tasks = self.begin(clusters)
-        if tasks:
-            await asyncio.wait(tasks, timeout=within)
-        return self.known(clusters)
 
     def begin(
         self, clusters: Iterable[HyperpodCluster], *, refresh: bool = False
@@ -179,14 +169,6 @@ class Reaches:
 
     async def _hasty(self) -> Aws:
         return Aws(await self._aws.region(), hasty=True)
-
-
-async def with_reach(found: Rows[HyperpodCluster], reaches: Reaches) -> Rows[HyperpodCluster]:
-    """Clusters with whether one can submit to them from here, as far as that shows within some seconds."""
-    try:
-        return Rows(await reaches.looked(list(found)), found.notes)
-    finally:
-        await reaches.close()
 
 
 async def _ask_slurm(commands: str | None) -> frozenset[str]:

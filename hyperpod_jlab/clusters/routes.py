@@ -3,13 +3,68 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
+from pydantic import Field
+
+from hyperpod_jlab.aws.consoles import cluster_console, eks_console, log_group, logs_console
 from hyperpod_jlab.core.cluster import JOB_ENDED, Cluster, Job, Node, Queue, notes_of
-from hyperpod_jlab.core.errors import NotFoundError, nearest_hint
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import AgedPage, Page, TableQuery, page_of
+from hyperpod_jlab.server.requests import RequestModel
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.clusters.aws import HyperpodClusters
+    from hyperpod_jlab.core.cache import Shown
+
+_ALONG = 1.0
+"""Seconds to wait for a cluster's tags; until they come the answer is shown without."""
+
+Region = Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwsAged:
+    """When AWS said this.
+
+    Attributes:
+        as_of: When AWS was asked; null: it was not.
+        problem: Why there is nothing newer or not all.
+        loading: Whether more is on its way.
+        notes: What there is to say of it.
+    """
+
+    as_of: Time | None
+    problem: HyperpodError | None
+    loading: bool
+    notes: tuple[str, ...]
+
+
+class AwsTableQuery(TableQuery):
+    """Which rows of a table, some of which AWS knows."""
+
+    refresh: bool = False
+    """Ask AWS now."""
+
+
+class AwsQuery(RequestModel):
+    """How to look at what AWS knows."""
+
+    refresh: bool = False
+    """Ask AWS now."""
+
+
+class ClustersQuery(AwsTableQuery):
+    """Which rows of the table of clusters."""
+
+    region: Region = None
+    """With the HyperPod clusters of this region; default: the one in which AWS is asked by default. A cluster of another region is asked for by its ARN."""
 
 
 class JobsQuery(TableQuery):
@@ -20,17 +75,58 @@ class JobsQuery(TableQuery):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clusters(Page):
-    """A page of clusters."""
+class ClusterPage(AwsAged, Page):
+    """A page of clusters. `as_of`, `problem` and `loading` are of the HyperPod clusters that are not configured, and of what AWS knows of the others."""
 
     clusters: list[Cluster]
 
 
+@dataclass(frozen=True)
+class ClusterTag:
+    """A tag."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class ClusterLinks:
+    """Places in the web console of the cluster's AWS partition; null where they are not known."""
+
+    cluster: str | None
+    logs: str | None
+    eks: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterDetail(AwsAged):
+    """A cluster. The rest is null where it is no HyperPod cluster.
+
+    Attributes:
+        cluster: The cluster.
+        tags: Its tags; null where they could not be had.
+        log_group: The log group of its life cycle scripts and health checks.
+        links: Places in AWS' web console.
+    """
+
+    cluster: Cluster
+    tags: list[ClusterTag] | None
+    log_group: str | None
+    links: ClusterLinks | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Nodes(AgedPage):
-    """A page of nodes."""
+    """A page of nodes.
+
+    Attributes:
+        loading: Whether more is on its way.
+        changing: Whether instances, on whatever page, come or go: then they are looked at every 10 seconds.
+    """
 
     nodes: list[Node]
+    loading: bool
+    changing: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,33 +150,92 @@ class Choices:
     choices: dict[str, list[str]]
 
 
-async def list_clusters(call: Call, query: TableQuery) -> Clusters:
-    """The configured clusters; one that does not answer says why in its reason."""
+async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
+    """The configured clusters, and the HyperPod clusters of the AWS account in a region. A cluster that does not answer says why in its reason; without an AWS account `problem` says so."""
     hyperpod = await call.hyperpod()
-    rows = await call.process.snapshots.get("clusters", hyperpod.clusters)
-    page = await asyncio.to_thread(page_of, Cluster, rows, query, name="name", sort="name")
-    return Clusters(clusters=page.rows, next=page.next, total=page.total)
+    key = ("clusters", query.region)
+    if query.refresh:
+        hyperpod.snapshots.forget(key)
+    found = await hyperpod.snapshots.get(
+        key, lambda: hyperpod.clusters.every(query.region, refresh=query.refresh)
+    )
+    page = await asyncio.to_thread(
+        page_of, Cluster, found.clusters, query, name="name", sort="name"
+    )
+    return ClusterPage(
+        clusters=page.rows,
+        next=page.next,
+        total=page.total,
+        as_of=found.as_of,
+        problem=found.problem,
+        loading=found.loading,
+        notes=found.notes,
+    )
 
 
-async def list_nodes(call: Call, cluster: str, query: TableQuery) -> Nodes:
-    """The nodes of a cluster."""
-    hyperpod = await with_cluster(call, cluster)
-    seen = await call.process.snapshots.last(("nodes", cluster), lambda: hyperpod.nodes(cluster))
-    page = await asyncio.to_thread(page_of, Node, seen.said, query, name="name", sort="name")
+async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDetail:
+    """A cluster, by its name in the configuration, or its name or ARN in AWS."""
+    hyperpod = await call.hyperpod()
+    meant = await hyperpod.clusters.named(cluster)
+    if meant.hyperpod is None:
+        return ClusterDetail(
+            cluster=await hyperpod.clusters.cluster(cluster),
+            tags=None,
+            log_group=None,
+            links=None,
+            **vars(_NOT_ASKED),
+        )
+    aws = hyperpod.hyperpod_clusters(meant.region)
+    try:
+        shown = await aws.cluster(meant.hyperpod, refresh=query.refresh)
+    except HyperpodError as error:
+        if meant.configured is None:
+            raise
+        return ClusterDetail(
+            cluster=await hyperpod.clusters.cluster(cluster),
+            tags=None,
+            log_group=None,
+            links=None,
+            **{**vars(_NOT_ASKED), "problem": error},
+        )
+    found = shown.rows[0]
+    line, tags = await asyncio.gather(
+        hyperpod.clusters.cluster(cluster), _tags(aws, found, refresh=query.refresh)
+    )
+    return ClusterDetail(
+        cluster=line,
+        tags=tags.tags,
+        log_group=log_group(found.arn, found.name),
+        links=ClusterLinks(
+            cluster=cluster_console(found.arn, found.name),
+            logs=logs_console(found.arn, found.name),
+            eks=eks_console(found.eks_arn) if found.eks_arn else None,
+        ),
+        **vars(age_of(shown, tags.notes, loading=tags.loading)),
+    )
+
+
+async def list_nodes(call: Call, cluster: str, query: AwsTableQuery) -> Nodes:
+    """The nodes of a cluster: its scheduler's, joined with AWS' instances on HyperPod."""
+    hyperpod = await call.hyperpod()
+    found = await hyperpod.clusters.nodes(cluster, refresh=query.refresh)
+    page = await asyncio.to_thread(page_of, Node, found.nodes, query, name="name", sort="name")
     return Nodes(
         nodes=page.rows,
         next=page.next,
         total=page.total,
-        as_of=seen.as_of,
-        problem=seen.problem,
-        notes=notes_of(seen.said),
+        as_of=found.as_of,
+        problem=found.problem,
+        notes=found.notes,
+        loading=found.loading,
+        changing=found.changing,
     )
 
 
 async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
     """The queues of a cluster that the user may use."""
     hyperpod = await with_cluster(call, cluster)
-    seen = await call.process.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
+    seen = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
     page = await asyncio.to_thread(page_of, Queue, seen.said, query, name="name", sort="name")
     return Queues(
         queues=page.rows,
@@ -95,7 +250,7 @@ async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
 async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
     """What runs and waits on a cluster, and what ended a short while ago, of all users; newest first, unless asked otherwise."""
     hyperpod = await with_cluster(call, cluster)
-    seen = await call.process.snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster))
+    seen = await hyperpod.snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster))
     rows = seen.said
     if query.ended is not None:
         rows = [row for row in rows if (row.state in JOB_ENDED) == query.ended]
@@ -118,21 +273,49 @@ async def list_choices(call: Call, cluster: str) -> Choices:
     known = hyperpod.engines.get(cluster).choices
     if known is None:
         return Choices({})
-    return Choices(await call.process.snapshots.get(("choices", cluster), known.choices))
+    return Choices(await hyperpod.snapshots.get(("choices", cluster), known.choices))
 
 
 async def with_cluster(call: Call, cluster: str) -> Hyperpod:
-    """The services, once it is sure that they know the cluster.
+    """The services, once it is sure that the cluster is configured.
 
     Raises:
-        NotFoundError: They do not.
+        NotFoundError: It is not.
     """
     hyperpod = await call.hyperpod()
     if cluster not in hyperpod.settings.clusters:
-        raise NotFoundError(
-            f"there is no cluster '{cluster[:60]}'",
-            code="unknown_cluster",
-            hint=nearest_hint(cluster[:60], hyperpod.settings.clusters),
-            detail={"field": "cluster"},
-        )
+        raise hyperpod.clusters.unknown(cluster)
     return hyperpod
+
+
+@dataclass(frozen=True)
+class _Tags:
+    """The tags of a cluster, or why there are none (yet)."""
+
+    tags: list[ClusterTag] | None = None
+    loading: bool = False
+    notes: Sequence[str] = ()
+
+
+async def _tags(aws: HyperpodClusters, cluster: HyperpodCluster, *, refresh: bool) -> _Tags:
+    try:
+        found = await asyncio.wait_for(aws.tags(cluster.arn, refresh=refresh), _ALONG)
+    except TimeoutError:
+        return _Tags(loading=True)
+    except HyperpodError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        return _Tags(notes=[f"AWS does not list its tags: {error.message}{hint}"])
+    return _Tags([ClusterTag(key, value) for key, value in found.rows], found.loading)
+
+
+_NOT_ASKED = AwsAged(as_of=None, problem=None, loading=False, notes=())
+
+
+def age_of(shown: Shown[Any], notes: Sequence[str], *, loading: bool = False) -> AwsAged:
+    """When AWS said something; `loading`: what stands beside it is on its way."""
+    return AwsAged(
+        as_of=shown.as_of,
+        problem=shown.problem,
+        loading=shown.loading or loading,
+        notes=tuple(notes),
+    )

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from hyperpod_jlab.core.errors import HyperpodError, InternalError, InvalidInputError, NotFoundError
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+    UnreachableError,
+)
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -262,6 +268,49 @@ class CachedQuery(Generic[Value]):
         self._cache.forget(None)
 
 
+SHARED = 1.0
+"""Seconds for which all who ask are shown the same look."""
+
+
+@dataclass(frozen=True)
+class Snapshot(Generic[Value]):
+    """What a cluster says; when it does not answer, what it said last: then (Unix seconds), and why there is nothing newer."""
+
+    said: Value
+    as_of: float | None = None
+    problem: UnreachableError | None = None
+
+
+class Snapshots:
+    """What clusters said last: however many ask within a moment, the cluster is asked once."""
+
+    def __init__(self) -> None:
+        self._cache: Cache[Hashable, Any] = Cache(lambda _: SHARED)
+
+    async def last(self, key: Hashable, look: Callable[[], Awaitable[Value]]) -> Snapshot[Value]:
+        """What `get` gives; while the cluster does not answer, what it said last.
+
+        Raises:
+            UnreachableError: It has not said anything yet.
+        """
+        try:
+            return Snapshot(await self.get(key, look))
+        except UnreachableError as error:
+            kept = self._cache.last(key)
+            if kept is None:
+                raise
+            return Snapshot(kept.value, time.time() - kept.age, error)
+
+    async def get(self, key: Hashable, look: Callable[[], Awaitable[Value]]) -> Value:
+        """What was seen a moment ago, or what a new look shows."""
+        found: Value = await self._cache.get(key, look)
+        return found
+
+    def forget(self, key: Hashable) -> None:
+        """Something was changed there: whoever asks next is shown a new look."""
+        self._cache.forget(key)
+
+
 # --------------------------------------------------------------------------------------------------
 # What was looked at, for all who ask: one look at a time at each thing, its rows shown as they come, the last ones kept with their age.
 #
@@ -350,7 +399,13 @@ class Looks:
         self._held: dict[Hashable, _Held] = {}
 
     async def get(
-        self, key: Hashable, read: Read[Item], *, refresh: bool = False, fresh: float | None = None
+        self,
+        key: Hashable,
+        read: Read[Item],
+        *,
+        refresh: bool = False,
+        fresh: float | None = None,
+        wait: float | None = None,
     ) -> Shown[Item]:
         """What is known of a thing; it is looked at when that is too old, and by one at a time however many ask.
 
@@ -359,6 +414,7 @@ class Looks:
             read: Looks at it.
             refresh: Look at it now, however young the last look is.
             fresh: Seconds for which the last look is good enough; default: `FRESH`.
+            wait: Seconds to wait for the end of a look that goes on; default: `GRACE`, and then for its first rows.
 
         Raises:
             HyperpodError: It could not be looked at, and nothing is known from before; or it is gone.
@@ -369,7 +425,7 @@ class Looks:
         if held.task is None and (refresh or held.is_due(FRESH if fresh is None else fresh)):
             self._begin(key, held, read)
         if held.task is not None:
-            await self._watch(held, held.task)
+            await self._watch(held, held.task, GRACE if wait is None else wait)
         return held.show()
 
     def last(self, key: Hashable) -> list[Any]:
@@ -407,10 +463,13 @@ class Looks:
             held.settle(look, problem)
             self._tidy()
 
-    async def _watch(self, held: _Held, task: asyncio.Task[None]) -> None:
-        """Wait a moment for the end, then until there is something to show."""
-        # One who goes away takes the look from nobody else.
-        await asyncio.wait({task}, timeout=GRACE)
+    async def _watch(self, held: _Held, task: asyncio.Task[None], seconds: float) -> None:
+        """Wait for the end, then until there is something to show."""
+        end = time.monotonic() + seconds
+        while not task.done() and (left := end - time.monotonic()) > 0:
+            held.attention.note()
+            # A caller who goes away takes the look from nobody else.
+            await asyncio.wait({task}, timeout=min(left, ATTENTION / 2))
         if held.shown is None and held.running is not None:
             await held.running.told.wait()
             await asyncio.wait({task}, timeout=_BLINK)

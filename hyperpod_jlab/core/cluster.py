@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.wire import Time
 
 Row = TypeVar("Row")
@@ -34,10 +35,25 @@ def notes_of(rows: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster of the configuration, whether it answers, and what can be done there to runs and jobs (``cancel``, ``hold`` ...).
+    """A cluster: what its scheduler and AWS know of it.
 
-    `changes` is what of a run or job can be changed. `reason` says why it is not ``up``, `notes` what of it is hidden from this user, a sentence each.
-    `as_of` says when the numbers were seen (Unix seconds) where it does not answer now.
+    Attributes:
+        name: Its name in the configuration. A cluster that is not configured has AWS' name; its ARN where the configuration uses that name for another.
+        orchestrator: ``slurm``, ``kubernetes``, ``local`` or another engine; ``unknown`` where AWS does not say it.
+        default: Whether runs go there when no cluster is named.
+        state: ``up``, or why it takes no runs; of a cluster that is not configured the state in AWS.
+        reason: Why it is not ``up``.
+        nodes: How many nodes it has.
+        running: How many jobs run.
+        waiting: How many jobs wait.
+        actions: What can be done there to runs and jobs (``cancel``, ``hold`` ...).
+        changes: What of a run or job can be changed.
+        notes: What of it is hidden from this user, a sentence each.
+        as_of: When the numbers were seen (Unix seconds), where the scheduler does not answer now.
+        detail: What else its engine says.
+        configured: Whether it is in the configuration, so that you can submit to it.
+        configure: The command that adds it to the configuration; None where it is there.
+        hyperpod: What AWS knows of it; None where it is no HyperPod cluster, or AWS has not said it (yet).
     """
 
     name: str
@@ -53,6 +69,9 @@ class Cluster:
     notes: tuple[str, ...] = ()
     as_of: Time | None = None
     detail: dict[str, Any] = field(default_factory=dict)
+    configured: bool = True
+    configure: str | None = None
+    hyperpod: HyperpodCluster | None = None
 
 
 @dataclass(frozen=True)
@@ -121,9 +140,22 @@ UNUSABLE = frozenset(NODE_STATES) - {"up", "reserved", "powered-off", "starting"
 
 @dataclass(frozen=True)
 class Node:
-    """A node. Memory is in bytes, `reason_since` in Unix seconds; `state` is one of `NODE_STATES`; the load is that of the last minute.
+    """A node, as its scheduler and, on HyperPod, AWS know it. Memory is in bytes, times are Unix seconds, the load is that of the last minute.
 
-    What is free is None where it cannot be known; its `resources` are not told then.
+    `state` is one of `NODE_STATES`; of an instance that is no node of the scheduler (yet) the state of the instance. What is free is None where it cannot
+    be known; its `resources` are not told then.
+
+    Attributes:
+        name: The scheduler's name; of an instance that is no node of the scheduler the instance id.
+        reason: Why it is in its state.
+        instance: Its instance id; None where AWS lists no instance of it.
+        instance_state: The state of the instance in our words.
+        instance_status: The same in AWS' word.
+        instance_reason: AWS' sentence on that, and why AWS or the scheduler does not have the node.
+        launched_at: When the instance was started.
+        host: Its name in the private network.
+        image_version: Version of its software.
+        image_status: Whether updates of it are due.
     """
 
     name: str
@@ -146,6 +178,14 @@ class Node:
     comment: str | None = None
     queues: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
+    instance: str | None = None
+    instance_state: str | None = None
+    instance_status: str | None = None
+    instance_reason: str | None = None
+    launched_at: Time | None = None
+    host: str | None = None
+    image_version: str | None = None
+    image_status: str | None = None
 
 
 @dataclass(frozen=True)

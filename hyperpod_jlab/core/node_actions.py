@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ from hyperpod_jlab.core.cluster import Job, Node
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.hyperpod import Instance
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.core.wire import As, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, As, Wire, shown
 
 BY_NAME = As(str, attrgetter("name"))
 """On the wire the thing is its name."""
@@ -68,7 +68,7 @@ class NodePlan:
 
 
 @dataclass(frozen=True)
-class NodeActionPlan:
+class NodeActionPlan(Wire):
     """What is to be done to which nodes of which cluster, and what there is to know before.
 
     Attributes:
@@ -78,6 +78,7 @@ class NodeActionPlan:
         effects: What will become of all of them, a sentence each.
         notes: What could not be found out, a sentence each.
         reason: The user's reason in one line.
+        region: The region of the HyperPod cluster; None: see `aws.session.Aws`.
     """
 
     action: NodeAction
@@ -86,6 +87,7 @@ class NodeActionPlan:
     effects: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     reason: str | None = None
+    region: str | None = field(default=None, metadata=HIDDEN)
 
     @property
     def possible(self) -> tuple[NodePlan, ...]:

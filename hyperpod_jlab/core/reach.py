@@ -120,12 +120,12 @@ def _before_looking(cluster: HyperpodCluster) -> Reach | None:
             "not-described",
             "AWS' description of it could not be had"
             + (f": {cluster.reason}" if cluster.reason else ""),
-            f"hpj clusters --hyperpod {cluster.name}",
+            f"hpj show {cluster.name}",
         )
     if cluster.state in _CLOSED:
         steps = {
             "creating": "wait until it is in service",
-            "failed": f"see why: hpj node-logs --hyperpod {cluster.name}",
+            "failed": f"see why: hpj node-logs --cluster {cluster.name}",
         }
         words = cluster.state if cluster.state != "failed" else "there, but has failed"
         return Reach("not-in-service", f"it is {words}", steps.get(cluster.state))
@@ -163,7 +163,7 @@ def _slurm(
         return _slurm_problem(look.problem, slurm_block(cluster.name, name, place, look.commands))
     if not look.nodes:
         words = "Slurm answers on this machine, but it has no instances, so nobody knows whether it is its Slurm"
-        step = f"hpj nodes --hyperpod {cluster.name}"
+        step = f"hpj nodes {cluster.name}"
         return Reach("not-known", words, step, slurm_block(cluster.name, name, place))
     if not look.known or look.known * 2 < look.nodes:
         words = "the Slurm that answers on this machine is another cluster's, and no login node of this one is configured"
@@ -190,7 +190,9 @@ def _login_step(cluster: HyperpodCluster, name: str) -> str:
     command = _ADD.format(name=_named(cluster.name, name)) + " --login-node USER@HOST"
     if not groups:
         return f"name a machine that ssh reaches and that has its Slurm: {command}"
-    return f"its login nodes are the group {', '.join(groups)} (hpj nodes --hyperpod {cluster.name}): {command}"
+    return (
+        f"its login nodes are the group {', '.join(groups)} (hpj nodes {cluster.name}): {command}"
+    )
 
 
 def _kubernetes(cluster: HyperpodCluster, look: ReachFacts | None, name: str) -> Reach:
@@ -340,6 +342,18 @@ def eks_block(hyperpod: str, name: str, eks: str, namespace: str | None = None) 
         )
     lines.append('# image = "..."  # container image of the runs, else name one with each')
     return "\n".join(lines) + "\n"
+
+
+def configure_command(cluster: HyperpodCluster, name: str, region: str | None = None) -> str:
+    """The command that adds a HyperPod cluster to the configuration.
+
+    Args:
+        cluster: The cluster.
+        name: The name under which the configuration can have it.
+        region: Its region, where that is not the one in which AWS is asked by default.
+    """
+    command = _ADD.format(name=_named(cluster.name, name))
+    return command if region is None else f"{command} --region {region}"
 
 
 def _table(name: str) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from hyperpod_jlab.core.hyperpod import COMING, GOING, Instance, instance_key
+from hyperpod_jlab.core.hyperpod import Instance
+from hyperpod_jlab.core.nodes import COMING, GOING, instance_key
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.run import Attempt
 from hyperpod_jlab.core.scheduler import Scheduler

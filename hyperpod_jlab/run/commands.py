@@ -25,14 +25,14 @@ from hyperpod_jlab.cli.output import (
 )
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, WordsParam
 from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
-from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_hint
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, nearest_hint
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.wire import iso_time, plain
 from hyperpod_jlab.run.listing import RunFilter, check_states
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.core.cluster import Holder, WaitReason
+    from hyperpod_jlab.core.cluster import Cluster, Holder, WaitReason
     from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.usage import Usage
@@ -143,6 +143,8 @@ Show a run: its state and the reason for it, its spec, attempts, nodes and resou
 paths of its files on this machine and on the cluster.
 
 RUN is a run id, the beginning of one, or 'last'.
+
+With the name of a cluster, show that cluster: its state, its instance groups and settings on HyperPod, and whether you can submit to it from here.
 """
 
 
@@ -166,16 +168,41 @@ class _Shown:
 @click.command(
     cls=HpjCommand,
     help=_SHOW_HELP,
-    examples=("hpj show last", "hpj show 20261121-120455-k3x9qd --json | jq .spec"),
+    examples=(
+        *("hpj show last", "hpj show 20261121-120455-k3x9qd --json | jq .spec"),
+        "hpj show ml-cluster",
+    ),
 )
 @click.argument("run", type=RUN)
 def show(run: str) -> None:
     """Show one run."""
-    shown = with_services(lambda hyperpod: _look(hyperpod, run), asking=True)
-    if invocation().as_json:
+    shown = with_services(lambda hyperpod: _run_or_cluster(hyperpod, run), asking=True)
+    if not isinstance(shown, _Shown):
+        from hyperpod_jlab.clusters.commands import show_cluster
+
+        show_cluster(shown)
+    elif invocation().as_json:
         print_json(_document(shown))
     else:
         _print(shown)
+
+
+async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _Shown | Cluster:
+    """The run of that id, or the cluster of that name."""
+    if text in hyperpod.settings.clusters:
+        from hyperpod_jlab.clusters.commands import find_cluster
+
+        return await find_cluster(hyperpod, text)
+    try:
+        return await _look(hyperpod, text)
+    except NotFoundError:
+        from hyperpod_jlab.clusters.commands import find_cluster
+
+        try:
+            return await find_cluster(hyperpod, text)
+        except HyperpodError:
+            pass
+        raise
 
 
 async def _look(hyperpod: Hyperpod, text: str) -> _Shown:

@@ -10,8 +10,8 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from hyperpod_jlab.clusters.cache import HyperpodWatch
-from hyperpod_jlab.core.cache import Cache, Shown
+from hyperpod_jlab.clusters.aws import HyperpodClusters
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.hyperpod import Instance, region_of
@@ -46,12 +46,14 @@ class AwsRepairs:
 
     Args:
         settings: The configuration.
-        watch_in: Who asks AWS in a region (None: the one that is found), for all who look.
+        aws_in: The HyperPod clusters of a region (None: see `aws.session.Aws`).
     """
 
-    def __init__(self, settings: Settings, watch_in: Callable[[str | None], HyperpodWatch]) -> None:
+    def __init__(
+        self, settings: Settings, aws_in: Callable[[str | None], HyperpodClusters]
+    ) -> None:
         self._settings = settings
-        self._watch_in = watch_in
+        self._aws_in = aws_in
         self._since: dict[str, float] = {}
         self._lists: Cache[str, list[Instance]] = Cache(error_ttl=lambda _: _REFUSED_FOR)
         self._losses: dict[tuple[str, int | None], float] = {}
@@ -118,24 +120,15 @@ class AwsRepairs:
 
     async def _look(self, hyperpod: str, since: float) -> list[Instance]:
         """Ask for the instances; anew where the list is from before `since` (Unix seconds), but not again and again."""
-        watch = self._watch_in(region_of(hyperpod))
-        shown = await _whole(watch, hyperpod)
+        aws = self._aws_in(region_of(hyperpod))
+        shown = await aws.instances(hyperpod, wait=_WAITS)
         now = time.monotonic()
         old = not shown.loading and shown.as_of < since
         if old and now - self._anew.get(hyperpod, float("-inf")) > _ANEW:
             self._anew[hyperpod] = now
-            shown = await _whole(watch, hyperpod, refresh=True)
+            shown = await aws.instances(hyperpod, refresh=True, wait=_WAITS)
         # A list that is not whole says of no node that its instance is gone.
         return self._known(hyperpod) if shown.loading else shown.rows
-
-
-async def _whole(watch: HyperpodWatch, hyperpod: str, *, refresh: bool = False) -> Shown[Instance]:
-    """The list of instances, all of it if that takes no longer than `_WAITS`."""
-    begin = time.monotonic()
-    shown = await watch.instances(hyperpod, refresh=refresh)
-    while shown.loading and time.monotonic() - begin < _WAITS:
-        shown = await watch.instances(hyperpod)
-    return shown
 
 
 def _has_lost(word: Observation) -> bool:

@@ -231,7 +231,7 @@ async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> Owne
     """Take a job that was sent elsewhere, such as with sbatch, into the list of runs. 409 when it is a run already, which the detail names."""
     hyperpod = await with_cluster(call, cluster)
     run_id = await hyperpod.adopt(job, cluster, body.name)
-    call.process.snapshots.forget(("jobs", cluster))
+    hyperpod.snapshots.forget(("jobs", cluster))
     call.status = 201
     run = await hyperpod.runs.get(run_id)
     call.process.events.tell(run)
@@ -275,5 +275,5 @@ async def act_on_jobs(call: Call, cluster: str, body: JobActionBody) -> JobResul
     try:
         results = await hyperpod.act_on_jobs(cluster, body.action, body.jobs, change)
     finally:
-        call.process.snapshots.forget(("jobs", cluster))
+        hyperpod.snapshots.forget(("jobs", cluster))
     return JobResults(tuple(results))

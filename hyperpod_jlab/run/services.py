@@ -10,10 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hyperpod_jlab.clusters.aws import HyperpodClusters
-    from hyperpod_jlab.clusters.cache import HyperpodWatch
-    from hyperpod_jlab.clusters.lines import ClusterLines
-    from hyperpod_jlab.clusters.reach import Reaches
-    from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue
+    from hyperpod_jlab.clusters.service import Clusters
+    from hyperpod_jlab.core.cache import Snapshots
+    from hyperpod_jlab.core.cluster import Job, Node, Queue, Rows
     from hyperpod_jlab.core.config import Settings
     from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
     from hyperpod_jlab.engines.registry import Engines
@@ -53,7 +52,7 @@ class Hyperpod:
 
         self.settings = settings if settings is not None else load_settings()
         self.partition = find_partition(self.settings)
-        self._watches: dict[str | None, HyperpodWatch] = {}
+        self._at_aws: dict[str | None, HyperpodClusters] = {}
         self._links: dict[str, JobLinks] = {}
         self._kept: dict[tuple[type, Hashable], object] = {}
 
@@ -93,51 +92,35 @@ class Hyperpod:
         return Submitter(self.engines, lambda: self.runs)
 
     @cached_property
-    def lines(self) -> ClusterLines:
-        """The configured clusters, in a line each."""
-        from hyperpod_jlab.clusters.lines import ClusterLines
+    def clusters(self) -> Clusters:
+        """The clusters, configured or not."""
+        from hyperpod_jlab.clusters.service import Clusters
 
-        return ClusterLines(self.settings, self.engines)
+        return Clusters(self.settings, self.engines, self.hyperpod_clusters)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """What the clusters said a moment ago."""
+        return self.clusters.snapshots
 
     @cached_property
     def _repairs(self) -> AwsRepairs:
         from hyperpod_jlab.run.repairs import AwsRepairs
 
-        return AwsRepairs(self.settings, self.watch_in)
+        return AwsRepairs(self.settings, self.hyperpod_clusters)
 
     def hyperpod_clusters(self, region: str | None = None) -> HyperpodClusters:
-        """The HyperPod clusters of the AWS account, whether configured or not.
-
-        Args:
-            region: Their region; default: see `aws.session.Aws`.
-        """
-        from hyperpod_jlab.aws.session import Aws
-        from hyperpod_jlab.clusters.aws import HyperpodClusters
-
-        return HyperpodClusters(self.settings, Aws(region))
-
-    def reaches(self, region: str | None = None) -> Reaches:
-        """Whether one can submit to HyperPod clusters from here (see `services.reach`).
-
-        Args:
-            region: Their region; default: see `aws.session.Aws`.
-        """
-        from hyperpod_jlab.aws.session import Aws
-        from hyperpod_jlab.clusters.reach import Reaches
-
-        return Reaches(self.settings, Aws(region))
-
-    def watch_in(self, region: str | None) -> HyperpodWatch:
-        """What AWS tells of the HyperPod clusters of a region, kept for all who look.
+        """The HyperPod clusters of the AWS account in a region, for all who ask.
 
         Args:
             region: The region; None: see `aws.session.Aws`.
         """
-        if region not in self._watches:
-            from hyperpod_jlab.clusters.cache import HyperpodWatch
+        if region not in self._at_aws:
+            from hyperpod_jlab.aws.session import Aws
+            from hyperpod_jlab.clusters.aws import HyperpodClusters
 
-            self._watches[region] = HyperpodWatch(self.hyperpod_clusters(region))
-        return self._watches[region]
+            self._at_aws[region] = HyperpodClusters(self.settings, Aws(region))
+        return self._at_aws[region]
 
     def kept(self, kind: type[T], key: Hashable, make: Callable[[], T]) -> T:
         """What a feature keeps as long as these services live, made when first asked for; it is closed with them.
@@ -154,28 +137,17 @@ class Hyperpod:
 
     def forget(self, region: str | None, cluster: str) -> None:
         """Something was done to a HyperPod cluster: what is kept of it is asked of AWS anew."""
-        self.watch_in(region).forget(cluster)
+        self.hyperpod_clusters(region).forget(cluster)
         for (_, key), kept in self._kept.items():
             if key == region and isinstance(kept, Forgetting):
                 kept.forget(cluster)
 
-    async def clusters(self, seconds: float | None = None) -> list[Cluster]:
-        """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did.
+    async def nodes(self, cluster: str | None = None) -> Rows[Node]:
+        """The nodes of one cluster (see `Clusters.nodes`)."""
+        from hyperpod_jlab.core.cluster import Rows
 
-        Args:
-            seconds: How long to wait for each of them; default: some seconds (see `cluster_lines.ClusterLines.every`).
-        """
-        return await self.lines.every(seconds)
-
-    async def cluster(self, name: str) -> Cluster:
-        """One configured cluster, as in `clusters`, however long it takes."""
-        return await self.lines.one(name)
-
-    async def nodes(self, cluster: str | None = None) -> list[Node]:
-        """The nodes of one cluster."""
-        from hyperpod_jlab.engines.protocol import tables_of
-
-        return await tables_of(self.engines.get(cluster)).nodes()
+        found = await self.clusters.nodes(cluster)
+        return Rows(found.nodes, found.notes)
 
     async def queues(self, cluster: str | None = None) -> list[Queue]:
         """The queues of one cluster."""
@@ -213,11 +185,11 @@ class Hyperpod:
     async def close(self) -> None:
         """Give back what is held open."""
         made = self.__dict__  # what was never asked for was never made
-        for name in ("logs", "lines", "_repairs"):
+        for name in ("logs", "clusters", "_repairs"):
             if name in made:
                 await made[name].close()
-        for watch in self._watches.values():
-            await watch.close()
+        for one in self._at_aws.values():
+            await one.close()
         for kept in self._kept.values():
             if isinstance(kept, Closing):
                 await kept.close()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
@@ -14,26 +13,16 @@ from pydantic import Field
 
 from hyperpod_jlab.clusters import pages as page_cursor
 from hyperpod_jlab.core.bulk import without_collections
-from hyperpod_jlab.core.cache import Cache
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    UnreachableError,
-    nearest_hint,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_hint
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-FRESH = 1.0
-"""Seconds for which all who ask are shown the same look."""
-
 MOST_ROWS = 1000
 
 Row = TypeVar("Row", bound="DataclassInstance")
-Item = TypeVar("Item")
 
 _DIGITS = re.compile(r"(\d+)")
 _PLAIN = (bool, int, float)
@@ -66,15 +55,6 @@ class TablePage(Generic[Row]):
     total: int
 
 
-@dataclass(frozen=True)
-class Snapshot(Generic[Item]):
-    """What a cluster says; when it does not answer, what it said last: then (Unix seconds), and why there is nothing newer."""
-
-    said: Item
-    as_of: float | None = None
-    problem: UnreachableError | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Page:
     """A page of a table.
@@ -101,36 +81,6 @@ class AgedPage(Page):
     as_of: Time | None
     problem: HyperpodError | None
     notes: tuple[str, ...]
-
-
-class Snapshots:
-    """What clusters said last: however many ask within a moment, the cluster is asked once."""
-
-    def __init__(self) -> None:
-        self._cache: Cache[Hashable, Any] = Cache(lambda _: FRESH)
-
-    async def last(self, key: Hashable, look: Callable[[], Awaitable[Item]]) -> Snapshot[Item]:
-        """What `get` gives; while the cluster does not answer, what it said last.
-
-        Raises:
-            UnreachableError: It has not said anything yet.
-        """
-        try:
-            return Snapshot(await self.get(key, look))
-        except UnreachableError as error:
-            kept = self._cache.last(key)
-            if kept is None:
-                raise
-            return Snapshot(kept.value, time.time() - kept.age, error)
-
-    async def get(self, key: Hashable, look: Callable[[], Awaitable[Item]]) -> Item:
-        """What was seen a moment ago, or what a new look shows."""
-        found: Item = await self._cache.get(key, look)
-        return found
-
-    def forget(self, key: Hashable) -> None:
-        """Something was changed there: whoever asks next is shown a new look."""
-        self._cache.forget(key)
 
 
 @without_collections()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hyperpod_jlab.features.doctor.service import Examinations
     from hyperpod_jlab.run.service import Runs
     from hyperpod_jlab.run.services import Hyperpod
-    from hyperpod_jlab.server.pages import Snapshots
     from hyperpod_jlab.server.port_keys import PortKeys
     from hyperpod_jlab.server.port_pools import PortPools
 
@@ -67,13 +66,6 @@ class ServerProcess:
                 if self._hyperpod is None:
                     self._hyperpod = await asyncio.to_thread(_make_services)
         return self._hyperpod
-
-    @cached_property
-    def snapshots(self) -> Snapshots:
-        """What clusters said a moment ago."""
-        from hyperpod_jlab.server.pages import Snapshots
-
-        return Snapshots()
 
     async def examinations(self) -> Examinations:
         """The doctor's examinations. They need no configuration, which may be what is wrong."""

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.cluster import Node
-from hyperpod_jlab.core.hyperpod import Instance, join_nodes
+from hyperpod_jlab.core.hyperpod import Instance
+from hyperpod_jlab.core.nodes import join_nodes
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.engines.registry import kind_of
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hyperpod_jlab.clusters import cache as hyperpod_watch
+from hyperpod_jlab.clusters import aws as hyperpod_watch
 from hyperpod_jlab.core import cache as looks
-from hyperpod_jlab.core.hyperpod import LATELY, Places
+from hyperpod_jlab.core.nodes import LATELY, Places
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 from tests.aws.test_node_join import instance

@@ -192,11 +192,13 @@ def test_bad_words_for_it(example, hpj, words, code, field):
 
 async def test_each_is_looked_at_once(example, server):
     aws = Aws(REGION)
-    clusters = await HyperpodClusters(Settings(), aws, []).clusters()
+    clusters = await HyperpodClusters(Settings(), aws, []).every_cluster()
     reaches = Reaches(Settings(), aws, [])
     assert {one.reach.word for one in reaches.known(clusters)} >= {"not-looked"}
-    first = await reaches.looked(clusters)
-    assert await reaches.looked(clusters) == first
+    await asyncio.gather(*reaches.begin(clusters))
+    first = reaches.known(clusters)
+    assert reaches.begin(clusters) == []
+    assert reaches.known(clusters) == first
     assert len(server.asked) == 1
     await asyncio.gather(*reaches.begin(clusters, refresh=True))
     assert len(server.asked) == 2

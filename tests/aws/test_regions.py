@@ -87,9 +87,9 @@ async def test_a_name_in_the_configuration_is_no_cluster_of_another_region(endpo
     named = {"orchestrator": "slurm", "hyperpod": "ml-cluster"}
     by_arn = {"orchestrator": "slurm", "hyperpod": twin.arn}
     settings = Settings.model_validate({"clusters": {"named": named, "by-arn": by_arn}})
-    (far,) = await HyperpodClusters(settings, Aws(ELSEWHERE)).clusters()
+    (far,) = await HyperpodClusters(settings, Aws(ELSEWHERE)).every_cluster()
     assert far.configured_as == ("by-arn",)
-    near = {one.name: one for one in await HyperpodClusters(settings, Aws()).clusters()}
+    near = {one.name: one for one in await HyperpodClusters(settings, Aws()).every_cluster()}
     assert near["ml-cluster"].configured_as == ("named",)
 
 

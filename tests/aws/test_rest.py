@@ -111,7 +111,7 @@ async def test_old_looks_are_renewed_bit_by_bit(endpoint, api, monkeypatch):
         endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
     await until_loaded(api, "hyperpod")
     monkeypatch.setattr(looks, "FRESH", 0.0)
-    monkeypatch.setattr("hyperpod_jlab.clusters.cache.FRESH", 0.0)
+    monkeypatch.setattr("hyperpod_jlab.clusters.aws.FRESH", 0.0)
     endpoint.account.clusters[REGION][7].status = "Updating"
     before = made(endpoint, DESCRIBE)
     await api.get("hyperpod")

@@ -112,7 +112,7 @@ async def test_what_the_user_reads_of_it(
     assert answer.error["hint"]
     assert "<" not in answer.error["message"] + answer.error["hint"]
     assert "Traceback" not in answer.err
-    shown = await behind.hyperpod.clusters()
+    shown = await behind.hyperpod.clusters.configured()
     line = next(cluster for cluster in shown if cluster.name == "k8s")
     assert line.reason
     assert "<" not in line.reason

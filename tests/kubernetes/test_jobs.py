@@ -342,7 +342,7 @@ async def test_jobs_of_all_kinds_with_why_they_wait(session: KubernetesSession) 
     assert run.started_at is not None
     rows = await session.hyperpod.nodes()
     assert sum(run_id in row.jobs for row in rows) == len(run.nodes)
-    line = next(one for one in await session.hyperpod.clusters() if one.name == "k8s")
+    line = next(one for one in await session.hyperpod.clusters.configured() if one.name == "k8s")
     assert line.nodes is not None
     assert line.running is not None
     assert line.running >= 2

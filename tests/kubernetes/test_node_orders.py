@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.core.node_actions import NodeResult
-from hyperpod_jlab.features.node_actions.service import NodeRequest, node_actions_in
+from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest
 from hyperpod_jlab.run.services import Hyperpod
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, until
@@ -14,7 +14,7 @@ from tests.kubernetes.test_nodes import named
 
 
 async def _done(services: Hyperpod, request: NodeRequest) -> list[NodeResult]:
-    actions = node_actions_in(services)
+    actions = NodeActions(services)
     return await actions.carry_out(await actions.plan(request))
 
 

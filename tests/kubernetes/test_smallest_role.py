@@ -95,7 +95,7 @@ async def test_what_is_hidden_is_said_with_the_missing_right(user: MakeUser) -> 
     assert "the right to list nodes is missing" in " ".join(notes_of(nodes))
     jobs = await hyperpod.jobs(CLUSTER)
     assert "pytorchjobs.kubeflow.org in all namespaces" in " ".join(notes_of(jobs))
-    assert (await hyperpod.clusters())[0].state == "up"
+    assert (await hyperpod.clusters.configured())[0].state == "up"
 
 
 @pytest.mark.full

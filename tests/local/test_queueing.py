@@ -148,7 +148,7 @@ async def test_what_this_machine_cannot_do_is_refused(
 
 
 async def test_the_cluster_describes_itself(local: LocalCluster) -> None:
-    cluster = (await local.hyperpod.clusters())[0]
+    cluster = (await local.hyperpod.clusters.configured())[0]
     assert (cluster.name, cluster.orchestrator, cluster.default, cluster.state) == (
         "local",
         "local",

@@ -5,10 +5,11 @@ import time
 
 import pytest
 
+from hyperpod_jlab.core.cache import SHARED, Snapshots
 from hyperpod_jlab.core.cluster import Job, Node, Resource
 from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
 from hyperpod_jlab.engines.local.observe import LocalTables
-from hyperpod_jlab.server.pages import FRESH, Snapshots, TableQuery, page_of
+from hyperpod_jlab.server.pages import TableQuery, page_of
 
 
 async def test_clusters_are_listed(api):
@@ -166,7 +167,7 @@ async def test_a_cluster_that_does_not_answer_is_shown_as_it_was():
     fresh = await snapshots.last("nodes", look)
     assert (fresh.said, fresh.as_of, fresh.problem) == (["seen"], None, None)
     before = time.time()
-    await asyncio.sleep(FRESH)
+    await asyncio.sleep(SHARED)
     old = await snapshots.last("nodes", fail)
     assert old.said == ["seen"]
     assert old.as_of == pytest.approx(before, abs=1)
@@ -190,7 +191,7 @@ async def test_other_faults_are_told_as_faults():
 
     snapshots = Snapshots()
     await snapshots.last("nodes", look)
-    await asyncio.sleep(FRESH)
+    await asyncio.sleep(SHARED)
     with pytest.raises(InvalidInputError):
         await snapshots.last("nodes", fail)
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from hyperpod_jlab.clusters import lines as cluster_lines
+from hyperpod_jlab.clusters import service as cluster_lines
 from hyperpod_jlab.core.cluster import Cluster
 from hyperpod_jlab.core.errors import UnreachableError
 from hyperpod_jlab.core.wire import plain
@@ -31,13 +31,13 @@ class Deaf(LocalOrchestrator):
 async def test_its_last_numbers_stay_with_their_time(place):
     engine = Deaf("local", place.hyperpod.settings.clusters["local"], place.partition)
     place.hyperpod.engines._made["local"] = engine
-    (never,) = await place.hyperpod.clusters()
+    (never,) = await place.hyperpod.clusters.configured()
     assert (never.state, never.nodes, never.as_of) == ("unreachable", None, None)
     engine.deaf = False
-    (up,) = await place.hyperpod.clusters()
+    (up,) = await place.hyperpod.clusters.configured()
     assert (up.state, up.as_of) == ("up", None)
     engine.deaf = True
-    (old,) = await place.hyperpod.clusters()
+    (old,) = await place.hyperpod.clusters.configured()
     assert (old.state, old.reason) == ("unreachable", "no route to host")
     assert (old.nodes, old.running) == (up.nodes, up.running)
     assert old.as_of == pytest.approx(time.time(), abs=5)
@@ -91,7 +91,7 @@ async def test_one_that_hangs_keeps_nobody_from_the_others(beside):
         assert found["local"].state == "up"
         line = found["far"]
         assert (line.state, line.nodes, line.as_of) == ("unreachable", None, None)
-        assert line.reason == "it has not answered yet, for 0 s"
+        assert line.reason == "it has not answered for, for 0 s"
     # Whoever asks later does not wait anew for the same question, nor put another one.
     begin = time.monotonic()
     for _ in range(10):
@@ -120,7 +120,7 @@ async def test_an_answer_that_nobody_wanted_for_long_is_not_told(beside, monkeyp
     far.let.set()
     await asyncio.sleep(0.1)
     monkeypatch.setattr(cluster_lines, "_KEPT", 0.0)
-    await hyperpod.clusters(1)
+    await hyperpod.clusters.configured(1)
     assert far.asked == 2
 
 
@@ -154,11 +154,11 @@ async def test_an_api_server_that_takes_connections_and_says_nothing(home, silen
     hyperpod = Hyperpod()
     try:
         begin = time.monotonic()
-        found = by_name(await hyperpod.clusters(1))
+        found = by_name(await hyperpod.clusters.configured(1))
         assert time.monotonic() - begin < 4
         assert found["local"].state == "up"
         assert found["far"].state == "unreachable"
-        assert "has not answered yet" in found["far"].reason
+        assert "has not answered for" in found["far"].reason
     finally:
         begin = time.monotonic()
         await hyperpod.close()

@@ -13,7 +13,7 @@ from hyperpod_jlab.core.errors import HyperpodError, RefusedError, UnsupportedEr
 from hyperpod_jlab.core.job_actions import ActionKind
 from hyperpod_jlab.engines import registry
 from hyperpod_jlab.engines.protocol import Orchestrator
-from hyperpod_jlab.features.node_actions.service import NodeRequest, abilities_on, node_actions_in
+from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest, abilities_on
 from hyperpod_jlab.features.ports.service import access_of, open_port
 from hyperpod_jlab.run.services import Hyperpod
 from tests.services.tiny_engine import KIND, TinyCluster, TinyEngine
@@ -79,11 +79,10 @@ async def test_actions_are_refused_and_leave_nothing_in_the_journal(
 
 
 async def test_its_cluster_offers_nothing_that_it_cannot_do(tiny: Session) -> None:
-    cluster = await tiny.hyperpod.cluster("tiny")
+    cluster = await tiny.hyperpod.clusters.one("tiny")
     assert (cluster.state, cluster.default, cluster.orchestrator) == ("up", True, "tiny")
     assert (cluster.actions, cluster.changes) == ((), ())
-    aws = tiny.hyperpod.hyperpod_clusters().aws
-    offered = await abilities_on(tiny.hyperpod.engines, aws, "tiny")
+    offered = await abilities_on(tiny.hyperpod, "tiny")
     assert {one.action: one.problem is None for one in offered} == dict.fromkeys(
         ("drain", "resume", "reboot", "replace"), False
     )
@@ -109,7 +108,7 @@ async def test_what_it_has_not_is_refused_in_plain_words(tiny: Session) -> None:
     no_ports = "ports of runs on tiny clusters cannot be reached from here"
     assert await said(open_port(services.engines, services.runs, run_id, 0, 8080)) == no_ports
     drain = NodeRequest("drain", ["n1"], cluster="tiny", reason="broken")
-    assert await said(node_actions_in(services).plan(drain)) == "tiny clusters cannot drain nodes"
+    assert await said(NodeActions(services).plan(drain)) == "tiny clusters cannot drain nodes"
     access = await access_of(services.engines, services.runs, run_id)
     assert (access.ports, access.reason, access.shells) == (False, no_ports, ())
 

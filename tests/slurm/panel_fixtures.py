@@ -10,11 +10,10 @@ from typing import Any
 
 from jupyter_events import EventLogger
 
-from hyperpod_jlab.clusters.routes import list_clusters
+from hyperpod_jlab.clusters.routes import ClustersQuery, list_clusters
 from hyperpod_jlab.run.routes import RunsQuery, list_runs, show_run
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import TableQuery
 from hyperpod_jlab.server.process import ServerProcess
 from hyperpod_jlab.server.run_events import SCHEMA_FILE, SCHEMA_ID
 
@@ -45,7 +44,7 @@ class Server:
     async def look(self) -> None:
         """What a page asks for at each turn: the clusters and the runs."""
         self.process.mark_active()
-        lines = (await list_clusters(self._call, TableQuery())).clusters
+        lines = (await list_clusters(self._call, ClustersQuery())).clusters
         (self.line,) = [line for line in lines if line.orchestrator == "slurm"]
         self.process.mark_active()
         await list_runs(self._call, RunsQuery(limit=50))

@@ -183,7 +183,7 @@ async def test_the_cluster_counts_what_runs_and_waits(
     sbatch(slurm, "--gpus=1", wait="RUNNING")
     sbatch(slurm, "--hold")
     slurm.exec("ctl", "scontrol", "update", "NodeName=node4", "State=DRAIN", "Reason=test")
-    found = next(one for one in await services.clusters() if one.name == "slurm")
+    found = next(one for one in await services.clusters.configured() if one.name == "slurm")
     assert found.state == "up"
     assert found.nodes == 4
     assert found.running == 1

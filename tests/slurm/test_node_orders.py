@@ -11,7 +11,7 @@ import pytest
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.core.node_actions import NodeActionPlan, NodeResult
-from hyperpod_jlab.features.node_actions.service import NodeRequest, node_actions_in
+from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest
 from hyperpod_jlab.run.services import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import make_hyperpod
@@ -23,7 +23,7 @@ pytest_plugins = ["tests.slurm.services_fixtures"]
 async def _done(
     services: Hyperpod, request: NodeRequest
 ) -> tuple[NodeActionPlan, list[NodeResult]]:
-    actions = node_actions_in(services)
+    actions = NodeActions(services)
     plan = await actions.plan(request)
     return plan, await actions.carry_out(plan)
 
@@ -83,7 +83,7 @@ async def test_one_that_was_resumed_meanwhile_is_told_from_those_that_were_not(
     slurm: SlurmTestbed, services: Hyperpod
 ) -> None:
     await _done(services, NodeRequest("drain", ["node1", "node2", "node3"], reason="a check"))
-    actions = node_actions_in(services)
+    actions = NodeActions(services)
     plan = await actions.plan(NodeRequest("resume", ["node1", "node2", "node3"]))
     slurm.exec("ctl", "scontrol", "update", "nodename=node2", "state=resume")
     slurm.forget_calls()

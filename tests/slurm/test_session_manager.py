@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.features.terminal.service import ssh_config
+from hyperpod_jlab.run.services import Hyperpod
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
-from tests.slurm.login_fixtures import REGION, cluster, endpoint, names
+from tests.slurm.login_fixtures import cluster, endpoint, names
 
 __all__ = ["cluster", "endpoint"]
 
@@ -63,7 +63,7 @@ async def start(slurm, tmp_path):
 async def test_a_run_is_sent_by_ssh_through_session_manager(
     start, at_aws, cluster, endpoint, tmp_path
 ):
-    blocks = await ssh_config(Aws(REGION), "ml")
+    blocks = await ssh_config(Hyperpod(), "ml")
     config = tmp_path / "config"
     config.write_text(blocks.text + at_aws["keys"])
     hosts = [host.name for host in blocks.hosts]
@@ -103,8 +103,8 @@ async def test_a_run_is_sent_to_the_login_nodes_that_aws_names(
 
 
 async def test_the_blocks_name_the_user_and_nothing_that_is_none(endpoint):
-    blocks = await ssh_config(Aws(REGION), "ml", "alice")
+    blocks = await ssh_config(Hyperpod(), "ml", "alice")
     assert blocks.text.count("\n  User alice\n") == 2
     for user in ("", "-l", "a b", "a\nProxyCommand id"):
         with pytest.raises(InvalidInputError):
-            await ssh_config(Aws(REGION), "ml", user)
+            await ssh_config(Hyperpod(), "ml", user)

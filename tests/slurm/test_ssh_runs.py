@@ -54,7 +54,7 @@ async def start(slurm, tmp_path, monkeypatch):
 
 async def reason(session: SlurmSession) -> str:
     """What the cluster's line says; empty when there is nothing to say."""
-    clusters = await session.hyperpod.clusters()
+    clusters = await session.hyperpod.clusters.configured()
     return next(cluster.reason or "" for cluster in clusters if cluster.name == "slurm")
 
 

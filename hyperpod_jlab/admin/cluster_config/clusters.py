@@ -135,7 +135,7 @@ async def _change(aws: Aws, operation: str, what: str, **given: Any) -> dict[str
         raise UnreachableError(
             f"whether the cluster is being {what} is not known: {error.message}",
             code=error.code,
-            hint="look before you try again: hpj clusters --hyperpod",
+            hint="look before you try again: hpj clusters",
             detail=error.detail,
         ) from error
 

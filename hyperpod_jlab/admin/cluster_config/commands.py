@@ -439,7 +439,7 @@ class ClusterEndedError(RunEndedError):
 
 
 def _how_to_look(name: str) -> str:
-    return f"look again: hpj clusters --hyperpod, hpj nodes --hyperpod {name}"
+    return f"look again: hpj show {name}, hpj nodes {name}"
 
 
 def _begun(name: str, arn: str, what: str, wait: bool) -> None:
@@ -523,6 +523,6 @@ def _conclude(last: Progress, failures: list[ClusterEvent], wanted: str) -> None
     raise ClusterEndedError(
         f"the cluster {last.name} was not {wanted}; it is {last.status}{why}",
         hint=f"logs of life cycle scripts: log group {last.logs}, streams LifecycleConfig/{first}...; "
-        f"or: hpj node-logs --hyperpod {last.name}",
+        f"or: hpj node-logs --cluster {last.name}",
         detail=told,
     )

@@ -133,7 +133,7 @@ CLUSTER_FACTS = (
         ),
         "Login nodes that AWS lists cannot be used. Name the hosts in the configuration.",
         "by hand",
-        "From a space: `ssh USER@HOST true`, with the host that `hpj nodes --hyperpod NAME` shows for a login node.",
+        "From a space: `ssh USER@HOST true`, with the host that `hpj nodes NAME` shows for a login node.",
     ),
     Fact(
         "one-task-a-file-system",

@@ -155,7 +155,7 @@ class AtAws:
     async def clusters(self) -> Rows[HyperpodCluster]:
         """All HyperPod clusters of the account in the region."""
         service = HyperpodClusters(self.settings, self.aws, self.mounts)
-        return await self._once("sagemaker", "clusters", service.clusters)
+        return await self._once("sagemaker", "clusters", service.every_cluster)
 
     async def our_clusters(self) -> list[HyperpodCluster]:
         """Those of them that the configuration has; where it has none, those whose file system is mounted here."""
@@ -427,7 +427,7 @@ class StudioLooks:
         region = await self._at.aws.region()
         if missing:
             words = f"the configuration names {', '.join(missing)}, which is not in {region}"
-            return warn(words, "see: hpj clusters --hyperpod")
+            return warn(words, "see: hpj clusters")
         return ok(f"{', '.join(named)}: in {region}")
 
 

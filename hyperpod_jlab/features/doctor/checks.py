@@ -146,7 +146,7 @@ def _failed(error: HyperpodError) -> Callable[[], Awaitable[CheckResult]]:
 
 def _answers(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
     async def told() -> CheckResult:
-        cluster = await opened.hyperpod.cluster(name)
+        cluster = await opened.hyperpod.clusters.one(name)
         if cluster.state in {"unreachable", "misconfigured"}:
             fix = "look at it under [clusters] in the configuration"
             return fail(cluster.reason or "does not answer", fix)

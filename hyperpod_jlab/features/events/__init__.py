@@ -7,6 +7,6 @@ COMMANDS = (
 )
 
 ROUTES = (
-    Route("get", "hyperpod/{cluster}/events", "read", "routes:list_hyperpod_events"),
-    Route("get", "hyperpod/{cluster}/events/{event}", "read", "routes:show_hyperpod_event"),
+    Route("get", "clusters/{cluster}/events", "read", "routes:list_events"),
+    Route("get", "clusters/{cluster}/events/{event}", "read", "routes:show_event"),
 )

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hyperpod_jlab.aws.events import EventFilter
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
-from hyperpod_jlab.cli.parameters import SinceParam
-from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES
-from hyperpod_jlab.features.events.service import EventService
+from hyperpod_jlab.cli.parameters import SinceParam, cluster_argument, region_option
+from hyperpod_jlab.core.cluster import Rows
+from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, newest_first, said_once
+from hyperpod_jlab.features.events.service import events_in
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.events import ClusterEvent
+    from hyperpod_jlab.run.services import Hyperpod
 
 _HELP = """\
 List the events of a HyperPod cluster, newest first, such as failed, replaced and added nodes, and scaling of instance groups.
@@ -35,17 +36,13 @@ _TITLES = ("TIME", "LEVEL", "OF", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
     cls=HpjCommand,
     help=_HELP,
     examples=(
-        "hpj events --hyperpod ml-cluster --level warn --since 1d",
-        "hpj events --hyperpod ml-cluster --node i-0123456789abcdef0",
-        "hpj events --hyperpod ml-cluster --event 0f1e2d3c-0123-4567-89ab-0123456789ab",
+        "hpj events ml-cluster --level warn --since 1d",
+        "hpj events ml-cluster --node i-0123456789abcdef0",
+        "hpj events ml-cluster --event 0f1e2d3c-0123-4567-89ab-0123456789ab",
     ),
 )
-@click.option("--hyperpod", metavar="NAME", required=True, help="HyperPod cluster: name or ARN.")
-@click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
-)
+@cluster_argument
+@region_option
 @click.option(
     "--level",
     type=click.Choice(EVENT_LEVELS),
@@ -68,7 +65,7 @@ _TITLES = ("TIME", "LEVEL", "OF", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
 @click.option("--event", metavar="ID", help="Show the details of this event.")
 @page_options
 def events(
-    hyperpod: str,
+    cluster: str | None,
     region: str | None,
     event: str | None,
     limit: int | None,
@@ -77,18 +74,28 @@ def events(
 ) -> None:
     """List events, or show one."""
     if event is not None:
-        shown = with_services(
-            lambda _: EventService(Aws(region)).event(hyperpod, event), asking=True
-        )
-        _show(shown)
+        _show(with_services(lambda services: _find(services, cluster, region, event), asking=True))
         return
     level = options.pop("level")
     wanted = EventFilter(**options)
-    found = with_services(
-        lambda _: EventService(Aws(region)).events(hyperpod, wanted, level),
-        asking=True,
-    )
-    show_list("events", _TITLES, found, _row, (limit, cursor))
+
+    async def read(services: Hyperpod) -> Rows[ClusterEvent]:
+        meant = await services.clusters.on_hyperpod(cluster, region)
+        kept = events_in(services, meant.region)
+        shown, notes = await kept.events(meant.aws_name, wait=float("inf"))
+        if shown.problem is not None:
+            raise shown.problem
+        found = newest_first(filter(wanted.matches, shown.rows))
+        return Rows(said_once(one for one in found if one.is_as_bad(level)), notes)
+
+    show_list("events", _TITLES, with_services(read, asking=True), _row, (limit, cursor))
+
+
+async def _find(
+    services: Hyperpod, cluster: str | None, region: str | None, event: str
+) -> ClusterEvent:
+    meant = await services.clusters.on_hyperpod(cluster, region)
+    return await events_in(services, meant.region).event(meant.aws_name, event)
 
 
 def _row(event: ClusterEvent) -> Sequence[str]:

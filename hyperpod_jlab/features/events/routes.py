@@ -9,10 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_jlab.clusters.aws_routes import AwsAged, HyperpodTableQuery, age_of
+from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, age_of
 from hyperpod_jlab.core.events import ClusterEvent, EventRow, newest_first, said_once
-from hyperpod_jlab.core.hyperpod import region_of
-from hyperpod_jlab.features.events.service import event_watch_in
+from hyperpod_jlab.features.events.service import events_in
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import Page, TablePage, page_of
 
@@ -31,7 +30,7 @@ class HyperpodEvents(AwsAged, Page):
     instances: list[str]
 
 
-class EventsQuery(HyperpodTableQuery):
+class EventsQuery(AwsTableQuery):
     """Which events."""
 
     level: Literal["info", "warn", "error"] | None = None
@@ -42,10 +41,13 @@ class EventsQuery(HyperpodTableQuery):
     """Only those of the instance of this id, or of those whose ids begin so."""
 
 
-async def list_hyperpod_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodEvents:
-    """The events of a HyperPod cluster, by its name or ARN, newest first; those that AWS has dropped are from the journal."""
-    watch = event_watch_in(await call.hyperpod(), region_of(cluster))
-    shown, notes = await watch.events(cluster, refresh=query.refresh)
+async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodEvents:
+    """The events of a HyperPod cluster, newest first; those that AWS has dropped are from the journal."""
+    services = await call.hyperpod()
+    meant = await services.clusters.on_hyperpod(cluster)
+    shown, notes = await events_in(services, meant.region).events(
+        meant.aws_name, refresh=query.refresh
+    )
     events = await asyncio.to_thread(newest_first, shown.rows)
     page = await asyncio.to_thread(_page, events, query)
     return HyperpodEvents(
@@ -58,10 +60,11 @@ async def list_hyperpod_events(call: Call, cluster: str, query: EventsQuery) -> 
     )
 
 
-async def show_hyperpod_event(call: Call, cluster: str, event: str) -> ClusterEvent:
+async def show_event(call: Call, cluster: str, event: str) -> ClusterEvent:
     """An event of a HyperPod cluster with its details, which alone tell why something failed."""
-    watch = event_watch_in(await call.hyperpod(), region_of(cluster))
-    return await watch.event(cluster, event)
+    services = await call.hyperpod()
+    meant = await services.clusters.on_hyperpod(cluster)
+    return await events_in(services, meant.region).event(meant.aws_name, event)
 
 
 def _page(events: Sequence[ClusterEvent], query: EventsQuery) -> TablePage[EventRow]:

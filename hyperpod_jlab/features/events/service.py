@@ -16,14 +16,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
-from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.clusters.cache import HyperpodWatch
+from hyperpod_jlab.clusters.aws import HyperpodClusters
 from hyperpod_jlab.core.cache import Look, Looks, Shown
-from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError, UnsupportedError
-from hyperpod_jlab.core.events import KEPT, ClusterEvent, newest_first, said_once
+from hyperpod_jlab.core.events import KEPT, ClusterEvent
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.files import locked
@@ -226,45 +223,39 @@ def _errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-class EventService:
-    """Events of the HyperPod clusters of one region.
+class ClusterEvents:
+    """The events of the HyperPod clusters of one region, for all who look; what AWS has dropped comes from the journal.
 
     Args:
-        aws: AWS in that region.
+        clusters: The clusters.
     """
 
-    def __init__(self, aws: Aws) -> None:
-        self.aws = aws
+    def __init__(self, clusters: HyperpodClusters) -> None:
+        self._clusters = clusters
+        self._looks = Looks()
+        self._notes: dict[str, list[str]] = {}
 
     async def events(
-        self, cluster: str, wanted: EventFilter | None = None, level: str | None = None
-    ) -> Rows[ClusterEvent]:
-        """The events of a cluster, newest first; one that AWS tells twice within a moment once.
+        self, cluster: str, *, refresh: bool = False, wait: float | None = None
+    ) -> tuple[Shown[ClusterEvent], list[str]]:
+        """The events of a cluster in no order, and notes on the journal.
 
-        What AWS tells goes into the journal, and what AWS has dropped comes from there.
+        Those of the journal are there before AWS answers, and when it does not.
 
         Args:
             cluster: Its name or ARN.
-            wanted: Which of them AWS is asked for.
-            level: The least bad ones: a word of `EVENT_LEVELS`. Those of no known level are there always.
+            refresh: Ask AWS now.
+            wait: Seconds to wait for all of them; default: a moment.
 
         Raises:
-            UnsupportedError: AWS keeps no events of such a cluster.
-            NotFoundError: There is no such cluster.
-            HyperpodError: See `aws.errors`.
+            UnsupportedError: AWS keeps no events of it.
+            NotFoundError: There is no such cluster (any more).
+            HyperpodError: Nothing is known (see `aws.errors`).
         """
-        journal, notes = journal_of(await self._described(cluster), cluster)
-        wanted = wanted or EventFilter()
-        begun = time.time()
-        found = [one async for page in list_events(self.aws, cluster, wanted) for one in page]
-        whole = wanted == EventFilter()
-        both, problems = await remembered(journal, found, begun, whole=whole)
-        notes += problems
-        rows = newest_first(filter(wanted.matches, both))
-        shown = said_once(event for event in rows if event.is_as_bad(level))
-        if len(found) >= KEPT:
-            notes = [f"AWS keeps the newest {KEPT} events of a cluster", *notes]
-        return Rows(shown, notes)
+        shown: Shown[ClusterEvent] = await self._looks.get(
+            cluster, lambda look: self._read(look, cluster), refresh=refresh, wait=wait
+        )
+        return shown, self._notes.get(cluster, [])
 
     async def event(self, cluster: str, event_id: str) -> ClusterEvent:
         """One event with its details; one that AWS has dropped as the journal has it.
@@ -272,9 +263,9 @@ class EventService:
         Raises:
             HyperpodError: As with `events`.
         """
-        journal, _ = journal_of(await self._described(cluster), cluster)
+        journal, _ = await self._journal(cluster)
         try:
-            found = await describe_event(self.aws, cluster, event_id)
+            found = await describe_event(self._clusters.aws, cluster, event_id)
         except NotFoundError:
             kept = await _kept(journal, event_id)
             if kept is None:
@@ -287,21 +278,51 @@ class EventService:
                 return found  # what was asked for is there; `events` says what is wrong
         return found
 
-    async def _described(self, cluster: str) -> HyperpodCluster | None:
-        """The cluster; None where it may not be described, for then AWS will say whether it has events.
+    def forget(self, cluster: str) -> None:
+        """Something was done there: whoever looks next has AWS asked again."""
+        self._looks.forget(cluster)
+
+    async def close(self) -> None:
+        """Stop what goes on."""
+        await self._looks.close()
+
+    async def _read(self, look: Look[ClusterEvent], cluster: str) -> None:
+        journal, notes = await self._journal(cluster)
+        begun = time.time()
+        kept = JournalSummary()
+        if journal is not None:
+            try:
+                kept = await asyncio.to_thread(journal.read)
+            except StorageError as error:
+                notes = [f"{error.message} ({error.hint})"]
+        if kept.events:
+            # What the journal has is as old as the last look that went into it.
+            look.began_at = kept.looked_at or begun
+            await look.put({one.event_id: one for one in kept.events})
+        told: list[ClusterEvent] = []
+        async for page in list_events(self._clusters.aws, cluster, EventFilter()):
+            look.began_at = begun
+            told += page
+            await look.put({one.event_id: one for one in with_reasons(page, kept)})
+        _, problems = await remembered(journal, told, begun, whole=True)
+        if len(told) >= KEPT:
+            notes = [f"AWS keeps the newest {KEPT} events of a cluster", *notes]
+        self._notes[cluster] = list(dict.fromkeys(notes + problems))
+
+    async def _journal(self, cluster: str) -> tuple[EventJournal | None, list[str]]:
+        """The journal of a cluster that has events; which it is, its description tells.
 
         Raises:
             UnsupportedError: It has none.
         """
-        bare = HyperpodCluster(cluster, cluster, await self.aws.region(), "")
         try:
-            found = await describe_cluster(self.aws, bare)
+            described = await self._clusters.described(cluster)
         except NotFoundError:
             raise
         except HyperpodError:
-            return None
-        check_kept(found)
-        return found
+            return journal_of(None, cluster)
+        check_kept(described)
+        return journal_of(described, cluster)
 
 
 def check_kept(cluster: HyperpodCluster) -> None:
@@ -314,7 +335,7 @@ def check_kept(cluster: HyperpodCluster) -> None:
         raise UnsupportedError(
             f"AWS keeps events of clusters with continuous provisioning only, and {cluster.name} has another",
             code="no_events",
-            hint=f"its states and their reasons: hpj nodes --hyperpod {cluster.name}",
+            hint=f"its states and their reasons: hpj nodes {cluster.name}",
             detail={"provisioning": cluster.provisioning},
         )
 
@@ -378,98 +399,8 @@ async def _kept(journal: EventJournal | None, event_id: str) -> ClusterEvent | N
     return next(found, None)
 
 
-# --------------------------------------------------------------------------------------------------
-# The events of HyperPod clusters for many who look: one look at a time, with what the journal has besides.
-
-
-class EventWatch:
-    """The events of the clusters of one region.
-
-    Args:
-        watch: Knows the clusters.
-        events: Asks AWS for events.
-    """
-
-    def __init__(self, watch: HyperpodWatch, events: EventService) -> None:
-        self._watch = watch
-        self._events = events
-        self._looks = Looks()
-        self._notes: dict[str, list[str]] = {}
-
-    async def events(
-        self, cluster: str, *, refresh: bool = False
-    ) -> tuple[Shown[ClusterEvent], list[str]]:
-        """The events of a cluster in no order, and what is to be said of the journal.
-
-        Those of the journal are there before AWS answers, and when it does not.
-
-        Args:
-            cluster: Its name or ARN.
-            refresh: Ask AWS now.
-
-        Raises:
-            UnsupportedError: AWS keeps no events of it.
-            NotFoundError: There is no such cluster (any more).
-            HyperpodError: Nothing is known (see `aws.errors`).
-        """
-        shown: Shown[ClusterEvent] = await self._looks.get(
-            cluster, lambda look: self._read(look, cluster), refresh=refresh
-        )
-        return shown, self._notes.get(cluster, [])
-
-    async def event(self, cluster: str, event_id: str) -> ClusterEvent:
-        """One event with its details (see `EventService.event`)."""
-        return await self._events.event(cluster, event_id)
-
-    def forget(self, cluster: str) -> None:
-        """Something was done there: whoever looks next has AWS asked again."""
-        self._looks.forget(cluster)
-
-    async def close(self) -> None:
-        """Break off what goes on."""
-        await self._looks.close()
-
-    async def _read(self, look: Look[ClusterEvent], cluster: str) -> None:
-        journal, notes = await self._journal(cluster)
-        begun = time.time()
-        kept = JournalSummary()
-        if journal is not None:
-            try:
-                kept = await asyncio.to_thread(journal.read)
-            except StorageError as error:
-                notes = [f"{error.message} ({error.hint})"]
-        if kept.events:
-            # What the journal has is as old as the last look that went into it.
-            look.began_at = kept.looked_at or begun
-            await look.put({one.event_id: one for one in kept.events})
-        told: list[ClusterEvent] = []
-        async for page in list_events(self._events.aws, cluster, EventFilter()):
-            look.began_at = begun
-            told += page
-            await look.put({one.event_id: one for one in with_reasons(page, kept)})
-        _, problems = await remembered(journal, told, begun, whole=True)
-        self._notes[cluster] = list(dict.fromkeys(notes + problems))
-
-    async def _journal(self, cluster: str) -> tuple[EventJournal | None, list[str]]:
-        """The journal of a cluster that has events; which it is, its description tells.
-
-        Raises:
-            UnsupportedError: It has none.
-        """
-        try:
-            (described,) = (await self._watch.cluster(cluster)).rows
-        except NotFoundError:
-            raise
-        except HyperpodError:
-            return journal_of(None, cluster)
-        check_kept(described)
-        return journal_of(described, cluster)
-
-
-def event_watch_in(services: Hyperpod, region: str | None) -> EventWatch:
-    """The events of HyperPod clusters of a region, kept for all who look, with the journal."""
+def events_in(services: Hyperpod, region: str | None) -> ClusterEvents:
+    """The events of HyperPod clusters of a region, kept for all who look."""
     return services.kept(
-        EventWatch,
-        region,
-        lambda: EventWatch(services.watch_in(region), EventService(Aws(region))),
+        ClusterEvents, region, lambda: ClusterEvents(services.hyperpod_clusters(region))
     )

@@ -11,4 +11,4 @@ COMMANDS = (
     ),
 )
 
-ROUTES = (Route("get", "hyperpod/{cluster}/governance", "read", "routes:show_governance"),)
+ROUTES = (Route("get", "clusters/{cluster}/governance", "read", "routes:show_governance"),)

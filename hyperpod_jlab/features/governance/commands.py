@@ -10,6 +10,7 @@ import click
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import Table, print_json, print_notes, print_table
+from hyperpod_jlab.cli.parameters import cluster_argument, region_option
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.governance.models import PRIORITY_LABEL
@@ -31,6 +32,9 @@ _TITLES = (
 )
 _SHARING = {"Lend": "lends", "DontLend": "keeps its own", "LendAndBorrow": "lends and borrows"}
 _PREEMPTION = {"LowerPriority": "lower priority", "Never": "never"}
+_TIMEOUT = 60.0
+"""Seconds to wait for Kueue's queues."""
+
 _BYTES = {"memory", "ephemeral-storage"}
 
 _HELP = """\
@@ -43,25 +47,16 @@ The usage is shown only if the cluster is configured.
 @click.command(
     cls=HpjCommand,
     help=_HELP,
-    examples=("hpj quotas --hyperpod research-eks", "hpj quotas --hyperpod research-eks --json"),
+    examples=("hpj quotas research-eks", "hpj quotas research-eks --json"),
 )
-@click.option(
-    "--hyperpod",
-    "cluster",
-    metavar="NAME",
-    required=True,
-    help="HyperPod cluster: name or ARN.",
-)
-@click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
-)
-def quotas(cluster: str, region: str | None) -> None:
+@cluster_argument
+@region_option
+def quotas(cluster: str | None, region: str | None) -> None:
     """Show quotas and priorities."""
 
     async def read(hyperpod: Hyperpod) -> Governance:
-        return await governance_of(hyperpod, cluster, region)
+        shown, _ = await governance_of(hyperpod, cluster, region, wait=_TIMEOUT)
+        return shown.rows[0]
 
     found = with_services(read, asking=True)
     if invocation().as_json:

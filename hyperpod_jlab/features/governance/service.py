@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.core.cache import Shown
 from hyperpod_jlab.core.cluster import Queue
-from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, UnsupportedError
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    NotFoundError,
+    UnreachableError,
+    UnsupportedError,
+)
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.engines.protocol import tables_of
-from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.features.governance.aws import list_policies, list_quotas, quota_failure
 from hyperpod_jlab.features.governance.models import ClusterPolicy, Governance, TeamQuota, with_use
 from hyperpod_jlab.run.services import Hyperpod
@@ -35,7 +39,7 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
         raise UnsupportedError(
             f"task governance is of clusters on EKS, and {cluster.name} is none",
             code="no_governance",
-            hint=f"its limits are those of Slurm's partitions: hpj queues --cluster {(*cluster.configured_as, 'NAME')[0]}",
+            hint=f"its limits are those of Slurm's partitions: hpj queues {(*cluster.configured_as, 'NAME')[0]}",
             detail={"orchestrator": cluster.orchestrator},
         )
     quotas, policies = await asyncio.gather(
@@ -59,15 +63,6 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
             "it has no quotas and no policy: an administrator makes them in SageMaker's console, under task governance"
         )
     return Governance(cluster.name, tuple(explained), tuple(policies), tuple(notes))
-
-
-async def queues_of(engines: Engines, cluster: HyperpodCluster) -> Sequence[Queue]:
-    """Kueue's queues of a cluster that the configuration has.
-
-    Raises:
-        HyperpodError: It does not answer.
-    """
-    return await tables_of(engines.get(cluster.configured_as[0])).queues()
 
 
 def joined(governance: Governance, queues: Sequence[Queue] | HyperpodError | None) -> Governance:
@@ -117,25 +112,58 @@ def _undescribed(policies: Sequence[ClusterPolicy]) -> list[str]:
     ]
 
 
-async def governance_of(services: Hyperpod, cluster: str, region: str | None = None) -> Governance:
-    """The task governance of a HyperPod cluster on EKS, with what of it is in use where the configuration has the cluster.
+_ALONG = 1.0
+"""Seconds to wait for Kueue's queues; until they come the answer is shown without."""
+
+
+class SlowSchedulerError(UnreachableError):
+    """The scheduler has not answered yet."""
+
+
+async def governance_of(
+    services: Hyperpod,
+    cluster: str | None,
+    region: str | None = None,
+    *,
+    refresh: bool = False,
+    wait: float = _ALONG,
+) -> tuple[Shown[Governance], bool]:
+    """The task governance of a HyperPod cluster on EKS, a list of one, with what of it is in use where the cluster is configured.
 
     Args:
         services: The services.
-        cluster: Its name or ARN.
+        cluster: The cluster (see `Clusters.on_hyperpod`).
         region: Its region; default: see `aws.session.Aws`.
+        refresh: Ask AWS now.
+        wait: Seconds to wait for Kueue's queues.
+
+    Returns:
+        It, and whether the queues are on their way.
 
     Raises:
-        UnsupportedError: It is no cluster on EKS.
+        UnsupportedError: It is not on EKS.
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    service = services.hyperpod_clusters(region)
-    found = await service.cluster(cluster)
-    told = await read_governance(service.aws, found)
-    if not found.configured_as:
-        return joined(told, None)
+    meant = await services.clusters.on_hyperpod(cluster, region)
+    aws = services.hyperpod_clusters(meant.region)
+    shown = await aws.of_cluster("governance", meant.aws_name, read_governance, refresh=refresh)
+    queues = await _queues(services, await aws.described(meant.aws_name), wait)
+    rows = [joined(one, queues) for one in shown.rows]
+    return replace(shown, rows=rows), isinstance(queues, SlowSchedulerError)
+
+
+async def _queues(
+    services: Hyperpod, cluster: HyperpodCluster, wait: float
+) -> Sequence[Queue] | HyperpodError | None:
+    """Kueue's queues where the cluster is configured, or why there are none (yet)."""
+    if not cluster.configured_as:
+        return None
+    name = cluster.configured_as[0]
+    asked = services.snapshots.last(("queues", name), lambda: services.queues(name))
     try:
-        return joined(told, await queues_of(services.engines, found))
+        return (await asyncio.wait_for(asked, wait)).said
+    except TimeoutError:
+        return SlowSchedulerError(f"{name} has not answered yet")
     except HyperpodError as error:
-        return joined(told, error)
+        return error

@@ -12,7 +12,7 @@ COMMANDS = (
 )
 
 ROUTES = (
-    Route("get", "hyperpod/{cluster}/metrics", "read", "routes:show_metrics"),
-    Route("get", "hyperpod/{cluster}/metrics/nodes", "read", "routes:list_node_metrics"),
+    Route("get", "clusters/{cluster}/metrics", "read", "routes:show_metrics"),
+    Route("get", "clusters/{cluster}/metrics/nodes", "read", "routes:list_node_metrics"),
     Route("get", "runs/{run_id}/metrics", "read", "routes:show_run_metrics"),
 )

@@ -13,7 +13,7 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
-from hyperpod_jlab.cli.parameters import RUN, AgeParam
+from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration, format_size
@@ -79,20 +79,19 @@ is the mean over its nodes. On EKS, the metrics of a cluster are those of the wh
 _EXAMPLES = (
     "hpj metrics last",
     "hpj metrics last --by-node --attempt 2",
-    "hpj metrics --hyperpod research-eks",
-    "hpj metrics --hyperpod research-eks --node hyperpod-i-0123456789abcdef0 --since 6h",
-    "hpj metrics --hyperpod research-eks --by-node",
-    "hpj metrics --hyperpod ml-cluster --since 7d --json",
+    "hpj metrics --cluster research-eks",
+    "hpj metrics --cluster research-eks --node hyperpod-i-0123456789abcdef0 --since 6h",
+    "hpj metrics --cluster research-eks --by-node",
+    "hpj metrics --cluster ml-cluster --since 7d --json",
 )
 
 
 @click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("run", type=RUN, required=False)
 @click.option(
-    "--hyperpod",
-    "cluster",
-    metavar="NAME",
-    help="Show this HyperPod cluster instead of a run: name or ARN.",
+    "--cluster",
+    type=CLUSTER,
+    help="Show this HyperPod cluster instead of a run: its name in the configuration, or its name or ARN in AWS.",
 )
 @click.option(
     "--node", metavar="NODE", help="Show only this node: its instance id or its name in Kubernetes."
@@ -115,11 +114,7 @@ _EXAMPLES = (
     metavar="N",
     help="With --by-node: show at most this many nodes. Default: all.",
 )
-@click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
-)
+@region_option
 def metrics(
     run: str | None,
     cluster: str | None,
@@ -138,9 +133,9 @@ def metrics(
         return
     if cluster is None:
         raise InvalidInputError(
-            "say of what: a run, or a HyperPod cluster with --hyperpod",
+            "give a run, or a HyperPod cluster with --cluster",
             code="usage",
-            hint="hpj metrics last, or hpj metrics --hyperpod NAME",
+            hint="hpj metrics last, or hpj metrics --cluster NAME",
         )
     if attempt is not None:
         raise InvalidInputError("--attempt is for a run only", code="usage")
@@ -157,7 +152,7 @@ def _check(node: str | None, by_node: bool, limit: int | None) -> None:
 
 
 def _check_run(cluster: str | None, node: str | None, since: float | None) -> None:
-    given = {"--hyperpod": cluster, "--node": node, "--since": since}
+    given = {"--cluster": cluster, "--node": node, "--since": since}
     for option, value in given.items():
         if value is not None:
             raise InvalidInputError(f"{option} is not for a run", code="usage")
@@ -173,12 +168,13 @@ def _show_cluster(
     limit: int | None,
 ) -> None:
     async def read(hyperpod: Hyperpod) -> list[MetricSet]:
-        service = node_metrics_in(hyperpod, region)
+        meant = await hyperpod.clusters.on_hyperpod(cluster, region)
+        service = node_metrics_in(hyperpod, meant.region)
         if by_node:
-            return await service.of_nodes(cluster, since, limit)
+            return await service.of_nodes(meant.aws_name, since, limit)
         if node is not None:
-            return [await service.of_node(cluster, node, since)]
-        return [await service.of_cluster(cluster, since)]
+            return [await service.of_node(meant.aws_name, node, since)]
+        return [await service.of_cluster(meant.aws_name, since)]
 
     found = with_services(read, asking=True)
     if by_node:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hyperpod_jlab.core.hyperpod import region_of
 from hyperpod_jlab.features.metrics.models import LONGEST, MetricSet, RunMeasured
 from hyperpod_jlab.features.metrics.service import MetricQuery, metric_looks_in
 from hyperpod_jlab.server.call import Call
@@ -47,9 +46,11 @@ class RunMetricsQuery(RequestModel):
 
 
 async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> MetricSet:
-    """The metrics of a HyperPod cluster, by its name or ARN, or of one of its nodes; at most a minute old."""
-    looks = metric_looks_in(await call.hyperpod(), region_of(cluster))
-    (found,) = await looks.get(MetricQuery(cluster, query.seconds, node=query.node))
+    """The metrics of a HyperPod cluster or of one of its nodes; at most a minute old."""
+    hyperpod = await call.hyperpod()
+    meant = await hyperpod.clusters.on_hyperpod(cluster)
+    looks = metric_looks_in(hyperpod, meant.region)
+    (found,) = await looks.get(MetricQuery(meant.aws_name, query.seconds, node=query.node))
     return found
 
 
@@ -57,8 +58,10 @@ async def list_node_metrics(
     call: Call, cluster: str, query: NodeMetricsQuery
 ) -> HyperpodNodeMetrics:
     """The most important metrics of each node of a HyperPod cluster on EKS; at most a minute old."""
-    looks = metric_looks_in(await call.hyperpod(), region_of(cluster))
-    found = await looks.get(MetricQuery(cluster, query.seconds, nodes=query.limit))
+    hyperpod = await call.hyperpod()
+    meant = await hyperpod.clusters.on_hyperpod(cluster)
+    looks = metric_looks_in(hyperpod, meant.region)
+    found = await looks.get(MetricQuery(meant.aws_name, query.seconds, nodes=query.limit))
     return HyperpodNodeMetrics(tuple(found))
 
 

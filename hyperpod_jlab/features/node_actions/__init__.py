@@ -10,12 +10,4 @@ ROUTES = (
     Route("get", "clusters/{cluster}/nodes/actions", "read", "routes:list_node_actions"),
     Route("post", "clusters/{cluster}/nodes/actions", "execute", "routes:act_on_nodes"),
     Route("post", "clusters/{cluster}/nodes/actions/preview", "execute", "routes:preview_on_nodes"),
-    Route("get", "hyperpod/{cluster}/nodes/actions", "read", "routes:list_hyperpod_node_actions"),
-    Route("post", "hyperpod/{cluster}/nodes/actions", "execute", "routes:act_on_hyperpod_nodes"),
-    Route(
-        "post",
-        "hyperpod/{cluster}/nodes/actions/preview",
-        "execute",
-        "routes:preview_on_hyperpod_nodes",
-    ),
 )

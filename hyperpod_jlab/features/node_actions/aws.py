@@ -27,7 +27,7 @@ _OPERATIONS: dict[RepairKind, str] = {
 }
 
 _KINDS: dict[str, tuple[type[HyperpodError], str, str | None]] = {
-    "InstanceIdNotFound": (NotFoundError, "no_such_node", "see: hpj nodes --hyperpod NAME"),
+    "InstanceIdNotFound": (NotFoundError, "no_such_node", "see: hpj nodes NAME"),
     "InvalidInstanceStatus": (
         ConflictError,
         "wrong_state",
@@ -108,7 +108,7 @@ def _no_word(name: str) -> HyperpodError:
     return UnreachableError(
         f"AWS took the request and said nothing of {name}",
         code="aws_failed",
-        hint="look at its state: hpj nodes --hyperpod NAME",
+        hint="look at its state: hpj nodes NAME",
     )
 
 
@@ -119,7 +119,7 @@ def _whole_batch(error: HyperpodError) -> HyperpodError:
     return UnreachableError(
         f"whether it was done is not known: {error.message}",
         code=error.code,
-        hint="look at its state before you try again: hpj nodes --hyperpod NAME",
+        hint="look at its state before you try again: hpj nodes NAME",
         detail=error.detail,
     )
 

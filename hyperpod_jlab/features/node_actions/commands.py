@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
-from hyperpod_jlab.cli.parameters import CLUSTER
+from hyperpod_jlab.cli.parameters import cluster_option, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.node_actions import NodeActionKind
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.features.node_actions.service import NodeRequest, node_actions_in
+from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.errors import HyperpodError
     from hyperpod_jlab.core.node_actions import NodeActionPlan, NodeResult
-    from hyperpod_jlab.run.services import Hyperpod
 
 _HELP = """\
 Reboot, replace, drain or resume nodes of a cluster. AWS reboots or replaces the instances of HyperPod nodes; the scheduler drains and resumes nodes.
@@ -35,8 +33,8 @@ jobs continue (on Kubernetes: cordon).
 """
 
 _EXAMPLES = (
-    "hpj node reboot i-0123456789abcdef0 --hyperpod ml-cluster --dry-run",
-    "hpj node replace ip-10-1-2-3 --hyperpod ml-cluster --yes",
+    "hpj node reboot i-0123456789abcdef0 --cluster ml-cluster --dry-run",
+    "hpj node replace ip-10-1-2-3 --cluster ml-cluster --yes",
     "hpj node drain ip-10-1-2-3 --cluster ml-slurm --reason 'GPU 3 falls off the bus'",
     "hpj node resume ip-10-1-2-3 --cluster ml-slurm",
 )
@@ -58,17 +56,8 @@ _DONE: dict[NodeActionKind, str] = {
 @click.command("node", cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("action", type=click.Choice(get_args(NodeActionKind)), metavar="ACTION")
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-@click.option(
-    "--cluster",
-    type=CLUSTER,
-    help="Configured cluster of the nodes. Default: the configured default cluster.",
-)
-@click.option("--hyperpod", metavar="NAME", help="HyperPod cluster of the nodes: name or ARN.")
-@click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
-)
+@cluster_option
+@region_option
 @click.option(
     "--reason", metavar="TEXT", help="With drain: the reason, which other users can read."
 )
@@ -78,22 +67,14 @@ def node(
     action: NodeActionKind,
     nodes: tuple[str, ...],
     cluster: str | None,
-    hyperpod: str | None,
     region: str | None,
     reason: str | None,
     dry_run: bool,
     yes: bool,
 ) -> None:
     """Act on nodes."""
-    if cluster is not None and hyperpod is not None:
-        raise CommandLineError(
-            "--cluster names a configured cluster, --hyperpod one of AWS: give one of them",
-            detail={"option": "--cluster"},
-        )
-    request = NodeRequest(action, nodes, hyperpod, cluster, reason)
-    plan = with_services(
-        lambda services: node_actions_in(services, region).plan(request), asking=True
-    )
+    request = NodeRequest(action, nodes, cluster, region, reason)
+    plan = with_services(lambda services: NodeActions(services).plan(request), asking=True)
     as_json = invocation().as_json
     if dry_run:
         _show_plan(plan)
@@ -105,14 +86,8 @@ def node(
         if not (yes or _confirmed(plan)):
             print("nothing was done", file=sys.stderr)
             return
-    results = with_services(lambda services: _carry_out(services, region, plan), asking=True)
+    results = with_services(lambda services: NodeActions(services).carry_out(plan), asking=True)
     _print_results(action, results, plan)
-
-
-async def _carry_out(
-    services: Hyperpod, region: str | None, plan: NodeActionPlan
-) -> list[NodeResult]:
-    return await node_actions_in(services, region).carry_out(plan)
 
 
 def _confirmed(plan: NodeActionPlan) -> bool:

@@ -7,9 +7,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hyperpod_jlab.clusters.aws_routes import described
-from hyperpod_jlab.clusters.routes import with_cluster
-from hyperpod_jlab.core.hyperpod import region_of
 from hyperpod_jlab.core.node_actions import (
     LONGEST_REASON,
     MOST_NODES,
@@ -19,11 +16,11 @@ from hyperpod_jlab.core.node_actions import (
 )
 from hyperpod_jlab.features.node_actions.service import (
     NodeAbility,
+    NodeActions,
     NodeRequest,
     abilities_on,
-    abilities_on_hyperpod,
-    node_actions_in,
 )
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 
@@ -58,74 +55,35 @@ class NodeResults:
 
 
 async def list_node_actions(call: Call, cluster: str) -> NodeAbilities:
-    """What can be done to nodes of a configured cluster. Neither AWS nor the scheduler is asked."""
-    await with_cluster(call, cluster)
-    hyperpod = await call.hyperpod()
-    aws = hyperpod.hyperpod_clusters().aws
-    return NodeAbilities(await abilities_on(hyperpod.engines, aws, cluster))
-
-
-async def list_hyperpod_node_actions(call: Call, cluster: str) -> NodeAbilities:
-    """What can be done to nodes of a HyperPod cluster."""
-    hyperpod = await call.hyperpod()
-    found = (await described(hyperpod, cluster)).cluster
-    aws = hyperpod.hyperpod_clusters(region_of(cluster)).aws
-    return NodeAbilities(await abilities_on_hyperpod(hyperpod.engines, aws, found))
+    """What can be done to nodes of a cluster. AWS is asked at most for the description of one that is not configured."""
+    return NodeAbilities(await abilities_on(await call.hyperpod(), cluster))
 
 
 async def preview_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeActionPlan:
-    """What would become of nodes of a configured cluster."""
-    await with_cluster(call, cluster)
-    return await _preview(call, _request(body, cluster=cluster))
+    """What would become of nodes of a cluster."""
+    actions = NodeActions(await call.hyperpod())
+    return await actions.plan(_request(cluster, body), needs_reason=False)
 
 
 async def act_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeResults:
-    """Do something to nodes of a configured cluster. One that cannot be done stops no other."""
-    await with_cluster(call, cluster)
-    return await _act(call, _request(body, cluster=cluster))
-
-
-async def preview_on_hyperpod_nodes(
-    call: Call, cluster: str, body: NodeActionBody
-) -> NodeActionPlan:
-    """What would become of nodes of a HyperPod cluster."""
-    return await _preview(call, _request(body, hyperpod=cluster))
-
-
-async def act_on_hyperpod_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeResults:
-    """Do something to nodes of a HyperPod cluster. One that cannot be done stops no other."""
-    return await _act(call, _request(body, hyperpod=cluster))
-
-
-def _request(
-    body: NodeActionBody, *, cluster: str | None = None, hyperpod: str | None = None
-) -> NodeRequest:
-    return NodeRequest(body.action, body.nodes, hyperpod, cluster, body.reason)
-
-
-async def _preview(call: Call, request: NodeRequest) -> NodeActionPlan:
-    actions = node_actions_in(await call.hyperpod(), _region(request))
-    return await actions.plan(request, needs_reason=False)
-
-
-async def _act(call: Call, request: NodeRequest) -> NodeResults:
-    actions = node_actions_in(await call.hyperpod(), _region(request))
-    plan = await actions.plan(request)
+    """Do something to nodes of a cluster. One that cannot be done stops no other."""
+    services = await call.hyperpod()
+    actions = NodeActions(services)
+    plan = await actions.plan(_request(cluster, body))
     try:
         results = await actions.carry_out(plan)
     finally:
-        await _forget(call, plan)
+        _forget(services, plan)
     return NodeResults(results, plan.notes)
 
 
-def _region(request: NodeRequest) -> str | None:
-    return region_of(request.hyperpod) if request.hyperpod else None
+def _request(cluster: str, body: NodeActionBody) -> NodeRequest:
+    return NodeRequest(body.action, body.nodes, cluster, reason=body.reason)
 
 
-async def _forget(call: Call, plan: NodeActionPlan) -> None:
+def _forget(services: Hyperpod, plan: NodeActionPlan) -> None:
     """What tables showed of the nodes a moment ago is not how they are now."""
-    hyperpod = await call.hyperpod()
-    hyperpod.forget(region_of(plan.cluster), plan.cluster)
-    for name, config in hyperpod.settings.clusters.items():
-        if plan.cluster in {name, getattr(config, "hyperpod", None)}:
-            call.process.snapshots.forget(("nodes", name))
+    services.forget(plan.region, plan.cluster)
+    for name, config in services.settings.clusters.items():
+        if plan.cluster in {name, config.hyperpod_cluster}:
+            services.snapshots.forget(("nodes", name))

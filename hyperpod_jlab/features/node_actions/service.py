@@ -7,11 +7,8 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.aws.clusters import describe_cluster
-from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.clusters.aws import HyperpodClusters, configured_as
+from hyperpod_jlab.clusters.service import ClusterName
 from hyperpod_jlab.core.cluster import Job, notes_of
-from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import (
     ConflictError,
     HyperpodError,
@@ -19,7 +16,6 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.hyperpod import HyperpodCluster, JoinedNode, find_node
 from hyperpod_jlab.core.node_actions import (
     MOST_NODES,
     NODE_ACTIONS,
@@ -33,9 +29,10 @@ from hyperpod_jlab.core.node_actions import (
     effects_on,
     one_line,
 )
+from hyperpod_jlab.core.nodes import JoinedNode, find_node
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.engines.protocol import Orchestrator, required, tables_of
-from hyperpod_jlab.engines.registry import Engines, scheduler_named
+from hyperpod_jlab.engines.registry import scheduler_named
 from hyperpod_jlab.features.node_actions.aws import check_repair, repair_instances
 from hyperpod_jlab.run.services import Hyperpod
 
@@ -58,68 +55,49 @@ class NodeAbility:
     problem: HyperpodError | None
 
 
-async def abilities_on_hyperpod(
-    engines: Engines, aws: Aws, cluster: HyperpodCluster
-) -> list[NodeAbility]:
-    """What can be done to nodes of a HyperPod cluster, as far as it is known of it."""
+async def abilities_on(services: Hyperpod, cluster: str) -> list[NodeAbility]:
+    """What can be done to nodes of a cluster, as far as it is known without asking AWS or the scheduler for more than the cluster's description.
+
+    Raises:
+        NotFoundError: There is no such cluster.
+    """
+    clusters = services.clusters
+    meant = await clusters.named(cluster)
+    configured = meant.configured
+    if configured is None and meant.hyperpod is not None:
+        found, _ = await clusters.described(meant.hyperpod, meant.region)
+        configured = next(iter(found.configured_as), None)
 
     async def check(action: NodeActionKind) -> None:
         match action:
             case "drain" | "resume":
-                name = scheduler_of(engines.settings, cluster, action)
-                check_drain(engines.get(name), action)
+                if configured is None:
+                    raise _unconfigured(cluster, action)
+                check_drain(services.engines.get(configured), action)
             case "reboot" | "replace":
-                await check_repair(aws, action)
+                if meant.hyperpod is None:
+                    raise _no_hyperpod(cluster, action)
+                await check_repair(services.hyperpod_clusters(meant.region).aws, action)
 
     return [await _ability(action, check) for action in NODE_ACTIONS]
 
 
-async def abilities_on(engines: Engines, aws: Aws, name: str) -> list[NodeAbility]:
-    """What can be done to nodes of a configured cluster."""
-
-    async def check(action: NodeActionKind) -> None:
-        match action:
-            case "drain" | "resume":
-                check_drain(engines.get(name), action)
-            case "reboot" | "replace":
-                hyperpod_behind(engines.settings, name, action)
-                await check_repair(aws, action)
-
-    return [await _ability(action, check) for action in NODE_ACTIONS]
+def _no_hyperpod(cluster: str, action: NodeActionKind) -> InvalidInputError:
+    return InvalidInputError(
+        f"AWS does the {action}, and the configuration does not say which HyperPod cluster {cluster} is",
+        code="no_hyperpod_cluster",
+        hint=f'name the HyperPod cluster with --cluster, or write hyperpod = "NAME" under [clusters.{cluster}]',
+        detail={"field": "cluster"},
+    )
 
 
-def hyperpod_behind(settings: Settings, name: str, action: NodeActionKind) -> str:
-    """The HyperPod cluster that a configured one is, for what AWS does.
-
-    Raises:
-        InvalidInputError: The configuration names none.
-    """
-    found = settings.clusters[name].hyperpod_cluster
-    if found is None:
-        raise InvalidInputError(
-            f"{action} is done by AWS, and the configuration does not say which HyperPod cluster {name} is",
-            code="no_hyperpod_cluster",
-            hint=f'name it with --hyperpod NAME, or write hyperpod = "NAME" under [clusters.{name}]',
-            detail={"field": "hyperpod"},
-        )
-    return found
-
-
-def scheduler_of(settings: Settings, cluster: HyperpodCluster, action: NodeActionKind) -> str:
-    """The configured cluster that is a HyperPod cluster, for what the scheduler does.
-
-    Raises:
-        InvalidInputError: There is none.
-    """
-    names = configured_as(settings, cluster)
-    if not names:
-        raise InvalidInputError(
-            f"{action} is done by the scheduler, and no cluster of the configuration has hyperpod = '{cluster.name}'",
-            code="no_configured_cluster",
-            hint="write it into the configuration: docs/reference.md, The configuration file",
-            detail={"field": "hyperpod"},
-        )
-    return names[0]
+def _unconfigured(cluster: str, action: NodeActionKind) -> InvalidInputError:
+    return InvalidInputError(
+        f"the scheduler does the {action}, and {cluster} is not configured",
+        code="no_configured_cluster",
+        hint=f"add it to the configuration: hpj config add {cluster}",
+        detail={"field": "cluster"},
+    )
 
 
 def check_drain(engine: Orchestrator, action: NodeActionKind) -> None:
@@ -143,6 +121,9 @@ async def _ability(
 
 _INSTANCE = re.compile(r"(hyperpod-)?i-[0-9a-f]{8}([0-9a-f]{9})?")
 
+_WAIT = 60.0
+"""Seconds to wait for all nodes."""
+
 _NOT_KNOWN = "which jobs run on the nodes is not known"
 
 
@@ -153,15 +134,15 @@ class NodeRequest:
     Attributes:
         action: What is to be done.
         nodes: The nodes: instance ids, the scheduler's names, names in the private network.
-        hyperpod: The HyperPod cluster they are of, by name or ARN.
-        cluster: The configured cluster they are of; default, where neither is given: the configured default one.
+        cluster: Their cluster: its name in the configuration, or its name or ARN in AWS; default: the configured default one.
+        region: Its region; default: see `aws.session.Aws`.
         reason: Why, with drain: in words for others.
     """
 
     action: NodeActionKind
     nodes: Sequence[str]
-    hyperpod: str | None = None
     cluster: str | None = None
+    region: str | None = None
     reason: str | None = None
 
 
@@ -188,14 +169,11 @@ class NodeActions:
     """Actions on nodes of the clusters of one configuration.
 
     Args:
-        engines: The engines of the configured clusters.
-        clusters: The HyperPod clusters of the AWS account.
+        services: The services.
     """
 
-    def __init__(self, engines: Engines, clusters: HyperpodClusters) -> None:
-        self.engines = engines
-        self.clusters = clusters
-        self._settings = clusters.settings
+    def __init__(self, services: Hyperpod) -> None:
+        self._services = services
 
     async def plan(self, request: NodeRequest, *, needs_reason: bool = True) -> NodeActionPlan:
         """What would be done, and what would come of it. Nothing is changed.
@@ -217,17 +195,21 @@ class NodeActions:
             )
         check_reason(request.action, request.reason)
         reason = one_line(request.reason)
+        meant = await self._services.clusters.named(request.cluster, request.region)
         if request.action in {"reboot", "replace"}:
-            cluster = self._hyperpod_of(request)
-            known = await self._instances(cluster)
+            if meant.hyperpod is None:
+                raise _no_hyperpod(meant.configured or "", request.action)
+            cluster = meant.hyperpod
+            known = await self._instances(meant)
         else:
             if needs_reason:
                 _check_given(request.action, reason)
-            cluster = await self._configured(request)
+            cluster = await self._configured(meant, request.action)
             known = await self._nodes(cluster, request.action, names)
         return NodeActionPlan(
             action=request.action,
             cluster=cluster,
+            region=meant.region,
             nodes=_each_once([_plan_of(name, request.action, known) for name in names]),
             effects=effects_of(request.action),
             notes=known.notes,
@@ -246,12 +228,12 @@ class NodeActions:
             case "reboot" | "replace" as action:
                 ids = {one.name: one.instance.name for one in plan.possible if one.instance}
                 if ids:
-                    aws = self.clusters.aws
+                    aws = self._services.hyperpod_clusters(plan.region).aws
                     told = await repair_instances(aws, plan.cluster, action, [*ids.values()])
             case "drain" | "resume" as action:
                 ids = {one.name: one.node.name for one in plan.possible if one.node}
                 if ids:
-                    engine = self.engines.get(plan.cluster)
+                    engine = self._services.engines.get(plan.cluster)
                     orders = required(engine.node_orders, engine, f"cannot {action} nodes")
                     told = await orders.act_on_nodes(action, [*ids.values()], plan.reason)
         found = {name: told[ident] for name, ident in ids.items()}
@@ -265,56 +247,38 @@ class NodeActions:
             for one in plan.nodes
         ]
 
-    def _hyperpod_of(self, request: NodeRequest) -> str:
-        """The HyperPod cluster that a request is about.
-
-        Raises:
-            InvalidInputError: It is not said.
-        """
-        if request.hyperpod is not None:
-            return request.hyperpod
-        name = self.engines.get(request.cluster).name
-        return hyperpod_behind(self._settings, name, request.action)
-
-    async def _configured(self, request: NodeRequest) -> str:
+    async def _configured(self, meant: ClusterName, action: NodeActionKind) -> str:
         """The configured cluster that a request is about.
 
         Raises:
-            InvalidInputError: There is none.
+            InvalidInputError: It is not configured.
         """
-        if request.hyperpod is None:
-            return self.engines.get(request.cluster).name
-        found, _ = await self._described(request.hyperpod)
-        return scheduler_of(self._settings, found, request.action)
+        if meant.configured is not None:
+            return meant.configured
+        found, _ = await self._services.clusters.described(meant.aws_name, meant.region)
+        if not found.configured_as:
+            raise _unconfigured(found.name, action)
+        return found.configured_as[0]
 
-    async def _described(self, cluster: str) -> tuple[HyperpodCluster, bool]:
-        """What is known of a HyperPod cluster, and whether AWS described it."""
-        bare = HyperpodCluster(cluster, cluster, await self.clusters.aws.region(), "")
-        try:
-            return await describe_cluster(self.clusters.aws, bare), True
-        except NotFoundError:
-            raise
-        except HyperpodError:
-            return bare, False
-
-    async def _instances(self, cluster: str) -> _Known:
+    async def _instances(self, meant: ClusterName) -> _Known:
         """The nodes of a HyperPod cluster for what AWS does to them."""
-        found, described = await self._described(cluster)
-        rows = await self.clusters.nodes(cluster, self.engines)
-        notes = list(notes_of(rows))
-        if described and found.state != "in-service":
+        services = self._services
+        found, unknown = await services.clusters.described(meant.aws_name, meant.region)
+        listed = await services.clusters.joined_nodes(meant.aws_name, meant.region, wait=_WAIT)
+        notes = list(listed.notes)
+        if not unknown and found.state != "in-service":
             notes.append(
                 f"the cluster is {found.state}; AWS repairs nodes of one that is in-service"
             )
-        names = configured_as(self._settings, found)
+        names = found.configured_as
         jobs, problem = await self._jobs(names[0]) if names else (None, _NOT_KNOWN)
         if problem is not None:
             notes.append(problem)
         return _Known(
-            rows=rows,
+            rows=listed.nodes,
             notes=tuple(notes),
             scheduler=scheduler_named(
-                self._settings.clusters[names[0]].orchestrator if names else found.orchestrator
+                services.settings.clusters[names[0]].orchestrator if names else found.orchestrator
             ),
             roles={group.name: group.slurm_role or "" for group in found.groups or ()},
             jobs=jobs,
@@ -322,15 +286,12 @@ class NodeActions:
 
     async def _nodes(self, cluster: str, action: NodeActionKind, names: Sequence[str]) -> _Known:
         """The nodes of a configured cluster for what its scheduler does to them."""
-        engine = self.engines.get(cluster)
+        engine = self._services.engines.get(cluster)
         check_drain(engine, action)
-        hyperpod = self._settings.clusters[cluster].hyperpod_cluster
-        notes: tuple[str, ...] = ()
         by_host = engine.scheduler.names_nodes_by_host
-        ids = by_host and any(_INSTANCE.fullmatch(name.lower()) for name in names)
-        if ids and hyperpod is not None:
-            rows: Sequence[JoinedNode] = await self.clusters.nodes(hyperpod, self.engines)
-            notes = notes_of(rows)
+        if by_host and any(_INSTANCE.fullmatch(name.lower()) for name in names):
+            found = await self._services.clusters.joined_nodes(cluster, wait=_WAIT)
+            rows, notes = found.nodes, found.notes
         else:
             listed = await tables_of(engine).nodes()
             rows, notes = [JoinedNode(None, node) for node in listed], notes_of(listed)
@@ -341,7 +302,7 @@ class NodeActions:
     async def _jobs(self, cluster: str) -> tuple[Mapping[str, Sequence[Job]] | None, str | None]:
         """The jobs that run, by their nodes; or why that is not known."""
         try:
-            listed = await tables_of(self.engines.get(cluster)).jobs()
+            listed = await tables_of(self._services.engines.get(cluster)).jobs()
         except HyperpodError as error:
             return None, f"{_NOT_KNOWN}: {error.message}"
         found: dict[str, list[Job]] = defaultdict(list)
@@ -391,7 +352,7 @@ def _refusal(
         return NotFoundError(
             f"AWS lists no instance of '{name}'",
             code="no_such_node",
-            hint="see: hpj nodes --hyperpod NAME",
+            hint="see: hpj nodes CLUSTER",
         )
     if action == "replace" and role == "Controller":
         return UnsupportedError(
@@ -417,13 +378,3 @@ def _each_once(plans: Sequence[NodePlan]) -> tuple[NodePlan, ...]:
         machine = plan.instance.name if plan.instance else plan.node.name if plan.node else None
         found.setdefault(("machine", machine) if machine else ("name", plan.name), plan)
     return tuple(found.values())
-
-
-def node_actions_in(services: Hyperpod, region: str | None = None) -> NodeActions:
-    """What can be done to nodes.
-
-    Args:
-        services: The services.
-        region: The region of their HyperPod cluster; default: see `aws.session.Aws`.
-    """
-    return NodeActions(services.engines, services.hyperpod_clusters(region))

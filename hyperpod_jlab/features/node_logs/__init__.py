@@ -12,9 +12,9 @@ COMMANDS = (
 )
 
 ROUTES = (
-    Route("get", "hyperpod/{cluster}/logs", "read", "routes:list_node_logs"),
-    Route("get", "hyperpod/{cluster}/nodes/{node}/logs", "read", "routes:list_logs_of_node"),
-    Route("get", "hyperpod/{cluster}/logs/page", "read", "routes:show_node_page"),
-    Route("get", "hyperpod/{cluster}/logs/search", "read", "routes:search_node_logs"),
-    Route("get", "hyperpod/{cluster}/logs/lines", "read", "routes:show_node_lines"),
+    Route("get", "clusters/{cluster}/logs", "read", "routes:list_node_logs"),
+    Route("get", "clusters/{cluster}/nodes/{node}/logs", "read", "routes:list_logs_of_node"),
+    Route("get", "clusters/{cluster}/logs/page", "read", "routes:show_node_page"),
+    Route("get", "clusters/{cluster}/logs/search", "read", "routes:search_node_logs"),
+    Route("get", "clusters/{cluster}/logs/lines", "read", "routes:show_node_lines"),
 )

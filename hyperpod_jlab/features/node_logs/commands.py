@@ -15,7 +15,7 @@ from hyperpod_jlab.cli.following import write_bytes
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
 from hyperpod_jlab.cli.output import Table, moment, print_list, print_table
-from hyperpod_jlab.cli.parameters import SinceParam
+from hyperpod_jlab.cli.parameters import SinceParam, cluster_option, region_option
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.text import terminal_json
@@ -24,7 +24,9 @@ from hyperpod_jlab.features.node_logs.models import NODE_KINDS
 from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogRequest, NodeLogs
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.features.node_logs.models import NodeLogLine
+    from collections.abc import Sequence
+
+    from hyperpod_jlab.features.node_logs.models import NodeLog, NodeLogLine
     from hyperpod_jlab.run.services import Hyperpod
 
 _HELP = """\
@@ -35,10 +37,10 @@ NODE is an instance id, or the name of a node in Slurm or Kubernetes. Use the in
 """
 
 _EXAMPLES = (
-    "hpj node-logs --hyperpod ml-cluster",
-    "hpj node-logs i-0123456789abcdef0 --hyperpod ml-cluster",
-    "hpj node-logs ip-10-0-0-5 --hyperpod ml-cluster --log lifecycle --since 2h",
-    "hpj node-logs -f ip-10-0-0-5 --hyperpod ml-cluster",
+    "hpj node-logs --cluster ml-cluster",
+    "hpj node-logs i-0123456789abcdef0 --cluster ml-cluster",
+    "hpj node-logs ip-10-0-0-5 --cluster ml-cluster --log lifecycle --since 2h",
+    "hpj node-logs -f ip-10-0-0-5 --cluster ml-cluster",
 )
 
 
@@ -46,7 +48,7 @@ _EXAMPLES = (
 class _Reading:
     """The options as given, and how far the logs were written."""
 
-    cluster: str
+    cluster: str | None
     node: str | None
     log: str | None
     streams: tuple[str, ...]
@@ -60,7 +62,7 @@ class _Reading:
     def interruption(self) -> InterruptionError:
         """The words for the user when Ctrl-C ends it."""
         words = ["hpj", "node-logs", *([self.node] if self.node else []), "-f"]
-        options = {"--hyperpod": self.cluster, "--log": self.log, "--region": self.region}
+        options = {"--cluster": self.cluster, "--log": self.log, "--region": self.region}
         for name, value in {**options, "--cursor": self.cursor}.items():
             words += [name, value] if value is not None else []
         for stream in self.streams:
@@ -74,13 +76,7 @@ class _Reading:
 
 @click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("node", required=False)
-@click.option(
-    "--hyperpod",
-    "cluster",
-    metavar="NAME",
-    required=True,
-    help="HyperPod cluster: name or ARN.",
-)
+@cluster_option
 @click.option("--log", type=click.Choice(NODE_KINDS), help="Show only this log of the node.")
 @click.option(
     "--stream",
@@ -112,11 +108,7 @@ class _Reading:
     metavar="N",
     help="List at most this many logs. Default: all.",
 )
-@click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
-)
+@region_option
 def node_logs(**options: Any) -> None:
     """Print logs of nodes."""
     reading = _Reading(**options)
@@ -149,10 +141,11 @@ def _misfit(message: str) -> InvalidInputError:
 
 
 def _list(reading: _Reading) -> None:
-    logs = with_services(
-        lambda hyperpod: _service(hyperpod, reading).logs(reading.cluster, reading.limit),
-        asking=True,
-    )
+    async def read(hyperpod: Hyperpod) -> Sequence[NodeLog]:
+        service, cluster = await _service(hyperpod, reading)
+        return await service.logs(cluster, reading.limit)
+
+    logs = with_services(read, asking=True)
     if invocation().as_json:
         print_list("logs", logs, None)
         return
@@ -164,14 +157,14 @@ def _list(reading: _Reading) -> None:
 
 
 async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
-    service = _service(hyperpod, reading)
+    service, cluster = await _service(hyperpod, reading)
     streams = reading.streams
     if reading.node is not None:
-        streams = await service.streams_of(reading.cluster, reading.node, reading.log)
+        streams = await service.streams_of(cluster, reading.node, reading.log)
     tail = TAIL if reading.tail is None else reading.tail
     request = NodeLogRequest(streams, tail, reading.since, reading.cursor)
     as_json = invocation().as_json
-    batches = service.lines(reading.cluster, request, follow=reading.follow)
+    batches = service.lines(cluster, request, follow=reading.follow)
     async with aclosing(batches):
         async for batch in batches:
             if batch:
@@ -180,8 +173,10 @@ async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
                 write_bytes(text.encode("utf-8", "backslashreplace"), note)
 
 
-def _service(hyperpod: Hyperpod, reading: _Reading) -> NodeLogs:
-    return NodeLogs(hyperpod.hyperpod_clusters(reading.region).aws)
+async def _service(hyperpod: Hyperpod, reading: _Reading) -> tuple[NodeLogs, str]:
+    """The logs, and the cluster's name or ARN in AWS."""
+    meant = await hyperpod.clusters.on_hyperpod(reading.cluster, reading.region)
+    return NodeLogs(hyperpod.hyperpod_clusters(meant.region).aws), meant.aws_name
 
 
 def _as_json(line: NodeLogLine) -> str:

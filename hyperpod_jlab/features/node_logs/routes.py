@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.hyperpod import HyperpodCluster, region_of
 from hyperpod_jlab.features.node_logs.models import NodeLog, NodeLogLine
 from hyperpod_jlab.features.node_logs.service import (
     LineOfLog,
@@ -93,13 +92,15 @@ class NodeLinesQuery(RequestModel):
 
 async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
     """The logs of a HyperPod cluster, by its name or ARN."""
-    found = await (await service_of(call, cluster)).logs(cluster, query.limit + 1, query.kind)
+    service, cluster = await service_of(call, cluster)
+    found = await service.logs(cluster, query.limit + 1, query.kind)
     return HyperpodLogs(list(found[: query.limit]), len(found) > query.limit)
 
 
 async def list_logs_of_node(call: Call, cluster: str, node: str) -> HyperpodNodeLogs:
     """The logs of a node of a HyperPod cluster, whether they are written or not. One that AWS does not list any more is found by its instance id."""
-    streams = await (await service_of(call, cluster)).streams_of(cluster, node)
+    service, cluster = await service_of(call, cluster)
+    streams = await service.streams_of(cluster, node)
     return HyperpodNodeLogs([HyperpodNodeLog(one, NodeLog(one).kind) for one in streams])
 
 
@@ -107,7 +108,7 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     """Lines of a node's logs. To follow it, ask again with the cursor."""
     if (query.node is None) == (query.streams is None):
         raise InvalidInputError("give either a node or streams", detail={"field": "node"})
-    service = await service_of(call, cluster)
+    service, cluster = await service_of(call, cluster)
     streams = tuple(query.streams or ())
     if query.node is not None:
         streams = await service.streams_of(cluster, query.node, query.log)
@@ -129,16 +130,12 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     return HyperpodLogLines(shown, cursor, len(lines) > query.limit)
 
 
-async def service_of(call: Call, cluster: str) -> NodeLogs:
-    """The logs of nodes of a HyperPod cluster. Clusters and instances are those that this server knows already."""
+async def service_of(call: Call, cluster: str) -> tuple[NodeLogs, str]:
+    """The logs of nodes of a HyperPod cluster, and its name or ARN in AWS. Clusters and instances are those that this server knows already."""
     hyperpod = await call.hyperpod()
-    region = region_of(cluster)
-    watch = hyperpod.watch_in(region)
-
-    async def described(name: str) -> HyperpodCluster:
-        return (await watch.cluster(name)).rows[0]
-
-    return NodeLogs(hyperpod.hyperpod_clusters(region).aws, described, watch.known_instances)
+    meant = await hyperpod.clusters.on_hyperpod(cluster)
+    clusters = hyperpod.hyperpod_clusters(meant.region)
+    return NodeLogs(clusters.aws, clusters.described, clusters.known_instances), meant.aws_name
 
 
 # --------------------------------------------------------------------------------------------------
@@ -194,7 +191,7 @@ class NodeLogHits:
 
 async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> NodeLogPage:
     """A page of logs of a HyperPod cluster's nodes, in the order of time; a log that is not there has no lines. To follow, ask forward from `after`."""
-    service = await service_of(call, cluster)
+    service, cluster = await service_of(call, cluster)
     pages = NodeLogPages(service, cluster, query.streams)
     read = pages.backward if query.direction == "backward" else pages.forward
     page = await read(query.cursor, query.limit)
@@ -212,7 +209,7 @@ async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> Node
 async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> NodeLogHits:
     """Search logs of a HyperPod cluster's nodes for a regular expression, forward; after some seconds what was found by then is answered."""
     pattern = parse_pattern(query.grep, ignore_case=query.ignore_case)
-    service = await service_of(call, cluster)
+    service, cluster = await service_of(call, cluster)
     pages = NodeLogPages(service, cluster, query.streams)
     hits, following = await pages.search(pattern, query.cursor, query.limit)
     found = [

@@ -31,7 +31,7 @@ async def show_storage(call: Call, query: StorageQuery) -> StorageOverview:
     """The file systems and partitions of this machine, who else can read them, and their paths on each side."""
     hyperpod = await call.hyperpod()
     service = storage_of(hyperpod, ask_aws=query.aws)
-    return await call.process.snapshots.get(("storage", query.aws), service.overview)
+    return await hyperpod.snapshots.get(("storage", query.aws), service.overview)
 
 
 # --------------------------------------------------------------------------------------------------

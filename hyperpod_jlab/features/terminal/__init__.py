@@ -19,5 +19,5 @@ COMMANDS = (
 
 ROUTES = (
     # It begins nothing, but its answer leads to a shell on a node: who may only look does not get it.
-    Route("post", "hyperpod/{cluster}/nodes/{node}/terminal", "execute", "routes:show_terminal"),
+    Route("post", "clusters/{cluster}/nodes/{node}/terminal", "execute", "routes:show_terminal"),
 )

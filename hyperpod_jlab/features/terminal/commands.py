@@ -10,6 +10,7 @@ import click
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.parameters import cluster_argument, cluster_option, region_option
 from hyperpod_jlab.cli.terminal import is_terminal
 from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
 from hyperpod_jlab.features.terminal.service import PROGRAMS, missing_programs, terminal_on
@@ -22,33 +23,22 @@ NODE is an instance id, or the name of a node in Slurm or Kubernetes. You are ro
 """
 
 _EXAMPLES = (
-    "hpj terminal ip-10-0-0-5 --hyperpod ml-cluster",
-    "hpj terminal hyperpod-i-0123456789abcdef0 --hyperpod research-eks --open",
+    "hpj terminal ip-10-0-0-5 --cluster ml-cluster",
+    "hpj terminal hyperpod-i-0123456789abcdef0 --cluster research-eks --open",
 )
 
 
 @click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("node")
-@click.option(
-    "--hyperpod",
-    "cluster",
-    metavar="NAME",
-    required=True,
-    help="HyperPod cluster: name or ARN.",
-)
+@cluster_option
 @click.option("--open", "opening", is_flag=True, help="Run the command in this terminal.")
-@click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
-)
-def terminal(node: str, cluster: str, opening: bool, region: str | None) -> None:
+@region_option
+def terminal(node: str, cluster: str | None, opening: bool, region: str | None) -> None:
     """Print or run the command for a terminal."""
     if opening:
         _check()
     found = with_services(
-        lambda hyperpod: terminal_on(hyperpod.hyperpod_clusters(region).aws, cluster, node),
-        asking=True,
+        lambda hyperpod: terminal_on(hyperpod, cluster, node, region), asking=True
     )
     if opening:
         _open(found.command)
@@ -92,31 +82,18 @@ If a cluster has no login nodes, the block is for its controller. To connect, ss
 """
 
 _SSH_CONFIG_EXAMPLES = (
-    "hpj ssh-config --hyperpod ml-cluster",
-    "hpj ssh-config --hyperpod ml-cluster --user alice >>~/.ssh/config",
+    "hpj ssh-config ml-cluster",
+    "hpj ssh-config ml-cluster --user alice >>~/.ssh/config",
 )
 
 
 @click.command(cls=HpjCommand, help=_SSH_CONFIG_HELP, examples=_SSH_CONFIG_EXAMPLES)
-@click.option(
-    "--hyperpod",
-    "cluster",
-    metavar="NAME",
-    required=True,
-    help="HyperPod cluster: name or ARN.",
-)
+@cluster_argument
 @click.option("--user", metavar="USER", help="Your user name on the cluster.")
-@click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
-)
-def ssh_config(cluster: str, user: str | None, region: str | None) -> None:
+@region_option
+def ssh_config(cluster: str | None, user: str | None, region: str | None) -> None:
     """Print the blocks."""
-    found = with_services(
-        lambda hyperpod: blocks_for(hyperpod.hyperpod_clusters(region).aws, cluster, user),
-        asking=True,
-    )
+    found = with_services(lambda hyperpod: blocks_for(hyperpod, cluster, user, region), asking=True)
     if invocation().as_json:
         print_json(found)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from hyperpod_jlab.core.hyperpod import region_of
 from hyperpod_jlab.core.wire import Wire, shown
 from hyperpod_jlab.features.terminal.service import (
     PROGRAMS,
@@ -39,8 +38,7 @@ class HyperpodTerminal(NodeTerminal, Wire):
 
 async def show_terminal(call: Call, cluster: str, node: str) -> HyperpodTerminal:
     """The command that opens a terminal on a node. No session is begun."""
-    aws = (await call.hyperpod()).hyperpod_clusters(region_of(cluster)).aws
-    found = await terminal_on(aws, cluster, node)
+    found = await terminal_on(await call.hyperpod(), cluster, node)
     missing = await asyncio.to_thread(missing_programs)
     return HyperpodTerminal(
         **vars(found), missing=[MissingProgram(name, PROGRAMS[name]) for name in missing]

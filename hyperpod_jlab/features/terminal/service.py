@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hyperpod_jlab.aws.clusters import LoginNodes, find_login_nodes, node_target
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import find_cluster, find_instance
 from hyperpod_jlab.core.errors import InternalError, InvalidInputError
 from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.run.services import Hyperpod
 
 PROGRAMS: Final = {
     "aws": "the AWS CLI (https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html)",
@@ -49,20 +49,25 @@ class NodeTerminal:
         return shlex.join(self.command)
 
 
-async def terminal_on(aws: Aws, cluster: str, node: str) -> NodeTerminal:
+async def terminal_on(
+    services: Hyperpod, cluster: str | None, node: str, region: str | None = None
+) -> NodeTerminal:
     """The way to a terminal on a node. No session is begun.
 
     Args:
-        aws: AWS in the cluster's region.
-        cluster: Name or ARN.
+        services: The services.
+        cluster: The cluster (see `Clusters.on_hyperpod`).
+        region: Its region; default: see `aws.session.Aws`.
         node: The node (see `hyperpod_instances.find_instance`).
 
     Raises:
         NotFoundError: There is no such cluster or node.
         HyperpodError: See `aws.errors`.
     """
-    found = await find_cluster(aws, cluster)
-    one = await find_instance(aws, cluster, node)
+    meant = await services.clusters.on_hyperpod(cluster, region)
+    aws = services.hyperpod_clusters(meant.region).aws
+    found = await find_cluster(aws, meant.aws_name)
+    one = await find_instance(aws, meant.aws_name, node)
     target = node_target(found.arn, one)
     return NodeTerminal(one.name, target, session_command(target, await aws.region()))
 
@@ -159,13 +164,16 @@ class SshConfig(Wire):
         return "\n".join(lines) + "\n"
 
 
-async def ssh_config(aws: Aws, cluster: str, user: str | None = None) -> SshConfig:
+async def ssh_config(
+    services: Hyperpod, cluster: str | None, user: str | None = None, region: str | None = None
+) -> SshConfig:
     """The blocks for the login nodes of a cluster.
 
     Args:
-        aws: AWS in the cluster's region.
-        cluster: Name or ARN.
+        services: The services.
+        cluster: The cluster (see `Clusters.on_hyperpod`).
         user: Who logs in.
+        region: The cluster's region; default: see `aws.session.Aws`.
 
     Raises:
         InvalidInputError: The user's name has another form.
@@ -178,7 +186,9 @@ async def ssh_config(aws: Aws, cluster: str, user: str | None = None) -> SshConf
             hint="give the name that the user has on the cluster",
             detail={"field": "user"},
         )
-    nodes = await find_login_nodes(aws, cluster)
+    meant = await services.clusters.on_hyperpod(cluster, region)
+    aws = services.hyperpod_clusters(meant.region).aws
+    nodes = await find_login_nodes(aws, meant.aws_name)
     return SshConfig(
         nodes.cluster.name, _hosts(nodes, await aws.region()), user=user, note=nodes.note
     )

@@ -1,0 +1,547 @@
+"""The clusters, as their schedulers and AWS know them: all of them, one of them, and its nodes. One path for the command line and the server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from hyperpod_jlab.clusters.aws import HyperpodClusters
+from hyperpod_jlab.core.cache import Cache, Shown, Snapshot, Snapshots
+from hyperpod_jlab.core.cluster import Cluster, Node, notes_of
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    nearest_hint,
+)
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, region_of
+from hyperpod_jlab.core.nodes import JoinedNode, is_changing, join_nodes, node_row
+from hyperpod_jlab.core.reach import configure_command
+from hyperpod_jlab.engines.protocol import Orchestrator, tables_of
+from hyperpod_jlab.engines.registry import Engines
+
+T = TypeVar("T")
+
+TIMEOUT = 6.0
+"""Seconds to wait for each cluster of a list."""
+
+_KEPT = 60.0
+"""Seconds for which an answer that came too late is kept for who asks next."""
+
+_ALONG = 1.0
+"""Seconds that the answer of one side waits for the other: until that comes, the answer is shown without."""
+
+
+@dataclass(frozen=True)
+class ClusterList:
+    """The clusters.
+
+    Attributes:
+        clusters: The configured ones in the order of the configuration, then those that only AWS has.
+        as_of: When AWS was asked (Unix seconds); None: it was not.
+        problem: Why AWS' clusters are not there, or not new.
+        loading: Whether more is on its way from AWS.
+        notes: What there is to say of the list, a sentence each.
+    """
+
+    clusters: list[Cluster]
+    as_of: float | None = None
+    problem: HyperpodError | None = None
+    loading: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeList(Generic[T]):
+    """The nodes of a cluster.
+
+    Attributes:
+        nodes: A row for each.
+        as_of: When the scheduler said this, where it does not answer now; else when AWS listed the instances (Unix seconds); None: it is from now.
+        problem: Why there is nothing newer.
+        loading: Whether more is on its way.
+        changing: Whether instances come or go: then it is worth asking again soon.
+        notes: What there is to say of it, a sentence each.
+    """
+
+    nodes: list[T]
+    as_of: float | None = None
+    problem: HyperpodError | None = None
+    loading: bool = False
+    changing: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusterName:
+    """What a user means by the name of a cluster.
+
+    Attributes:
+        configured: Its name in the configuration; None where it is not there.
+        hyperpod: The name or ARN by which AWS knows it; None where it is no HyperPod cluster.
+        region: The region in which AWS is asked; None: see `aws.session.Aws`.
+    """
+
+    configured: str | None
+    hyperpod: str | None
+    region: str | None = None
+
+    @property
+    def aws_name(self) -> str:
+        """The name or ARN by which AWS knows it, where it is a HyperPod cluster."""
+        assert self.hyperpod is not None, "it is a HyperPod cluster"
+        return self.hyperpod
+
+
+class Clusters:
+    """The clusters of one configuration and of the AWS account.
+
+    Args:
+        settings: The configuration.
+        engines: The engines of its clusters.
+        aws_in: The HyperPod clusters of a region (None: see `aws.session.Aws`).
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        engines: Engines,
+        aws_in: Callable[[str | None], HyperpodClusters],
+    ) -> None:
+        self._settings = settings
+        self._engines = engines
+        self._aws_in = aws_in
+        self._seen: dict[str, tuple[float, Cluster]] = {}
+        self._answers: Cache[str, Cluster] = Cache(lambda _: _KEPT)
+        self.snapshots = Snapshots()
+
+    async def every(
+        self,
+        region: str | None = None,
+        *,
+        refresh: bool = False,
+        seconds: float | None = None,
+        wait: float | None = None,
+    ) -> ClusterList:
+        """All clusters: the configured ones, and the HyperPod clusters of the AWS account.
+
+        Args:
+            region: The region whose HyperPod clusters are listed; None: see `aws.session.Aws`.
+            refresh: Ask AWS now, even where nothing on this machine points to an account.
+            seconds: How long to wait for each configured cluster; default: `TIMEOUT`.
+            wait: Seconds to wait for all that AWS says; default: a moment.
+        """
+        lines, (shown, problem, notes) = await asyncio.gather(
+            self.configured(seconds), self._listed(region, wait, refresh=refresh)
+        )
+        at_aws = shown.rows if shown else []
+        found = [self._with_aws(line, at_aws) for line in lines]
+        found += [self._unconfigured(one, region) for one in at_aws if not one.configured_as]
+        if shown is None:
+            return ClusterList(found, problem=problem, loading=problem is None, notes=notes)
+        return ClusterList(found, shown.as_of, shown.problem, shown.loading, notes)
+
+    async def configured(self, seconds: float | None = None) -> list[Cluster]:
+        """The configured clusters, in the order of the configuration.
+
+        A cluster that does not answer says why in its reason, and has the numbers of its last answer. An answer that takes longer than
+        `seconds` is kept for who asks next.
+
+        Args:
+            seconds: How long to wait for each of them; default: `TIMEOUT`.
+        """
+        wait = TIMEOUT if seconds is None else seconds
+        return list(
+            await asyncio.gather(*(self._within(name, wait) for name in self._settings.clusters))
+        )
+
+    async def one(self, name: str) -> Cluster:
+        """A configured cluster, however long it takes."""
+        default = name == self._settings.default_cluster
+        try:
+            engine = self._engines.get(name)
+            changes = engine.actions.changes if engine.actions is not None else ()
+            actions = _actions_of(engine)
+            line = replace(
+                await engine.cluster(), default=default, actions=actions, changes=changes
+            )
+        except HyperpodError as error:
+            return self._silent(name, error.message)
+        self._seen[name] = (time.time(), line)
+        return line
+
+    async def hyperpod(
+        self,
+        name: str,
+        region: str | None = None,
+        *,
+        refresh: bool = False,
+        wait: float | None = None,
+    ) -> Shown[HyperpodCluster] | None:
+        """What AWS knows of a cluster; None where it is no HyperPod cluster.
+
+        Args:
+            name: Its name in the configuration, or its name or ARN in AWS.
+            region: Its region; default: see `aws.session.Aws`.
+            refresh: Ask AWS now.
+            wait: Seconds to wait until it shows whether you can submit to it from here; default: none.
+
+        Raises:
+            NotFoundError: There is no such cluster.
+            HyperpodError: Nothing is known (see `aws.errors`).
+        """
+        meant = await self.named(name, region)
+        if meant.hyperpod is None:
+            return None
+        aws = self._aws_in(meant.region)
+        return await aws.cluster(meant.hyperpod, refresh=refresh, wait=wait)
+
+    async def cluster(
+        self, name: str, region: str | None = None, *, wait: float | None = None
+    ) -> Cluster:
+        """A cluster, configured or not.
+
+        Args:
+            name: Its name in the configuration, or its name or ARN in AWS.
+            region: Its region; default: see `aws.session.Aws`.
+            wait: Seconds to wait until it shows whether you can submit to it from here; default: none.
+
+        Raises:
+            NotFoundError: There is no such cluster.
+            HyperpodError: It is not configured, and AWS does not answer (see `aws.errors`).
+        """
+        meant = await self.named(name, region)
+        if meant.configured is None:
+            shown = await self.hyperpod(name, region, wait=wait)
+            assert shown is not None, "what is not configured is AWS'"
+            known = shown.rows[0].configured_as
+            if not known:
+                return self._unconfigured(shown.rows[0], region)
+            return replace(await self.one(known[0]), hyperpod=shown.rows[0])
+        line = await self.one(meant.configured)
+        try:
+            shown = await self.hyperpod(name, region, wait=wait)
+        except HyperpodError as error:
+            note = f"AWS does not describe it: {_words(error)}"
+            return replace(line, notes=(*line.notes, note))
+        return line if shown is None else replace(line, hyperpod=shown.rows[0])
+
+    async def named(self, name: str | None, region: str | None = None) -> ClusterName:
+        """Which cluster a user means.
+
+        Args:
+            name: Its name in the configuration, or its name or ARN in AWS; None: the configuration's default cluster.
+            region: Its region, where it is not configured; default: see `aws.session.Aws`.
+
+        Raises:
+            NotFoundError: It is not configured, and nothing on this machine points to an AWS account. AWS itself is not asked whether it has the cluster.
+        """
+        name = name or self._settings.default_cluster
+        config = self._settings.clusters.get(name)
+        if config is not None:
+            hyperpod = config.hyperpod_cluster
+            if hyperpod is None and config.at_aws:
+                hyperpod = await self._hyperpod_of(name, region)
+            return ClusterName(
+                name, hyperpod, (region_of(hyperpod) if hyperpod else None) or region
+            )
+        for known, one in self._settings.clusters.items():
+            if one.hyperpod_cluster == name and region is None:
+                return ClusterName(known, name, region_of(name))
+        if not await asyncio.to_thread(self._aws_in(region).points_to_aws):
+            raise self.unknown(name)
+        return ClusterName(None, name, region_of(name) or region)
+
+    async def on_hyperpod(self, name: str | None, region: str | None = None) -> ClusterName:
+        """Which HyperPod cluster a user means; its `hyperpod` is set.
+
+        Raises:
+            InvalidInputError: The cluster is configured, and is no HyperPod cluster as far as the configuration says (``no_hyperpod_cluster``).
+            NotFoundError: See `named`.
+        """
+        meant = await self.named(name, region)
+        if meant.hyperpod is None:
+            raise InvalidInputError(
+                f"the configuration does not say which HyperPod cluster {meant.configured} is",
+                code="no_hyperpod_cluster",
+                hint=f'name a HyperPod cluster, or write hyperpod = "NAME" under [clusters.{meant.configured}]',
+                detail={"field": "cluster"},
+            )
+        return meant
+
+    def unknown(self, name: str) -> NotFoundError:
+        """The error for a cluster that is not there."""
+        return NotFoundError(
+            f"there is no cluster '{name[:60]}'",
+            code="unknown_cluster",
+            hint=nearest_hint(name[:60], self._settings.clusters),
+            detail={"field": "cluster"},
+        )
+
+    async def nodes(
+        self,
+        name: str | None = None,
+        region: str | None = None,
+        *,
+        refresh: bool = False,
+        wait: float | None = None,
+    ) -> NodeList[Node]:
+        """The nodes of a cluster: a row for each, with what its scheduler and, on HyperPod, AWS know (see `joined_nodes`)."""
+        found = await self.joined_nodes(name, region, refresh=refresh, wait=wait)
+        rows = await asyncio.to_thread(lambda: [node_row(one) for one in found.nodes])
+        return NodeList(
+            rows, found.as_of, found.problem, found.loading, found.changing, found.notes
+        )
+
+    async def joined_nodes(
+        self,
+        name: str | None = None,
+        region: str | None = None,
+        *,
+        refresh: bool = False,
+        wait: float | None = None,
+    ) -> NodeList[JoinedNode]:
+        """The scheduler's nodes, joined with AWS' instances on HyperPod.
+
+        Args:
+            name: Its name in the configuration, or its name or ARN in AWS; None: the configuration's default cluster.
+            region: Its region, where it is not configured; default: see `aws.session.Aws`.
+            refresh: Ask AWS now.
+            wait: Seconds to wait for the other side when one has answered; default: a moment.
+
+        Raises:
+            NotFoundError: There is no such cluster.
+            HyperpodError: Neither side answers.
+        """
+        meant = await self.named(name, region)
+        configured, cluster = meant.configured, None
+        notes: list[str] = []
+        if configured is None:
+            assert meant.hyperpod is not None, "what is not configured is AWS'"
+            cluster, notes = await self.described(meant.hyperpod, meant.region)
+            configured = next(iter(cluster.configured_as), None)
+        along = _ALONG if wait is None else wait
+        listed: asyncio.Task[Shown[Instance]] | None = None
+        if meant.hyperpod is not None:
+            aws = self._aws_in(meant.region)
+            listed = asyncio.ensure_future(
+                aws.instances(meant.hyperpod, refresh=refresh, wait=wait)
+            )
+        try:
+            if configured is None:
+                assert listed is not None
+                assert cluster is not None
+                if not notes:
+                    notes.append(f"{cluster.name} is not configured, so no scheduler was asked")
+                return _rows_of_aws(await listed, notes)
+            return await self._joined(configured, meant, listed, along, notes)
+        finally:
+            if listed is not None:
+                listed.cancel()
+
+    async def scheduler_nodes(self, name: str) -> Snapshot[Sequence[Node]]:
+        """The nodes of a configured cluster as its scheduler knows them, kept for a moment.
+
+        Raises:
+            UnreachableError: The scheduler does not answer, and has not answered before.
+        """
+        return await self.snapshots.last(
+            ("nodes", name), lambda: tables_of(self._engines.get(name)).nodes()
+        )
+
+    async def close(self) -> None:
+        """Stop all questions."""
+        await self._answers.close()
+
+    async def _joined(
+        self,
+        configured: str,
+        meant: ClusterName,
+        listed: asyncio.Task[Shown[Instance]] | None,
+        along: float,
+        notes: list[str],
+    ) -> NodeList[JoinedNode]:
+        """The scheduler's nodes with the instances; only one side where the other does not answer."""
+        if listed is None or meant.hyperpod is None:
+            seen = await self.scheduler_nodes(configured)
+            rows = [JoinedNode(None, node) for node in seen.said]
+            return NodeList(rows, seen.as_of, seen.problem, notes=tuple(notes_of(seen.said)))
+        asked = asyncio.ensure_future(self.scheduler_nodes(configured))
+        try:
+            await asyncio.wait({asked, listed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asked, listed}, timeout=along)
+            if not isinstance(_answer(asked), Snapshot):
+                await asyncio.wait({listed})
+            if not isinstance(_answer(listed), Shown):
+                await asyncio.wait({asked})
+            nodes, instances = _answer(asked), _answer(listed)
+        finally:
+            asked.cancel()
+        if not isinstance(instances, Shown):
+            if not isinstance(nodes, Snapshot):
+                raise nodes or instances or self.unknown(configured)
+            if instances is not None:
+                notes.append(f"AWS does not list the instances: {_words(instances)}")
+            notes += notes_of(nodes.said)
+            loading = instances is None
+            rows = [JoinedNode(None, node) for node in nodes.said]
+            return NodeList(rows, nodes.as_of, nodes.problem, loading, notes=tuple(notes))
+        if not isinstance(nodes, Snapshot):
+            notes.append(
+                f"the scheduler of {configured} has not answered yet"
+                if nodes is None
+                else f"the scheduler of {configured} does not answer: {_words(nodes)}"
+            )
+            return _rows_of_aws(instances, notes, loading=nodes is None)
+        cluster, more = await self.described(meant.hyperpod, meant.region)
+        notes += [*more, *notes_of(nodes.said)]
+        rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.said)
+        return NodeList(
+            rows,
+            nodes.as_of or instances.as_of,
+            nodes.problem or instances.problem,
+            instances.loading,
+            any(map(is_changing, instances.rows)),
+            tuple(notes),
+        )
+
+    def _join(
+        self,
+        configured: str,
+        cluster: HyperpodCluster,
+        instances: Shown[Instance],
+        nodes: Sequence[Node],
+    ) -> list[JoinedNode]:
+        """The rows of the table. May take a while."""
+        roles = {group.name: group.slurm_role or "" for group in cluster.groups or ()}
+        scheduler = self._engines.get(configured).scheduler
+        joined = join_nodes(scheduler, instances.rows, nodes, roles)
+        # Before all instances are listed it is not known which of the nodes have none.
+        whole = not instances.loading and instances.problem is None
+        return [
+            row if whole or row.instance is not None else JoinedNode(None, row.node)
+            for row in joined
+        ]
+
+    async def described(
+        self, cluster: str, region: str | None
+    ) -> tuple[HyperpodCluster, list[str]]:
+        """A HyperPod cluster as far as it is known, and a note where AWS does not describe it.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        aws = self._aws_in(region)
+        try:
+            return await aws.described(cluster), []
+        except NotFoundError:
+            raise
+        except HyperpodError as error:
+            bare = aws.placed(HyperpodCluster(cluster, cluster, region or "", ""))
+            return bare, [f"AWS does not describe {cluster}: {_words(error)}"]
+
+    async def _hyperpod_of(self, name: str, region: str | None) -> str | None:
+        """The ARN of the HyperPod cluster that a configured one is by its EKS cluster; None where AWS does not say it."""
+        aws = self._aws_in(region)
+        try:
+            shown, _ = await aws.clusters(wait=TIMEOUT, reach=False)
+        except HyperpodError:
+            return None
+        return next((one.arn for one in shown.rows if name in one.configured_as), None)
+
+    async def _listed(
+        self, region: str | None, wait: float | None, *, refresh: bool
+    ) -> tuple[Shown[HyperpodCluster] | None, HyperpodError | None, tuple[str, ...]]:
+        """AWS' clusters, or why there are none (yet); and notes on them."""
+        listing = self._aws_in(region).clusters(refresh=refresh, wait=wait)
+        try:
+            async with asyncio.timeout(_ALONG if wait is None else None):
+                shown, notes = await listing
+        except TimeoutError:
+            return None, None, ()
+        except HyperpodError as error:
+            return None, error, ()
+        return shown, None, tuple(notes)
+
+    def _with_aws(self, line: Cluster, at_aws: Sequence[HyperpodCluster]) -> Cluster:
+        found = next((one for one in at_aws if line.name in one.configured_as), None)
+        return line if found is None else replace(line, hyperpod=found)
+
+    def _unconfigured(self, cluster: HyperpodCluster, region: str | None) -> Cluster:
+        """The line of a cluster that only AWS has."""
+        taken = cluster.name in self._settings.clusters
+        name = self._aws_in(region).reaches.name_for(cluster)
+        return Cluster(
+            name=cluster.arn if taken else cluster.name,
+            orchestrator=cluster.orchestrator or "unknown",
+            default=False,
+            state=cluster.state,
+            reason=cluster.reason,
+            nodes=cluster.nodes,
+            configured=False,
+            configure=configure_command(cluster, name, region),
+            hyperpod=cluster,
+        )
+
+    async def _within(self, name: str, seconds: float) -> Cluster:
+        if self._answers.is_fresh(name):  # it came too late for who asked
+            line = await self._answers.get(name, lambda: self.one(name))
+        else:
+            question = self._answers.start(name, lambda: self.one(name))
+            left = seconds - self._answers.waited(name)
+            await asyncio.wait([question], timeout=max(0.0, left))
+            if not question.done():
+                waited = self._answers.waited(name)
+                return self._silent(name, f"it has not answered for {waited:.0f} s")
+            line = question.result()
+        self._answers.forget(name)  # it is told once
+        return line
+
+    def _silent(self, name: str, reason: str) -> Cluster:
+        """A cluster that does not answer, with what it told last."""
+        kind = self._settings.clusters[name].orchestrator
+        bare = Cluster(name, kind, name == self._settings.default_cluster, "unreachable")
+        at, last = self._seen.get(name, (None, bare))
+        return replace(last, state="unreachable", reason=reason, as_of=at)
+
+
+def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
+    """What can be done to a cluster's runs and jobs."""
+    beyond = {"adopt": engine.adoption, "ports": engine.ports}
+    offered = engine.actions.offered if engine.actions is not None else ()
+    return (*offered, *(name for name, concern in beyond.items() if concern is not None))
+
+
+def _answer(task: asyncio.Task[T]) -> T | HyperpodError | None:
+    """What a side answered, or its error; None: nothing yet."""
+    if not task.done():
+        return None
+    error = task.exception()
+    if error is None:
+        return task.result()
+    if isinstance(error, HyperpodError):
+        return error
+    raise error
+
+
+def _rows_of_aws(
+    instances: Shown[Instance], notes: Sequence[str], *, loading: bool = False
+) -> NodeList[JoinedNode]:
+    """The instances alone."""
+    rows = [JoinedNode(one, None) for one in instances.rows]
+    return NodeList(
+        rows,
+        instances.as_of,
+        instances.problem,
+        instances.loading or loading,
+        any(map(is_changing, instances.rows)),
+        tuple(notes),
+    )
+
+
+def _words(error: HyperpodError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message

@@ -1,0 +1,273 @@
+"""AWS' instances joined with the scheduler's nodes: which are the same machine, and why one side is missing.
+
+On Kubernetes a node is called after its instance (``hyperpod-i-0123...``), so a replaced one has another name. On Slurm it is
+called by the first part of its name in the private network (``ip-10-1-2-3``), which a replaced one usually keeps: for a while AWS
+may list both instances, and the newer one that is not ending is the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hyperpod_jlab.core.cluster import Node
+from hyperpod_jlab.core.errors import ConflictError, NotFoundError, nearest_hint
+from hyperpod_jlab.core.hyperpod import Instance
+from hyperpod_jlab.core.scheduler import Scheduler
+
+_PREFIX = "hyperpod-"
+_NO_SLURM_NODE = frozenset({"Controller", "Login"})
+"""Roles of instance groups of Slurm that run no jobs."""
+
+COMING = frozenset({"starting", "deep-health-check"})
+"""States of instances that are to be nodes."""
+
+GOING = frozenset({"ending", "failed", "not-found"})
+"""States of instances that are nodes no more."""
+
+
+def is_changing(instance: Instance) -> bool:
+    """Whether an instance is about to come or to go by itself; a failed one may stay so for ever."""
+    return instance.state in COMING or instance.state == "ending"
+
+
+@dataclass(frozen=True)
+class JoinedNode:
+    """One machine as both sides know it; at least one of them does.
+
+    Attributes:
+        instance: What AWS knows.
+        node: What the scheduler knows.
+        remark: Why one side is missing, a sentence; None where that is as it is to be.
+    """
+
+    instance: Instance | None
+    node: Node | None
+    remark: str | None = None
+
+
+def join_nodes(
+    scheduler: Scheduler,
+    instances: Sequence[Instance],
+    nodes: Sequence[Node],
+    roles: Mapping[str, str] | None = None,
+) -> list[JoinedNode]:
+    """Join what AWS lists with what the scheduler lists. Both lists are of about the same time; neither has to be complete.
+
+    Args:
+        scheduler: The cluster's scheduler.
+        instances: AWS' instances.
+        nodes: The scheduler's nodes.
+        roles: What instance groups are to Slurm, such as ``Controller``, by their name.
+
+    Returns:
+        A row for each instance, in AWS' order, then one for each node that no instance belongs to, in the scheduler's.
+    """
+
+    def key(instance: Instance) -> str | None:
+        return instance_key(scheduler, instance)
+
+    waiting: dict[str, list[Node]] = {}
+    for node in nodes:
+        waiting.setdefault(_node_key(scheduler, node), []).append(node)
+    holders = _holders(instances, key)
+    rows = []
+    for instance in instances:
+        name = key(instance)
+        holder = holders.get(name) if name else None
+        if holder is not None and holder is not instance:
+            rows.append(JoinedNode(instance, None, f"its place is taken by {holder.name}"))
+            continue
+        found = waiting.get(name) if name else None
+        if found:
+            rows.append(JoinedNode(instance, found.pop(0)))
+        else:
+            rows.append(JoinedNode(instance, None, _without_node(instance, name, roles or {})))
+    left = (
+        node for node in nodes if any(node is one for one in waiting[_node_key(scheduler, node)])
+    )
+    return [*rows, *(JoinedNode(None, node, _without_instance(scheduler)) for node in left)]
+
+
+def node_row(joined: JoinedNode) -> Node:
+    """The row of a node: the scheduler's with what AWS knows, or AWS' alone."""
+    instance, node = joined.instance, joined.node
+    old = instance.replaces if instance else None
+    sentences = (
+        instance.reason if instance else None,
+        f"it replaces {old}" if old else None,
+        joined.remark,
+    )
+    reason = "; ".join(one.rstrip(".") for one in sentences if one) or None
+    if instance is None:
+        assert node is not None, "neither side has the node"
+        return replace(node, instance_reason=reason)
+    if node is None:
+        node = Node(instance.name, instance.state, reason, accelerators_free=None, cpus_free=None)
+    return replace(
+        node,
+        instance_group=instance.instance_group,
+        instance_type=instance.instance_type,
+        instance=instance.name,
+        instance_state=instance.state,
+        instance_status=instance.status,
+        instance_reason=reason,
+        launched_at=instance.launched_at,
+        host=instance.host,
+        image_version=instance.image_version,
+        image_status=instance.image_status,
+    )
+
+
+def instance_key(scheduler: Scheduler, instance: Instance) -> str | None:
+    """What an instance and its node have in common, in small letters: the instance id, or the first part of the host's name; None where AWS does not tell it."""
+    if not scheduler.names_nodes_by_host:
+        return instance.name
+    return _first_part(instance.host) if instance.host else None
+
+
+def _first_part(host: str) -> str:
+    return host.partition(".")[0].lower()
+
+
+def _node_key(scheduler: Scheduler, node: Node) -> str:
+    if not scheduler.names_nodes_by_host:
+        return node.name.removeprefix(_PREFIX)
+    return _first_part(node.name)
+
+
+def _holders(
+    instances: Iterable[Instance], key: Callable[[Instance], str | None]
+) -> dict[str, Instance]:
+    """Who is the node of a name, where several instances have had it."""
+    found: dict[str, Instance] = {}
+    for instance in instances:
+        name = key(instance)
+        if name is not None and (name not in found or rank(instance) > rank(found[name])):
+            found[name] = instance
+    return found
+
+
+def rank(instance: Instance) -> tuple[bool, float]:
+    """Who is rather in a place that several have had: one that stays rather than one that ends, then the newer one."""
+    return instance.state not in GOING, instance.launched_at or 0.0
+
+
+def _without_node(instance: Instance, name: str | None, roles: Mapping[str, str]) -> str | None:
+    if roles.get(instance.instance_group) in _NO_SLURM_NODE:
+        return None
+    if name is None:
+        return "AWS does not tell its name, so it cannot be found in the scheduler"
+    if instance.state in COMING:
+        return "it has not joined the cluster yet"
+    if instance.state in GOING:
+        return "it has left the cluster"
+    return "the scheduler does not have it"
+
+
+def _without_instance(scheduler: Scheduler) -> str:
+    if not scheduler.names_nodes_by_host:
+        return (
+            "AWS does not list its instance: it was replaced or removed, or is about to be listed"
+        )
+    return "AWS lists no instance of this name: the node is gone, or its instance is being replaced"
+
+
+# --------------------------------------------------------------------------------------------------
+# The places of a cluster's instances: who comes into one has replaced who was there.
+
+LATELY = 3600.0
+"""Seconds since its start for which an instance is told to be a new one."""
+
+
+class Places:
+    """Which instance had each place of a cluster when its instances were last listed.
+
+    A place is what stays the same in a replacement: the logical id where AWS tells it, else the host's name.
+    """
+
+    def __init__(self) -> None:
+        self._holders: dict[str, Instance] = {}
+        self._before: dict[str, str] = {}
+
+    def note(self, instances: Iterable[Instance]) -> None:
+        """All instances as they are listed now."""
+        listed: dict[str, Instance] = {}
+        for one in sorted(instances, key=rank):
+            place = one.logical_id or one.host
+            if place is None:
+                continue
+            earlier = listed.get(place) or self._holders.get(place)
+            if earlier is not None and earlier.name != one.name:
+                self._before[one.name] = earlier.name
+            listed[place] = one
+        self._holders |= listed
+        names = {one.name for one in self._holders.values()}
+        self._before = {new: old for new, old in self._before.items() if new in names}
+
+    def told(self, instances: Sequence[Instance], now: float) -> list[Instance]:
+        """The same instances, those that have lately come into the place of another with that one's id.
+
+        Args:
+            instances: The instances.
+            now: The time (Unix seconds).
+        """
+        return [
+            replace(one, replaces=self._before[one.name])
+            if one.name in self._before and now - (one.launched_at or 0.0) < LATELY
+            else one
+            for one in instances
+        ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Which node a user means: by its instance id, by the scheduler's name or by its name in the private network.
+
+_NODE_CHOICE_PREFIX = "hyperpod-"
+
+
+def find_node(rows: Sequence[JoinedNode], name: str) -> JoinedNode:
+    """The row of a node.
+
+    Args:
+        rows: The nodes of one cluster.
+        name: What the user calls it; capitals do not matter.
+
+    Raises:
+        NotFoundError: There is none.
+        ConflictError: Several have had this name, and it is not clear which has it now.
+    """
+    wanted = name.strip().lower()
+    found = [row for row in rows if wanted in _names(row)]
+    if not found:
+        known = [one for row in rows for one in _names(row)]
+        near = nearest_hint(wanted, known) if len(known) <= 1000 else None
+        raise NotFoundError(
+            f"the cluster has no node '{name[:100]}'",
+            code="no_such_node",
+            hint=near if near and near.startswith("did you mean") else "see: hpj nodes",
+            detail={"node": name[:100]},
+        )
+    # Of a replaced node AWS may list both instances; the scheduler's node belongs to the one that is it now.
+    current = [row for row in found if row.node is not None] or found
+    if len(current) == 1:
+        return current[0]
+    instances = [row.instance for row in current if row.instance is not None]
+    listed = ", ".join(f"{one.name} ({one.state})" for one in instances)
+    raise ConflictError(
+        f"several nodes are called '{name[:100]}': {listed}",
+        code="ambiguous_node",
+        hint="name one by its instance id",
+        detail={"node": name[:100], "instances": [one.name for one in instances]},
+    )
+
+
+def _names(row: JoinedNode) -> set[str]:
+    names: set[str] = set()
+    if row.instance is not None:
+        names.add(row.instance.name)
+        if row.instance.host:
+            names |= {row.instance.host, row.instance.host.partition(".")[0]}
+    if row.node is not None:
+        names |= {row.node.name, row.node.name.removeprefix(_NODE_CHOICE_PREFIX)}
+    return {name.lower() for name in names}
