@@ -158,8 +158,8 @@ def measure(account: Account) -> dict[str, float]:
         begin = len(stalls.read_text())
         first, all_rows = look(address, "hyperpod", "clusters", CLUSTERS)
         before = memory(pid, "VmRSS")
-        first_nodes, all_nodes = look(address, "hyperpod/largest/nodes", "nodes", NODES)
-        sorted_page = ask(address, "hyperpod/largest/nodes", sort="-host", filter="10.0.1")[0]
+        first_nodes, all_nodes = look(address, "clusters/largest/nodes", "nodes", NODES)
+        sorted_page = ask(address, "clusters/largest/nodes", sort="-host", filter="10.0.1")[0]
         time.sleep(1)
         count, longest = stalled(stalls, begin)
         return {
@@ -209,11 +209,11 @@ def commands(account: Account, home: Path) -> dict[str, float]:
         found[f"boto3 alone, {what}: the rows, ms"] = float(printed.split()[1]) * 1000
         found[f"boto3 alone, {what}: whole, ms"] = took
     found["hpj clusters, ms"] = command([hpj, "clusters", "--json"], account, home)[0]
-    found["hpj clusters --hyperpod, ms"] = command(
-        [hpj, "clusters", "--hyperpod", "--json"], account, home
+    found["hpj clusters, ms"] = command(
+        [hpj, "show", "--json"], account, home
     )[0]
-    found["hpj nodes --hyperpod largest, ms"] = command(
-        [hpj, "nodes", "--hyperpod", "largest", "--json"], account, home
+    found["hpj nodes largest, ms"] = command(
+        [hpj, "nodes", "--cluster", "largest", "--json"], account, home
     )[0]
     return found
 

@@ -207,7 +207,7 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
         steps += [
             ("hpj doctor", "where this is: Studio, AWS, file systems, clusters"),
             ("hpj admin policy", "what AWS has to allow for it; the space's role may do no more"),
-            (f"hpj nodes --hyperpod {demo_hyperpod.CLUSTER}", "the machines, at AWS and in Slurm"),
+            (f"hpj nodes {demo_hyperpod.CLUSTER}", "the machines, at AWS and in Slurm"),
         ]
         if place.whole is not None:
             steps += [

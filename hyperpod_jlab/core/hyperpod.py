@@ -294,6 +294,10 @@ class HyperpodCluster(Wire):
     settings: tuple[Setting, ...] = ()
     described_at: Time | None = None
 
+    def __str__(self) -> str:
+        """As tables filter by it."""
+        return f"{self.name} {self.state} {self.status} {self.region}"
+
     @property
     @shown
     def state(self) -> str:

@@ -59,7 +59,7 @@ def test_a_cluster_is_made_and_followed(account, hpj):
     assert done.out.endswith("the cluster vision-slurm is made\n")
     cluster = named(account, "vision-slurm")
     assert (cluster.status, len(cluster.nodes)) == ("InService", 6)
-    assert hpj("nodes", "--hyperpod", "vision-slurm", "--json").ok().json["nodes"]
+    assert hpj("nodes", "--cluster", "vision-slurm", "--json").ok().json["nodes"]
 
 
 def test_what_is_sent_is_the_file(account, endpoint, hpj):
@@ -311,7 +311,7 @@ def test_a_question_on_a_terminal(account, home, tmp_path):
     assert "Make the cluster vision-slurm with 6 instances" in screen
     code, screen = shell.run(*CREATE, typed="y\n")
     assert code == 0, screen
-    assert "look again: hpj clusters --hyperpod" in screen
+    assert "look again: hpj show" in screen
     assert named(account, "vision-slurm") is not None
 
 

@@ -37,29 +37,29 @@ TRYING = (
 
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (
-        ("clusters", "--hyperpod"),
+        ("clusters"),
         ("config", "add", "ml-cluster", "--dry-run"),
         ("doctor",),
     ),
-    "nodes": (("nodes", "--hyperpod", "ml-cluster"),),
+    "nodes": (("nodes", "--cluster", "ml-cluster"),),
     "space": (("doctor",),),
     "doctor": (("doctor",),),
     "events": (
-        ("events", "--hyperpod", "research-eks"),
-        ("events", "--hyperpod", "research-eks", "--event", "{event}"),
+        ("events", "--cluster", "research-eks"),
+        ("events", "--cluster", "research-eks", "--event", "{event}"),
     ),
     "logs": (
-        ("node-logs", "--hyperpod", "ml-cluster"),
-        ("node-logs", "ip-10-0-0-5", "--hyperpod", "ml-cluster"),
+        ("node-logs", "--cluster", "ml-cluster"),
+        ("node-logs", "ip-10-0-0-5", "--cluster", "ml-cluster"),
     ),
     "metrics": (
-        ("metrics", "--hyperpod", "research-eks"),
-        ("metrics", "--hyperpod", "research-eks", "--by-node"),
-        ("metrics", "--hyperpod", "research-eks", "--node", "{eks_node}"),
+        ("metrics", "--cluster", "research-eks"),
+        ("metrics", "--cluster", "research-eks", "--by-node"),
+        ("metrics", "--cluster", "research-eks", "--node", "{eks_node}"),
     ),
-    "prometheus": (("metrics", "--hyperpod", "observed-eks"),),
+    "prometheus": (("metrics", "--cluster", "observed-eks"),),
     "storage": (("storage",),),
-    "governance": (("quotas", "--hyperpod", "research-eks"),),
+    "governance": (("quotas", "--cluster", "research-eks"),),
     "storage-tasks": (
         ("storage", "export", "{linked}", "--by", "aws"),
         ("storage", "import", "{linked}"),
@@ -67,12 +67,12 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("storage", "cancel", "{task}"),
     ),
     "node-actions": (
-        ("node", "reboot", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--yes"),
-        ("node", "replace", "ip-10-0-0-3", "--hyperpod", "ml-cluster", "--yes"),
+        ("node", "reboot", "ip-10-0-0-2", "--cluster", "ml-cluster", "--yes"),
+        ("node", "replace", "ip-10-0-0-3", "--cluster", "ml-cluster", "--yes"),
     ),
-    "terminal": (("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open"),),
-    "ssh": (("ssh-config", "--hyperpod", "ml-cluster"),),
-    "login-nodes": (("ssh-config", "--hyperpod", "ml-cluster"),),
+    "terminal": (("terminal", "ip-10-0-0-2", "--cluster", "ml-cluster", "--open"),),
+    "ssh": (("ssh-config", "--cluster", "ml-cluster"),),
+    "login-nodes": (("ssh-config", "--cluster", "ml-cluster"),),
     "eks": (
         ("nodes", "--cluster", "on-eks"),
         SUBMIT,
@@ -110,7 +110,7 @@ ON_A_TERMINAL = frozenset({"terminal"})
 """Features whose commands need a terminal."""
 
 PAGES: Mapping[str, tuple[str, ...]] = {
-    "page": ("hyperpod/ml-cluster", "hyperpod/ml-cluster/nodes"),
+    "page": ("clusters/ml-cluster", "clusters/ml-cluster/nodes"),
     "admin-page": ("admin/rights", "admin/choices"),
 }
 """Paths below the REST API by feature, for what has no command."""

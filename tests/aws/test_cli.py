@@ -1,4 +1,4 @@
-"""``hpj clusters --hyperpod`` and ``hpj nodes --hyperpod``."""
+"""``hpj clusters``, ``hpj show`` and ``hpj nodes`` with HyperPod clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def example(endpoint):
 
 def test_the_table_of_clusters(example, hpj, home):
     home.config.write_text('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
-    lines = hpj("clusters", "--hyperpod").ok().out.splitlines()
+    lines = hpj("clusters").ok().out.splitlines()
     assert [line.split()[0] for line in lines] == [
         *("CLUSTER", "ml-cluster", "research-eks", "older-cluster", "first-try"),
     ]
@@ -36,7 +36,7 @@ def test_the_table_of_clusters(example, hpj, home):
 
 
 def test_clusters_as_json_in_pages(example, hpj):
-    whole = hpj("clusters", "--hyperpod", "--json").ok().json
+    whole = hpj("show", "--json").ok().json
     assert whole["next"] is None
     assert "notes" not in whole
     first = whole["clusters"][0]
@@ -48,29 +48,29 @@ def test_clusters_as_json_in_pages(example, hpj):
     )
     assert first["created_at"] == "2026-01-05T09:00:00.000Z"
     assert first["groups"][1]["storage"][0]["path"] == "/fsx"
-    page = hpj("clusters", "--hyperpod", "--json", "--limit", "3").ok().json
-    rest = hpj("clusters", "--hyperpod", "--json", "--cursor", page["next"]).ok().json
+    page = hpj("show", "--json", "--limit", "3").ok().json
+    rest = hpj("show", "--json", "--cursor", page["next"]).ok().json
     assert page["clusters"] + rest["clusters"] == whole["clusters"]
 
 
 def test_a_denied_description_is_a_note_and_no_failure(example, hpj):
     example.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
-    done = hpj("clusters", "--hyperpod").ok()
+    done = hpj("clusters").ok()
     assert "note: 1 of 4 clusters could not be described" in done.err
     assert "AWS does not let you sagemaker:DescribeCluster" in done.out
     assert "research-eks" in done.out
-    assert hpj("clusters", "--hyperpod", "--json").ok().json["notes"]
+    assert hpj("show", "--json").ok().json["notes"]
 
 
 def test_nodes_of_a_cluster_that_is_not_configured(example, hpj):
-    done = hpj("nodes", "--hyperpod", "ml-cluster").ok()
+    done = hpj("nodes", "--cluster", "ml-cluster").ok()
     assert len(done.out.splitlines()) == 6
     assert "EC2 health check failed" in done.out.splitlines()[-1]
     assert "no cluster of the configuration has hyperpod = 'ml-cluster'" in done.err
-    nodes = hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json["nodes"]
+    nodes = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json["nodes"]
     assert [row["instance"]["state"] for row in nodes] == [*["running"] * 4, "failed"]
     assert {(row["node"], row["remark"]) for row in nodes} == {(None, None)}
-    missing = hpj("nodes", "--hyperpod", "nope", "--json")
+    missing = hpj("nodes", "--cluster", "nope", "--json")
     assert (missing.code, missing.error["code"]) == (3, "not_found")
 
 
@@ -94,7 +94,7 @@ def slurm(home, monkeypatch):
 
 
 def test_nodes_joined_with_the_schedulers(example, hpj, slurm):
-    nodes = hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json["nodes"]
+    nodes = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json["nodes"]
     found = [
         (
             (row["instance"] or {}).get("host", "")[:11],
@@ -112,7 +112,7 @@ def test_nodes_joined_with_the_schedulers(example, hpj, slurm):
         ("ip-10-0-0-5", "ip-10-0-0-5", None),
     ]
     assert found[5][:2] == ("", "ip-10-0-0-9")
-    last = hpj("nodes", "--hyperpod", "ml-cluster").ok().out.splitlines()[-2:]
+    last = hpj("nodes", "--cluster", "ml-cluster").ok().out.splitlines()[-2:]
     assert "EC2 health check failed; the instance is being replaced; health check" in last[0]
     assert "drained" in last[0]
     assert last[1].split()[:8] == ["-"] * 8
@@ -120,10 +120,10 @@ def test_nodes_joined_with_the_schedulers(example, hpj, slurm):
 
 def test_a_cluster_by_its_arn_and_without_the_right_to_its_description(example, hpj, slurm):
     arn = example.account.clusters[REGION][0].arn
-    nodes = hpj("nodes", "--hyperpod", arn, "--json").ok().json["nodes"]
+    nodes = hpj("nodes", "--cluster", arn, "--json").ok().json["nodes"]
     assert [row["node"] is not None for row in nodes] == [False, True, False, False, True, True]
     example.faults.deny("sagemaker:DescribeCluster")
-    told = hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json
+    told = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json
     assert told["notes"] == [
         "ml-cluster could not be described: AWS does not let you sagemaker:DescribeCluster"
     ]
@@ -134,13 +134,13 @@ def test_a_cluster_by_its_arn_and_without_the_right_to_its_description(example, 
 
 def test_a_scheduler_that_does_not_answer_is_a_note(example, hpj, slurm):
     slurm[0] = UnreachableError("no route to host")
-    done = hpj("nodes", "--hyperpod", "ml-cluster").ok()
+    done = hpj("nodes", "--cluster", "ml-cluster").ok()
     assert len(done.out.splitlines()) == 6
     assert "the scheduler of train does not answer: no route to host" in done.err
 
 
 def test_another_region(example, hpj):
-    done = hpj("clusters", "--hyperpod", "--region", "eu-central-1").ok()
+    done = hpj("show", "--region", "eu-central-1").ok()
     assert "no clusters" in done.err
     assert {call.region for call in example.calls} == {"eu-central-1"}
 
@@ -150,7 +150,7 @@ def test_another_region(example, hpj):
     [
         ("clusters", "--region", REGION),
         ("nodes", "--region", REGION),
-        ("nodes", "--hyperpod", "c", "--cluster", "local"),
+        ("nodes", "--cluster", "c", "--cluster", "local"),
     ],
 )
 def test_options_that_do_not_fit(hpj, words):
@@ -165,17 +165,17 @@ def test_exit_codes_of_the_faults(example, hpj, no_aws):
         return done.code, done.error["code"]
 
     example.faults.deny("sagemaker:ListClusters")
-    assert failed("clusters", "--hyperpod") == (4, "missing_right")
+    assert failed("clusters") == (4, "missing_right")
     no_aws.setenv("AWS_ACCESS_KEY_ID", "AKIANOBODY")
-    assert failed("nodes", "--hyperpod", "ml-cluster") == (4, "invalid_aws_credentials")
+    assert failed("nodes", "--cluster", "ml-cluster") == (4, "invalid_aws_credentials")
     no_aws.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     no_aws.setattr("hyperpod_jlab.aws.session._ATTEMPTS", 1)
-    assert failed("clusters", "--hyperpod") == (5, "aws_unreachable")
+    assert failed("clusters") == (5, "aws_unreachable")
     no_aws.delenv("AWS_REGION")
-    assert failed("clusters", "--hyperpod") == (2, "no_aws_region")
+    assert failed("clusters") == (2, "no_aws_region")
     no_aws.setitem(sys.modules, "boto3", None)
-    assert failed("clusters", "--hyperpod") == (2, "boto3_missing")
-    assert "hint: pip install 'hyperpod-jlab[aws]'" in hpj("clusters", "--hyperpod").err
+    assert failed("clusters") == (2, "boto3_missing")
+    assert "hint: pip install 'hyperpod-jlab[aws]'" in hpj("clusters").err
 
 
 def test_without_the_option_aws_is_not_asked(example, hpj):
@@ -186,6 +186,6 @@ def test_without_the_option_aws_is_not_asked(example, hpj):
 @pytest.mark.parametrize("name", ["", "x y", "no_such", "a" * 64, "arn:aws:sagemaker:x:1:y"])
 @pytest.mark.parametrize("command", ["nodes", "events", "metrics"])
 def test_a_name_that_can_be_none_is_refused_in_our_words(endpoint, hpj, command, name):
-    done = hpj(command, "--hyperpod", name, "--json")
+    done = hpj(command, "--cluster", name, "--json")
     assert (done.code, done.error["code"]) == (2, "no_cluster_name")
     assert endpoint.calls == []

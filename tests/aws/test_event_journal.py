@@ -22,7 +22,7 @@ from testbed.aws.state import Event
 from tests.aws.conftest import REGION
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abc123def456"
-WORDS = ("events", "--hyperpod", "research-eks")
+WORDS = ("events", "--cluster", "research-eks")
 
 
 @pytest.fixture

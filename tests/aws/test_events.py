@@ -12,7 +12,7 @@ from testbed.aws.state import Event
 from tests.aws.conftest import REGION
 
 LIST, SHOW = "sagemaker:ListClusterEvents", "sagemaker:DescribeClusterEvent"
-WORDS = ("events", "--hyperpod", "research-eks")
+WORDS = ("events", "--cluster", "research-eks")
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_one_event_says_why(eks, hpj):
 
 
 def test_a_cluster_without_continuous_provisioning_has_none(example, eks, hpj):
-    words = ("events", "--hyperpod", "ml-cluster", "--json")
+    words = ("events", "--cluster", "ml-cluster", "--json")
     done = hpj(*words)
     assert (done.code, done.error["code"]) == (2, "no_events")
     assert [call for call in example.calls if call.action == LIST] == []
@@ -155,6 +155,6 @@ def test_words_that_are_newer_than_this_package_are_shown(example, eks, hpj):
 def test_what_is_done_to_a_node_is_an_event(eks, hpj):
     eks.events = []
     node = eks.nodes[1].instance_id
-    hpj("node", "replace", node, "--hyperpod", eks.name, "--yes").ok()
+    hpj("node", "replace", node, "--cluster", eks.name, "--yes").ok()
     (found,) = hpj(*WORDS, "--node", node, "--json").ok().json["events"]
     assert "being replaced" in found["description"]

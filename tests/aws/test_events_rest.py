@@ -21,7 +21,7 @@ from tests.server.conftest import *  # noqa: F403
 
 LIST, DESCRIBE = "sagemaker:ListClusterEvents", "sagemaker:DescribeCluster"
 SHOW = "sagemaker:DescribeClusterEvent"
-PATH = "hyperpod/research-eks/events"
+PATH = "clusters/research-eks/events"
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ async def test_a_cluster_that_may_not_be_described_has_events_without_a_journal(
 
 
 async def test_a_cluster_of_which_aws_keeps_none(endpoint, eks, api):
-    status, error = await api.request("GET", "hyperpod/ml-cluster/events")
+    status, error = await api.request("GET", "clusters/ml-cluster/events")
     assert (status, error["code"]) == (422, "no_events")
     assert made(endpoint, LIST) == 0
 
@@ -181,7 +181,7 @@ async def test_the_details_of_an_event(endpoint, eks, api):
     ],
 )
 async def test_what_is_refused(eks, api, path, query, status, code):
-    found, error = await api.request("GET", f"hyperpod/{path}", query=query)
+    found, error = await api.request("GET", f"clusters/{path}", query=query)
     assert (found, error["code"]) == (status, code)
 
 
@@ -190,7 +190,7 @@ async def test_an_action_on_a_node_has_aws_asked_again(endpoint, eks, api, monke
     await until_loaded(api)
     node = eks.nodes[1].instance_id
     body = {"action": "replace", "nodes": [node]}
-    status, _ = await api.request("POST", "hyperpod/research-eks/nodes/actions", body)
+    status, _ = await api.request("POST", "clusters/research-eks/nodes/actions", body)
     assert status == 200
     answer = await until_loaded(api)
     assert "being replaced" in " ".join(words(answer))

@@ -1,4 +1,4 @@
-"""Task governance: ``hpj quotas --hyperpod`` and REST, against the testbed's AWS."""
+"""Task governance: ``hpj quotas`` and REST, against the testbed's AWS."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kueue(home, monkeypatch):
 @pytest.fixture
 def told(hpj):
     def ask(*words):
-        return hpj("quotas", "--hyperpod", "research-eks", "--json", *words).ok().json
+        return hpj("quotas", "--cluster", "research-eks", "--json", *words).ok().json
 
     return ask
 
@@ -86,7 +86,7 @@ def test_all_that_aws_tells(example, told):
 
 
 def test_the_tables(example, hpj, kueue):
-    done = hpj("quotas", "--hyperpod", "research-eks").ok()
+    done = hpj("quotas", "--cluster", "research-eks").ok()
     lines = done.out.splitlines()
     assert lines[0].split()[:4] == ["TEAM", "STATE", "ALLOCATED", "IN"]
     assert "nvidia.com/gpu 5/4 (1 borrowed)" in lines[3]
@@ -127,7 +127,7 @@ def test_without_one_right_the_rest_is_there(example, told, denied, left):
 def test_without_both_it_is_refused(example, hpj):
     for one in LISTS:
         example.faults.deny(one)
-    done = hpj("quotas", "--hyperpod", "research-eks", "--json")
+    done = hpj("quotas", "--cluster", "research-eks", "--json")
     assert (done.code, done.error["code"]) == (4, "missing_right")
 
 
@@ -148,9 +148,9 @@ def test_a_cluster_without_any(example, told):
 
 
 def test_slurm_has_none(example, hpj):
-    done = hpj("quotas", "--hyperpod", "ml-cluster", "--json")
+    done = hpj("quotas", "--cluster", "ml-cluster", "--json")
     assert (done.code, done.error["code"]) == (2, "no_governance")
-    assert hpj("quotas", "--hyperpod", "nope", "--json").error["code"] == "not_found"
+    assert hpj("quotas", "--cluster", "nope", "--json").error["code"] == "not_found"
 
 
 def test_what_is_in_use(example, told, kueue):

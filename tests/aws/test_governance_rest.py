@@ -12,7 +12,7 @@ from tests.aws.test_rest import made, refused, until_loaded
 from tests.conftest import home  # noqa: F401 - the server's tests have another one than the command line's
 from tests.server.conftest import *  # noqa: F403
 
-PATH = "hyperpod/research-eks/governance"
+PATH = "clusters/research-eks/governance"
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ async def test_governance(example, api):
 
 
 async def test_what_has_none(example, api):
-    status, error = await refused(api, "hyperpod/ml-cluster/governance")
+    status, error = await refused(api, "clusters/ml-cluster/governance")
     assert (status, error["code"]) == (422, "no_governance")
-    status, error = await refused(api, "hyperpod/nope/governance")
+    status, error = await refused(api, "clusters/nope/governance")
     assert (status, error["code"]) == (404, "not_found")
 
 
@@ -58,7 +58,7 @@ async def test_settings_in_words(example, api):
         "Status": "Failed",
         "FailureMessage": "no role",
     }
-    answer = await until_loaded(api, "hyperpod/research-eks")
+    answer = await until_loaded(api, "clusters/research-eks")
     found = {one["name"]: one for one in answer["settings"]}
     assert "replaced by HyperPod" in found["node-recovery"]["meaning"]
     assert "it is Failed: no role" in found["autoscaling"]["meaning"]
@@ -83,7 +83,7 @@ async def test_whether_one_can_submit_is_looked_at_in_the_background(example, ap
     assert "--login-node" in rows["older-cluster"]["reach_next"]
     assert made(example, "eks:DescribeCluster") == 1
     await until_loaded(api, "hyperpod", sort="reach")
-    detail = await until_loaded(api, "hyperpod/research-eks")
+    detail = await until_loaded(api, "clusters/research-eks")
     assert detail["reach"]["word"] == "not-in-service"
     assert 'eks = "research"' in detail["reach"]["config"]
     assert made(example, "eks:DescribeCluster") == 1

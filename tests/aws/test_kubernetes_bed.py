@@ -64,10 +64,10 @@ def attached(endpoint, no_aws, bed, home):
 
 @pytest.fixture
 def rows(hpj):
-    """What ``hpj nodes --hyperpod`` shows: state at AWS, node, state in Kubernetes, remark; by instance id."""
+    """What ``hpj nodes`` shows: state at AWS, node, state in Kubernetes, remark; by instance id."""
 
     def found():
-        told = hpj("nodes", "--hyperpod", "research-eks", "--json").ok().json["nodes"]
+        told = hpj("nodes", "--cluster", "research-eks", "--json").ok().json["nodes"]
         return {
             (row["instance"] or {}).get("name"): (
                 (row["instance"] or {}).get("state"),
@@ -205,7 +205,7 @@ async def test_a_run_recovers_while_its_node_is_replaced(attached, hpj, home):
             "node",
             "reboot",
             node.removeprefix("hyperpod-"),
-            "--hyperpod",
+            "--cluster",
             "research-eks",
             "--yes",
         ).ok()
@@ -245,7 +245,7 @@ def test_a_reboot_that_is_asked_of_aws(attached, rows, hpj):
     """The node is gone for a while, and comes back as the same one."""
     before = rows()
     node = attached.cluster.nodes[1]
-    hpj("node", "reboot", node.instance_id, "--hyperpod", "research-eks", "--yes").ok()
+    hpj("node", "reboot", node.instance_id, "--cluster", "research-eks", "--yes").ok()
     until(lambda: not attached.is_up(node))
     until(lambda: rows()[node.instance_id][2] == "rebooting")
     attached.endpoint.advance(timedelta(minutes=3))
@@ -278,7 +278,7 @@ async def test_a_run_goes_on_elsewhere_when_its_node_was_replaced(attached, bed,
             "node",
             "replace",
             node.removeprefix("hyperpod-"),
-            "--hyperpod",
+            "--cluster",
             "research-eks",
             "--yes",
         ).ok()

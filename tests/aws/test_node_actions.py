@@ -60,7 +60,7 @@ def sent(endpoint, action=REBOOT):
 
 def test_a_reboot_by_instance_id(example, slurm, hpj):
     node = slurm.nodes[1]
-    done = hpj("node", "reboot", node.instance_id, "--hyperpod", "ml-cluster", "--yes").ok()
+    done = hpj("node", "reboot", node.instance_id, "--cluster", "ml-cluster", "--yes").ok()
     assert f"{node.instance_id} is being rebooted" in done.out
     assert sent(example) == [[node.instance_id]]
     states = {row["instance"]["name"]: row["instance"]["state"] for row in _nodes(hpj)}
@@ -72,7 +72,7 @@ def test_a_reboot_by_instance_id(example, slurm, hpj):
 
 def test_a_replaced_node_has_a_new_instance_id_and_the_place_of_the_old(example, slurm, hpj):
     old = slurm.nodes[2]
-    words = ("node", "replace", "ip-10-0-0-3", "--hyperpod", "ml-cluster", "--yes", "--json")
+    words = ("node", "replace", "ip-10-0-0-3", "--cluster", "ml-cluster", "--yes", "--json")
     (result,) = hpj(*words).ok().json["results"]
     assert (result["ok"], result["instance"], result["error"]) == (True, old.instance_id, None)
     assert sent(example, REPLACE) == [[old.instance_id]]
@@ -102,7 +102,7 @@ def test_what_will_become_of_the_jobs_is_said_first(example, scheduler, hpj):
 
 
 def test_nothing_is_done_without_a_word(example, slurm, hpj):
-    words = ("node", "reboot", slurm.nodes[1].instance_id, "--hyperpod", "ml-cluster")
+    words = ("node", "reboot", slurm.nodes[1].instance_id, "--cluster", "ml-cluster")
     refused = hpj(*words, "--json")
     assert (refused.code, refused.error["code"]) == (2, "not_confirmed")
     assert refused.error["detail"]["nodes"][0]["instance"] == slurm.nodes[1].instance_id
@@ -129,7 +129,7 @@ def test_batches_of_25_with_one_result_each(example, slurm, hpj):
     names = [node.instance_id for node in slurm.nodes if node.group == workers.name]
     busy, gone = slurm.nodes[3], slurm.nodes[4]
     busy.status, gone.status = "SystemUpdating", "ShuttingDown"
-    done = hpj("node", "reboot", *names, "--hyperpod", "ml-cluster", "--yes", "--json")
+    done = hpj("node", "reboot", *names, "--cluster", "ml-cluster", "--yes", "--json")
     assert [len(batch) for batch in sent(example)] == [25, 25, 14]
     results = {result["name"]: result for result in done.json["results"]}
     assert list(results) == names
@@ -146,20 +146,20 @@ def test_after_a_refusal_the_others_are_not_sent(example, slurm, hpj):
         slurm.add_node(workers)
     names = [node.instance_id for node in slurm.nodes[1:]]
     example.faults.deny(REPLACE)
-    done = hpj("node", "replace", *names, "--hyperpod", "ml-cluster", "--yes", "--json")
+    done = hpj("node", "replace", *names, "--cluster", "ml-cluster", "--yes", "--json")
     assert (done.code, done.error["code"]) == (4, "missing_right")
     assert REPLACE in done.error["message"]
     codes = [result["error"]["code"] for result in done.json["results"]]
     assert codes == ["missing_right"] * 25 + ["not_sent"] * 19
     assert len(sent(example, REPLACE)) <= 1
-    told = hpj("node", "replace", *names, "--hyperpod", "ml-cluster", "--yes").err.splitlines()
+    told = hpj("node", "replace", *names, "--cluster", "ml-cluster", "--yes").err.splitlines()
     assert "and 22 more: AWS does not let you" in told[-2]
     assert [line for line in told if "not sent, since those before it were not done" in line]
 
 
 def test_a_right_that_is_missing_to_look_is_named(example, slurm, hpj):
     example.faults.deny("sagemaker:ListClusterNodes")
-    done = hpj("node", "reboot", "i-0123456789abcdef0", "--hyperpod", "ml-cluster", "--json")
+    done = hpj("node", "reboot", "i-0123456789abcdef0", "--cluster", "ml-cluster", "--json")
     assert (done.code, done.error["detail"]["right"]) == (
         4,
         {"action": "sagemaker:ListClusterNodes"},
@@ -168,7 +168,7 @@ def test_a_right_that_is_missing_to_look_is_named(example, slurm, hpj):
 
 def test_the_controller_is_not_replaced_but_rebooted(example, slurm, hpj):
     controller = slurm.nodes[0].instance_id
-    words = (controller, "--hyperpod", "ml-cluster", "--yes", "--json")
+    words = (controller, "--cluster", "ml-cluster", "--yes", "--json")
     done = hpj("node", "replace", *words)
     assert (done.code, done.error["code"]) == (2, "controller_node")
     assert sent(example, REPLACE) == []
@@ -185,7 +185,7 @@ def test_the_controller_is_not_replaced_but_rebooted(example, slurm, hpj):
 
 def test_an_unknown_node_stops_no_other(example, slurm, hpj):
     name = slurm.nodes[1].instance_id
-    words = ("node", "reboot", "ip-10-9-9-9", name, "--hyperpod", "ml-cluster", "--yes", "--json")
+    words = ("node", "reboot", "ip-10-9-9-9", name, "--cluster", "ml-cluster", "--yes", "--json")
     done = hpj(*words)
     assert [result["ok"] for result in done.json["results"]] == [False, True]
     assert (done.code, done.error["code"]) == (3, "no_such_node")
@@ -193,7 +193,7 @@ def test_an_unknown_node_stops_no_other(example, slurm, hpj):
 
 def test_two_names_of_one_node_are_one(example, slurm, hpj):
     names = (slurm.nodes[1].instance_id, "IP-10-0-0-2", "ip-10-0-0-2.us-west-2.compute.internal")
-    done = hpj("node", "reboot", *names, "--hyperpod", "ml-cluster", "--yes", "--json").ok()
+    done = hpj("node", "reboot", *names, "--cluster", "ml-cluster", "--yes", "--json").ok()
     assert len(done.json["results"]) == 1
     assert sent(example) == [[slurm.nodes[1].instance_id]]
 
@@ -212,7 +212,7 @@ def test_a_boto3_that_is_too_old_is_named(example, slurm, hpj, monkeypatch, acti
 
     monkeypatch.setattr(session._Session, "_made", old)
     forget_session()
-    words = ("node", action, slurm.nodes[1].instance_id, "--hyperpod", "ml-cluster", "--yes")
+    words = ("node", action, slurm.nodes[1].instance_id, "--cluster", "ml-cluster", "--yes")
     done = hpj(*words, "--json")
     assert (done.code, done.error["code"]) == (2, "boto3_too_old")
     assert "it needs boto3 >= 1.41.1" in done.error["message"]
@@ -223,7 +223,7 @@ def test_without_an_answer_it_is_not_known(example, slurm, hpj, monkeypatch):
     monkeypatch.setattr(session, "_ATTEMPTS", 1)
     forget_session()
     example.faults.slow[REBOOT] = 1.5
-    words = ("node", "reboot", slurm.nodes[1].instance_id, "--hyperpod", "ml-cluster", "--yes")
+    words = ("node", "reboot", slurm.nodes[1].instance_id, "--cluster", "ml-cluster", "--yes")
     done = hpj(*words, "--json")
     assert (done.code, done.error["code"]) == (5, "aws_unreachable")
     assert "whether it was done is not known" in done.error["message"]
@@ -231,7 +231,7 @@ def test_without_an_answer_it_is_not_known(example, slurm, hpj, monkeypatch):
 
 def test_a_cluster_that_is_not_in_service_is_a_note(example, hpj):
     old = example.account.clusters[REGION][2]
-    words = ("node", "reboot", old.nodes[0].instance_id, "--hyperpod", old.name, "--dry-run")
+    words = ("node", "reboot", old.nodes[0].instance_id, "--cluster", old.name, "--dry-run")
     assert "the cluster is updating-software" in hpj(*words).ok().err
 
 
@@ -239,9 +239,9 @@ def test_a_cluster_that_is_not_in_service_is_a_note(example, hpj):
     ("words", "code"),
     [
         (("reboot", "i-1"), "no_hyperpod_cluster"),
-        (("reboot", "i-1", "--hyperpod", "a", "--cluster", "local"), "usage"),
-        (("reboot", "i-1", "--hyperpod", "ml-cluster", "--reason", "x"), "invalid_input"),
-        (("drain", "n1", "--hyperpod", "research-eks", "--reason", "x"), "no_configured_cluster"),
+        (("reboot", "i-1", "--cluster", "a", "--cluster", "local"), "usage"),
+        (("reboot", "i-1", "--cluster", "ml-cluster", "--reason", "x"), "invalid_input"),
+        (("drain", "n1", "--cluster", "research-eks", "--reason", "x"), "no_configured_cluster"),
         (("drain", "n1"), "no_reason"),
         (("drain", "n1", "--reason", " \n "), "no_reason"),
         (("drain", "n1", "--reason", "Action:Replace"), "invalid_input"),
@@ -258,4 +258,4 @@ def test_what_does_not_fit(example, hpj, words, code):
 
 
 def _nodes(hpj):
-    return hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json["nodes"]
+    return hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json["nodes"]

@@ -10,7 +10,7 @@ from tests.aws.conftest import REGION
 from tests.conftest import home  # noqa: F401 - the server's
 from tests.server.conftest import *  # noqa: F403 - the server under test
 
-PATH = "hyperpod/ml-cluster/nodes/actions"
+PATH = "clusters/ml-cluster/nodes/actions"
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def test_a_preview_does_nothing_and_an_action_has_a_result_for_each(exampl
 
 async def test_a_drain_can_be_looked_at_before_its_reason_is_known(example, api):
     body = {"action": "drain", "nodes": ["a"]}
-    status, plan = await api.request("POST", "hyperpod/ml-cluster/nodes/actions/preview", body)
+    status, plan = await api.request("POST", "clusters/ml-cluster/nodes/actions/preview", body)
     # It is not the reason that is missing, but the scheduler.
     assert (status, plan["code"]) == (400, "no_configured_cluster")
     status, error = await api.request("POST", PATH, body)
@@ -76,7 +76,7 @@ async def test_what_can_be_done_is_known_before_anybody_is_asked(example, api):
         "drain": "unsupported",
         "resume": "unsupported",
     }
-    status, error = await api.request("GET", "hyperpod/none/nodes/actions")
+    status, error = await api.request("GET", "clusters/none/nodes/actions")
     assert (status, error["code"]) == (404, "not_found")
 
 
@@ -134,7 +134,7 @@ async def test_who_may_only_look_may_not_act(example, api, authorizer):
         (PATH, {"action": "reboot", "nodes": ["a"], "reason": "b"}, 400, "invalid_input"),
         (PATH, {"action": "drain", "nodes": ["a"]}, 400, "no_reason"),
         (PATH, {"action": "resume", "nodes": ["a"]}, 400, "no_configured_cluster"),
-        ("hyperpod/none/nodes/actions", {"action": "reboot", "nodes": ["a"]}, 404, "not_found"),
+        ("clusters/none/nodes/actions", {"action": "reboot", "nodes": ["a"]}, 404, "not_found"),
         (
             "clusters/none/nodes/actions",
             {"action": "resume", "nodes": ["a"]},

@@ -16,7 +16,7 @@ from tests.server.conftest import *  # noqa: F403
 GET, LIST = "logs:GetLogEvents", "sagemaker:ListClusterNodes"
 DESCRIBE = "sagemaker:DescribeCluster"
 BEGUN = 1_780_000_000_000
-PATH = "hyperpod/ml-cluster/logs"
+PATH = "clusters/ml-cluster/logs"
 
 
 @pytest.fixture
@@ -160,22 +160,22 @@ async def test_a_page_reads_no_more_than_it_shows(example, both, api):
 
 
 async def test_the_logs_of_a_node_and_of_one_that_was_replaced(example, node, both, api):
-    answer = await api.get("hyperpod/ml-cluster/nodes/ip-10-0-0-2/logs")
+    answer = await api.get("clusters/ml-cluster/nodes/ip-10-0-0-2/logs")
     assert [one["stream"] for one in answer["logs"]] == list(both)
     assert [one["kind"] for one in answer["logs"]] == ["lifecycle", "health"]
     write(example, both[0], [(0, "why it went")])
     cluster = example.account.clusters[REGION][0]
     cluster.nodes.remove(node)
-    gone = await api.get(f"hyperpod/ml-cluster/nodes/{node.instance_id}/logs")
+    gone = await api.get(f"clusters/ml-cluster/nodes/{node.instance_id}/logs")
     assert [one["stream"] for one in gone["logs"]] == [both[0]]
     page = await api.get(f"{PATH}/page", streams=both[0])
     assert lines_of(page) == [(0, "why it went")]
 
 
 async def test_known_instances_are_not_listed_again(example, node, api):
-    await api.get("hyperpod/ml-cluster/nodes")
+    await api.get("clusters/ml-cluster/nodes")
     before = asked(example, LIST)
-    await api.get(f"hyperpod/ml-cluster/nodes/{node.instance_id}/logs")
+    await api.get(f"clusters/ml-cluster/nodes/{node.instance_id}/logs")
     assert asked(example, LIST) == before
 
 
@@ -247,7 +247,7 @@ async def test_a_long_search_gives_what_it_has_and_goes_on(example, both):
     ],
 )
 async def test_what_is_refused(example, api, path, query, status, code):
-    found, error = await api.request("GET", f"hyperpod/{path}", query=query)
+    found, error = await api.request("GET", f"clusters/{path}", query=query)
     assert (found, error["code"]) == (status, code)
 
 

@@ -223,31 +223,31 @@ def test_the_list_of_logs(node, hpj):
     for number in range(60):
         node.write(f"DeepHealthCheckResults/{number}", (number, "well"))
     node.write(node.lifecycle, (1000, "x"))
-    lines = hpj("node-logs", "--hyperpod", "ml-cluster").ok().out.splitlines()
+    lines = hpj("node-logs", "--cluster", "ml-cluster").ok().out.splitlines()
     assert len(lines) == 62
     first = ["lifecycle", "worker-group-1", node.name, "2026-05-28T20:26:41.000Z", node.lifecycle]
     assert lines[1].split() == first
     assert lines[2].split()[::4] == ["deep-health-check", "DeepHealthCheckResults/59"]
-    found = hpj("node-logs", "--hyperpod", "ml-cluster", "--json").ok().json["logs"]
+    found = hpj("node-logs", "--cluster", "ml-cluster", "--json").ok().json["logs"]
     assert (found[1]["kind"], found[1]["instance"]) == ("deep-health-check", None)
-    few = hpj("node-logs", "--hyperpod", "ml-cluster", "--json", "--limit", "2").ok().json["logs"]
+    few = hpj("node-logs", "--cluster", "ml-cluster", "--json", "--limit", "2").ok().json["logs"]
     assert few == found[:2]
 
 
 def test_lines_on_the_command_line(node, hpj):
     node.write(node.lifecycle, (0, "one\tand\x1b[31m\nmore\r\n"), (2, "three"))
     node.write(node.health, (1, "two"))
-    done = hpj("node-logs", "ip-10-0-0-2", "--hyperpod", "ml-cluster").ok()
+    done = hpj("node-logs", "ip-10-0-0-2", "--cluster", "ml-cluster").ok()
     assert done.out.splitlines() == [
         *(r"lifecycle|one     and\x1b[31m", "lifecycle|more", "health|two", "lifecycle|three"),
     ]
-    done = hpj("node-logs", node.name, "--hyperpod", "ml-cluster", "--log", "health").ok()
+    done = hpj("node-logs", node.name, "--cluster", "ml-cluster", "--log", "health").ok()
     assert done.out == "health|two\n"
-    done = hpj("node-logs", "--hyperpod", "ml-cluster", "--stream", node.health, "--json").ok()
+    done = hpj("node-logs", "--cluster", "ml-cluster", "--stream", node.health, "--json").ok()
     assert done.json["line"] == "two"
     assert done.json["time"] == "2026-05-28T20:26:40.001Z"
     node.write(node.health, (3, "four"))
-    again = ("node-logs", "--hyperpod", "ml-cluster", "--stream", node.health)
+    again = ("node-logs", "--cluster", "ml-cluster", "--stream", node.health)
     assert hpj(*again, "--cursor", done.json["cursor"]).ok().out == "health|four\n"
 
 
@@ -263,7 +263,7 @@ def test_lines_on_the_command_line(node, hpj):
 def test_a_missing_right_is_named(example, node, hpj, denied, words):
     node.count(node.lifecycle, 0, 1)
     example.faults.deny(denied)
-    done = hpj("node-logs", *words, "--hyperpod", "ml-cluster", "--json")
+    done = hpj("node-logs", *words, "--cluster", "ml-cluster", "--json")
     assert (done.code, done.error["detail"]["right"]) == (4, {"action": denied})
 
 
@@ -271,12 +271,12 @@ def test_a_missing_right_is_named(example, node, hpj, denied, words):
     ("words", "message"),
     [
         ((), "Missing option '--hyperpod'"),
-        (("n", "--hyperpod", "c", "--stream", "s"), "not both"),
-        (("n", "--hyperpod", "c", "--tail", "1", "--since", "1h"), "--tail and --since"),
-        (("--hyperpod", "c", "--tail", "1"), "--tail needs a node"),
-        (("n", "--hyperpod", "c", "--limit", "1"), "--limit is for the list"),
-        (("--hyperpod", "c", "--log", "health"), "--log needs a node"),
-        (("--hyperpod", "c", "--follow"), "--follow needs a node"),
+        (("n", "--cluster", "c", "--stream", "s"), "not both"),
+        (("n", "--cluster", "c", "--tail", "1", "--since", "1h"), "--tail and --since"),
+        (("--cluster", "c", "--tail", "1"), "--tail needs a node"),
+        (("n", "--cluster", "c", "--limit", "1"), "--limit is for the list"),
+        (("--cluster", "c", "--log", "health"), "--log needs a node"),
+        (("--cluster", "c", "--follow"), "--follow needs a node"),
     ],
 )
 def test_options_that_do_not_fit(hpj, words, message):
@@ -287,7 +287,7 @@ def test_options_that_do_not_fit(hpj, words, message):
 
 def test_an_interrupted_reader_is_told_how_to_come_back(node, home):
     node.count(node.lifecycle, 0, 3)
-    words = ("node-logs", "-f", node.name, "--hyperpod", "ml-cluster")
+    words = ("node-logs", "-f", node.name, "--cluster", "ml-cluster")
     reader = home.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert [reader.stdout.readline() for _ in range(3)] == [
         f"lifecycle|line {n}\n".encode() for n in range(3)

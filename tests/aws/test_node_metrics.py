@@ -172,7 +172,7 @@ async def test_what_is_not_there(example):
 def test_the_table(example, hpj):
     measure(example, "node_gpu_utilization", EKS, 0.0, 25.0, 50.0, 100.0)
     measure(example, "node_efa_rx_bytes", EKS, 1024.0**3, 2 * 1024.0**3)
-    done = hpj("metrics", "--hyperpod", "research-eks").ok()
+    done = hpj("metrics", "--cluster", "research-eks").ok()
     lines = done.out.splitlines()
     assert lines[0].startswith("research-eks: 1h ")
     assert lines[2].split()[:9] == [
@@ -188,9 +188,9 @@ def test_json_and_a_table_by_node(example, hpj):
     name, on = of_node(example)
     measure(example, "node_cpu_utilization", on, 10.0, 20.0)
     measure(example, "node_gpu_utilization", on, 30.0, 40.0)
-    rows = hpj("metrics", "--hyperpod", "research-eks", "--by-node").ok().out.splitlines()
+    rows = hpj("metrics", "--cluster", "research-eks", "--by-node").ok().out.splitlines()
     assert rows[1].split()[:8] == [name, "40", "%", "-", "-", "-", "20", "%"]
-    words = ("metrics", "--hyperpod", "research-eks", "--json", "--since", "2h")
+    words = ("metrics", "--cluster", "research-eks", "--json", "--since", "2h")
     one = hpj(*words, "--node", name).ok().json
     assert (one["node"], one["period_s"]) == (name, 120)
     (gpu, _) = one["metrics"]
@@ -213,7 +213,7 @@ def test_json_and_a_table_by_node(example, hpj):
 )
 def test_a_missing_right_is_named(example, hpj, denied, words):
     example.faults.deny(denied)
-    done = hpj("metrics", "--hyperpod", "research-eks", *words, "--json")
+    done = hpj("metrics", "--cluster", "research-eks", *words, "--json")
     assert (done.code, done.error["detail"]["right"]) == (4, {"action": denied})
 
 
@@ -221,12 +221,12 @@ def test_a_missing_right_is_named(example, hpj, denied, words):
     ("words", "message"),
     [
         ((), "say of what: a run, or a HyperPod cluster"),
-        (("run", "--hyperpod", "c"), "--hyperpod is not for a run"),
+        (("run", "--cluster", "c"), "--cluster is not for a run"),
         (("run", "--since", "1h"), "--since is not for a run"),
-        (("--hyperpod", "c", "--attempt", "1"), "--attempt is for a run only"),
-        (("--hyperpod", "c", "--node", "n", "--by-node"), "not both"),
-        (("--hyperpod", "c", "--limit", "3"), "--limit is for --by-node"),
-        (("--hyperpod", "c", "--since", "soon"), "is not a duration"),
+        (("--cluster", "c", "--attempt", "1"), "--attempt is for a run only"),
+        (("--cluster", "c", "--node", "n", "--by-node"), "not both"),
+        (("--cluster", "c", "--limit", "3"), "--limit is for --by-node"),
+        (("--cluster", "c", "--since", "soon"), "is not a duration"),
     ],
 )
 def test_options_that_do_not_fit(hpj, words, message):

@@ -64,7 +64,7 @@ async def test_a_replacement_is_seen_soon_and_the_new_node_says_whose_place_it_h
     monkeypatch.setattr(hyperpod_watch, "CHANGING", 0.0)
     monkeypatch.setattr(looks, "_CALLS", float("inf"))
     endpoint.account = example_account(REGION)
-    path = "hyperpod/ml-cluster/nodes"
+    path = "clusters/ml-cluster/nodes"
     before = await until_loaded(api, path)
     assert not before["changing"]
     cluster = endpoint.account.clusters[REGION][0]

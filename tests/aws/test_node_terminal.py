@@ -29,11 +29,11 @@ def target_of(endpoint, number=1):
 
 @pytest.mark.parametrize("node", ["ip-10-0-0-2", "ip-10-0-0-2.us-west-2.compute.internal"])
 def test_the_command_is_for_a_shell_as_it_is(example, hpj, node):
-    done = hpj("terminal", node, "--hyperpod", "ml-cluster").ok()
+    done = hpj("terminal", node, "--cluster", "ml-cluster").ok()
     assert shlex.split(done.out) == [
         *("aws", "ssm", "start-session", "--target", target_of(example), "--region", REGION),
     ]
-    found = hpj("terminal", node, "--hyperpod", "ml-cluster", "--json").ok().json
+    found = hpj("terminal", node, "--cluster", "ml-cluster", "--json").ok().json
     assert found["command"] == shlex.split(done.out)
     assert found["instance"] == example.account.clusters[REGION][0].nodes[1].instance_id
     # No session was begun; Systems Manager takes the target, and knows only those of the cluster.
@@ -87,14 +87,14 @@ def test_the_policy_for_ssh_opens_no_terminal_and_ends_nobody_elses_session(exam
 
 
 def test_what_is_not_there(example, hpj):
-    done = hpj("terminal", "ip-10-0-0-99", "--hyperpod", "ml-cluster", "--json")
+    done = hpj("terminal", "ip-10-0-0-99", "--cluster", "ml-cluster", "--json")
     assert (done.code, done.error["code"]) == (3, "no_such_node")
-    done = hpj("terminal", "n", "--hyperpod", "no-such-cluster", "--json")
+    done = hpj("terminal", "n", "--cluster", "no-such-cluster", "--json")
     assert (done.code, done.error["code"]) == (3, "not_found")
 
 
 def test_nothing_is_opened_without_a_terminal(example, hpj):
-    done = hpj("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open", "--json")
+    done = hpj("terminal", "ip-10-0-0-2", "--cluster", "ml-cluster", "--open", "--json")
     assert (done.code, done.error["code"]) == (2, "usage")
     assert example.calls == []
 
@@ -107,7 +107,7 @@ def shell(home, tmp_path):
 def test_opening_runs_the_command_as_it_is_printed(example, shell):
     shell.install("aws", 'printf "<%s>" "$@"; exit 7')
     shell.install("session-manager-plugin", "exit 0")
-    code, screen = shell.run("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open")
+    code, screen = shell.run("terminal", "ip-10-0-0-2", "--cluster", "ml-cluster", "--open")
     words = ("ssm", "start-session", "--target", target_of(example), "--region", REGION)
     assert (code, screen[screen.index("<") :]) == (7, "".join(f"<{word}>" for word in words))
 
@@ -116,7 +116,7 @@ def test_opening_runs_the_command_as_it_is_printed(example, shell):
 def test_what_is_to_be_installed_is_said(example, shell, there):
     for name in there:
         shell.install(name, "exit 7")
-    code, screen = shell.run("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open")
+    code, screen = shell.run("terminal", "ip-10-0-0-2", "--cluster", "ml-cluster", "--open")
     assert code == 2
     assert "session-manager-working-with-install-plugin" in screen
     assert ("the AWS CLI" in screen) == (not there)

@@ -13,7 +13,7 @@ from tests.aws.conftest import REGION
 from tests.conftest import home  # noqa: F401 - the server's
 from tests.server.conftest import *  # noqa: F403 - the server under test
 
-PATH = "hyperpod/ml-cluster/nodes/{}/terminal"
+PATH = "clusters/ml-cluster/nodes/{}/terminal"
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_who_may_only_look_gets_no_way_to_a_shell(example, api, authorizer
 async def test_what_is_not_there_and_what_is_not_allowed(example, api):
     status, error = await api.request("POST", PATH.format("ip-10-9-9-9"), {})
     assert (status, error["code"]) == (404, "no_such_node")
-    status, error = await api.request("POST", "hyperpod/none/nodes/n/terminal", {})
+    status, error = await api.request("POST", "clusters/none/nodes/n/terminal", {})
     assert (status, error["code"]) == (404, "not_found")
     example.faults.deny("sagemaker:ListClusterNodes")
     status, error = await api.request("POST", PATH.format("ip-10-0-0-2"), {})

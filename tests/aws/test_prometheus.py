@@ -231,7 +231,7 @@ def test_nothing_signed_goes_to_an_address_that_is_not_aws(url, example, hpj, ho
         workspace_at(url, REGION)
     text = f'[clusters.ml]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\nprometheus = {json.dumps(url)}\n'
     home.config.write_text(text)
-    done = hpj("metrics", "--hyperpod", "ml-cluster", "--json")
+    done = hpj("metrics", "--cluster", "ml-cluster", "--json")
     assert (done.code, done.error["detail"]["field"]) == (2, "prometheus")
     assert asked(example) == []
 
@@ -294,11 +294,11 @@ async def test_thousands_of_nodes_are_one_query_each(example, observed):
 
 
 def test_the_source_is_shown(example, hpj):
-    lines = hpj("metrics", "--hyperpod", OBSERVED).ok().out.splitlines()
+    lines = hpj("metrics", "--cluster", OBSERVED).ok().out.splitlines()
     assert lines[0].endswith("from Prometheus")
     assert lines[2].split()[:3] == ["gpu-utilization", "35", "%"]
-    assert hpj("metrics", "--hyperpod", OBSERVED, "--json").ok().json["source"] == "Prometheus"
-    other = hpj("metrics", "--hyperpod", "research-eks", "--json").ok().json
+    assert hpj("metrics", "--cluster", OBSERVED, "--json").ok().json["source"] == "Prometheus"
+    other = hpj("metrics", "--cluster", "research-eks", "--json").ok().json
     assert (other["source"], other["metrics"]) == ("CloudWatch", [])
 
 

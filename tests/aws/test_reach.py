@@ -1,4 +1,4 @@
-"""Whether one can submit from here: ``hpj clusters --hyperpod``, ``hpj config add``, against the testbed's AWS."""
+"""Whether one can submit from here: ``hpj clusters``, ``hpj config add``, against the testbed's AWS."""
 
 from __future__ import annotations
 
@@ -60,20 +60,20 @@ def found(hpj):
     """Whether one can submit to a cluster, by its name."""
 
     def look(name):
-        return hpj("clusters", "--hyperpod", name, "--json").ok().json["reach"]
+        return hpj("show", name, "--json").ok().json["reach"]
 
     return look
 
 
 def test_each_cluster_says_it(example, hpj):
-    listed = hpj("clusters", "--hyperpod", "--json").ok().json["clusters"]
+    listed = hpj("show", "--json").ok().json["clusters"]
     assert {one["name"]: one["reach"]["word"] for one in listed} == {
         "ml-cluster": "no-file-system",
         "research-eks": "not-in-service",
         "older-cluster": "no-login-node",
         "first-try": "not-in-service",
     }
-    shown = hpj("clusters", "--hyperpod").ok()
+    shown = hpj("clusters").ok()
     assert "no-file-system" in shown.out.splitlines()[1]
     assert "what is missing to submit" in shown.err
 
@@ -87,7 +87,7 @@ def test_one_that_lets_us_in(server, hpj, found):
     assert asked["spec"]["resourceAttributes"]["verb"] == "create"
     signed = base64.urlsafe_b64decode(token.removeprefix("Bearer k8s-aws-v1.") + "==")
     assert b"X-Amz-Signature" in signed
-    assert "1 can be added to the configuration" in hpj("clusters", "--hyperpod").ok().err
+    assert "1 can be added to the configuration" in hpj("clusters").ok().err
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_without_the_right_to_see_the_eks_cluster(example, found):
 def test_a_slow_one_is_given_up(example, hpj, monkeypatch):
     monkeypatch.setattr(reach, "LONGEST", 0.5)
     example.faults.slow[DESCRIBE] = 1.5
-    listed = hpj("clusters", "--hyperpod", "--json").ok().json["clusters"]
+    listed = hpj("show", "--json").ok().json["clusters"]
     assert {one["name"]: one["reach"]["word"] for one in listed}["research-eks"] == "no-way"
 
 
@@ -159,7 +159,7 @@ def test_adding_without_writing(example, hpj, home):
             "config",
             "add",
             "far",
-            "--hyperpod",
+            "--cluster",
             "older-cluster",
             "--login-node",
             "me@door",
@@ -211,6 +211,6 @@ async def test_each_is_looked_at_once(example, server):
 
 
 def test_an_orchestrator_that_is_not_named_and_one_that_is_new(example, hpj):
-    older = hpj("clusters", "--hyperpod", "older-cluster", "--json").ok().json
+    older = hpj("show", "older-cluster", "--json").ok().json
     assert older["orchestrator"] == "slurm"
     assert "taken for one" in older["reason"]

@@ -43,13 +43,13 @@ def test_an_arn_names_its_region():
 def test_an_arn_in_a_path_is_one_part_of_it_as_it_comes(slash, colon, behind):
     """Browsers quote its slash, and a proxy on the way may take that back."""
     arn = f"arn{colon}aws{colon}sagemaker{colon}eu-central-1{colon}1{colon}cluster{slash}abc"
-    path = f"hyperpod/{arn}{behind}"
+    path = f"clusters/{arn}{behind}"
     matches = {
         (route.path, match["cluster"])
         for route in ROUTES
         if (match := re.fullmatch(route.pattern, path)) and "cluster" in route.parameters
     }
-    assert matches == {(f"hyperpod/{{cluster}}{behind}", arn)}
+    assert matches == {(f"clusters/{{cluster}}{behind}", arn)}
 
 
 async def test_the_list_of_a_region(endpoint, twin, api):
@@ -78,8 +78,8 @@ async def test_what_is_asked_by_the_arn_is_asked_in_its_region(endpoint, twin, a
     assert twin.arn.rpartition("/")[2] in error["message"]
     assert {call.region for call in endpoint.calls} == {ELSEWHERE}
     # A proxy on the way may have decoded the slash.
-    assert (await api.get(f"hyperpod/{twin.arn}"))["arn"] == twin.arn
-    assert (await api.get(f"hyperpod/{twin.arn}/nodes"))["total"] == 2
+    assert (await api.get(f"clusters/{twin.arn}"))["arn"] == twin.arn
+    assert (await api.get(f"clusters/{twin.arn}/nodes"))["total"] == 2
 
 
 async def test_a_name_in_the_configuration_is_no_cluster_of_another_region(endpoint, twin):

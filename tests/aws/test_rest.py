@@ -51,7 +51,7 @@ async def refused(api, path, **query):
 
 
 async def test_the_clusters_with_what_their_descriptions_tell(example, api):
-    answer = await until_loaded(api, "hyperpod")
+    answer = await until_loaded(api, "clusters")
     rows = {row["name"]: row for row in answer["clusters"]}
     assert list(rows) == ["first-try", "ml-cluster", "older-cluster", "research-eks"]
     assert (answer["total"], answer["problem"], answer["notes"]) == (4, None, [])
@@ -61,30 +61,30 @@ async def test_the_clusters_with_what_their_descriptions_tell(example, api):
     assert (eks["orchestrator"], eks["nodes"], eks["target"]) == ("kubernetes", 6, 8)
     assert rows["first-try"]["reason"] == "Lifecycle scripts did not run successfully."
     assert all(row["described_at"] is not None for row in rows.values())
-    only = await api.get("hyperpod", filter="KUBERNETES", sort="-nodes")
+    only = await api.get("clusters", filter="KUBERNETES", sort="-nodes")
     assert [row["name"] for row in only["clusters"]] == ["research-eks"]
 
 
 async def test_the_list_is_there_before_the_descriptions(example, api):
     example.faults.slow[DESCRIBE] = 1.0
     begin = time.monotonic()
-    answer = await api.get("hyperpod")
+    answer = await api.get("clusters")
     assert time.monotonic() - begin < 10
     assert answer["loading"]
     assert len(answer["clusters"]) == 4
     assert all(row["described_at"] is None for row in answer["clusters"])
-    answer = await until_loaded(api, "hyperpod")
+    answer = await until_loaded(api, "clusters")
     assert all(row["described_at"] is not None for row in answer["clusters"])
 
 
 async def test_however_many_ask_aws_is_asked_once(example, api):
     example.faults.slow[LIST] = 0.3
-    await asyncio.gather(*(api.get("hyperpod") for _ in range(8)))
-    first = await until_loaded(api, "hyperpod")
+    await asyncio.gather(*(api.get("clusters") for _ in range(8)))
+    first = await until_loaded(api, "clusters")
     assert (made(example, LIST), made(example, DESCRIBE)) == (1, 4)
     example.account.clusters[REGION].pop()
-    assert await api.get("hyperpod") == first
-    answer = await until_loaded(api, "hyperpod", refresh="true")
+    assert await api.get("clusters") == first
+    answer = await until_loaded(api, "clusters", refresh="true")
     assert [row["name"] for row in answer["clusters"]] == [
         *("ml-cluster", "older-cluster", "research-eks"),
     ]
@@ -95,28 +95,28 @@ async def test_however_many_ask_aws_is_asked_once(example, api):
 async def test_the_eight_at_once_and_many_clusters_in_pages(endpoint, api):
     for number in range(230):
         endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
-    answer = await until_loaded(api, "hyperpod", limit="20")
+    answer = await until_loaded(api, "clusters", limit="20")
     assert ([answer["total"], len(answer["clusters"])], answer["next"] is None) == (
         [230, 20],
         False,
     )
     assert (made(endpoint, LIST), made(endpoint, DESCRIBE)) == (3, 230)
     assert endpoint.most_at_once <= 8
-    more = await api.get("hyperpod", limit="20", cursor=answer["next"])
+    more = await api.get("clusters", limit="20", cursor=answer["next"])
     assert more["clusters"][0]["name"] == "c-020"
 
 
 async def test_old_looks_are_renewed_bit_by_bit(endpoint, api, monkeypatch):
     for number in range(30):
         endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
-    await until_loaded(api, "hyperpod")
+    await until_loaded(api, "clusters")
     monkeypatch.setattr(looks, "FRESH", 0.0)
     monkeypatch.setattr("hyperpod_jlab.clusters.aws.FRESH", 0.0)
     endpoint.account.clusters[REGION][7].status = "Updating"
     before = made(endpoint, DESCRIBE)
-    await api.get("hyperpod")
+    await api.get("clusters")
     monkeypatch.setattr(looks, "FRESH", 60.0)
-    answer = await until_loaded(api, "hyperpod")
+    answer = await until_loaded(api, "clusters")
     states = {row["name"]: row["state"] for row in answer["clusters"]}
     assert states["c-007"] == "updating"
     asked = [call.given["ClusterName"] for call in endpoint.calls if call.action == DESCRIBE]
@@ -125,15 +125,15 @@ async def test_old_looks_are_renewed_bit_by_bit(endpoint, api, monkeypatch):
 
 
 async def test_the_old_rows_stay_with_their_age_when_aws_refuses(example, api):
-    first = await until_loaded(api, "hyperpod")
+    first = await until_loaded(api, "clusters")
     example.faults.deny(LIST)
-    answer = await until_loaded(api, "hyperpod", refresh="true")
+    answer = await until_loaded(api, "clusters", refresh="true")
     assert answer["clusters"] == first["clusters"]
     assert answer["as_of"] == first["as_of"]
     assert answer["problem"]["code"] == "missing_right"
     assert answer["problem"]["detail"]["right"] == {"action": LIST}
     example.faults.denied.clear()
-    answer = await until_loaded(api, "hyperpod", refresh="true")
+    answer = await until_loaded(api, "clusters", refresh="true")
     assert answer["problem"] is None
     assert answer["as_of"] > first["as_of"]
 
@@ -143,7 +143,7 @@ async def test_without_the_right_to_list_it_is_said_once_and_not_asked_again_and
 ):
     example.faults.deny(LIST)
     for _ in range(3):
-        status, error = await refused(api, "hyperpod")
+        status, error = await refused(api, "clusters")
         assert (status, error["code"]) == (403, "missing_right")
         assert LIST in error["message"]
     assert made(example, LIST) == 1
@@ -151,7 +151,7 @@ async def test_without_the_right_to_list_it_is_said_once_and_not_asked_again_and
 
 async def test_clusters_that_may_not_be_described_are_listed_all_the_same(example, api):
     example.faults.deny(DESCRIBE, "research-eks")
-    answer = await until_loaded(api, "hyperpod")
+    answer = await until_loaded(api, "clusters")
     eks = answer["clusters"][3]
     assert (eks["name"], eks["orchestrator"], eks["nodes"]) == ("research-eks", None, None)
     assert (eks["described_at"], eks["reason"]) == (None, f"AWS does not let you {DESCRIBE}")
@@ -162,7 +162,7 @@ async def test_when_aws_has_too_many_calls_no_more_are_made(endpoint, api):
     for number in range(60):
         endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
     endpoint.faults.throttled[DESCRIBE] = 10_000
-    answer = await until_loaded(api, "hyperpod")
+    answer = await until_loaded(api, "clusters")
     assert answer["problem"]["code"] == "aws_throttled"
     assert len(answer["clusters"]) == 60
     # Four tries for each of the eight that were under way.
@@ -170,7 +170,7 @@ async def test_when_aws_has_too_many_calls_no_more_are_made(endpoint, api):
 
 
 async def test_one_cluster_with_groups_tags_and_links(example, api):
-    answer = await until_loaded(api, "hyperpod/ml-cluster")
+    answer = await until_loaded(api, "clusters/ml-cluster")
     arn = example.account.clusters[REGION][0].arn
     assert (answer["name"], answer["arn"], answer["state"]) == ("ml-cluster", arn, "in-service")
     controller, workers = answer["groups"]
@@ -187,7 +187,7 @@ async def test_one_cluster_with_groups_tags_and_links(example, api):
         f"https://{REGION}.console.aws.amazon.com/sagemaker/home?region={REGION}#/cluster-management/ml-cluster"
     )
     assert answer["links"]["eks"] is None
-    eks = await until_loaded(api, "hyperpod/research-eks")
+    eks = await until_loaded(api, "clusters/research-eks")
     assert eks["links"]["eks"].endswith("#/clusters/research")
 
 
@@ -205,14 +205,14 @@ async def test_links_are_those_of_the_partition(endpoint, api, no_aws, partition
     endpoint.account.add_caller(KEY)
     eks = endpoint.account.eks("train", region)
     endpoint.account.add_cluster("one", region, orchestrator=eks)
-    links = (await api.get("hyperpod/one"))["links"]
+    links = (await api.get("clusters/one"))["links"]
     for link in links.values():
         assert link is None if console is None else link.startswith(f"https://{region}.{console}/")
 
 
 async def test_without_the_right_to_tags_there_is_the_rest(example, api):
     example.faults.deny(TAGS)
-    answer = await until_loaded(api, "hyperpod/ml-cluster")
+    answer = await until_loaded(api, "clusters/ml-cluster")
     assert answer["tags"] is None
     assert len(answer["groups"]) == 2
     assert TAGS in answer["notes"][0]
@@ -220,24 +220,24 @@ async def test_without_the_right_to_tags_there_is_the_rest(example, api):
 
 async def test_slow_tags_keep_nobody_waiting(example, api):
     example.faults.slow[TAGS] = 3.0
-    answer = await api.get("hyperpod/ml-cluster")
+    answer = await api.get("clusters/ml-cluster")
     assert (answer["tags"], answer["loading"], len(answer["groups"])) == (None, True, 2)
-    answer = await until_loaded(api, "hyperpod/ml-cluster")
+    answer = await until_loaded(api, "clusters/ml-cluster")
     assert len(answer["tags"]) == 2
     assert made(example, TAGS) == 1
 
 
 async def test_a_cluster_that_is_deleted_while_it_is_shown_is_gone(example, api):
-    await until_loaded(api, "hyperpod/ml-cluster")
-    await until_loaded(api, "hyperpod/ml-cluster/nodes")
+    await until_loaded(api, "clusters/ml-cluster")
+    await until_loaded(api, "clusters/ml-cluster/nodes")
     example.account.clusters[REGION].pop(0)
-    for path in ("hyperpod/ml-cluster", "hyperpod/ml-cluster/nodes"):
+    for path in ("clusters/ml-cluster", "clusters/ml-cluster/nodes"):
         status, error = await refused(api, path, refresh="true")
         assert (status, error["code"]) == (404, "not_found")
 
 
 async def test_the_instances_without_a_scheduler(example, api):
-    answer = await until_loaded(api, "hyperpod/ml-cluster/nodes", sort="-state", filter="worker")
+    answer = await until_loaded(api, "clusters/ml-cluster/nodes", sort="-state", filter="worker")
     assert answer["total"] == 4
     states = [row["state"] for row in answer["nodes"]]
     assert states == ["running", "running", "running", "failed"]
@@ -277,7 +277,7 @@ def slurm_nodes(example, monkeypatch, *, after=0.0, error=None):
 
 async def test_the_instances_joined_with_the_schedulers_nodes(configured, api, monkeypatch):
     slurm_nodes(configured, monkeypatch)
-    answer = await until_loaded(api, "hyperpod/ml-cluster/nodes", sort="-jobs")
+    answer = await until_loaded(api, "clusters/ml-cluster/nodes", sort="-jobs")
     assert answer["notes"] == []
     rows = answer["nodes"]
     assert len(rows) == 6
@@ -285,15 +285,15 @@ async def test_the_instances_joined_with_the_schedulers_nodes(configured, api, m
     assert (rows[0]["accelerators"], rows[0]["accelerators_free"]) == (8, 2)
     lost = next(row for row in rows if row["name"] == "ip-9-9-9-9")
     assert (lost["state"], lost["status"], lost["scheduler_reason"]) == ("not-listed", None, "gone")
-    assert (await api.get("hyperpod"))["clusters"][1]["configured_as"] == ["train"]
+    assert (await api.get("clusters"))["clusters"][1]["configured_as"] == ["train"]
 
 
 async def test_a_slow_scheduler_does_not_hold_up_the_instances(configured, api, monkeypatch):
     slurm_nodes(configured, monkeypatch, after=4.0)
-    answer = await api.get("hyperpod/ml-cluster/nodes")
+    answer = await api.get("clusters/ml-cluster/nodes")
     assert (answer["total"], answer["loading"]) == (5, True)
     assert answer["notes"] == ["the scheduler of train has not answered yet"]
-    answer = await until_loaded(api, "hyperpod/ml-cluster/nodes")
+    answer = await until_loaded(api, "clusters/ml-cluster/nodes")
     assert (answer["total"], answer["notes"]) == (6, [])
 
 
@@ -301,7 +301,7 @@ async def test_a_scheduler_that_does_not_answer_is_told_beside_the_instances(
     configured, api, monkeypatch
 ):
     slurm_nodes(configured, monkeypatch, error=UnreachableError("no controller"))
-    answer = await until_loaded(api, "hyperpod/ml-cluster/nodes")
+    answer = await until_loaded(api, "clusters/ml-cluster/nodes")
     assert answer["total"] == 5
     assert answer["notes"] == ["the scheduler of train does not answer: no controller"]
 
@@ -311,12 +311,12 @@ async def test_the_first_page_of_a_large_group_does_not_wait_for_the_last(endpoi
     cluster.add_group("workers", "ml.p5.48xlarge", 6758)
     endpoint.faults.slow[NODES] = 0.2  # so that all take at least 13 s
     begin = time.monotonic()
-    answer = await api.get("hyperpod/large/nodes", limit="50")
+    answer = await api.get("clusters/large/nodes", limit="50")
     first = time.monotonic() - begin
     assert len(answer["nodes"]) == 50
     assert answer["loading"]
     assert answer["total"] < 6758 / 2
-    answer = await until_loaded(api, "hyperpod/large/nodes", limit="50")
+    answer = await until_loaded(api, "clusters/large/nodes", limit="50")
     assert (answer["total"], made(endpoint, NODES)) == (6758, 68)
     assert first < (time.monotonic() - begin) / 2
     assert len({row["name"] for row in answer["nodes"]}) == 50
@@ -327,13 +327,13 @@ async def test_nobody_who_looks_nothing_that_is_asked(endpoint, api, monkeypatch
     cluster.add_group("workers", "ml.p5.48xlarge", 3000)
     endpoint.faults.slow[NODES] = 0.1
     monkeypatch.setattr(looks, "ATTENTION", 0.5)
-    await api.get("hyperpod/large/nodes")
+    await api.get("clusters/large/nodes")
     await asyncio.sleep(1.5)
     paused = made(endpoint, NODES)
     assert paused < 30
     await asyncio.sleep(1.0)
     assert made(endpoint, NODES) == paused
-    answer = await until_loaded(api, "hyperpod/large/nodes")
+    answer = await until_loaded(api, "clusters/large/nodes")
     assert (answer["total"], made(endpoint, NODES)) == (3000, 30)
 
 
@@ -345,7 +345,7 @@ async def test_a_listing_that_breaks_off_shows_what_came(endpoint, api):
         endpoint.faults.denied[NODES] = {"large"}
 
     endpoint.faults.later[NODES] = fail_then
-    answer = await until_loaded(api, "hyperpod/large/nodes")
+    answer = await until_loaded(api, "clusters/large/nodes")
     assert answer["total"] == 100
     assert answer["problem"]["code"] == "missing_right"
 
@@ -353,7 +353,7 @@ async def test_a_listing_that_breaks_off_shows_what_came(endpoint, api):
 async def test_without_aws_there_is_a_sentence_and_boto3_is_not_loaded(api, no_aws):
     for name in [name for name in sys.modules if name.partition(".")[0] == "boto3"]:
         no_aws.delitem(sys.modules, name)
-    answer = await api.get("hyperpod")
+    answer = await api.get("clusters")
     assert (answer["clusters"], answer["as_of"], answer["loading"]) == ([], None, False)
     assert answer["problem"]["code"] == "no_aws_credentials"
     assert "aws configure" in answer["problem"]["hint"]
@@ -362,17 +362,17 @@ async def test_without_aws_there_is_a_sentence_and_boto3_is_not_loaded(api, no_a
 
 async def test_a_user_who_wants_it_has_aws_asked_all_the_same(api, no_aws):
     no_aws.setenv("AWS_REGION", REGION)
-    answer = await api.get("hyperpod", refresh="true")
+    answer = await api.get("clusters", refresh="true")
     assert answer["problem"]["code"] == "no_aws_credentials"
     assert "boto3" in sys.modules
 
 
 async def test_without_boto3_it_is_said_what_to_install(api, endpoint, no_aws):
     no_aws.setitem(sys.modules, "boto3", None)
-    answer = await api.get("hyperpod")
+    answer = await api.get("clusters")
     assert answer["problem"]["code"] == "boto3_missing"
     assert "hyperpod-jlab[aws]" in answer["problem"]["hint"]
-    status, error = await refused(api, "hyperpod/ml-cluster")
+    status, error = await refused(api, "clusters/ml-cluster")
     assert (status, error["code"]) == (422, "boto3_missing")
 
 

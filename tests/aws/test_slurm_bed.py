@@ -51,10 +51,10 @@ def attached(endpoint, bed, home):
 
 @pytest.fixture
 def rows(hpj):
-    """What ``hpj nodes --hyperpod`` shows of the compute nodes: state at AWS, node, state in Slurm, remark; by instance id."""
+    """What ``hpj nodes`` shows of the compute nodes: state at AWS, node, state in Slurm, remark; by instance id."""
 
     def found():
-        told = hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json["nodes"]
+        told = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json["nodes"]
         return {
             row["instance"]["name"]: (
                 row["instance"]["state"],
@@ -147,7 +147,7 @@ def sleeper(attached, hpj, home):
 async def test_a_run_recovers_before_slurm_knows(attached, bed, sleeper, home, monkeypatch):
     """AWS was asked to reboot the node: Slurm misses it half a minute later, and is told of no repair at all."""
     run_id, node = sleeper
-    home.process("node", "reboot", node, "--hyperpod", "ml-cluster", "--yes").ok()
+    home.process("node", "reboot", node, "--cluster", "ml-cluster", "--yes").ok()
     monkeypatch.setattr(repairs, "_LOOKED", 0.0)  # somebody has been looking for a while
     hyperpod = Hyperpod(load_settings())
     try:
@@ -205,17 +205,17 @@ def test_one_can_submit_from_a_machine_of_its_slurm(endpoint, bed, home, hpj, mo
     home.config.write_text("")
     monkeypatch.setenv("SLURM_CONF", f"{bed}/etc/slurm.conf")
     with AttachedSlurm(endpoint, bed, REGION) as made:
-        found = hpj("clusters", "--hyperpod", made.cluster.name, "--json").ok().json
+        found = hpj("show", made.cluster.name, "--json").ok().json
         assert found["reach"]["word"] == "ready"
         assert "knows 2 of 2 instances" in found["reach"]["sentence"]
         hpj("config", "add", "train", "--hyperpod", made.cluster.name).ok()
         nodes = hpj("nodes", "--cluster", "train", "--json").ok().json["nodes"]
         assert {node["name"] for node in nodes} >= {FIRST}
-        told = hpj("clusters", "--hyperpod", "--json").ok().json["clusters"]
+        told = hpj("show", "--json").ok().json["clusters"]
         assert [one["reach"]["word"] for one in told] == ["configured"]
         # A cluster of other machines is not this one, though Slurm answers.
         other = endpoint.account.add_cluster("other", REGION, orchestrator={"Slurm": {}})
         group = other.add_group("workers", "ml.g5.xlarge", 0)
         other.add_node(group, address="10.7.7.7")
-        told = hpj("clusters", "--hyperpod", "other", "--json").ok().json
+        told = hpj("show", "other", "--json").ok().json
         assert told["reach"]["word"] == "no-login-node"

@@ -50,16 +50,16 @@ def asked(endpoint, action=DATA):
 async def test_the_list_of_logs(example, node, api):
     for number in range(60):
         write(example, f"DeepHealthCheckResults/{number}", 1, begin=number)
-    answer = await api.get("hyperpod/ml-cluster/logs", limit="55")
+    answer = await api.get("clusters/ml-cluster/logs", limit="55")
     assert (len(answer["logs"]), answer["more"]) == (55, True)
     assert answer["logs"][0]["stream"] == "DeepHealthCheckResults/59"
     assert asked(example, "logs:DescribeLogStreams") == 2
-    assert not (await api.get("hyperpod/ml-cluster/logs"))["more"]
+    assert not (await api.get("clusters/ml-cluster/logs"))["more"]
 
 
 async def test_lines_and_going_on_behind_them(example, node, api):
     stream = f"LifecycleConfig/{node.group}/{node.instance_id}"
-    path = "hyperpod/ml-cluster/logs/lines"
+    path = "clusters/ml-cluster/logs/lines"
     write(example, stream, 5)
     first = await api.get(path, node="ip-10-0-0-2", limit="3")
     assert [line["line"] for line in first["lines"]] == ["line 2", "line 3", "line 4"]
@@ -96,14 +96,14 @@ async def test_lines_and_going_on_behind_them(example, node, api):
     ],
 )
 async def test_what_is_refused(example, api, path, query, status, code):
-    found, error = await api.request("GET", f"hyperpod/{path}", query=query)
+    found, error = await api.request("GET", f"clusters/{path}", query=query)
     assert (found, error["code"]) == (status, code)
 
 
 async def test_metrics_are_asked_for_once_a_minute(example, api, monkeypatch):
     measure(example, "node_gpu_utilization", 40.0)
     example.faults.slow[DATA] = 0.2
-    path = "hyperpod/research-eks/metrics"
+    path = "clusters/research-eks/metrics"
     answers = await asyncio.gather(*(api.get(path) for _ in range(6)))
     assert asked(example) == 1
     (metric,) = answers[0]["metrics"]
@@ -120,10 +120,10 @@ async def test_metrics_are_asked_for_once_a_minute(example, api, monkeypatch):
 
 async def test_a_failure_is_not_kept(example, api):
     example.faults.deny(DATA)
-    status, error = await api.request("GET", "hyperpod/research-eks/metrics")
+    status, error = await api.request("GET", "clusters/research-eks/metrics")
     assert (status, error["detail"]["right"]) == (403, {"action": DATA})
     example.faults.denied.clear()
-    answer = await api.get("hyperpod/research-eks/metrics")
+    answer = await api.get("clusters/research-eks/metrics")
     assert "amazon-cloudwatch-observability" in answer["notes"][0]
 
 
@@ -131,17 +131,17 @@ async def test_metrics_of_nodes(example, api):
     for number, one in enumerate(example.account.clusters[REGION][1].nodes):
         on = {"InstanceId": one.instance_id, "NodeName": f"hyperpod-{one.instance_id}"}
         measure(example, "node_cpu_utilization", float(number), **on)
-    answer = await api.get("hyperpod/research-eks/metrics/nodes", limit="4")
+    answer = await api.get("clusters/research-eks/metrics/nodes", limit="4")
     assert len(answer["nodes"]) == 4
     name = answer["nodes"][1]["node"]
-    alone = await api.get("hyperpod/research-eks/metrics", node=name)
+    alone = await api.get("clusters/research-eks/metrics", node=name)
     assert alone["metrics"] == answer["nodes"][1]["metrics"]
 
 
 async def test_no_more_answers_are_kept_than_some(example, api, monkeypatch):
     monkeypatch.setattr(metric_looks, "_MOST", 2)
     for seconds in ("60", "120", "180", "60"):
-        await api.get("hyperpod/research-eks/metrics", seconds=seconds)
+        await api.get("clusters/research-eks/metrics", seconds=seconds)
     assert asked(example) == 4
-    await api.get("hyperpod/research-eks/metrics", seconds="180")
+    await api.get("clusters/research-eks/metrics", seconds="180")
     assert asked(example) == 4

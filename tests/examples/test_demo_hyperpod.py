@@ -97,9 +97,9 @@ def test_it_has_a_cluster_on_eks_too(environment):
             assert done.returncode == code, done.stdout + done.stderr
             return json.loads(done.stdout or done.stderr)
 
-        listed = {one["name"]: one for one in hpj("clusters", "--hyperpod")["clusters"]}
+        listed = {one["name"]: one for one in hpj("clusters")["clusters"]}
         assert listed["ml-eks"]["configured_as"] == ["ml-eks"]
-        rows = hpj("nodes", "--hyperpod", "ml-eks")["nodes"]
+        rows = hpj("nodes", "--cluster", "ml-eks")["nodes"]
         assert [row["node"]["name"] for row in rows] == [
             f"hyperpod-{row['instance']['name']}" for row in rows
         ]
@@ -151,12 +151,12 @@ def check_place(hpj):
     run = hpj("submit", *words, "--wait")
     assert run["state"] == "succeeded"
     assert "/fsx/alice/" in json.dumps(hpj("show", run["run_id"]))
-    rows = hpj("nodes", "--hyperpod", "ml-slurm")["nodes"]
+    rows = hpj("nodes", "--cluster", "ml-slurm")["nodes"]
     joined = {row["node"]["name"]: row["instance"]["name"] for row in rows if row["node"]}
-    told = hpj("node-logs", joined["ip-10-0-0-1"], "--hyperpod", "ml-slurm", "--tail", "1")
+    told = hpj("node-logs", joined["ip-10-0-0-1"], "--cluster", "ml-slurm", "--tail", "1")
     assert "provisioning scripts completed" in told["line"]
     assert sorted(joined) == [f"ip-10-0-0-{number}" for number in range(1, 5)]
-    events = hpj("events", "--hyperpod", "research-eks")["events"]
+    events = hpj("events", "--cluster", "research-eks")["events"]
     assert sum("is being launched" in one["description"] for one in events) >= 2
 
 

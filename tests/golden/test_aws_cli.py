@@ -28,23 +28,23 @@ from tests.storage.forged_runs import forge_run
 
 __all__ = ["endpoint", "example", "frozen", "home", "hpj", "no_aws", "prometheus"]
 
-ON_SLURM = ("--hyperpod", "ml-cluster")
-ON_EKS = ("--hyperpod", "research-eks")
+ON_SLURM = ("--cluster", "ml-cluster")
+ON_EKS = ("--cluster", "research-eks")
 
 
 def test_clusters(example: Endpoint, frozen: Frozen, home: Home) -> None:
     home.config.write_text('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
-    frozen("clusters", "clusters", "--hyperpod")
-    frozen("clusters-page", "clusters", "--hyperpod", "--limit", "1", varying=["next"])
-    frozen("clusters-elsewhere", "clusters", "--hyperpod", "--region", "eu-central-1")
+    frozen("clusters", "clusters")
+    frozen("clusters-page", "show", "--limit", "1", varying=["next"])
+    frozen("clusters-elsewhere", "show", "--region", "eu-central-1")
     example.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
-    frozen("clusters-not-described", "clusters", "--hyperpod")
+    frozen("clusters-not-described", "clusters")
 
 
 def test_nodes(example: Endpoint, frozen: Frozen) -> None:
     frozen("nodes-slurm", "nodes", *ON_SLURM)
     frozen("nodes-eks", "nodes", *ON_EKS)
-    frozen("nodes-empty", "nodes", "--hyperpod", "first-try")
+    frozen("nodes-empty", "nodes", "--cluster", "first-try")
 
 
 @pytest.mark.parametrize("action", ["reboot", "replace"])
@@ -100,7 +100,7 @@ def test_metrics_of_prometheus(
     forge_run(Partition(home.partition), RUN, "eks", "kubernetes", *attempts)
     frozen("metrics-run", "metrics", RUN, change=one_point)
     frozen("metrics-run-attempt", "metrics", RUN, "--attempt", "2", change=one_point)
-    frozen("metrics-prometheus", "metrics", "--hyperpod", OBSERVED, change=one_point)
+    frozen("metrics-prometheus", "metrics", "--cluster", OBSERVED, change=one_point)
     forge_run(Partition(home.partition), "here", "local", "local", (["n0"], -60, -40))
     frozen("metrics-run-local", "metrics", "here")
 
@@ -120,7 +120,7 @@ def test_quotas_and_ways_in(example: Endpoint, frozen: Frozen) -> None:
 
 
 ERRORS = (
-    (("clusters", "--hyperpod"), "sagemaker:ListClusters"),
+    (("clusters"), "sagemaker:ListClusters"),
     (("nodes", *ON_SLURM), "sagemaker:ListClusterNodes"),
     (("events", *ON_EKS), "sagemaker:ListClusterEvents"),
     (("node-logs", *ON_SLURM), "logs:DescribeLogStreams"),
@@ -144,7 +144,7 @@ def test_errors_of_each_command(
 def test_errors_of_the_way_to_aws(
     example: Endpoint, frozen: Frozen, no_aws: pytest.MonkeyPatch
 ) -> None:
-    words = ("clusters", "--hyperpod")
+    words = "clusters"
     example.faults.throttled["sagemaker:ListClusters"] = 100
     frozen("error-throttled", *words)
     example.faults.throttled.clear()

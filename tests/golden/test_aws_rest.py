@@ -24,36 +24,36 @@ from tests.storage.forged_runs import forge_run
 
 __all__ = ["endpoint", "example", "home", "meter", "no_aws", "prometheus", "rest"]
 
-SLURM, EKS = "hyperpod/ml-cluster", "hyperpod/research-eks"
+SLURM, EKS = "clusters/ml-cluster", "clusters/research-eks"
 
 
 async def test_clusters(example: Endpoint, rest: FrozenRest) -> None:
-    await rest.get("clusters", "hyperpod")
-    await rest.get("clusters-sorted", "hyperpod", filter="KUBERNETES", sort="-nodes", limit="1")
-    await rest.get("clusters-page", "hyperpod", limit="1", varying=["next"])
-    await rest.get("clusters-elsewhere", "hyperpod", region="eu-central-1")
+    await rest.get("clusters", "clusters")
+    await rest.get("clusters-sorted", "clusters", filter="KUBERNETES", sort="-nodes", limit="1")
+    await rest.get("clusters-page", "clusters", limit="1", varying=["next"])
+    await rest.get("clusters-elsewhere", "clusters", region="eu-central-1")
     await rest.get("cluster-slurm", SLURM)
     await rest.get("cluster-eks", EKS)
-    await rest.get("cluster-failed", "hyperpod/first-try")
-    await rest.get("cluster-arn", f"hyperpod/{example.account.clusters[REGION][2].arn}")
+    await rest.get("cluster-failed", "clusters/first-try")
+    await rest.get("cluster-arn", f"clusters/{example.account.clusters[REGION][2].arn}")
     await rest.get("nodes-slurm", f"{SLURM}/nodes")
     await rest.get("nodes-eks", f"{EKS}/nodes", limit="2", varying=["next"])
     await rest.get("governance", f"{EKS}/governance")
     await rest.get("governance-none", f"{SLURM}/governance")
-    await rest.get("error-unknown-cluster", "hyperpod/nope")
-    await rest.get("error-unknown-cluster-nodes", "hyperpod/nope/nodes")
-    await rest.get("error-sort", "hyperpod", sort="colour")
+    await rest.get("error-unknown-cluster", "clusters/nope")
+    await rest.get("error-unknown-cluster-nodes", "clusters/nope/nodes")
+    await rest.get("error-sort", "clusters", sort="colour")
     for action in ("ListClusters", "ListClusterNodes"):
         example.faults.deny(f"sagemaker:{action}")
-    await rest.get("clusters-denied", "hyperpod", refresh="true")
+    await rest.get("clusters-denied", "clusters", refresh="true")
     await rest.get("nodes-denied", f"{SLURM}/nodes", refresh="true")
 
 
 async def test_without_the_right_to_look(example: Endpoint, rest: FrozenRest) -> None:
     example.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
-    await rest.get("clusters-not-described", "hyperpod", filter="ml-cluster")
+    await rest.get("clusters-not-described", "clusters", filter="ml-cluster")
     example.faults.deny("sagemaker:ListClusters")
-    await rest.get("error-denied", "hyperpod", region="us-east-1")
+    await rest.get("error-denied", "clusters", region="us-east-1")
 
 
 async def test_without_credentials(
@@ -61,7 +61,7 @@ async def test_without_credentials(
 ) -> None:
     example.account.add_caller("AKIAEXPIRED", expired=True)
     no_aws.setenv("AWS_ACCESS_KEY_ID", "AKIAEXPIRED")
-    await rest.get("error-expired", "hyperpod")
+    await rest.get("error-expired", "clusters")
     no_aws.delenv("AWS_REGION")
     await rest.get("error-no-region", SLURM)
 
@@ -148,7 +148,7 @@ async def test_metrics_of_runs(
     await rest.get("metrics-run-local", "runs/here/metrics")
     await rest.get("metrics-run-unknown", "runs/nope/metrics")
     example.faults.deny("aps:QueryMetrics")
-    await rest.get("metrics-prometheus-denied", f"hyperpod/{OBSERVED}/metrics")
+    await rest.get("metrics-prometheus-denied", f"clusters/{OBSERVED}/metrics")
 
 
 def by_name(told: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def by_name(told: dict[str, Any]) -> dict[str, Any]:
 
 async def test_calls_and_regions(example: Endpoint, meter: CallMeter, rest: FrozenRest) -> None:
     await rest.get("aws-calls-none", "aws/calls")
-    await rest.get("clusters-first", "hyperpod", limit="1", varying=["next"])
+    await rest.get("clusters-first", "clusters", limit="1", varying=["next"])
     await rest.get("aws-calls", "aws/calls", change=by_name)
 
     def two(told: dict[str, list[str]]) -> dict[str, list[str]]:

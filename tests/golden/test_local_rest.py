@@ -98,12 +98,12 @@ async def test_a_fresh_home(golden: Golden, api) -> None:
 async def test_what_needs_no_aws_to_answer(golden: Golden, api) -> None:
     """Without AWS these say so, or that there is nothing."""
     lines = (
-        *("version", "lifecycle", "hyperpod", "hyperpod/ml", "hyperpod/ml/nodes"),
+        *("version", "lifecycle", "clusters", "clusters/ml", "clusters/ml/nodes"),
         *(
             "admin/mode",
             "admin/choices",
             "storage/tasks",
-            "hyperpod/ml/events",
+            "clusters/ml/events",
             "runs/nobody/metrics",
         ),
     )
