@@ -397,7 +397,7 @@ class Clusters:
             asked.cancel()
         if not isinstance(instances, Shown):
             if not isinstance(nodes, Snapshot):
-                raise nodes or instances or self.unknown(configured)
+                raise _both(nodes, instances) or self.unknown(configured)
             if instances is not None:
                 notes.append(f"AWS does not list the instances: {_words(instances)}")
             notes += notes_of(nodes.said)
@@ -554,6 +554,18 @@ def _rows_of_aws(
         instances.loading or loading,
         any(map(is_changing, instances.rows)),
         tuple(notes),
+    )
+
+
+def _both(scheduler: HyperpodError | None, aws: HyperpodError | None) -> HyperpodError | None:
+    """The scheduler's error, with AWS' where there is one, too."""
+    if scheduler is None or aws is None:
+        return scheduler or aws
+    return type(scheduler)(
+        f"{scheduler.message}; AWS does not list the instances either: {aws.message}",
+        code=scheduler.code,
+        hint=scheduler.hint or aws.hint,
+        detail=scheduler.detail,
     )
 
 
