@@ -399,7 +399,9 @@ async def test_when_neither_side_answers_it_is_an_error(configured, api, monkeyp
     slurm_nodes(configured, monkeypatch, error=UnreachableError("no controller"))
     configured.faults.deny(NODES)
     status, error = await refused(api, "clusters/train/nodes")
-    assert (status, error["message"]) == (502, "no controller")
+    assert (status, error["code"]) == (502, "unreachable")
+    words = "no controller; AWS does not list the instances either: AWS does not let you "
+    assert error["message"].startswith(words + NODES)
 
 
 async def test_a_configured_cluster_that_aws_does_not_describe(configured, api, monkeypatch):
