@@ -407,12 +407,12 @@ class Clusters:
             )
             return _rows_of_aws(instances, notes, loading=nodes is None)
         cluster, more = await self.described(meant.hyperpod, meant.region)
-        notes += [*more, *notes_of(nodes.said)]
+        notes += [*more, *_unlisted(instances.problem, "all"), *notes_of(nodes.said)]
         rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.said)
         return NodeList(
             rows,
             nodes.as_of or instances.as_of,
-            nodes.problem or instances.problem,
+            nodes.problem,
             instances.loading,
             any(map(is_changing, instances.rows)),
             tuple(notes),
@@ -555,9 +555,9 @@ def _rows_of_aws(
     )
 
 
-def _unlisted(problem: HyperpodError | None) -> list[str]:
+def _unlisted(problem: HyperpodError | None, which: str = "the") -> list[str]:
     """A note where AWS does not list the instances."""
-    return [] if problem is None else [f"AWS does not list the instances: {_words(problem)}"]
+    return [] if problem is None else [f"AWS does not list {which} instances: {_words(problem)}"]
 
 
 def _neither(scheduler: HyperpodError, aws: HyperpodError | None) -> HyperpodError:
