@@ -142,6 +142,16 @@ class TestRegion:
         assert far["configure"] == f"hpj config add ml-cluster --region {ELSEWHERE}"
         assert {call.region for call in example.calls} == {ELSEWHERE}
 
+    def test_the_command_that_adds_one_adds_that_of_the_region(self, slurm, twin, hpj):
+        far = rows(hpj("clusters", "--region", ELSEWHERE, "--json"))["ml-cluster"]
+        hpj(*far["configure"].split()[1:], "--login-node", "me@host").ok()
+        found = rows(hpj("clusters", "--region", ELSEWHERE, "--json"))
+        assert found["ml-cluster"]["configured"]
+        assert found["ml-cluster"]["hyperpod"]["arn"] == twin.arn
+        here = rows(hpj("clusters", "--json"))
+        assert here["train"]["hyperpod"]["region"] == REGION
+        assert here["ml-cluster"]["hyperpod"] is None
+
     def test_nodes_of_a_cluster_of_the_same_name(self, example, slurm, hpj):
         done = hpj("nodes", "ml-cluster", "--region", ELSEWHERE, "--json").ok().json
         assert {row["instance_group"] for row in done["nodes"]} == {"far-away"}
