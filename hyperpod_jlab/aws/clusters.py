@@ -53,7 +53,7 @@ def checked(name: str) -> str:
             f"'{name[:80]}' is no name of a HyperPod cluster",
             code="no_cluster_name",
             hint="letters, digits and hyphens, such as ml-cluster, or its ARN; see: hpj clusters",
-            detail={"field": "hyperpod"},
+            detail={"field": "cluster"},
         )
     return name
 

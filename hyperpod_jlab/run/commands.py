@@ -195,14 +195,22 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _Shown | Cluster:
         return await find_cluster(hyperpod, text)
     try:
         return await _look(hyperpod, text)
-    except NotFoundError:
+    except HyperpodError as no_run:
+        if no_run.code not in {"no_such_run", "invalid_run_id"}:
+            raise
         from hyperpod_jlab.clusters.commands import find_cluster
 
         try:
             return await find_cluster(hyperpod, text)
-        except HyperpodError:
-            pass
-        raise
+        except HyperpodError as error:
+            if isinstance(error, NotFoundError) or error.code == "no_cluster_name":
+                raise no_run from None
+            raise type(no_run)(
+                f"{no_run.message}; whether it is a HyperPod cluster is not known: {error.message}",
+                code=no_run.code,
+                hint=error.hint or no_run.hint,
+                detail=no_run.detail,
+            ) from None
 
 
 async def _look(hyperpod: Hyperpod, text: str) -> _Shown:

@@ -36,7 +36,7 @@ OUTSIDE = frozenset({"aps"})
 """What is not asked through a client of boto3, and so has no such variable; tests/aws/test_prometheus.py cuts it off."""
 
 UNSEEN = {
-    (("clusters"), "eks"),  # "not-known" in a column; all about one cluster says why
+    (("clusters",), "eks"),  # "not-known" in a column; all about one cluster says why
     (SUBMIT, "ec2"),  # a table knows it, too
 }
 """Where there is no room to say it."""
