@@ -7,7 +7,7 @@ import { ICluster, IClusterPage } from './types';
 const STEP = 100;
 
 /**
- * The clusters, looked at now and then while somebody wants to see them. Those that only AWS has are asked for only while they are shown.
+ * The clusters, looked at now and then while somebody wants to see them. Those that only AWS has are asked for only while they are shown, or when the user wants it.
  */
 export class ClustersModel extends Watched<IClusterPage> {
   constructor(
@@ -21,7 +21,7 @@ export class ClustersModel extends Watched<IClusterPage> {
         client.list({
           limit: wanted.limit,
           region: regions.chosen,
-          ...(wanted.aws ? { refresh } : { configured: true })
+          ...(wanted.aws || refresh ? { refresh } : { configured: true })
         }),
       times
     );

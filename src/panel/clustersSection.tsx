@@ -75,7 +75,7 @@ function ClusterList(props: {
         <ErrorMessage
           error={error}
           trans={trans}
-          retry={() => model.refresh()}
+          retry={() => model.reread()}
         />
         <DoctorLink open={() => actions.openDoctor()} trans={trans} />
       </>

@@ -174,7 +174,7 @@ describe('HyperpodSection', () => {
   it('has AWS not asked while it is folded', async () => {
     await show();
     section.hide();
-    model.refresh();
+    model.reread();
     await until(() => client.lists.length === 2);
     section.show();
     await until(() => client.lists.length === 3);
