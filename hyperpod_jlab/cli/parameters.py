@@ -226,7 +226,7 @@ def cluster_argument(function: Callable[..., None]) -> Callable[..., None]:
             raise InvalidInputError(
                 "the cluster is given twice", code="usage", detail={"field": "cluster"}
             )
-        function(*arguments, cluster=cluster_name or cluster, **options)
+        function(*arguments, cluster=cluster if cluster_name is None else cluster_name, **options)
 
     argument = click.argument("cluster_name", metavar="[CLUSTER]", required=False, type=CLUSTER)
     return argument(cluster_option(with_cluster))

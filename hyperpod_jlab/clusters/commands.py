@@ -26,6 +26,7 @@ from hyperpod_jlab.cli.parameters import cluster_argument, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.clusters.reach import LONGEST
 from hyperpod_jlab.core.cluster import JOB_ENDED, Rows, notes_of
+from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration, format_ranges, format_size
 from hyperpod_jlab.core.reach import READY
 
@@ -192,6 +193,8 @@ def clusters(region: str | None, limit: int | None, cursor: str | None) -> None:
     async def read(services: Hyperpod) -> Rows[Cluster]:
         found = await services.clusters.every(region, seconds=_TIMEOUT, wait=_TIMEOUT)
         notes = list(found.notes)
+        if region is not None and isinstance(found.problem, InvalidInputError):
+            raise found.problem
         if found.problem is not None and (region is not None or await _at_aws(services)):
             hint = f" ({found.problem.hint})" if found.problem.hint else ""
             notes.append(f"AWS does not list all HyperPod clusters: {found.problem.message}{hint}")

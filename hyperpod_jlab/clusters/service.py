@@ -244,7 +244,7 @@ class Clusters:
         Raises:
             NotFoundError: It is not configured, and nothing on this machine points to an AWS account. AWS itself is not asked whether it has the cluster.
         """
-        name = name or self._settings.default_cluster
+        name = self._settings.default_cluster if name is None else name
         config = self._settings.clusters.get(name)
         if config is not None:
             hyperpod = config.hyperpod_cluster
@@ -253,12 +253,26 @@ class Clusters:
             return ClusterName(
                 name, hyperpod, (region_of(hyperpod) if hyperpod else None) or region
             )
-        for known, one in self._settings.clusters.items():
-            if one.hyperpod_cluster == name and region is None:
-                return ClusterName(known, name, region_of(name))
+        if region is None:
+            for known, one in self._settings.clusters.items():
+                if one.hyperpod_cluster == name:
+                    return ClusterName(known, name, region_of(name))
         if not await asyncio.to_thread(self._aws_in(region).points_to_aws):
             raise self.unknown(name)
         return ClusterName(None, name, region_of(name) or region)
+
+    def configured_name(self, name: str | None) -> str | None:
+        """The name in the configuration of a cluster that may be named as in AWS; None: the default cluster.
+
+        Raises:
+            NotFoundError: It is not configured.
+        """
+        if name is None or name in self._settings.clusters:
+            return name
+        for known, one in self._settings.clusters.items():
+            if one.hyperpod_cluster == name:
+                return known
+        raise self.unknown(name)
 
     async def on_hyperpod(self, name: str | None, region: str | None = None) -> ClusterName:
         """Which HyperPod cluster a user means; its `hyperpod` is set.
@@ -387,7 +401,7 @@ class Clusters:
             asked.cancel()
         if not isinstance(instances, Shown):
             if not isinstance(nodes, Snapshot):
-                raise nodes or instances or self.unknown(configured)
+                raise _both(nodes, instances) or self.unknown(configured)
             if instances is not None:
                 notes.append(f"AWS does not list the instances: {_words(instances)}")
             notes += notes_of(nodes.said)
@@ -544,6 +558,18 @@ def _rows_of_aws(
         instances.loading or loading,
         any(map(is_changing, instances.rows)),
         tuple(notes),
+    )
+
+
+def _both(scheduler: HyperpodError | None, aws: HyperpodError | None) -> HyperpodError | None:
+    """The scheduler's error, with AWS' where there is one, too."""
+    if scheduler is None or aws is None:
+        return scheduler or aws
+    return type(scheduler)(
+        f"{scheduler.message}; AWS does not list the instances either: {aws.message}",
+        code=scheduler.code,
+        hint=scheduler.hint or aws.hint,
+        detail=scheduler.detail,
     )
 
 

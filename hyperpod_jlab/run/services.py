@@ -153,14 +153,15 @@ class Hyperpod:
         """The queues of one cluster."""
         from hyperpod_jlab.engines.protocol import tables_of
 
-        return await tables_of(self.engines.get(cluster)).queues()
+        name = self.clusters.configured_name(cluster)
+        return await tables_of(self.engines.get(name)).queues()
 
     async def jobs(self, cluster: str | None = None) -> list[Job]:
         """The queue of all users of one cluster; jobs are linked to the runs that are here."""
         from hyperpod_jlab.engines.protocol import tables_of
         from hyperpod_jlab.run.jobs import JobLinks
 
-        engine = self.engines.get(cluster)
+        engine = self.engines.get(self.clusters.configured_name(cluster))
         links = self._links.setdefault(engine.name, JobLinks(self.partition))
         return await links.linked(await tables_of(engine).jobs())
 

@@ -37,7 +37,7 @@ TRYING = (
 
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (
-        ("clusters"),
+        ("clusters",),
         ("config", "add", "ml-cluster", "--dry-run"),
         ("doctor",),
     ),

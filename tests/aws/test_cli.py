@@ -22,35 +22,44 @@ def example(endpoint):
 
 def test_the_table_of_clusters(example, hpj, home):
     home.config.write_text('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
-    lines = hpj("clusters").ok().out.splitlines()
+    done = hpj("clusters").ok()
+    lines = done.out.splitlines()
     assert [line.split()[0] for line in lines] == [
-        *("CLUSTER", "ml-cluster", "research-eks", "older-cluster", "first-try"),
+        *("CLUSTER", "local", "train", "research-eks", "older-cluster", "first-try"),
     ]
-    first = lines[1]
-    for words in ("slurm", "in-service", "5/5", "controller-machine 1/1, worker-group-1 4/4"):
-        assert words in first
-    assert "  train  " in first
-    assert "accelerated 6/8 updating" in lines[2]
-    assert "update available" in lines[2]
-    assert lines[3].split()[1:3] == ["slurm", "updating-software"]
+    train = lines[2]
+    for words in ("slurm", "unreachable", "ml-cluster", "in-service", "5/5"):
+        assert f"  {words}  " in train
+    assert "controller-machine 1/1, worker-group-1 4/4" in train
+    eks = lines[3]
+    assert eks.split()[1:4] == ["kubernetes", "no", "in-service"]
+    assert "accelerated 6/8 updating" in eks
+    assert "update available" in eks
+    assert lines[4].split()[1:4] == ["slurm", "no", "updating-software"]
+    assert "Lifecycle scripts did not run successfully." in lines[5]
+    assert "note: what is missing to submit to a cluster from here: hpj show NAME" in done.err
 
 
 def test_clusters_as_json_in_pages(example, hpj):
-    whole = hpj("show", "--json").ok().json
+    whole = hpj("clusters", "--json").ok().json
     assert whole["next"] is None
     assert "notes" not in whole
-    first = whole["clusters"][0]
-    assert (first["name"], first["state"], first["nodes"], first["status"]) == (
+    local, first = whole["clusters"][:2]
+    assert (local["name"], local["configured"], local["hyperpod"]) == ("local", True, None)
+    assert (first["name"], first["state"], first["nodes"], first["configured"]) == (
         "ml-cluster",
         "in-service",
         5,
-        "InService",
+        False,
     )
-    assert first["created_at"] == "2026-01-05T09:00:00.000Z"
-    assert first["groups"][1]["storage"][0]["path"] == "/fsx"
-    page = hpj("show", "--json", "--limit", "3").ok().json
-    rest = hpj("show", "--json", "--cursor", page["next"]).ok().json
-    assert page["clusters"] + rest["clusters"] == whole["clusters"]
+    assert first["configure"] == "hpj config add ml-cluster"
+    at_aws = first["hyperpod"]
+    assert (at_aws["status"], at_aws["created_at"]) == ("InService", "2026-01-05T09:00:00.000Z")
+    assert at_aws["groups"][1]["storage"][0]["path"] == "/fsx"
+    page = hpj("clusters", "--json", "--limit", "3").ok().json
+    rest = hpj("clusters", "--json", "--cursor", page["next"]).ok().json
+    names = [one["name"] for one in page["clusters"] + rest["clusters"]]
+    assert names == [one["name"] for one in whole["clusters"]]
 
 
 def test_a_denied_description_is_a_note_and_no_failure(example, hpj):
@@ -59,18 +68,39 @@ def test_a_denied_description_is_a_note_and_no_failure(example, hpj):
     assert "note: 1 of 4 clusters could not be described" in done.err
     assert "AWS does not let you sagemaker:DescribeCluster" in done.out
     assert "research-eks" in done.out
-    assert hpj("show", "--json").ok().json["notes"]
+    assert hpj("clusters", "--json").ok().json["notes"]
+
+
+def test_a_cluster_with_its_settings_and_what_is_missing_to_submit(example, hpj, home):
+    done = hpj("show", "ml-cluster").ok()
+    assert "configured    no; add it with: hpj config add ml-cluster" in done.out
+    assert "submit from here: no-file-system" in done.out
+    assert "node-recovery  Automatic" in done.out
+    assert "worker-group-1" in done.out.splitlines()[-1]
+    found = hpj("show", "ml-cluster", "--json").ok().json
+    assert found["hyperpod"]["reach"]["word"] == "no-file-system"
+    home.config.write_text('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
+    by_name, by_aws = (hpj("show", name, "--json").ok().json for name in ("train", "ml-cluster"))
+    assert (by_name["name"], by_name["configured"]) == ("train", True)
+    assert by_name["hyperpod"]["name"] == by_aws["hyperpod"]["name"] == "ml-cluster"
+    assert by_aws["name"] == "train"
+
+
+def test_what_is_neither_a_run_nor_a_cluster(example, hpj):
+    done = hpj("show", "nowhere", "--json")
+    assert (done.code, done.error["message"]) == (3, "there is no run nowhere")
 
 
 def test_nodes_of_a_cluster_that_is_not_configured(example, hpj):
-    done = hpj("nodes", "--cluster", "ml-cluster").ok()
+    done = hpj("nodes", "ml-cluster").ok()
     assert len(done.out.splitlines()) == 6
     assert "EC2 health check failed" in done.out.splitlines()[-1]
-    assert "no cluster of the configuration has hyperpod = 'ml-cluster'" in done.err
+    assert "note: ml-cluster is not configured, so no scheduler was asked" in done.err
     nodes = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json["nodes"]
-    assert [row["instance"]["state"] for row in nodes] == [*["running"] * 4, "failed"]
-    assert {(row["node"], row["remark"]) for row in nodes} == {(None, None)}
-    missing = hpj("nodes", "--cluster", "nope", "--json")
+    assert [row["instance_state"] for row in nodes] == [*["running"] * 4, "failed"]
+    assert [row["state"] for row in nodes] == [*["running"] * 4, "failed"]
+    assert [row["name"] for row in nodes] == [row["instance"] for row in nodes]
+    missing = hpj("nodes", "nope", "--json")
     assert (missing.code, missing.error["code"]) == (3, "not_found")
 
 
@@ -94,42 +124,54 @@ def slurm(home, monkeypatch):
 
 
 def test_nodes_joined_with_the_schedulers(example, hpj, slurm):
-    nodes = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json["nodes"]
-    found = [
-        (
-            (row["instance"] or {}).get("host", "")[:11],
-            (row["node"] or {}).get("name"),
-            row["remark"],
-        )
-        for row in nodes
-    ]
+    nodes = hpj("nodes", "ml-cluster", "--json").ok().json["nodes"]
+    assert nodes == hpj("nodes", "train", "--json").ok().json["nodes"]
+    ids = [row["instance"] for row in nodes]
+    found = [((row["host"] or "")[:11], row["name"], row["instance_reason"]) for row in nodes]
     unknown = "the scheduler does not have it"
-    assert found[:5] == [
-        ("ip-10-0-0-1", None, None),
+    assert found[:4] == [
+        ("ip-10-0-0-1", ids[0], None),
         ("ip-10-0-0-2", "ip-10-0-0-2", None),
-        ("ip-10-0-0-3", None, unknown),
-        ("ip-10-0-0-4", None, unknown),
-        ("ip-10-0-0-5", "ip-10-0-0-5", None),
+        ("ip-10-0-0-3", ids[2], unknown),
+        ("ip-10-0-0-4", ids[3], unknown),
     ]
+    assert found[4][:2] == ("ip-10-0-0-5", "ip-10-0-0-5")
+    assert (nodes[4]["state"], nodes[4]["instance_state"]) == ("drained", "failed")
+    assert (nodes[4]["reason"], found[4][2]) == (
+        "health check",
+        "EC2 health check failed; the instance is being replaced",
+    )
     assert found[5][:2] == ("", "ip-10-0-0-9")
-    last = hpj("nodes", "--cluster", "ml-cluster").ok().out.splitlines()[-2:]
-    assert "EC2 health check failed; the instance is being replaced; health check" in last[0]
+    assert (nodes[5]["state"], ids[5]) == ("down", None)
+    last = hpj("nodes", "ml-cluster").ok().out.splitlines()[-2:]
+    assert "health check; EC2 health check failed; the instance is being replaced" in last[0]
     assert "drained" in last[0]
-    assert last[1].split()[:8] == ["-"] * 8
+    assert "AWS lists no instance of this name" in last[1]
 
 
 def test_a_cluster_by_its_arn_and_without_the_right_to_its_description(example, hpj, slurm):
     arn = example.account.clusters[REGION][0].arn
-    nodes = hpj("nodes", "--cluster", arn, "--json").ok().json["nodes"]
-    assert [row["node"] is not None for row in nodes] == [False, True, False, False, True, True]
-    example.faults.deny("sagemaker:DescribeCluster")
-    told = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json
-    assert told["notes"] == [
-        "ml-cluster could not be described: AWS does not let you sagemaker:DescribeCluster"
+    nodes = hpj("nodes", arn, "--json").ok().json["nodes"]
+    assert [row["name"].startswith("ip-") for row in nodes] == [
+        *(False, True, False, False, True, True),
     ]
+    example.faults.deny("sagemaker:DescribeCluster")
+    told = hpj("nodes", "ml-cluster", "--json").ok().json
+    assert told["notes"][0].startswith(
+        "AWS does not describe ml-cluster: AWS does not let you sagemaker:DescribeCluster"
+    )
     # Without it nobody knows that the first one is the controller.
-    assert told["nodes"][0]["remark"] == "the scheduler does not have it"
-    assert told["nodes"][1]["node"]["jobs"] == ["7"]
+    assert told["nodes"][0]["instance_reason"] == "the scheduler does not have it"
+    assert told["nodes"][1]["jobs"] == ["7"]
+
+
+def test_aws_that_lists_no_instances_is_a_note(example, hpj, slurm):
+    example.faults.deny("sagemaker:ListClusterNodes")
+    done = hpj("nodes", "train").ok()
+    assert [line.split()[0] for line in done.out.splitlines()] == [
+        *("NODE", "ip-10-0-0-2", "ip-10-0-0-5", "ip-10-0-0-9"),
+    ]
+    assert "note: AWS does not list the instances" in done.err
 
 
 def test_a_scheduler_that_does_not_answer_is_a_note(example, hpj, slurm):
@@ -140,47 +182,42 @@ def test_a_scheduler_that_does_not_answer_is_a_note(example, hpj, slurm):
 
 
 def test_another_region(example, hpj):
-    done = hpj("show", "--region", "eu-central-1").ok()
-    assert "no clusters" in done.err
+    done = hpj("clusters", "--region", "eu-central-1").ok()
+    assert [line.split()[0] for line in done.out.splitlines()] == ["CLUSTER", "local"]
     assert {call.region for call in example.calls} == {"eu-central-1"}
+    assert hpj("clusters", "--region", "../x", "--json").error["code"] == "no_aws_region"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("clusters", "--region", REGION),
-        ("nodes", "--region", REGION),
-        ("nodes", "--cluster", "c", "--cluster", "local"),
-    ],
-)
-def test_options_that_do_not_fit(hpj, words):
-    done = hpj(*words, "--json")
+def test_a_cluster_that_is_given_twice(hpj):
+    done = hpj("nodes", "local", "--cluster", "local", "--json")
     assert (done.code, done.error["code"]) == (2, "usage")
 
 
 def test_exit_codes_of_the_faults(example, hpj, no_aws):
-    def failed(*words):
+    def failed():
         forget_session()  # a command is a process of its own
-        done = hpj(*words, "--json")
+        done = hpj("nodes", "ml-cluster", "--json")
         return done.code, done.error["code"]
 
-    example.faults.deny("sagemaker:ListClusters")
-    assert failed("clusters") == (4, "missing_right")
+    example.faults.deny("sagemaker:ListClusterNodes")
+    assert failed() == (4, "missing_right")
     no_aws.setenv("AWS_ACCESS_KEY_ID", "AKIANOBODY")
-    assert failed("nodes", "--cluster", "ml-cluster") == (4, "invalid_aws_credentials")
+    assert failed() == (4, "invalid_aws_credentials")
     no_aws.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     no_aws.setattr("hyperpod_jlab.aws.session._ATTEMPTS", 1)
-    assert failed("clusters") == (5, "aws_unreachable")
+    assert failed() == (5, "aws_unreachable")
     no_aws.delenv("AWS_REGION")
-    assert failed("clusters") == (2, "no_aws_region")
+    assert failed() == (2, "no_aws_region")
     no_aws.setitem(sys.modules, "boto3", None)
-    assert failed("clusters") == (2, "boto3_missing")
-    assert "hint: pip install 'hyperpod-jlab[aws]'" in hpj("clusters").err
+    assert failed() == (2, "boto3_missing")
+    assert "hint: pip install 'hyperpod-jlab[aws]'" in hpj("nodes", "ml-cluster").err
 
 
-def test_without_the_option_aws_is_not_asked(example, hpj):
-    assert hpj("clusters").ok().out.split()[:1] == ["CLUSTER"]
-    assert example.calls == []
+def test_a_fault_of_aws_hides_no_configured_cluster(example, hpj):
+    example.faults.deny("sagemaker:ListClusters")
+    done = hpj("clusters").ok()
+    assert [line.split()[0] for line in done.out.splitlines()] == ["CLUSTER", "local"]
+    assert "note: AWS does not list all HyperPod clusters: AWS does not let you" in done.err
 
 
 @pytest.mark.parametrize("name", ["", "x y", "no_such", "a" * 64, "arn:aws:sagemaker:x:1:y"])

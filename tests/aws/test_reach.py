@@ -60,21 +60,21 @@ def found(hpj):
     """Whether one can submit to a cluster, by its name."""
 
     def look(name):
-        return hpj("show", name, "--json").ok().json["reach"]
+        return hpj("show", name, "--json").ok().json["hyperpod"]["reach"]
 
     return look
 
 
 def test_each_cluster_says_it(example, hpj):
-    listed = hpj("show", "--json").ok().json["clusters"]
-    assert {one["name"]: one["reach"]["word"] for one in listed} == {
+    listed = hpj("clusters", "--json").ok().json["clusters"]
+    assert {one["name"]: one["hyperpod"]["reach"]["word"] for one in listed if one["hyperpod"]} == {
         "ml-cluster": "no-file-system",
         "research-eks": "not-in-service",
         "older-cluster": "no-login-node",
         "first-try": "not-in-service",
     }
     shown = hpj("clusters").ok()
-    assert "no-file-system" in shown.out.splitlines()[1]
+    assert "no-file-system" in shown.out.splitlines()[2]
     assert "what is missing to submit" in shown.err
 
 
@@ -124,8 +124,10 @@ def test_without_the_right_to_see_the_eks_cluster(example, found):
 def test_a_slow_one_is_given_up(example, hpj, monkeypatch):
     monkeypatch.setattr(reach, "LONGEST", 0.5)
     example.faults.slow[DESCRIBE] = 1.5
-    listed = hpj("show", "--json").ok().json["clusters"]
-    assert {one["name"]: one["reach"]["word"] for one in listed}["research-eks"] == "no-way"
+    listed = hpj("clusters", "--json").ok().json["clusters"]
+    assert {one["name"]: one["hyperpod"]["reach"]["word"] for one in listed if one["hyperpod"]}[
+        "research-eks"
+    ] == "no-way"
 
 
 def test_the_machines_slurm_is_the_clusters(studio, found, home, tmp_path, hpj):
@@ -159,7 +161,7 @@ def test_adding_without_writing(example, hpj, home):
             "config",
             "add",
             "far",
-            "--cluster",
+            "--hyperpod",
             "older-cluster",
             "--login-node",
             "me@door",

@@ -35,8 +35,8 @@ ON_EKS = ("--cluster", "research-eks")
 def test_clusters(example: Endpoint, frozen: Frozen, home: Home) -> None:
     home.config.write_text('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
     frozen("clusters", "clusters")
-    frozen("clusters-page", "show", "--limit", "1", varying=["next"])
-    frozen("clusters-elsewhere", "show", "--region", "eu-central-1")
+    frozen("clusters-page", "clusters", "--limit", "1", varying=["next"])
+    frozen("clusters-elsewhere", "clusters", "--region", "eu-central-1")
     example.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
     frozen("clusters-not-described", "clusters")
 
@@ -120,7 +120,7 @@ def test_quotas_and_ways_in(example: Endpoint, frozen: Frozen) -> None:
 
 
 ERRORS = (
-    (("clusters"), "sagemaker:ListClusters"),
+    (("clusters",), "sagemaker:ListClusters"),
     (("nodes", *ON_SLURM), "sagemaker:ListClusterNodes"),
     (("events", *ON_EKS), "sagemaker:ListClusterEvents"),
     (("node-logs", *ON_SLURM), "logs:DescribeLogStreams"),
