@@ -10,7 +10,6 @@ import { AdminClient } from './admin/client';
 import { AdminRights } from './admin/rights';
 import { HyperPodClient } from './api';
 import { ClusterClient } from './clusters/client';
-import { HyperpodClient } from './hyperpod/client';
 import { RegionChoice } from './hyperpod/regions';
 import { LogClient } from './logs/client';
 import { LogSocket } from './logs/socket';
@@ -90,7 +89,6 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   return {
     client,
     clusterClient: new ClusterClient(client),
-    hyperpodClient: new HyperpodClient(client),
     regions: new RegionChoice(client),
     runClient,
     runs,

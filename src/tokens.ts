@@ -4,7 +4,6 @@ import { Token } from '@lumino/coreutils';
 import type { AdminRights } from './admin/rights';
 import type { HyperPodClient } from './api';
 import type { IClusterClient } from './clusters/client';
-import type { IHyperpodClient } from './hyperpod/client';
 import type { RegionChoice } from './hyperpod/regions';
 import type { ILogClient } from './logs/client';
 import type { IRunClient } from './runs/client';
@@ -18,9 +17,7 @@ export interface IHyperPod {
   readonly client: HyperPodClient;
   /** Requests on clusters. */
   readonly clusterClient: IClusterClient;
-  /** Requests on HyperPod clusters as AWS knows them. */
-  readonly hyperpodClient: IHyperpodClient;
-  /** The region of the HyperPod clusters that are listed. */
+  /** The region whose HyperPod clusters are listed. */
   readonly regions: RegionChoice;
   /** Requests on runs. */
   readonly runClient: IRunClient;
@@ -60,11 +57,11 @@ export namespace CommandIDs {
   export const openHyperpodCluster = 'hyperpod:open-hyperpod-cluster';
   /** Small charts of a HyperPod cluster; `{cluster, node}`. */
   export const openMetrics = 'hyperpod:open-metrics';
-  /** What would become of nodes; `{hyperpod | cluster, action, nodes}`. */
+  /** What would become of nodes; `{cluster, action, nodes}`. */
   export const previewOnNodes = 'hyperpod:preview-on-nodes';
-  /** Asks, and does it; `{hyperpod | cluster, action, nodes, reason}`. */
+  /** Asks, and does it; `{cluster, action, nodes, reason}`. */
   export const actOnNodes = 'hyperpod:act-on-nodes';
-  /** `{hyperpod, node}`. */
+  /** `{cluster, node}`. */
   export const openNodeTerminal = 'hyperpod:open-node-terminal';
   /** What a node logged; `{cluster, node}`. */
   export const openNodeLogs = 'hyperpod:open-node-logs';

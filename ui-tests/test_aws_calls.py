@@ -36,11 +36,11 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LabServe
 
 @pytest.fixture
 def requests(page: Page) -> list[str]:
-    """What the page asks our server on AWS."""
+    """What the page asks our server on clusters and AWS."""
     found: list[str] = []
 
     def note(request: Request) -> None:
-        if re.search(r"/hyperpod/api/v1/(hyperpod|aws)\b", request.url):
+        if re.search(r"/hyperpod/api/v1/(clusters|aws)\b", request.url):
             found.append(request.url)
 
     page.on("request", note)

@@ -92,7 +92,7 @@ def test_the_rows_stay_when_a_right_is_taken_away(
     aws.faults.deny(LIST)
     section.page.get_by_role("button", name=REFRESH).click()
     expect(section.get_by_text(f"AWS does not let you {LIST}")).to_be_visible()
-    expect(section.get_by_text("AWS has not sent newer data")).to_be_visible()
+    expect(section.get_by_text("Newer data is not available")).to_be_visible()
     expect(section.get_by_role("listitem")).to_have_count(4)
     aws.faults.denied.clear()
     page.get_by_role("button", name=REFRESH).click()

@@ -262,7 +262,7 @@ def test_an_api_server_that_is_gone(
     refresh_until(shown, row(shown, "survivor").filter(has_text="running"))
     cluster.component_kill("control", "kube-apiserver")
     try:
-        old = shown.get_by_text(re.compile(r"Updated .*ago\. The cluster does not respond\."))
+        old = shown.get_by_text(re.compile(r"Updated .*ago\. Newer data is not available\."))
         refresh_until(shown, old)
         expect(row(shown, "survivor")).to_contain_text("running")
         for theme in ("JupyterLab Dark", "JupyterLab Light"):

@@ -148,7 +148,7 @@ def test_a_right_that_is_missing_is_named_and_the_action_is_off(
     # So is what no scheduler does here, without being tried.
     drain = shown.get_by_role("button", name="Drain…")
     expect(drain).to_have_attribute("aria-disabled", "true")
-    note = shown.get_by_role("note").filter(has_text="is done by the scheduler, and no cluster")
+    note = shown.get_by_role("note").filter(has_text="the scheduler does the drain, and ml-cluster is not configured")
     expect(note).to_have_count(1)
     sound(page, console, PAGE)
     shown.get_by_role("button", name="Close").click()
@@ -242,7 +242,7 @@ def test_commands_answer_in_json(
 ) -> None:
     open_lab(page, account[0])
     worker = instances(aws, "worker-group-1")[0]
-    order = {"hyperpod": "ml-cluster", "action": "reboot", "nodes": [worker]}
+    order = {"cluster": "ml-cluster", "action": "reboot", "nodes": [worker]}
     plan = execute(page, "hyperpod:preview-on-nodes", order)
     assert plan["nodes"][0]["instance"] == worker
     assert sent(aws) == []
@@ -286,7 +286,7 @@ def test_a_node_is_drained_with_a_reason_and_resumed(
     node = next(one for one in slurm.cluster.nodes if one.address == "10.0.0.1")
     shown = open_nodes(page, server, "on-slurm")
     expect(row(shown, node.instance_id)).to_contain_text("ip-10-0-0-1", timeout=SLOW)
-    choose(shown, node.instance_id)
+    choose(shown, "ip-10-0-0-1")
     shown.get_by_role("button", name="Drain…").click()
     asked = page.locator(DIALOG)
     expect(asked).to_contain_text("no job runs on it", timeout=SLOW)

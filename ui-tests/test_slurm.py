@@ -310,7 +310,7 @@ def test_a_controller_that_is_gone(page: Page, slurm: SlurmTestbed, root_lab: La
     shown = open_cluster(page, "Jobs")
     refresh_until(shown, row(shown, "gamma"))
     slurm.controller_stop()
-    old = shown.get_by_text(re.compile(r"Updated .*ago\. The cluster does not respond\."))
+    old = shown.get_by_text(re.compile(r"Updated .*ago\. Newer data is not available\."))
     refresh_until(shown, old)
     expect(row(shown, "gamma")).to_contain_text("running")
     for theme in ("JupyterLab Dark", "JupyterLab Light"):

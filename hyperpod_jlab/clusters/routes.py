@@ -65,6 +65,8 @@ class ClustersQuery(AwsTableQuery):
 
     region: Region = None
     """With the HyperPod clusters of this region; default: the one in which AWS is asked by default. A cluster of another region is asked for by its ARN."""
+    configured: bool = False
+    """Only the configured clusters, without what AWS knows of them: AWS is not asked."""
 
 
 class JobsQuery(TableQuery):
@@ -153,11 +155,14 @@ class Choices:
 async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
     """The configured clusters, and the HyperPod clusters of the AWS account in a region. A cluster that does not answer says why in its reason; without an AWS account `problem` says so."""
     hyperpod = await call.hyperpod()
-    key = ("clusters", query.region)
+    key = ("clusters", query.region, query.configured)
     if query.refresh:
         hyperpod.snapshots.forget(key)
     found = await hyperpod.snapshots.get(
-        key, lambda: hyperpod.clusters.every(query.region, refresh=query.refresh)
+        key,
+        lambda: hyperpod.clusters.every(
+            query.region, refresh=query.refresh, aws=not query.configured
+        ),
     )
     page = await asyncio.to_thread(
         page_of, Cluster, found.clusters, query, name="name", sort="name"

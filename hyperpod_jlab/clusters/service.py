@@ -128,6 +128,7 @@ class Clusters:
         refresh: bool = False,
         seconds: float | None = None,
         wait: float | None = None,
+        aws: bool = True,
     ) -> ClusterList:
         """All clusters: the configured ones, and the HyperPod clusters of the AWS account.
 
@@ -136,7 +137,10 @@ class Clusters:
             refresh: Ask AWS now, even where nothing on this machine points to an account.
             seconds: How long to wait for each configured cluster; default: `TIMEOUT`.
             wait: Seconds to wait for all that AWS says; default: a moment.
+            aws: Whether AWS is asked; if not, only the configured clusters are listed.
         """
+        if not aws:
+            return ClusterList(await self.configured(seconds))
         lines, (shown, problem, notes) = await asyncio.gather(
             self.configured(seconds), self._listed(region, wait, refresh=refresh)
         )

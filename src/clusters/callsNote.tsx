@@ -1,9 +1,9 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { useLoaded } from '../components/useLoaded';
 import { IClusterClient } from './client';
 import { schedulerCalls } from './types';
+import { useCluster } from './useCluster';
 
 /** How often a scheduler was asked. */
 export function callsText(calls: number, trans: TranslationBundle): string {
@@ -23,12 +23,8 @@ export function CallsNote(props: {
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { client, cluster, trans } = props;
-  const [load] = React.useState(() => async () => {
-    const clusters = await client.list();
-    const found = clusters.find(item => item.name === cluster);
-    return found ? schedulerCalls(found) : null;
-  });
-  const calls = useLoaded(load).value;
+  const there = useCluster(client, cluster);
+  const calls = there && schedulerCalls(there);
   return calls === null ? null : (
     <p className="jp-HyperPod-ClusterPage-note">{callsText(calls, trans)}</p>
   );

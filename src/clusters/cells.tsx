@@ -75,6 +75,12 @@ export function wrapped(text: string): React.ReactNode {
   return text && <span className="jp-HyperPod-Table-text">{text}</span>;
 }
 
+/** A text on one line, of which not all may be seen; nothing for none. */
+export function clipped(value: CellValue | undefined): React.ReactNode {
+  const text = valueText(value);
+  return text && <ClippedText text={text} />;
+}
+
 /** A text of which a table shows as much as there is room for, and the pointer the rest. */
 export function ClippedText(props: { text: string }): JSX.Element {
   return (

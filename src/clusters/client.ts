@@ -3,6 +3,8 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { HyperPodClient, Schema } from '../api';
 import {
   ICluster,
+  IClusterDetail,
+  IClusterPage,
   IJobOrder,
   IJobResult,
   ITablePage,
@@ -12,13 +14,43 @@ import {
 } from './types';
 
 /**
- * The client of the server extension's cluster routes.
+ * The client of the server extension's cluster routes. `cluster` is a name of the configuration, or a name or ARN in AWS.
+ *
+ * With `refresh` AWS is asked now, else the server may answer what it was told a moment ago.
  */
 export class ClusterClient {
   constructor(private readonly _client: HyperPodClient) {}
 
-  async list(): Promise<readonly ICluster[]> {
-    return (await this._client.get<Schema<'Clusters'>>('clusters')).clusters;
+  /** Some clusters: the configured ones come first. */
+  list(query: Schema<'ClustersQuery'>): Promise<IClusterPage> {
+    return this._client.get('clusters', {
+      query: {
+        sort: '-configured',
+        ...query
+      } satisfies Schema<'ClustersQuery'>
+    });
+  }
+
+  /** The configured clusters; AWS is not asked. */
+  async configured(): Promise<readonly ICluster[]> {
+    return (await this.list({ configured: true })).clusters;
+  }
+
+  /** One cluster. */
+  cluster(cluster: string, refresh: boolean): Promise<IClusterDetail> {
+    return this._client.get(pathOf(cluster), {
+      query: { refresh } satisfies Schema<'AwsQuery'>
+    });
+  }
+
+  /** Quotas and policies of a cluster on EKS. */
+  governance(
+    cluster: string,
+    refresh: boolean
+  ): Promise<Schema<'ClusterGovernance'>> {
+    return this._client.get(pathOf(cluster, 'governance'), {
+      query: { refresh } satisfies Schema<'AwsQuery'>
+    });
   }
 
   table(
@@ -66,7 +98,12 @@ export class ClusterClient {
   ): Promise<ITablePage> {
     const { nodes, ...page } = await this._client.get<Schema<'Nodes'>>(
       pathOf(cluster, 'nodes'),
-      { query: queryOf(query) }
+      {
+        query: {
+          ...queryOf(query),
+          refresh: query.refresh
+        } satisfies Schema<'AwsTableQuery'>
+      }
     );
     return { ...page, rows: nodes };
   }
@@ -113,7 +150,8 @@ export class ClusterClient {
 /** What the rest needs of it; tests give one of their own. */
 export type IClusterClient = Pick<ClusterClient, keyof ClusterClient>;
 
-function pathOf(cluster: string, ...rest: string[]): string {
+/** A route of a cluster. */
+export function pathOf(cluster: string, ...rest: string[]): string {
   return URLExt.join('clusters', encodeURIComponent(cluster), ...rest);
 }
 

@@ -16,7 +16,6 @@ import { askForChange, mayRequeue } from '../actions/questions';
 import { ApiError } from '../api';
 import { IResults, Results } from '../components/results';
 import { useAnew } from '../components/useAnew';
-import { useLoaded } from '../components/useLoaded';
 import { IClusterClient } from './client';
 import { jobColumns } from './jobColumns';
 import { ServerTable } from './serverTable';
@@ -27,6 +26,7 @@ import {
   TableRow,
   valueText
 } from './types';
+import { useCluster } from './useCluster';
 import { useSelection } from './useSelection';
 
 /** So many names are said in a question. */
@@ -171,15 +171,6 @@ async function adoptAll(
     }
   }
   return results;
-}
-
-/** The cluster in one line; null as long as it is not known. */
-function useCluster(client: IClusterClient, cluster: string): ICluster | null {
-  const read = React.useCallback(async (): Promise<ICluster | null> => {
-    const found = await client.list();
-    return found.find(one => one.name === cluster) ?? null;
-  }, [client, cluster]);
-  return useLoaded(read).value ?? null;
 }
 
 /** What can be done there; nothing as long as that is not known. */

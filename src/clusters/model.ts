@@ -1,26 +1,66 @@
-import { Polled } from '../components/polled';
+import type { RegionChoice } from '../hyperpod/regions';
+import { Watched } from '../components/watched';
 import { IClusterClient } from './client';
-import { ICluster } from './types';
+import { ICluster, IClusterPage } from './types';
 
-const POLL_MS = 60_000;
+/** Clusters that are listed at first, and that come with each `more`. */
+const STEP = 100;
 
 /**
- * The clusters of the configuration, looked at now and then once somebody wants to see them.
+ * The clusters, looked at now and then while somebody wants to see them. Those that only AWS has are asked for only while they are shown, or when the user wants it.
  */
-export class ClustersModel extends Polled<readonly ICluster[]> {
-  constructor(client: IClusterClient, interval = POLL_MS) {
-    super({ name: 'clusters', interval });
-    this._client = client;
+export class ClustersModel extends Watched<IClusterPage> {
+  constructor(
+    client: IClusterClient,
+    regions: RegionChoice,
+    times?: Watched.ITimes
+  ) {
+    const wanted = { limit: STEP, aws: false };
+    super(
+      refresh =>
+        client.list({
+          limit: wanted.limit,
+          region: regions.chosen,
+          ...(wanted.aws || refresh ? { refresh } : { configured: true })
+        }),
+      times
+    );
+    this._wanted = wanted;
+    this._regions = regions;
+    regions.changed.connect(this._onRegion, this);
   }
 
-  /** The clusters; null before they were read. */
-  get clusters(): readonly ICluster[] | null {
-    return this.value;
+  /** The clusters of the configuration; null before they were read. */
+  get configured(): readonly ICluster[] | null {
+    return this.value?.clusters.filter(one => one.configured) ?? null;
   }
 
-  protected override read(): Promise<readonly ICluster[]> {
-    return this._client.list();
+  override dispose(): void {
+    this._regions.changed.disconnect(this._onRegion, this);
+    super.dispose();
   }
 
-  private readonly _client: IClusterClient;
+  /** Whether somebody sees what AWS knows. */
+  showAws(shown: boolean): void {
+    if (shown !== this._wanted.aws) {
+      this._wanted.aws = shown;
+      if (shown && this.isStarted) {
+        this.reread();
+      }
+    }
+  }
+
+  /** List more of them. */
+  more(): void {
+    this._wanted.limit += STEP;
+    this.reread();
+  }
+
+  private _onRegion(): void {
+    this._wanted.limit = STEP;
+    this.restart();
+  }
+
+  private readonly _regions: RegionChoice;
+  private readonly _wanted: { limit: number; aws: boolean };
 }

@@ -2,10 +2,13 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { Schema } from '../api';
+import { StateChip } from '../components/stateChip';
 import { momentText } from '../components/words';
-import { share, stateColumn, wrapped } from './cells';
+import { imageStatusText } from '../hyperpod/words';
+import { clipped, momentColumn, share, stateColumn, wrapped } from './cells';
 import { DeviceSquares, othersText } from './devices';
 import { IColumn } from './serverTable';
+import { clusterStateText } from './states';
 import { devicesOf, TableRow, valueText } from './types';
 
 const GIB = 1024 ** 3;
@@ -16,10 +19,10 @@ const MOST_JOBS = 4;
 /** States of nodes that take new jobs. */
 const USABLE = new Set(['up', 'reserved', 'powered-off', 'starting']);
 
-/** The columns of a cluster's nodes. */
-export function nodeColumns(
-  trans: TranslationBundle
-): IColumn<keyof Schema<'ClusterNode'>>[] {
+type Column = IColumn<keyof Schema<'ClusterNode'>>;
+
+/** The columns of a cluster's nodes: what the scheduler knows, then what AWS does. */
+export function nodeColumns(trans: TranslationBundle): Column[] {
   return [
     { name: 'name', label: trans.__('Node') },
     stateColumn(trans),
@@ -29,9 +32,28 @@ export function nodeColumns(
       optional: true,
       render: row => nodeReason(row, trans)
     },
+    ...capacityColumns(trans),
+    { name: 'features', label: trans.__('Features'), optional: true },
+    { name: 'queues', label: trans.__('Queues'), optional: true },
+    {
+      name: 'jobs',
+      // Not "Jobs": the id 6 would read as six of them.
+      label: trans.__('Job ids'),
+      optional: true,
+      render: row => nodeJobs(row, trans)
+    },
+    ...instanceColumns(trans),
+    ...machineColumns(trans)
+  ];
+}
+
+/** What a node has, and how much of it is free. */
+function capacityColumns(trans: TranslationBundle): Column[] {
+  return [
     {
       name: 'accelerators_free',
       label: trans.__('Accelerators free'),
+      optional: true,
       render: row => nodeDevices(row, trans)
     },
     {
@@ -43,6 +65,7 @@ export function nodeColumns(
     {
       name: 'cpus_free',
       label: trans.__('CPUs free'),
+      optional: true,
       render: row => share(row.cpus_free, row.cpus, trans)
     },
     {
@@ -52,18 +75,22 @@ export function nodeColumns(
       render: row =>
         typeof row.cpu_load === 'number' ? row.cpu_load.toFixed(1) : ''
     },
-    ...placeColumns(trans)
-  ];
-}
-
-function placeColumns(
-  trans: TranslationBundle
-): IColumn<keyof Schema<'ClusterNode'>>[] {
-  return [
     {
       name: 'memory',
       label: trans.__('Memory'),
+      optional: true,
       render: row => memoryText(row, trans)
+    }
+  ];
+}
+
+/** Which instance a node is, and what AWS says of it. */
+function instanceColumns(trans: TranslationBundle): Column[] {
+  return [
+    {
+      name: 'instance_group',
+      label: trans.__('Instance group'),
+      optional: true
     },
     {
       name: 'instance_type',
@@ -71,18 +98,63 @@ function placeColumns(
       optional: true
     },
     {
-      name: 'instance_group',
-      label: trans.__('Instance group'),
-      optional: true
+      name: 'instance',
+      label: trans.__('Instance'),
+      optional: true,
+      render: row => (isBoth(row) ? valueText(row.instance) : '')
     },
-    { name: 'features', label: trans.__('Features'), optional: true },
-    { name: 'queues', label: trans.__('Queues'), optional: true },
     {
-      name: 'jobs',
-      label: trans.__('Jobs'),
-      render: row => nodeJobs(row, trans)
+      name: 'instance_state',
+      label: trans.__('Instance state'),
+      optional: true,
+      render: row =>
+        isBoth(row) && typeof row.instance_state === 'string' ? (
+          <StateChip
+            state={row.instance_state}
+            text={clusterStateText(row.instance_state, trans)}
+            reason={valueText(row.instance_reason) || null}
+            trans={trans}
+          />
+        ) : (
+          ''
+        )
+    },
+    {
+      name: 'instance_reason',
+      label: trans.__('Instance reason'),
+      optional: true,
+      render: row =>
+        isBoth(row) ? wrapped(valueText(row.instance_reason)) : ''
     }
   ];
+}
+
+/** When an instance was started, and its software. */
+function machineColumns(trans: TranslationBundle): Column[] {
+  return [
+    {
+      ...momentColumn<Column['name']>('launched_at', trans.__('Launched')),
+      optional: true
+    },
+    { name: 'image_version', label: trans.__('Version'), optional: true },
+    {
+      name: 'image_status',
+      label: trans.__('Software'),
+      optional: true,
+      render: row => imageStatusText(valueText(row.image_status), trans)
+    },
+    {
+      name: 'host',
+      label: trans.__('Host'),
+      optional: true,
+      render: row => clipped(row.host)
+    }
+  ];
+}
+
+/** Whether the scheduler has the node: one that only AWS has is called by its instance id, and has AWS' state. */
+function isBoth(row: TableRow<'name' | 'instance'>): boolean {
+  return row.name !== row.instance;
 }
 
 function nodeDevices(
@@ -126,7 +198,7 @@ function nodeJobs(
   const names = all === '' ? [] : all.split(', ');
   const left = names.length - MOST_JOBS;
   const shown = names.slice(0, MOST_JOBS).join(', ');
-  return (
+  return all === '' ? null : (
     <span className="jp-HyperPod-Table-text" title={all}>
       {left > 0 ? trans.__('%1 and %2 more', shown, left) : shown}
     </span>

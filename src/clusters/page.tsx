@@ -1,15 +1,12 @@
-import { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { Tabs } from '../components/tabs';
-import type { INodeClient } from '../nodes/client';
 import { CallsNote } from './callsNote';
-import { IClusterClient } from './client';
 import { endedColumns, runColumns } from './jobColumns';
 import { JobsTable } from './jobsTable';
-import { NodesTable } from './nodesTable';
+import { INodesTable, NodesTable } from './nodesTable';
 import { queueColumns } from './queueColumns';
 import { ServerTable } from './serverTable';
 import { ITablePage, ITableQuery, TableKind } from './types';
@@ -39,25 +36,23 @@ export class ClusterPage extends ReactWidget {
   }
 
   protected override render(): JSX.Element {
-    return <ClusterTables {...this._options} />;
+    return <ClusterTables {...this._options} isShown={this._isShown} />;
   }
 
+  private readonly _isShown = () => this.isVisible && !document.hidden;
   private readonly _options: ClusterPage.IOptions;
 }
 
 export namespace ClusterPage {
-  export interface IOptions {
-    cluster: string;
-    client: IClusterClient;
-    /** Requests that do something to its nodes. */
-    nodeClient: INodeClient;
+  export interface IOptions extends INodesTable {
     openRun: (runId: string) => void;
-    trans: TranslationBundle;
   }
 }
 
-function ClusterTables(options: ClusterPage.IOptions): JSX.Element {
-  const { cluster, trans } = options;
+type IProps = ClusterPage.IOptions & { isShown: () => boolean };
+
+function ClusterTables(props: IProps): JSX.Element {
+  const { client, cluster, trans } = props;
   const labels: Readonly<Record<Tab, string>> = {
     queues: trans.__('Queues'),
     jobs: trans.__('Jobs'),
@@ -67,43 +62,29 @@ function ClusterTables(options: ClusterPage.IOptions): JSX.Element {
   return (
     <>
       <h1>{cluster}</h1>
-      <CallsNote client={options.client} cluster={cluster} trans={trans} />
+      <CallsNote client={client} cluster={cluster} trans={trans} />
       <Tabs
         label={trans.__('Cluster views')}
         tabs={TABS.map(name => ({ name, label: labels[name] }))}
       >
-        {tab => <TabTables {...options} tab={tab} />}
+        {tab => <TabTables {...props} tab={tab} />}
       </Tabs>
     </>
   );
 }
 
 /** What is in a tab. Only that is asked for, and is in the page. */
-function TabTables(props: ClusterPage.IOptions & { tab: Tab }): JSX.Element {
-  const { client, cluster, openRun, tab, trans } = props;
+function TabTables(props: IProps & { tab: Tab }): JSX.Element {
+  const { client, cluster, tab, trans } = props;
   const [load] = React.useState(
     () => (kind: TableKind) => (query: ITableQuery) =>
       client.table(cluster, kind, query)
   );
   switch (tab) {
     case 'jobs':
-      return (
-        <JobsTable
-          cluster={cluster}
-          client={client}
-          openRun={openRun}
-          trans={trans}
-        />
-      );
+      return <JobsTable {...props} />;
     case 'nodes':
-      return (
-        <NodesTable
-          cluster={cluster}
-          client={client}
-          nodeClient={props.nodeClient}
-          trans={trans}
-        />
-      );
+      return <NodesTable {...props} />;
     case 'finished':
       return <FinishedTables {...props} load={load} />;
     default:

@@ -68,14 +68,17 @@ async function openCluster(
   cluster: string
 ): Promise<JSONObject> {
   await openPage(app, tracker, `hyperpod-cluster-${cluster}`, async () => {
-    const [{ NodeClient }, { ClusterPage }] = await Promise.all([
-      import('../nodes/client'),
-      import('./page')
-    ]);
+    const [{ NodeClient }, { nodeOpeners }, { ClusterPage }] =
+      await Promise.all([
+        import('../nodes/client'),
+        import('../nodes/openers'),
+        import('./page')
+      ]);
     const page = new ClusterPage({
       cluster,
       client: hyperPod.clusterClient,
       nodeClient: new NodeClient(hyperPod.client),
+      ...nodeOpeners(app, cluster, hyperPod.trans),
       openRun: runId => void hyperPod.openRun(runId),
       trans: hyperPod.trans
     });

@@ -4,8 +4,7 @@ import * as React from 'react';
 import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
-import { AwsAge } from './awsAge';
-import { StaleNote } from './staleNote';
+import { Age } from './age';
 import { ITablePage, ITableQuery, TableRow, valueText } from './types';
 import { ITableState, useTable } from './useTable';
 
@@ -49,7 +48,7 @@ interface IProps {
   selection?: ISelection;
   /** What `load` leaves out besides what is typed: another choice begins with its first page. */
   choice?: unknown;
-  /** For what AWS tells: whether somebody looks. Then it is read again by itself, and its age is shown. */
+  /** For what AWS tells: whether somebody looks. Then it is read again by itself. */
   isShown?: () => boolean;
   /** Stands between the head and the rows. */
   children?: React.ReactNode;
@@ -87,7 +86,7 @@ export function ServerTable(props: IProps): JSX.Element {
         <Refusal error={table.error} trans={trans} retry={table.retry} />
       )}
       {!isGone && props.children}
-      <Age page={page} isAws={props.isShown !== undefined} trans={trans} />
+      {page && <Age aged={page} trans={trans} />}
       <Notes notes={page?.notes ?? []} />
       {page && !isHidden && (
         <Rows
@@ -136,27 +135,6 @@ function Refusal(props: {
   ) : (
     <ErrorMessage {...props} />
   );
-}
-
-/** How old the rows are, where that is to be said. */
-function Age(props: {
-  page: ITablePage | null;
-  isAws: boolean;
-  trans: TranslationBundle;
-}): JSX.Element | null {
-  const { isAws, page, trans } = props;
-  if (!page?.as_of) {
-    return null;
-  }
-  if (page.problem) {
-    const { as_of: asOf, problem } = page;
-    return (
-      <StaleNote asOf={asOf} problem={problem} isAws={isAws} trans={trans} />
-    );
-  }
-  return isAws ? (
-    <AwsAge asOf={page.as_of} isLoading={page.loading} trans={trans} />
-  ) : null;
 }
 
 function Rows(props: {

@@ -1,8 +1,20 @@
 import { ActionKind, IChange } from '../actions/kinds';
-import type { IErrorBody, Schema } from '../api';
+import type { Schema } from '../api';
 
-/** A cluster of the configuration, and whether it answers. */
+/** A cluster, of the configuration or of AWS, and whether it answers. */
 export type ICluster = Schema<'Cluster'>;
+
+/** The first clusters. */
+export type IClusterPage = Schema<'ClusterPage'>;
+
+/** A cluster with all that AWS tells of it. */
+export type IClusterDetail = Schema<'ClusterDetail'>;
+
+/** Of when something is, why there is nothing newer, whether more is on its way, and what is to be said of it. */
+export type IAged = Pick<
+  IClusterPage,
+  'as_of' | 'problem' | 'loading' | 'notes'
+>;
 
 /**
  * What is to be done to which jobs.
@@ -62,20 +74,12 @@ export interface ITableQuery {
 /**
  * A part of a table.
  */
-export interface ITablePage {
+export interface ITablePage extends Partial<IAged> {
   readonly rows: readonly TableRow[];
   readonly next: string | null;
   readonly total: number | null;
-  /** The moment that the rows are of, where the cluster does not answer now; always, where they are from AWS. */
-  readonly as_of?: string | null;
-  /** Whether more of it is on its way. */
-  readonly loading?: boolean;
   /** Whether its rows are about to change. */
   readonly changing?: boolean;
-  /** Why there are no newer ones. */
-  readonly problem?: IErrorBody | null;
-  /** What is hidden from the user, and why: a sentence each. */
-  readonly notes?: readonly string[];
 }
 
 /** What of a run a table shows. */

@@ -109,7 +109,10 @@ function useCursors(choice: unknown): {
   return { cursors, cursor: cursors[cursors.length - 1], setCursors };
 }
 
-/** Reads a page again by itself while somebody looks: soon where more of it is on its way. */
+/**
+ * Reads a page again by itself while somebody looks: soon where more of it is on its way. What a scheduler said just now has no age, and is read
+ * again when the user wants it.
+ */
 function useRenewal(
   loaded: ILoaded<ITablePage>,
   isShown?: () => boolean
@@ -118,7 +121,7 @@ function useRenewal(
   const last = React.useRef(renew);
   last.current = renew;
   React.useEffect(() => {
-    if (!isShown || value === null) {
+    if (!isShown || !(value?.as_of || value?.loading)) {
       return;
     }
     const timer = setInterval(

@@ -1,6 +1,5 @@
-import { URLExt } from '@jupyterlab/coreutils';
-
 import { HyperPodClient, Schema } from '../api';
+import { pathOf } from '../clusters/client';
 import { IEventDetail, IEventPage, IEventQuery } from './eventTypes';
 
 /**
@@ -13,11 +12,10 @@ export class EventClient {
   async events(cluster: string, query: IEventQuery): Promise<IEventPage> {
     const { events, ...page } = await this._client.get<
       Schema<'HyperpodEvents'>
-    >(pathOf(cluster), {
+    >(pathOf(cluster, 'events'), {
       query: {
         ...query,
-        filter: query.filter || undefined,
-        refresh: query.refresh || undefined
+        filter: query.filter || undefined
       } satisfies Schema<'EventsQuery'>
     });
     return { ...page, rows: events };
@@ -25,14 +23,9 @@ export class EventClient {
 
   /** One event with its details. */
   event(cluster: string, id: string): Promise<IEventDetail> {
-    const path = URLExt.join(pathOf(cluster), encodeURIComponent(id));
-    return this._client.get(path);
+    return this._client.get(pathOf(cluster, 'events', encodeURIComponent(id)));
   }
 }
 
 /** What the rest needs of it; tests give one of their own. */
 export type IEventClient = Pick<EventClient, keyof EventClient>;
-
-function pathOf(cluster: string): string {
-  return URLExt.join('hyperpod', encodeURIComponent(cluster), 'events');
-}

@@ -1,14 +1,14 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { AwsAge } from '../clusters/awsAge';
+import { Age } from '../clusters/age';
 import { Bar } from '../clusters/bar';
+import type { IClusterClient } from '../clusters/client';
 import { QuotaBars } from '../clusters/quotas';
-import { StaleNote } from '../clusters/staleNote';
 import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
 import { StateChip } from '../components/stateChip';
-import type { IHyperpodClient } from './client';
+import { Watched } from '../components/watched';
 import {
   IAllocation,
   IClusterPolicy,
@@ -24,7 +24,6 @@ import {
   preemptionText,
   sharingText
 } from './governanceWords';
-import { Watched } from './watched';
 
 /** Code of a cluster that can't have it: nobody's fault, and nothing to try again. */
 const NO_GOVERNANCE = 'no_governance';
@@ -34,7 +33,7 @@ const NO_GOVERNANCE = 'no_governance';
  */
 export function GovernanceTab(props: {
   cluster: string;
-  client: IHyperpodClient;
+  client: IClusterClient;
   isShown: () => boolean;
   trans: TranslationBundle;
 }): JSX.Element {
@@ -80,7 +79,7 @@ export function GovernanceTab(props: {
 /** The cluster's task governance, read as long as the tab is there. */
 function useGovernance(props: {
   cluster: string;
-  client: IHyperpodClient;
+  client: IClusterClient;
   isShown: () => boolean;
 }): Watched<IGovernance> {
   const { client, cluster, isShown } = props;
@@ -106,15 +105,10 @@ function Told(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { governance, trans } = props;
-  const { as_of: asOf, loading, notes, policies, problem, quotas } = governance;
+  const { notes, policies, quotas } = governance;
   return (
     <>
-      {asOf && problem && (
-        <StaleNote asOf={asOf} problem={problem} isAws trans={trans} />
-      )}
-      {asOf && !problem && (
-        <AwsAge asOf={asOf} isLoading={loading} trans={trans} />
-      )}
+      <Age aged={governance} trans={trans} />
       <Notes notes={notes} />
       {quotas.length > 0 && <Quotas quotas={quotas} trans={trans} />}
       {policies.map(policy => (

@@ -13,4 +13,4 @@ export type IPriorityClass = Schema<'PriorityClass'>;
 export type IClusterPolicy = Schema<'ClusterPolicy'>;
 
 /** The task governance of a cluster. */
-export type IGovernance = Schema<'HyperpodGovernance'>;
+export type IGovernance = Schema<'ClusterGovernance'>;

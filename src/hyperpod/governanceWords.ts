@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { clusterStateText } from '../clusters/states';
 import { IAllocation } from './governanceTypes';
-import { hyperpodStateText } from './words';
 
 /** The state of a quota or a policy in words. */
 export function governanceStateText(
@@ -13,7 +13,7 @@ export function governanceStateText(
     disabled: trans.__('disabled'),
     deleted: trans.__('deleted')
   };
-  return texts[state] ?? hyperpodStateText(state, trans);
+  return texts[state] ?? clusterStateText(state, trans);
 }
 
 /** Whether a team lends and borrows idle compute. */

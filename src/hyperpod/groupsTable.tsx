@@ -1,10 +1,11 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { ClippedText } from '../clusters/cells';
+import { clipped } from '../clusters/cells';
+import { clusterStateText } from '../clusters/states';
 import { StateChip } from '../components/stateChip';
 import { IHyperpodGroup } from './types';
-import { capacityText, hyperpodStateText } from './words';
+import { capacityText } from './words';
 
 interface IColumn {
   readonly label: string;
@@ -75,7 +76,7 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
         state && (
           <StateChip
             state={state}
-            text={hyperpodStateText(state, trans)}
+            text={clusterStateText(state, trans)}
             trans={trans}
           />
         )
@@ -96,7 +97,7 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
     },
     {
       label: trans.__('Lifecycle script'),
-      render: ({ script }) => script && <ClippedText text={script} />
+      render: ({ script }) => clipped(script)
     }
   ];
 }

@@ -1,35 +1,40 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { AwsAge } from '../clusters/awsAge';
-import { StaleNote } from '../clusters/staleNote';
+import { Age } from '../clusters/age';
+import { clusterStateText } from '../clusters/states';
+import type { IClusterDetail } from '../clusters/types';
 import { ErrorMessage } from '../components/errorMessage';
+import { Notes } from '../components/notes';
 import { StateChip } from '../components/stateChip';
+import { Watched } from '../components/watched';
 import { momentText } from '../components/words';
 import { GroupsTable } from './groupsTable';
 import { ReachNote } from './reach';
 import { Settings } from './settings';
-import { IHyperpodDetail, LinkKind } from './types';
-import { Watched } from './watched';
-import { hyperpodStateText, imageStatusText, orchestratorText } from './words';
+import { IHyperpodCluster, LinkKind } from './types';
+import { imageStatusText, orchestratorText } from './words';
 
 /**
  * What a HyperPod cluster is: its state, its instance groups, its settings, and where it is in AWS' web console.
  */
 export function Overview(props: {
-  cluster: Watched<IHyperpodDetail>;
+  watched: Watched<IClusterDetail>;
   showMetrics: () => void;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { cluster, showMetrics, trans } = props;
-  const { error, value } = cluster;
+  const { showMetrics, trans, watched } = props;
+  const { value } = watched;
+  const known = value?.cluster.hyperpod ?? null;
+  // Of a cluster of the configuration there is something to say though AWS does not describe it.
+  const error = watched.error ?? (known === null ? value?.problem : null);
   return (
     <>
       {error && (
         <ErrorMessage
           error={error}
           trans={trans}
-          retry={() => cluster.refresh()}
+          retry={() => watched.refresh()}
         />
       )}
       {value === null && !error && (
@@ -37,21 +42,24 @@ export function Overview(props: {
           {trans.__('Loading…')}
         </p>
       )}
-      {value && (
+      {value && known === null && !error && (
+        <Notes notes={[trans.__('This is not a HyperPod cluster.')]} />
+      )}
+      {value && known && (
         <>
           <div className="jp-HyperPod-Table-head">
             <StateChip
-              state={value.state}
-              text={hyperpodStateText(value.state, trans)}
-              reason={value.reason}
+              state={known.state}
+              text={clusterStateText(known.state, trans)}
+              reason={known.reason}
               trans={trans}
             />
-            <Button press={() => cluster.refresh()}>
+            <Button press={() => watched.refresh()}>
               {trans.__('Refresh')}
             </Button>
             <Button press={showMetrics}>{trans.__('Metrics')}</Button>
           </div>
-          <Detail detail={value} trans={trans} />
+          <Detail detail={value} known={known} trans={trans} />
         </>
       )}
     </>
@@ -71,65 +79,54 @@ function Button(props: {
 }
 
 interface IProps {
-  detail: IHyperpodDetail;
+  detail: IClusterDetail;
+  /** What AWS knows of it. */
+  known: IHyperpodCluster;
   trans: TranslationBundle;
 }
 
-function Detail({ detail, trans }: IProps): JSX.Element {
-  const { as_of: asOf, loading, notes, problem, reason } = detail;
+function Detail(props: IProps): JSX.Element {
+  const { detail, known, trans } = props;
   return (
     <>
-      {asOf && problem && (
-        <StaleNote asOf={asOf} problem={problem} isAws trans={trans} />
-      )}
-      {asOf && !problem && (
-        <AwsAge asOf={asOf} isLoading={loading} trans={trans} />
-      )}
-      {reason && (
-        <p className="jp-HyperPod-Table-note" role="note">
-          {reason}
-        </p>
-      )}
-      <Facts detail={detail} trans={trans} />
-      {detail.reach && <ReachNote reach={detail.reach} trans={trans} />}
-      <Links detail={detail} trans={trans} />
-      <GroupsTable groups={detail.groups} trans={trans} />
-      <Settings settings={detail.settings} trans={trans} />
-      <Tags detail={detail} trans={trans} />
-      {notes.map(note => (
-        <p key={note} className="jp-HyperPod-Table-note" role="note">
-          {note}
-        </p>
-      ))}
+      <Age aged={detail} trans={trans} />
+      <Notes notes={[known.reason ?? '']} />
+      <Facts {...props} />
+      {known.reach && <ReachNote reach={known.reach} trans={trans} />}
+      {detail.links && <Links links={detail.links} trans={trans} />}
+      {known.groups && <GroupsTable groups={known.groups} trans={trans} />}
+      <Settings settings={known.settings} trans={trans} />
+      <Tags tags={detail.tags ?? []} trans={trans} />
+      <Notes notes={detail.notes} />
     </>
   );
 }
 
-function Facts({ detail, trans }: IProps): JSX.Element {
+function Facts({ detail, known, trans }: IProps): JSX.Element {
   const {
     image_status: imageStatus,
     mounted_here: mountedHere,
     nodes,
     target
-  } = detail;
+  } = known;
   const facts: [string, string][] = [
-    [trans.__('Scheduler'), orchestratorText(detail.orchestrator, trans)],
+    [trans.__('Scheduler'), orchestratorText(known.orchestrator, trans)],
     [
       trans.__('Nodes'),
       nodes === null || target === null
         ? ''
         : trans.__('%1 of %2', nodes, target)
     ],
-    [trans.__('Configured as'), detail.configured_as.join(', ')],
+    [trans.__('Configured as'), known.configured_as.join(', ')],
     [trans.__('Mount path here'), mountedText(mountedHere, trans)],
     [
       trans.__('Software'),
       imageStatus === null ? '' : imageStatusText(imageStatus, trans)
     ],
-    [trans.__('Created'), momentText(detail.created_at)],
-    [trans.__('Region'), detail.region],
-    [trans.__('ARN'), detail.arn],
-    [trans.__('Log group'), detail.log_group]
+    [trans.__('Created'), momentText(known.created_at ?? '')],
+    [trans.__('Region'), known.region],
+    [trans.__('ARN'), known.arn],
+    [trans.__('Log group'), detail.log_group ?? '']
   ];
   return (
     <dl className="jp-HyperPod-facts">
@@ -155,7 +152,11 @@ function mountedText(
   return places.length > 0 ? places.join(', ') : trans.__('no');
 }
 
-function Links({ detail, trans }: IProps): JSX.Element | null {
+function Links(props: {
+  links: Readonly<Record<LinkKind, string | null>>;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { links, trans } = props;
   const labels: Readonly<Record<LinkKind, string>> = {
     cluster: trans.__('Cluster in the SageMaker console'),
     logs: trans.__('Logs in the CloudWatch console'),
@@ -163,7 +164,7 @@ function Links({ detail, trans }: IProps): JSX.Element | null {
   };
   const kinds: readonly LinkKind[] = ['cluster', 'logs', 'eks'];
   const shown = kinds.flatMap(kind => {
-    const href = detail.links[kind];
+    const href = links[kind];
     return href === null ? [] : [{ kind, href }];
   });
   return shown.length === 0 ? null : (
@@ -179,9 +180,12 @@ function Links({ detail, trans }: IProps): JSX.Element | null {
   );
 }
 
-function Tags({ detail, trans }: IProps): JSX.Element | null {
-  const { tags } = detail;
-  return tags === null || tags.length === 0 ? null : (
+function Tags(props: {
+  tags: NonNullable<IClusterDetail['tags']>;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { tags, trans } = props;
+  return tags.length === 0 ? null : (
     <section aria-label={trans.__('Tags')}>
       <h2>{trans.__('Tags')}</h2>
       <dl className="jp-HyperPod-facts">

@@ -1,17 +1,14 @@
-import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { INodesTable, NodesTable } from '../clusters/nodesTable';
+import type { IClusterDetail } from '../clusters/types';
 import { Tabs } from '../components/tabs';
+import { Watched } from '../components/watched';
 import { WatchingPage } from '../components/watchingWidget';
-import type { INodeClient } from '../nodes/client';
-import type { IHyperpodClient } from './client';
 import type { IEventClient } from './eventClient';
 import { EventsTable } from './eventsTable';
 import { GovernanceTab } from './governance';
-import { HyperpodNodes } from './nodesTable';
 import { Overview } from './overview';
-import { IHyperpodDetail } from './types';
-import { Watched } from './watched';
 
 const TABS = ['overview', 'nodes', 'events', 'governance'] as const;
 type Tab = (typeof TABS)[number];
@@ -19,7 +16,7 @@ type Tab = (typeof TABS)[number];
 /**
  * A HyperPod cluster in the main area, as AWS knows it. Nothing is asked for while it is hidden.
  */
-export class HyperpodPage extends WatchingPage<Watched<IHyperpodDetail>> {
+export class HyperpodPage extends WatchingPage<Watched<IClusterDetail>> {
   constructor(options: HyperpodPage.IOptions) {
     const { client, cluster } = options;
     super(new Watched(refresh => client.cluster(cluster, refresh)), cluster);
@@ -45,25 +42,16 @@ export class HyperpodPage extends WatchingPage<Watched<IHyperpodDetail>> {
 }
 
 export namespace HyperpodPage {
-  export interface IOptions {
-    cluster: string;
-    client: IHyperpodClient;
-    /** Requests that do something to its nodes. */
-    nodeClient: INodeClient;
-    /** Open a terminal on one of its instances. */
-    openTerminal: (instance: string) => void;
-    /** Open the logs of one of its instances. */
-    openLogs: (instance: string) => void;
+  export interface IOptions extends INodesTable {
     /** Requests on its events. */
     eventClient: IEventClient;
     /** Open its metrics. */
     showMetrics: () => void;
-    trans: TranslationBundle;
   }
 }
 
 type IProps = HyperpodPage.IOptions & {
-  watched: Watched<IHyperpodDetail>;
+  watched: Watched<IClusterDetail>;
   isShown: () => boolean;
 };
 
@@ -77,7 +65,7 @@ function ClusterTabs(props: IProps): JSX.Element {
   };
   return (
     <>
-      <h1>{watched.value?.name ?? cluster}</h1>
+      <h1>{watched.value?.cluster.hyperpod?.name ?? cluster}</h1>
       <Tabs
         label={trans.__('Cluster views')}
         tabs={TABS.map(name => ({ name, label: labels[name] }))}
@@ -90,21 +78,14 @@ function ClusterTabs(props: IProps): JSX.Element {
 
 /** What is in a tab. Only that is asked for, and is in the page. */
 function TabContent(props: IProps & { tab: Tab }): JSX.Element {
-  const { tab, trans, watched } = props;
-  switch (tab) {
+  switch (props.tab) {
     case 'nodes':
-      return <HyperpodNodes {...props} />;
+      return <NodesTable {...props} />;
     case 'events':
       return <EventsTable {...props} client={props.eventClient} />;
     case 'governance':
       return <GovernanceTab {...props} />;
     default:
-      return (
-        <Overview
-          cluster={watched}
-          showMetrics={props.showMetrics}
-          trans={trans}
-        />
-      );
+      return <Overview {...props} />;
   }
 }

@@ -3,11 +3,9 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { showErrorMessage, WidgetTracker } from '@jupyterlab/apputils';
-import { TranslationBundle } from '@jupyterlab/translation';
+import { WidgetTracker } from '@jupyterlab/apputils';
 import { JSONObject } from '@lumino/coreutils';
 
-import { ApiError } from '../api';
 import { hyperPodIcon } from '../icons';
 import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
@@ -43,7 +41,8 @@ export const hyperpodPlugin: JupyterFrontEndPlugin<void> = {
           properties: {
             cluster: {
               type: 'string',
-              description: 'The HyperPod cluster’s name in AWS, or its ARN'
+              description:
+                'The cluster’s name in the configuration, or its name or ARN in AWS'
             },
             name: {
               type: 'string',
@@ -80,20 +79,18 @@ async function openCluster(
   { cluster, name }: { cluster: string; name: string }
 ): Promise<JSONObject> {
   await openPage(app, tracker, `hyperpod-aws-cluster-${cluster}`, async () => {
-    const [{ NodeClient }, { EventClient }, { HyperpodPage }] =
+    const [{ NodeClient }, { nodeOpeners }, { EventClient }, { HyperpodPage }] =
       await Promise.all([
         import('../nodes/client'),
+        import('../nodes/openers'),
         import('./eventClient'),
         import('./page')
       ]);
     const page = new HyperpodPage({
       cluster,
-      client: hyperPod.hyperpodClient,
+      client: hyperPod.clusterClient,
       nodeClient: new NodeClient(hyperPod.client),
-      openTerminal: node =>
-        void openTerminal(app, { hyperpod: cluster, node }, hyperPod.trans),
-      openLogs: node =>
-        void app.commands.execute(CommandIDs.openNodeLogs, { cluster, node }),
+      ...nodeOpeners(app, cluster, hyperPod.trans),
       eventClient: new EventClient(hyperPod.client),
       showMetrics: () =>
         void app.commands.execute(CommandIDs.openMetrics, { cluster }),
@@ -104,21 +101,4 @@ async function openCluster(
     return page;
   });
   return { cluster };
-}
-
-/** What the page does with the command; its failures are told to the user. */
-async function openTerminal(
-  app: JupyterFrontEnd,
-  whose: { hyperpod: string; node: string },
-  trans: TranslationBundle
-): Promise<void> {
-  try {
-    await app.commands.execute(CommandIDs.openNodeTerminal, whose);
-  } catch (reason) {
-    const { whyText } = await import('../nodes/words');
-    await showErrorMessage(
-      trans.__('Cannot open a terminal on %1', whose.node),
-      reason instanceof ApiError ? whyText(reason, trans) : String(reason)
-    );
-  }
 }

@@ -1,26 +1,32 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
+import { Message } from '@lumino/messaging';
 import { ISignal, Signal } from '@lumino/signaling';
 import * as React from 'react';
 
-import { ApiError, IErrorBody } from '../api';
-import { AwsAge } from '../clusters/awsAge';
-import { StaleNote } from '../clusters/staleNote';
+import { IErrorBody } from '../api';
+import { Age } from '../clusters/age';
+import { ClustersModel } from '../clusters/model';
+import { clusterStateText } from '../clusters/states';
+import { ICluster, IClusterPage } from '../clusters/types';
 import { CardLine, CardNote, ClusterCard } from '../components/clusterCard';
 import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
-import { WatchingWidget } from '../components/watchingWidget';
+import { Notes } from '../components/notes';
+import { SignalWidget } from '../components/signalWidget';
 import { DoctorLink } from '../doctor/doctorLink';
-import type { IHyperpodClient } from './client';
 import { reachText } from './reach';
 import { RegionField } from './regionField';
 import type { RegionChoice } from './regions';
-import { IHyperpodCluster, IHyperpodList } from './types';
-import { Watched } from './watched';
-import { hyperpodStateText, orchestratorText } from './words';
+import { IHyperpodCluster, IReach } from './types';
+import { orchestratorText } from './words';
 
-/** Clusters that are shown at first, and that come with each click on more. */
-const STEP = 100;
+/** Codes of there being no AWS account, or none that is known: no faults. */
+const NO_REGION = 'no_aws_region';
+const NO_ACCOUNT = ['no_aws_credentials', 'boto3_missing', NO_REGION];
+
+/** Words for whether one can submit to a cluster that say all. */
+const PLAIN = ['ready', 'not-looked'];
 
 /** What the section does with the application. */
 interface IActions {
@@ -30,39 +36,34 @@ interface IActions {
 }
 
 /**
- * The HyperPod clusters of the AWS account. Nothing is asked for while it is hidden or folded.
+ * The HyperPod clusters of the AWS account. AWS is not asked while it is hidden or folded.
  */
 export class HyperpodSection
-  extends WatchingWidget<Watched<IHyperpodList>>
+  extends SignalWidget
   implements Toolbar.IWidgetToolbar
 {
   constructor(
-    client: IHyperpodClient,
+    model: ClustersModel,
     regions: RegionChoice,
     actions: IActions,
     trans: TranslationBundle
   ) {
-    const wanted = { limit: STEP };
-    const list = new Watched(refresh =>
-      client.list(wanted.limit, refresh, regions.chosen)
-    );
-    super(list);
+    super(model.changed);
+    this._model = model;
     this._regions = regions;
-    regions.changed.connect(this._onRegion, this);
     this.addClass('jp-HyperPod-Section');
     this.addClass('jp-HyperPod-Aws');
     this.title.label = trans.__('HyperPod in AWS');
-    this._wanted = wanted;
     this._actions = actions;
     this._trans = trans;
     this.toolbar = new Toolbar();
     this.toolbar.addItem(
       'refresh',
       new IconButton(refreshIcon, trans.__('Refresh HyperPod clusters'), () =>
-        list.refresh()
+        model.refresh()
       )
     );
-    list.changed.connect(this._onList, this);
+    model.changed.connect(this._onAnswer, this);
   }
 
   readonly toolbar: Toolbar;
@@ -74,33 +75,58 @@ export class HyperpodSection
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this._regions.changed.disconnect(this._onRegion, this);
       Signal.clearData(this);
       super.dispose();
     }
   }
 
+  protected override onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    this._model.showAws(this.isVisible);
+  }
+
+  protected override onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._model.showAws(true);
+  }
+
+  protected override onAfterHide(msg: Message): void {
+    super.onAfterHide(msg);
+    this._model.showAws(false);
+  }
+
+  protected override onBeforeDetach(msg: Message): void {
+    this._model.showAws(false);
+    super.onBeforeDetach(msg);
+  }
+
   protected override render(): JSX.Element {
+    const { error, value } = this._model;
+    const { chosen } = this._regions;
+    const problem = error ?? value?.problem ?? null;
+    const isUnwell = problem !== null && !NO_ACCOUNT.includes(problem.code);
+    // Another region tells something, unless there is no account.
+    const canChoose =
+      chosen !== null ||
+      isUnwell ||
+      problem?.code === NO_REGION ||
+      Boolean(value?.as_of);
     return (
       <>
-        {this._canChoose && (
+        {canChoose && (
           <RegionField regions={this._regions} trans={this._trans} />
         )}
         <HyperpodList
-          list={this.watched}
-          open={({ arn, name }) =>
+          model={this._model}
+          open={({ name }, { arn, name: awsName }) =>
             this._actions.openHyperpodCluster(
-              this._regions.chosen === null ? name : arn,
-              name
+              chosen === null ? name : arn,
+              awsName
             )
           }
-          more={() => {
-            this._wanted.limit += STEP;
-            this.watched.reread();
-          }}
           trans={this._trans}
         />
-        {this._isUnwell && (
+        {isUnwell && (
           <DoctorLink
             open={() => this._actions.openDoctor()}
             trans={this._trans}
@@ -110,78 +136,88 @@ export class HyperpodSection
     );
   }
 
-  /** Whether another region may tell something: not where there is no account. */
-  private get _canChoose(): boolean {
-    const { error, value } = this.watched;
-    return value === null
-      ? error !== null || this._regions.chosen !== null
-      : value.as_of !== null ||
-          this._regions.chosen !== null ||
-          value.problem?.code === 'no_aws_region';
-  }
-
-  /** Whether the doctor may know more; that there is no account is nothing to examine. */
-  private get _isUnwell(): boolean {
-    const { error, value } = this.watched;
-    return (
-      error !== null ||
-      (value !== null && value.as_of !== null && value.problem !== null)
-    );
-  }
-
-  private _onRegion(): void {
-    this._wanted.limit = STEP;
-    this.watched.restart();
-  }
-
-  private _onList(list: Watched<IHyperpodList>): void {
-    if (list.value !== null) {
-      list.changed.disconnect(this._onList, this);
-      if (list.value.as_of === null) {
+  private _onAnswer({ value }: ClustersModel): void {
+    if (value?.as_of || value?.problem) {
+      this._model.changed.disconnect(this._onAnswer, this);
+      if (NO_ACCOUNT.includes(value.problem?.code ?? '')) {
         this._absent.emit();
       }
     }
   }
 
   private readonly _absent = new Signal<this, void>(this);
+  private readonly _model: ClustersModel;
   private readonly _regions: RegionChoice;
-  private readonly _wanted: { limit: number };
   private readonly _actions: IActions;
   private readonly _trans: TranslationBundle;
 }
 
 function HyperpodList(props: {
-  list: Watched<IHyperpodList>;
-  open: (cluster: IHyperpodCluster) => void;
-  more: () => void;
+  model: ClustersModel;
+  open: (cluster: ICluster, known: IHyperpodCluster) => void;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { list, more, open, trans } = props;
-  const { error, value } = list;
-  if (value === null) {
-    return error ? (
-      <Trouble error={error} trans={trans} retry={() => list.refresh()} />
-    ) : (
-      <p className="jp-HyperPod-Message" role="status">
-        {trans.__('Loading…')}
-      </p>
-    );
-  }
-  const left = value.total - value.clusters.length;
+  const { model, open, trans } = props;
+  const { error, value } = model;
+  const isThere = value && (value.as_of !== null || value.problem !== null);
   return (
     <>
-      {error && <Trouble error={error} trans={trans} />}
-      <Age list={value} trans={trans} />
+      {error && (
+        <ErrorMessage
+          error={error}
+          trans={trans}
+          retry={isThere ? undefined : () => model.refresh()}
+        />
+      )}
+      {!isThere && !error && (
+        <p className="jp-HyperPod-Message" role="status">
+          {trans.__('Loading…')}
+        </p>
+      )}
+      {isThere && (
+        <Told
+          page={value}
+          more={() => model.more()}
+          open={open}
+          trans={trans}
+        />
+      )}
+    </>
+  );
+}
+
+/** What AWS told. */
+function Told(props: {
+  page: IClusterPage;
+  more: () => void;
+  open: (cluster: ICluster, known: IHyperpodCluster) => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { more, open, page, trans } = props;
+  const { as_of: asOf, clusters, loading, notes, problem, total } = page;
+  const left = total - clusters.length;
+  const items = clusters.flatMap(cluster =>
+    cluster.hyperpod ? [{ cluster, known: cluster.hyperpod }] : []
+  );
+  return (
+    <>
+      {asOf === null && problem && <PlainLine problem={problem} />}
+      <Age aged={page} trans={trans} />
+      {items.length === 0 && !loading && !problem && (
+        <p className="jp-HyperPod-Message" role="status">
+          {trans.__('Your account has no HyperPod clusters in this region.')}
+        </p>
+      )}
       <ul
         className="jp-HyperPod-list"
         aria-label={trans.__('HyperPod clusters')}
       >
-        {value.clusters.map(cluster => (
+        {items.map(({ cluster, known }) => (
           <HyperpodItem
-            key={cluster.arn}
-            cluster={cluster}
-            isLoading={value.loading}
-            open={() => open(cluster)}
+            key={cluster.name}
+            cluster={known}
+            isLoading={loading}
+            open={() => open(cluster, known)}
             trans={trans}
           />
         ))}
@@ -191,63 +227,18 @@ function HyperpodList(props: {
           {trans._n('%1 more cluster', '%1 more clusters', left)}
         </button>
       )}
-      {value.notes.map(note => (
-        <p key={note} className="jp-HyperPod-Message" role="note">
-          {note}
-        </p>
-      ))}
+      <Notes notes={notes} />
     </>
   );
 }
 
 /** Why there is no list: credentials and rights are nobody's fault, so that is a plain line. */
-function Trouble(props: {
-  error: ApiError;
-  trans: TranslationBundle;
-  retry?: () => void;
-}): JSX.Element {
-  const { error } = props;
-  return error.status === 403 ? (
-    <PlainLine problem={error} />
-  ) : (
-    <ErrorMessage {...props} />
-  );
-}
-
 function PlainLine({ problem }: { problem: IErrorBody }): JSX.Element {
   const { hint, message } = problem;
   return (
     <p className="jp-HyperPod-Message" role="note">
       {hint ? `${message}: ${hint}` : message}
     </p>
-  );
-}
-
-/** Of when the list is; and in its place, why there is none. */
-function Age(props: {
-  list: IHyperpodList;
-  trans: TranslationBundle;
-}): JSX.Element | null {
-  const { list, trans } = props;
-  const { as_of: asOf, clusters, loading, problem } = list;
-  if (problem) {
-    return asOf === null ? (
-      <PlainLine problem={problem} />
-    ) : (
-      <StaleNote asOf={asOf} problem={problem} isAws trans={trans} />
-    );
-  }
-  return (
-    <>
-      {clusters.length === 0 && !loading && (
-        <p className="jp-HyperPod-Message" role="status">
-          {trans.__('Your account has no HyperPod clusters in this region.')}
-        </p>
-      )}
-      {asOf !== null && (
-        <AwsAge asOf={asOf} isLoading={loading} trans={trans} />
-      )}
-    </>
   );
 }
 
@@ -264,7 +255,7 @@ function HyperpodItem(props: {
     <ClusterCard
       name={cluster.name}
       state={cluster.state}
-      stateText={hyperpodStateText(cluster.state, trans)}
+      stateText={clusterStateText(cluster.state, trans)}
       reason={cluster.reason}
       open={open}
       trans={trans}
@@ -272,8 +263,8 @@ function HyperpodItem(props: {
       <CardLine>
         {isWaited ? trans.__('Loading…') : detailText(cluster, trans)}
       </CardLine>
-      {!isWaited && cluster.reach && cluster.reach !== 'configured' && (
-        <CardNote words={reachLine(cluster, trans)} />
+      {!isWaited && cluster.reach && cluster.reach.word !== 'configured' && (
+        <CardNote words={reachLine(cluster.reach, trans)} />
       )}
       <CardNote words={cluster.reason ?? ''} />
     </ClusterCard>
@@ -282,14 +273,11 @@ function HyperpodItem(props: {
 
 /** Whether one can submit to it from here; in words of its own where something is missing. */
 function reachLine(
-  cluster: IHyperpodCluster,
+  { sentence, word }: IReach,
   trans: TranslationBundle
 ): string {
-  const word = reachText(cluster.reach ?? '', trans);
-  const isPlain = cluster.reach === 'ready' || cluster.reach === 'not-looked';
-  return isPlain || !cluster.reach_reason
-    ? word
-    : `${word}: ${cluster.reach_reason}`;
+  const words = reachText(word, trans);
+  return PLAIN.includes(word) ? words : `${words}: ${sentence}`;
 }
 
 function detailText(

@@ -1,16 +1,7 @@
 import type { Schema } from '../api';
 
-/** The first HyperPod clusters of the account. */
-export type IHyperpodList = Schema<'HyperpodClusters'>;
-
-/** Of when something is that AWS told, why there is nothing newer, whether more is on its way, and what is to be said of it. */
-export type IAged = Pick<
-  IHyperpodList,
-  'as_of' | 'problem' | 'loading' | 'notes'
->;
-
-/** A HyperPod cluster in the list. What is null is not known, or not yet. */
-export type IHyperpodCluster = Schema<'HyperpodClusterRow'>;
+/** What AWS knows of a cluster. What is null is not known, or not yet. */
+export type IHyperpodCluster = Schema<'HyperpodCluster'>;
 
 /** Whether one can submit to a cluster from the server's machine. */
 export type IReach = Schema<'HyperpodReach'>;
@@ -22,7 +13,4 @@ export type ISetting = Schema<'HyperpodSetting'>;
 export type IHyperpodGroup = Schema<'HyperpodGroup'>;
 
 /** A place in AWS' web console. */
-export type LinkKind = keyof Schema<'HyperpodLinks'>;
-
-/** A HyperPod cluster with all that its description tells. */
-export type IHyperpodDetail = Schema<'HyperpodClusterAnswer'>;
+export type LinkKind = keyof Schema<'ClusterLinks'>;

@@ -1,28 +1,5 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { clusterStateText } from '../clusters/states';
-
-/** The state of a HyperPod cluster, an instance group or an instance in words. */
-export function hyperpodStateText(
-  state: string,
-  trans: TranslationBundle
-): string {
-  const texts: Readonly<Record<string, string>> = {
-    'in-service': trans.__('in service'),
-    creating: trans.__('creating'),
-    deleting: trans.__('deleting'),
-    updating: trans.__('updating'),
-    'updating-software': trans.__('updating software'),
-    'rolling-back': trans.__('rolling back'),
-    degraded: trans.__('degraded'),
-    ending: trans.__('terminating'),
-    'deep-health-check': trans.__('deep health check'),
-    'not-found': trans.__('not found'),
-    'not-listed': trans.__('not listed by AWS')
-  };
-  return texts[state] ?? clusterStateText(state, trans);
-}
-
 /** Whether updates of the software are due. */
 export function imageStatusText(
   status: string,

@@ -1,6 +1,5 @@
-import { URLExt } from '@jupyterlab/coreutils';
-
 import { HyperPodClient, Schema } from '../api';
+import { pathOf } from '../clusters/client';
 
 /** The course of a metric. */
 export type IMetric = Schema<'HyperpodMetric'>;
@@ -23,15 +22,9 @@ export class MetricsClient {
 
   metrics(subject: ISubject): Promise<IMetrics> {
     const { cluster, node, seconds } = subject;
-    return this._client.get(
-      URLExt.join('hyperpod', encodeURIComponent(cluster), 'metrics'),
-      {
-        query: {
-          seconds,
-          node
-        } satisfies Schema<'MetricsQuery'>
-      }
-    );
+    return this._client.get(pathOf(cluster, 'metrics'), {
+      query: { seconds, node } satisfies Schema<'MetricsQuery'>
+    });
   }
 }
 

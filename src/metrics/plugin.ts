@@ -27,7 +27,7 @@ const ARGUMENTS: JSONObject = {
     cluster: {
       type: 'string',
       description:
-        'The HyperPod cluster’s name in AWS; it is asked for when it is missing'
+        'The cluster’s name in the configuration, or its name or ARN in AWS; it is asked for when it is missing'
     },
     node: {
       type: 'string',

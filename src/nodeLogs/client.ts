@@ -29,7 +29,7 @@ const MOST_CHECKS = 50;
 export class NodeLogClient implements ILogClient, IDisposable {
   constructor(options: NodeLogClient.IOptions) {
     this._options = options;
-    this._path = URLExt.join('hyperpod', encodeURIComponent(options.cluster));
+    this._path = URLExt.join('clusters', encodeURIComponent(options.cluster));
   }
 
   /** Something else than the lines changed: which logs there are, what it costs, whether there is an answer. */

@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import { ApiError } from '../api';
-import { INodeClient, IWhoseNodes } from './client';
+import { INodeClient } from './client';
 import { INodeOrder, INodeResult } from './types';
 
 /** The most nodes that AWS takes at once. */
@@ -29,7 +29,7 @@ export interface IProgress {
  */
 export async function actInBatches(
   client: INodeClient,
-  whose: IWhoseNodes,
+  cluster: string,
   order: INodeOrder,
   options: {
     readonly tell: (progress: IProgress) => void;
@@ -45,7 +45,7 @@ export async function actInBatches(
     const batch = nodes.slice(begin, begin + size);
     let done: readonly INodeResult[];
     try {
-      done = await client.act(whose, { ...order, nodes: batch });
+      done = await client.act(cluster, { ...order, nodes: batch });
     } catch (reason) {
       const error = unsure(ApiError.of(reason), trans);
       done = batch.map(name => resultOf(name, error));

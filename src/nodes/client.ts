@@ -1,6 +1,5 @@
-import { URLExt } from '@jupyterlab/coreutils';
-
 import { HyperPodClient, Schema } from '../api';
+import { pathOf } from '../clusters/client';
 import {
   INodeAbility,
   INodeOrder,
@@ -10,57 +9,40 @@ import {
 } from './types';
 
 /**
- * Whose nodes: of a HyperPod cluster by its name in AWS, or of a cluster of the configuration.
- */
-export interface IWhoseNodes {
-  readonly kind: 'hyperpod' | 'clusters';
-  readonly cluster: string;
-}
-
-/**
- * The client of the server extension's routes on nodes.
+ * The client of the server extension's routes on nodes. `cluster` is a name of the configuration, or a name or ARN in AWS.
  */
 export class NodeClient {
   constructor(private readonly _client: HyperPodClient) {}
 
   /** What can be done there. */
-  async abilities(whose: IWhoseNodes): Promise<readonly INodeAbility[]> {
-    const path = actionsOf(whose);
+  async abilities(cluster: string): Promise<readonly INodeAbility[]> {
+    const path = pathOf(cluster, 'nodes', 'actions');
     return (await this._client.get<Schema<'NodeAbilities'>>(path)).actions;
   }
 
   /** What would become of nodes; nothing is done. */
-  preview(whose: IWhoseNodes, order: INodeOrder): Promise<INodePlan> {
+  preview(cluster: string, order: INodeOrder): Promise<INodePlan> {
     const body: Schema<'NodeActionBody'> = order;
-    return this._client.post(URLExt.join(actionsOf(whose), 'preview'), body);
+    const path = pathOf(cluster, 'nodes', 'actions', 'preview');
+    return this._client.post(path, body);
   }
 
   /** Does something to nodes; one result each. */
   async act(
-    whose: IWhoseNodes,
+    cluster: string,
     order: INodeOrder
   ): Promise<readonly INodeResult[]> {
     const body: Schema<'NodeActionBody'> = order;
-    const path = actionsOf(whose);
+    const path = pathOf(cluster, 'nodes', 'actions');
     return (await this._client.post<Schema<'NodeResults'>>(path, body)).results;
   }
 
   /** How to open a terminal on a node of a HyperPod cluster; no session is begun. */
   terminal(cluster: string, node: string): Promise<INodeTerminal> {
-    const path = URLExt.join(
-      'hyperpod',
-      encodeURIComponent(cluster),
-      'nodes',
-      encodeURIComponent(node),
-      'terminal'
-    );
-    return this._client.post(path, {});
+    const name = encodeURIComponent(node);
+    return this._client.post(pathOf(cluster, 'nodes', name, 'terminal'), {});
   }
 }
 
 /** What the rest needs of it; tests give one of their own. */
 export type INodeClient = Pick<NodeClient, keyof NodeClient>;
-
-function actionsOf({ cluster, kind }: IWhoseNodes): string {
-  return URLExt.join(kind, encodeURIComponent(cluster), 'nodes', 'actions');
-}

@@ -7,24 +7,19 @@ import { JSONObject, ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
 import { CommandIDs, IHyperPod } from '../tokens';
-import type { INodeClient, IWhoseNodes } from './client';
+import type { INodeClient } from './client';
 import { INodeOrder, INodeResult, NODE_ACTIONS } from './types';
 
 type Arguments = ReadonlyPartialJSONObject;
 
-const WHOSE: JSONObject = {
-  hyperpod: {
-    type: 'string',
-    description: 'The nodes’ HyperPod cluster: its name in AWS'
-  },
-  cluster: {
-    type: 'string',
-    description: 'Instead of it the nodes’ cluster in the configuration'
-  }
+const CLUSTER: JSONObject = {
+  type: 'string',
+  description:
+    'The nodes’ cluster: its name in the configuration, or its name or ARN in AWS'
 };
 
 const ORDER: JSONObject = {
-  ...WHOSE,
+  cluster: CLUSTER,
   action: { type: 'string', enum: [...NODE_ACTIONS] },
   nodes: {
     type: 'array',
@@ -61,13 +56,13 @@ function addPreview(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
       args: {
         type: 'object',
         properties: ORDER,
-        required: ['action', 'nodes'],
+        required: ['cluster', 'action', 'nodes'],
         additionalProperties: false
       }
     },
     execute: async args => {
       const client = await clientOf(hyperPod);
-      return client.preview(whoseOf(args), orderOf(args));
+      return client.preview(textOf(args, 'cluster'), orderOf(args));
     }
   });
 }
@@ -87,7 +82,7 @@ function addAction(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
           ...ORDER,
           reason: { type: 'string', description: 'With drain: why' }
         },
-        required: ['action', 'nodes'],
+        required: ['cluster', 'action', 'nodes'],
         additionalProperties: false
       }
     },
@@ -97,7 +92,7 @@ function addAction(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
         clientOf(hyperPod),
         import('./useNodeActions')
       ]);
-      const results = await askAndAct(client, whoseOf(args), {
+      const results = await askAndAct(client, textOf(args, 'cluster'), {
         action,
         names: nodes,
         reason: typeof args.reason === 'string' ? args.reason : undefined,
@@ -122,13 +117,13 @@ function addTerminal(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
       args: {
         type: 'object',
         properties: {
-          hyperpod: WHOSE.hyperpod,
+          cluster: CLUSTER,
           node: {
             type: 'string',
             description: 'Its instance id, or its name in Slurm or Kubernetes'
           }
         },
-        required: ['hyperpod', 'node'],
+        required: ['cluster', 'node'],
         additionalProperties: false
       }
     },
@@ -138,7 +133,7 @@ function addTerminal(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
         import('./terminal')
       ]);
       const terminal = await client.terminal(
-        textOf(args, 'hyperpod'),
+        textOf(args, 'cluster'),
         textOf(args, 'node')
       );
       const opened = await openNodeTerminal(app, terminal, trans);
@@ -153,16 +148,6 @@ function addTerminal(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
 async function clientOf({ client }: IHyperPod): Promise<INodeClient> {
   const { NodeClient } = await import('./client');
   return new NodeClient(client);
-}
-
-function whoseOf(args: Arguments): IWhoseNodes {
-  const { cluster, hyperpod } = args;
-  if ((typeof cluster === 'string') === (typeof hyperpod === 'string')) {
-    throw new Error('give either hyperpod or cluster');
-  }
-  return typeof hyperpod === 'string'
-    ? { kind: 'hyperpod', cluster: hyperpod }
-    : { kind: 'clusters', cluster: textOf(args, 'cluster') };
 }
 
 function orderOf(args: Arguments): INodeOrder {

@@ -7,7 +7,7 @@ import { TableRow, valueText } from '../clusters/types';
 import { useSelection } from '../clusters/useSelection';
 import { ILoaded, useLoaded } from '../components/useLoaded';
 import { actInBatches, IProgress } from './batches';
-import { INodeClient, IWhoseNodes } from './client';
+import { INodeClient } from './client';
 import { confirmPlan } from './planDialog';
 import { INodeAbility, INodePlan, INodeResult, NodeAction } from './types';
 
@@ -46,12 +46,13 @@ export interface INodeActions {
   readonly turn: number;
 }
 
+/** What is in the way where a cluster is no HyperPod cluster, or has no such thing at all: nobody misses it there. */
+const NOT_MISSED = ['no_hyperpod_cluster', 'unsupported'];
+
 /** What its table gives. */
 interface IOptions {
   client: INodeClient;
-  whose: IWhoseNodes;
-  /** Codes of problems with which something is not even named. */
-  notMissed?: readonly string[];
+  cluster: string;
   trans: TranslationBundle;
 }
 
@@ -59,16 +60,15 @@ interface IOptions {
  * Lets the user choose nodes of a table and do something to them: first it is said what becomes of them, then done, then each has its result.
  */
 export function useNodeActions(options: IOptions): INodeActions {
-  const { client, notMissed = [], whose } = options;
-  const { cluster, kind } = whose;
+  const { client, cluster } = options;
   const { chosen, forget, selection } = useSelection(nameOf);
   const read = React.useCallback(
-    () => client.abilities({ kind, cluster }),
-    [client, kind, cluster]
+    () => client.abilities(cluster),
+    [client, cluster]
   );
   const known = useLoaded(read);
   const abilities = (known.value ?? []).filter(
-    ({ problem }) => problem === null || !notMissed.includes(problem.code)
+    ({ problem }) => problem === null || !NOT_MISSED.includes(problem.code)
   );
   const acting = useActing(options, [...chosen.keys()], forget);
   return {
@@ -82,7 +82,7 @@ export function useNodeActions(options: IOptions): INodeActions {
 
 /** Does something to the chosen nodes, and keeps what came of it; those that it was done to are chosen no more. */
 function useActing(
-  { client, trans, whose }: IOptions,
+  { client, cluster, trans }: IOptions,
   names: readonly string[],
   forget: (names: readonly string[]) => void
 ): Omit<INodeActions, 'selection' | 'count' | 'abilities' | 'problem'> {
@@ -99,7 +99,7 @@ function useActing(
     setBusy(action);
     const acting = { action, names, tell: setProgress, trans };
     try {
-      const results = await askAndAct(client, whose, {
+      const results = await askAndAct(client, cluster, {
         ...acting,
         goesOn: () => goesOn.current
       });
@@ -145,20 +145,20 @@ interface IActing {
  */
 export async function askAndAct(
   client: INodeClient,
-  whose: IWhoseNodes,
+  cluster: string,
   acting: IActing
 ): Promise<readonly INodeResult[] | null> {
   const { action, names, trans } = acting;
   if (action === 'resume') {
-    return actInBatches(client, whose, { action, nodes: names }, acting);
+    return actInBatches(client, cluster, { action, nodes: names }, acting);
   }
-  const plan = await client.preview(whose, { action, nodes: names });
+  const plan = await client.preview(cluster, { action, nodes: names });
   const confirmed = await confirmPlan(plan, trans, acting.reason);
   if (confirmed === null) {
     return null;
   }
   const order = { action, ...confirmed };
-  const results = await actInBatches(client, whose, order, acting);
+  const results = await actInBatches(client, cluster, order, acting);
   return [...named(results, plan), ...refused(plan)];
 }
 

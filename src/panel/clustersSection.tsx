@@ -40,7 +40,7 @@ export class ClustersSection
     this.toolbar.addItem(
       'refresh',
       new IconButton(refreshIcon, trans.__('Refresh clusters'), () =>
-        model.refresh()
+        model.reread()
       )
     );
   }
@@ -68,14 +68,14 @@ function ClusterList(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { actions, model, trans } = props;
-  const { clusters, error } = model;
+  const { configured: clusters, error } = model;
   if (clusters === null) {
     return error ? (
       <>
         <ErrorMessage
           error={error}
           trans={trans}
-          retry={() => model.refresh()}
+          retry={() => model.reread()}
         />
         <DoctorLink open={() => actions.openDoctor()} trans={trans} />
       </>

@@ -42,8 +42,7 @@ export class HyperPodPanel extends SidePanel {
     translator: ITranslator
   ) {
     super({ translator });
-    const { client, clusterClient, hyperpodClient, regions, runs, trans } =
-      hyperPod;
+    const { client, clusterClient, regions, runs, trans } = hyperPod;
     this.id = 'hyperpod-panel';
     this.addClass('jp-HyperPod-Panel');
     this.title.icon = hyperPodIcon;
@@ -57,10 +56,10 @@ export class HyperPodPanel extends SidePanel {
         trans
       )
     );
-    this._clusters = new ClustersModel(clusterClient);
+    this._clusters = new ClustersModel(clusterClient, regions);
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));
-    const aws = new HyperpodSection(hyperpodClient, regions, actions, trans);
+    const aws = new HyperpodSection(this._clusters, regions, actions, trans);
     aws.absent.connect(() => this._fold(aws));
     this.addWidget(aws);
     this._offerAdmin(aws, actions);

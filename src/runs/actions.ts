@@ -171,7 +171,7 @@ function clustersOf({
   const known = new Map<string, ICluster>();
   return async cluster => {
     if (!known.has(cluster)) {
-      const found = await clusterClient.list().catch(() => []);
+      const found = await clusterClient.configured().catch(() => []);
       found.forEach(one => known.set(one.name, one));
     }
     return known.get(cluster);

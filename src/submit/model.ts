@@ -283,7 +283,7 @@ export class SubmitModel implements IDisposable {
     try {
       const [schema, found, last, presets] = await Promise.all([
         client.schema(),
-        clusters.list(),
+        clusters.configured(),
         history.last(this.source),
         memory.presets(this.source.path ?? '')
       ]);

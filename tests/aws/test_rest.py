@@ -135,6 +135,15 @@ async def test_a_slow_list_keeps_nobody_waiting(configured, api):
     assert made(configured, LIST) == 1
 
 
+async def test_the_configured_clusters_alone_cost_aws_nothing(example, api):
+    answer = await api.get("clusters", configured="true")
+    assert [row["name"] for row in answer["clusters"]] == ["local"]
+    assert (answer["as_of"], answer["problem"], answer["loading"]) == (None, None, False)
+    assert example.calls == []
+    answer = await until_loaded(api, "clusters")
+    assert {row["name"] for row in answer["clusters"]} > {"local", "ml-cluster"}
+
+
 async def test_however_many_ask_aws_is_asked_once(example, api):
     example.faults.slow[LIST] = 0.3
     await asyncio.gather(*(api.get("clusters") for _ in range(8)))

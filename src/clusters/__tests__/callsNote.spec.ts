@@ -4,6 +4,7 @@ import { Widget } from '@lumino/widgets';
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ClustersSection } from '../../panel/clustersSection';
+import { RegionChoice } from '../../hyperpod/regions';
 import { IClusterClient } from '../client';
 import { ClustersModel } from '../model';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
@@ -13,22 +14,29 @@ const trans = nullTranslator.load('hyperpod_jlab');
 
 const NONE = answerOf('Cluster', {
   name: 'local',
+  configured: true,
   state: 'up',
   detail: { gpus: 0 }
 });
 const ASKED = answerOf('Cluster', {
   name: 'slurm',
+  configured: true,
   state: 'up',
   detail: { scheduler_calls: 2 }
 });
 
 const client = {
-  list: () => Promise.resolve([NONE, ASKED]),
+  list: () =>
+    Promise.resolve(answerOf('ClusterPage', { clusters: [NONE, ASKED] })),
+  configured: () => Promise.resolve([NONE, ASKED]),
   table: () => Promise.resolve({ rows: [], next: null, total: 0 })
 } as unknown as IClusterClient;
 
 it('the panel says how often a scheduler was asked, where there is one', async () => {
-  const model = new ClustersModel(client);
+  const model = new ClustersModel(
+    client,
+    new RegionChoice({ get: () => new Promise(() => undefined) })
+  );
   const actions = {
     openCluster: jest.fn(),
     openHyperpodCluster: jest.fn(),
@@ -60,6 +68,8 @@ it.each([
     client,
     nodeClient: new FakeNodeClient(),
     openRun: jest.fn(),
+    openTerminal: jest.fn(),
+    openLogs: jest.fn(),
     trans
   });
   Widget.attach(page, document.body);

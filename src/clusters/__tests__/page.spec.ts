@@ -7,6 +7,7 @@ import { filledDialog, until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
+import { NODE } from './fakes';
 import {
   ICluster,
   IJobOrder,
@@ -27,7 +28,11 @@ class FakeClusterClient implements IClusterClient {
   readonly orders: IJobOrder[] = [];
   results: readonly IJobResult[] = [];
 
-  list(): Promise<readonly ICluster[]> {
+  readonly list = jest.fn();
+  readonly cluster = jest.fn();
+  readonly governance = jest.fn();
+
+  configured(): Promise<readonly ICluster[]> {
     const { actions, changes } = this;
     const local = { name: 'local', default: true, actions, changes };
     return Promise.resolve([answerOf('Cluster', local)]);
@@ -76,46 +81,6 @@ class FakeClusterClient implements IClusterClient {
   }
 }
 
-/** A node as the server sends it. */
-const NODE = {
-  name: 'n1',
-  state: 'drained',
-  reason: 'disk = "full"',
-  reason_since: '2026-11-21T18:54:51.000Z',
-  reason_by: 'root',
-  cpus: 16,
-  cpus_free: 0,
-  queues: ['dev', 'batch'],
-  features: [],
-  jobs: ['7'],
-  accelerators: 4,
-  accelerators_free: 0,
-  resources: [
-    {
-      name: 'gpu',
-      type: 'h100',
-      total: 4,
-      used: 2,
-      free: 0,
-      used_at: [0, 3],
-      shared_at: [1],
-      first: 0,
-      accelerator: true
-    },
-    {
-      name: 'fpga',
-      type: null,
-      total: 2,
-      used: 1,
-      free: 0,
-      used_at: [],
-      shared_at: [],
-      first: null,
-      accelerator: false
-    }
-  ]
-};
-
 /** Nothing is being read. */
 async function settled(page: ClusterPage): Promise<void> {
   await until(() => page.node.querySelector('table') !== null);
@@ -159,6 +124,8 @@ describe('ClusterPage', () => {
       client,
       nodeClient: new FakeNodeClient(),
       openRun: runId => opened.push(runId),
+      openTerminal: instance => opened.push(instance),
+      openLogs: instance => opened.push(instance),
       trans
     });
     Widget.attach(page, document.body);

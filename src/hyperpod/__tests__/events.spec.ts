@@ -6,7 +6,7 @@ import { ApiError } from '../../api';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { HyperpodPage } from '../page';
 import { EVENT, FakeEventClient } from './eventFakes';
-import { FakeHyperpodClient } from './fakes';
+import { FakeClusterClient } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -18,7 +18,7 @@ describe('Events of a HyperPod cluster', () => {
     events = new FakeEventClient();
     page = new HyperpodPage({
       cluster: 'ml-cluster',
-      client: new FakeHyperpodClient(),
+      client: new FakeClusterClient(),
       nodeClient: new FakeNodeClient(),
       openTerminal: jest.fn(),
       openLogs: jest.fn(),

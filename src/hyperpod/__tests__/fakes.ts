@@ -1,8 +1,15 @@
 import { answerOf } from '../../__tests__/answers';
-import { ITablePage, ITableQuery } from '../../clusters/types';
-import { IHyperpodClient } from '../client';
+import type { Schema } from '../../api';
+import { IClusterClient } from '../../clusters/client';
+import {
+  ICluster,
+  IClusterDetail,
+  IClusterPage,
+  ITablePage,
+  ITableQuery,
+  TableKind
+} from '../../clusters/types';
 import { IGovernance } from '../governanceTypes';
-import { IHyperpodDetail, IHyperpodList } from '../types';
 
 /** When AWS was asked, in all answers here. */
 export const AS_OF = '2026-11-21T18:54:51.000Z';
@@ -10,8 +17,11 @@ export const AS_OF = '2026-11-21T18:54:51.000Z';
 /** What all answers have, as the server sends it. */
 export const AGED = { as_of: AS_OF, problem: null, loading: false, notes: [] };
 
-/** What the list has of a cluster too. */
-function known(name: string): Record<string, unknown> {
+/** What AWS knows of a cluster, as the server sends it. */
+function known(
+  name: string,
+  more: Readonly<Record<string, unknown>>
+): Record<string, unknown> {
   return {
     name,
     arn: `arn:aws:sagemaker:us-west-2:111122223333:cluster/${name}`,
@@ -22,85 +32,109 @@ function known(name: string): Record<string, unknown> {
     nodes: 5,
     target: 5,
     created_at: AS_OF,
+    described_at: AS_OF,
     image_status: 'UpToDate',
-    configured_as: [],
-    mounted_here: null,
-    reason: null,
-    reach: null
+    ...more
   };
 }
 
-/** A cluster in the list, as the server sends it. */
+/** A cluster that only AWS has, as the server sends it; `more` is of what AWS knows of it. */
 export function row(
   name: string,
   more: Readonly<Record<string, unknown>> = {}
 ): Record<string, unknown> {
-  return { ...known(name), described_at: AS_OF, ...more };
+  return {
+    name,
+    orchestrator: 'slurm',
+    state: 'in-service',
+    configured: false,
+    configure: `hpj config add ${name}`,
+    hyperpod: known(name, more)
+  };
 }
 
-/** A cluster with its description, as the server sends it. */
+/** Clusters, as the server sends them. */
+export function list(...clusters: unknown[]): Record<string, unknown> {
+  return { ...AGED, clusters, next: null, total: clusters.length };
+}
+
+/** A cluster with its description, as the server sends it; `more` is of what AWS knows of it. */
 export function detail(
   name: string,
   more: Readonly<Record<string, unknown>> = {}
 ): Record<string, unknown> {
   return {
-    ...known(name),
     ...AGED,
-    eks_arn: null,
-    node_recovery: 'Automatic',
-    provisioning: null,
-    settings: [
-      {
-        name: 'node-recovery',
-        value: 'Automatic',
-        meaning: 'HyperPod reboots or replaces failed nodes'
-      }
-    ],
-    groups: [
-      {
-        name: 'workers',
-        state: 'degraded',
-        status: 'Degraded',
-        instance_type: 'ml.p5.48xlarge',
-        current: 3,
-        target: 4,
-        slurm_role: 'Compute',
-        capacity: 'Spot',
-        script: 's3://scripts/on_create.sh',
-        role_arn: null,
-        checks: ['InstanceStress']
-      }
-    ],
+    cluster: row(name, {
+      node_recovery: 'Automatic',
+      settings: [
+        {
+          name: 'node-recovery',
+          value: 'Automatic',
+          meaning: 'HyperPod reboots or replaces failed nodes'
+        }
+      ],
+      groups: [
+        {
+          name: 'workers',
+          state: 'degraded',
+          status: 'Degraded',
+          instance_type: 'ml.p5.48xlarge',
+          current: 3,
+          target: 4,
+          slurm_role: 'Compute',
+          capacity: 'Spot',
+          script: 's3://scripts/on_create.sh',
+          role_arn: null,
+          checks: ['InstanceStress']
+        }
+      ],
+      ...more
+    }),
     tags: [{ key: 'team', value: 'vision' }],
     log_group: `/aws/sagemaker/Clusters/${name}/x`,
     links: {
       cluster: 'https://us-west-2.console.aws.amazon.com/c',
       logs: 'https://us-west-2.console.aws.amazon.com/l',
       eks: null
-    },
-    ...more
+    }
   };
 }
 
-/** A node, as the server sends it. */
+/** A node that the scheduler and AWS have, as the server sends it. */
 export const NODE = {
-  name: 'i-0123456789abcdef0',
-  state: 'failed',
-  status: 'Failure',
-  reason: 'EC2 health check failed',
+  name: 'ip-10-0-0-1',
+  state: 'drained',
+  reason: 'disk',
+  accelerators: 8,
+  accelerators_free: 0,
+  jobs: ['7', '8'],
+  instance: 'i-0123456789abcdef0',
+  instance_state: 'failed',
+  instance_status: 'Failure',
+  instance_reason: 'EC2 health check failed',
   instance_group: 'workers',
   instance_type: 'ml.p5.48xlarge',
   launched_at: AS_OF,
   host: 'ip-10-0-0-1.us-west-2.compute.internal',
   image_version: '1.2.0',
-  image_status: 'SecurityUpdateRequired',
-  node: 'ip-10-0-0-1',
-  scheduler_state: 'drained',
-  scheduler_reason: 'disk',
-  accelerators: 8,
-  accelerators_free: 0,
-  jobs: ['7', '8']
+  image_status: 'SecurityUpdateRequired'
 };
+
+/** Nodes, as the server sends them. */
+export function nodes(
+  rows: readonly unknown[] = [NODE],
+  more: Readonly<Record<string, unknown>> = {}
+): Record<string, unknown> {
+  return {
+    ...AGED,
+    changing: false,
+    nodes: rows,
+    next: null,
+    total: rows.length,
+    ...more
+  };
+}
 
 const CLASS = 'training';
 const PRIORITY = { name: CLASS, weight: 80, label: `${CLASS}-priority` };
@@ -158,52 +192,58 @@ export const GOVERNANCE = {
 /**
  * A server that answers what the test says, and remembers what it was asked.
  */
-export class FakeHyperpodClient implements IHyperpodClient {
+export class FakeClusterClient implements IClusterClient {
   /** What was asked, in order: the list's limit or the cluster's name, and whether AWS was to be asked. */
   readonly asked: [string, boolean][] = [];
-  /** The regions of the lists that were asked for. */
-  readonly regions: (string | null)[] = [];
+  /** The lists that were asked for. */
+  readonly lists: Schema<'ClustersQuery'>[] = [];
   readonly queries: ITableQuery[] = [];
 
-  answer: unknown = { ...AGED, clusters: [], next: null, total: 0 };
+  answer: unknown = list();
   detail: unknown = detail('ml-cluster');
-  nodeAnswer: unknown = {
-    ...AGED,
-    changing: false,
-    nodes: [NODE],
-    next: null,
-    total: 1
-  };
+  nodeAnswer: unknown = nodes();
   governanceAnswer: unknown = GOVERNANCE;
   failure: Error | null = null;
 
-  list(
-    limit: number,
-    refresh: boolean,
-    region: string | null
-  ): Promise<IHyperpodList> {
-    this.asked.push([String(limit), refresh]);
-    this.regions.push(region);
-    return this._answer(() => answerOf('HyperpodClusters', this.answer));
+  readonly act = jest.fn();
+  readonly adopt = jest.fn();
+  readonly queues = jest.fn();
+
+  list(query: Schema<'ClustersQuery'>): Promise<IClusterPage> {
+    this.lists.push(query);
+    this.asked.push([String(query.limit), query.refresh ?? false]);
+    return this._answer(() => {
+      const page = answerOf('ClusterPage', this.answer);
+      const clusters = page.clusters
+        .filter(one => one.configured)
+        .map(one => ({ ...one, hyperpod: null }));
+      return query.configured
+        ? { ...page, clusters, as_of: null, problem: null, loading: false }
+        : page;
+    });
   }
 
-  cluster(name: string, refresh: boolean): Promise<IHyperpodDetail> {
+  async configured(): Promise<readonly ICluster[]> {
+    return (await this.list({ configured: true })).clusters;
+  }
+
+  cluster(name: string, refresh: boolean): Promise<IClusterDetail> {
     this.asked.push([name, refresh]);
-    return this._answer(() => answerOf('HyperpodClusterAnswer', this.detail));
+    return this._answer(() => answerOf('ClusterDetail', this.detail));
   }
 
   governance(name: string, refresh: boolean): Promise<IGovernance> {
     this.asked.push([`${name}/governance`, refresh]);
     return this._answer(() =>
-      answerOf('HyperpodGovernance', this.governanceAnswer)
+      answerOf('ClusterGovernance', this.governanceAnswer)
     );
   }
 
-  nodes(_: string, query: ITableQuery): Promise<ITablePage> {
+  table(_: string, _kind: TableKind, query: ITableQuery): Promise<ITablePage> {
     this.queries.push(query);
     return this._answer(() => {
-      const { nodes, ...page } = answerOf('HyperpodNodes', this.nodeAnswer);
-      return { ...page, rows: nodes };
+      const { nodes: rows, ...page } = answerOf('Nodes', this.nodeAnswer);
+      return { ...page, rows };
     });
   }
 

@@ -7,18 +7,18 @@ import { ApiError } from '../../api';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { HyperpodPage } from '../page';
 import { FakeEventClient } from './eventFakes';
-import { AGED, detail, FakeHyperpodClient, GOVERNANCE, NODE } from './fakes';
+import { detail, FakeClusterClient, GOVERNANCE, NODE, nodes } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
 describe('HyperpodPage', () => {
-  let client: FakeHyperpodClient;
+  let client: FakeClusterClient;
   let nodeClient: FakeNodeClient;
   let page: HyperpodPage;
   let showMetrics: jest.Mock;
 
   beforeEach(() => {
-    client = new FakeHyperpodClient();
+    client = new FakeClusterClient();
     nodeClient = new FakeNodeClient();
     showMetrics = jest.fn();
     page = new HyperpodPage({
@@ -127,19 +127,37 @@ describe('HyperpodPage', () => {
   it('says how old it is when the server could ask nothing newer', async () => {
     const problem = { code: 'x', message: 'no right', hint: 'ask', detail: {} };
     const reason = 'Lifecycle scripts failed';
-    client.detail = detail('ml-cluster', { problem, reason, tags: null });
+    client.detail = {
+      ...detail('ml-cluster', { reason }),
+      problem,
+      tags: null
+    };
     await show();
-    expect(text()).toContain('AWS has not sent newer data');
+    expect(text()).toContain('Newer data is not available');
     expect(text()).toContain('no right');
     expect(text()).toContain(reason);
+  });
+
+  it('says why AWS does not describe a cluster of the configuration, and what is none', async () => {
+    const problem = { code: 'missing_right', message: 'no right', hint: 'ask' };
+    const cluster = { name: 'train', configured: true };
+    client.detail = { cluster, problem };
+    await show();
+    expect(page.node.querySelector('[role=alert]')?.textContent).toContain(
+      'no right'
+    );
+    client.detail = { cluster };
+    press('Try again');
+    await until(() => text().includes('This is not a HyperPod cluster.'));
+    expect(page.node.querySelector('[role=alert]')).toBeNull();
   });
 
   it('shows its instances beside the scheduler’s nodes', async () => {
     await showNodes();
     const chips = page.node.querySelectorAll('td .jp-HyperPod-StateChip');
     expect(Array.from(chips).map(chip => chip.textContent)).toEqual([
-      'failed',
-      'drained'
+      'drained',
+      'failed'
     ]);
     expect(text()).toContain('EC2 health check failed');
     expect(text()).toContain('security update required');
@@ -151,41 +169,33 @@ describe('HyperpodPage', () => {
     expect(client.queries[1].refresh).toBe(true);
   });
 
-  it('has what AWS knows alone without columns for the scheduler', async () => {
-    const alone = { node: null, scheduler_state: null, accelerators: null };
-    const nodes = [{ ...NODE, ...alone, accelerators_free: null, jobs: [] }];
-    client.nodeAnswer = {
-      ...AGED,
-      changing: false,
-      nodes,
-      next: null,
-      total: 1
-    };
-    await showNodes();
+  it('has what AWS knows alone without columns for the scheduler, and says it once', async () => {
+    const { instance, instance_reason: reason } = NODE;
+    const alone = { ...NODE, accelerators: 0, accelerators_free: null };
+    client.nodeAnswer = nodes([
+      { ...alone, name: instance, state: 'failed', reason, jobs: [] }
+    ]);
+    await show();
+    press('Nodes');
+    await until(() => text().includes(instance));
     const heads = Array.from(page.node.querySelectorAll('th'));
-    expect(heads.map(head => head.textContent)).not.toContain('Scheduler');
-    expect(heads.map(head => head.textContent)).not.toContain('Job ids');
+    const titles = heads.map(head => head.textContent);
+    for (const title of ['Instance', 'Instance state', 'Job ids']) {
+      expect(titles).not.toContain(title);
+    }
+    expect(titles).toContain('Instance group');
+    expect(text().split(reason).length).toBe(2);
+    const chip = page.node.querySelector('td .jp-HyperPod-StateChip');
+    expect(chip?.textContent).toBe('failed');
   });
 
   it('shows the first nodes at once, and asks again while more come', async () => {
-    client.nodeAnswer = {
-      ...AGED,
-      changing: false,
-      loading: true,
-      nodes: [NODE],
-      next: 'c2',
-      total: 100
-    };
+    const page100 = { loading: true, next: 'c2', total: 100 };
+    client.nodeAnswer = nodes([NODE], page100);
     await showNodes();
     expect(text()).toContain('100 rows');
     expect(text()).toContain('Refreshing…');
-    client.nodeAnswer = {
-      ...AGED,
-      changing: false,
-      nodes: [NODE],
-      next: 'c2',
-      total: 6758
-    };
+    client.nodeAnswer = nodes([NODE], { next: 'c2', total: 6758 });
     await until(() => text().includes('6758 rows'));
     // No row went away meanwhile, and AWS was not asked for each look.
     expect(client.queries.every(query => !query.refresh)).toBe(true);
@@ -268,14 +278,7 @@ describe('HyperpodPage', () => {
   });
 
   it('asks nothing while it is hidden', async () => {
-    client.nodeAnswer = {
-      ...AGED,
-      changing: false,
-      loading: true,
-      nodes: [NODE],
-      next: null,
-      total: 1
-    };
+    client.nodeAnswer = nodes([NODE], { loading: true });
     await showNodes();
     page.hide();
     const asked = client.queries.length;

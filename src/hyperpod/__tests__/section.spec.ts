@@ -4,21 +4,23 @@ import { Widget } from '@lumino/widgets';
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
+import { ClustersModel } from '../../clusters/model';
+import { IClusterPage } from '../../clusters/types';
 import { RegionChoice } from '../regions';
 import { HyperpodSection } from '../section';
-import { IHyperpodList } from '../types';
-import { AGED, FakeHyperpodClient, row } from './fakes';
+import { FakeClusterClient, list, row } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
 describe('HyperpodSection', () => {
-  let client: FakeHyperpodClient;
+  let client: FakeClusterClient;
   let opened: string[];
   let regions: RegionChoice;
+  let model: ClustersModel;
   let section: HyperpodSection;
 
   beforeEach(() => {
-    client = new FakeHyperpodClient();
+    client = new FakeClusterClient();
     opened = [];
     const openHyperpodCluster = (name: string) => opened.push(name);
     regions = new RegionChoice({
@@ -28,21 +30,25 @@ describe('HyperpodSection', () => {
           regions: ['eu-west-1', 'us-west-2']
         } as T)
     });
+    model = new ClustersModel(client, regions);
     section = new HyperpodSection(
-      client,
+      model,
       regions,
       { openHyperpodCluster, openDoctor: () => opened.push('doctor') },
       trans
     );
   });
 
-  afterEach(() => section.dispose());
+  afterEach(() => {
+    section.dispose();
+    model.dispose();
+  });
 
   it('says what is missing to submit, but not of configured ones', async () => {
     client.answer = list(
-      row('a', { reach: 'no-right', reach_reason: 'AWS does not let you' }),
-      row('b', { reach: 'configured', reach_reason: 'is configured' }),
-      row('c', { reach: 'not-looked', reach_reason: 'nobody has looked' })
+      row('a', reach('no-right', 'AWS does not let you')),
+      row('b', reach('configured', 'is configured')),
+      row('c', reach('not-looked', 'nobody has looked'))
     );
     await show();
     expect(text()).toContain('missing permission: AWS does not let you');
@@ -50,16 +56,22 @@ describe('HyperpodSection', () => {
     expect(text()).toContain('connection not checked');
   });
 
-  function list(...clusters: unknown[]): unknown {
-    return { ...AGED, clusters, next: null, total: clusters.length };
+  function reach(word: string, sentence: string): Record<string, unknown> {
+    return { reach: { word, sentence, next_step: null, config: null } };
   }
 
   function text(): string {
     return section.node.textContent ?? '';
   }
 
-  async function show(): Promise<void> {
+  /** The panel reads the clusters while it is seen, whatever it shows of them. */
+  function attach(): void {
     Widget.attach(section, document.body);
+    model.start();
+  }
+
+  async function show(): Promise<void> {
+    attach();
     await until(() => text() !== '' && !text().includes('Loading'));
   }
 
@@ -102,8 +114,8 @@ describe('HyperpodSection', () => {
 
   it('shows the list at once, and the rest when it comes', async () => {
     const bare = { described_at: null, orchestrator: null, nodes: null };
-    client.answer = { ...(list(row('one', bare)) as object), loading: true };
-    Widget.attach(section, document.body);
+    client.answer = { ...list(row('one', bare)), loading: true };
+    attach();
     await until(() => text().includes('one'));
     expect(text()).toContain('Loading…');
     client.answer = list(row('one'));
@@ -118,37 +130,66 @@ describe('HyperpodSection', () => {
       hint: 'aws configure',
       detail: {}
     };
-    client.answer = { ...(list() as object), as_of: null, problem };
+    client.answer = { ...list(), as_of: null, problem };
     await show();
     expect(text()).toBe('there are no AWS credentials: aws configure');
     expect(section.node.querySelector('[role="alert"]')).toBeNull();
   });
 
-  it('says in one plain line which right is missing', async () => {
-    client.failure = new ApiError(
-      {
-        code: 'missing_right',
-        message: 'AWS does not let you sagemaker:ListClusters',
-        hint: 'the AWS admin can grant it',
-        detail: {}
-      },
-      403
-    );
+  it('says in one plain line which right is missing, and offers the doctor', async () => {
+    const problem = {
+      code: 'missing_right',
+      message: 'AWS does not let you sagemaker:ListClusters',
+      hint: 'the AWS admin can grant it',
+      detail: {}
+    };
+    client.answer = { ...list(), as_of: null, problem };
     await show();
     expect(text()).toContain(
       'AWS does not let you sagemaker:ListClusters: the AWS admin can grant it'
     );
+    expect(text()).not.toContain('no HyperPod clusters');
     expect(section.node.querySelector('[role="alert"]')).toBeNull();
+    const doctor = Array.from(section.node.querySelectorAll('button')).pop();
+    doctor?.click();
+    expect(opened).toEqual(['doctor']);
+  });
+
+  it('lists what is configured too, and opens it by that name', async () => {
+    const train = {
+      ...row('one', { configured_as: ['train'] }),
+      name: 'train'
+    };
+    const local = { name: 'local', configured: true };
+    client.answer = list({ ...train, configured: true }, local);
+    await show();
+    const items =
+      section.node.querySelectorAll<HTMLElement>('.jp-HyperPod-item');
+    expect(items).toHaveLength(1);
+    expect(items[0].textContent).toContain('one');
+    items[0].click();
+    expect(opened).toEqual(['train']);
+  });
+
+  it('has AWS not asked while it is folded', async () => {
+    await show();
+    section.hide();
+    model.reread();
+    await until(() => client.lists.length === 2);
+    section.show();
+    await until(() => client.lists.length === 3);
+    const asks = client.lists.map(query => query.configured ?? false);
+    expect(asks).toEqual([false, true, false]);
   });
 
   it('keeps the rows with their age when AWS can’t be asked', async () => {
     client.answer = list(row('one'));
     await show();
     const problem = { code: 'x', message: 'too many calls', hint: null };
-    client.answer = { ...(list(row('one')) as object), problem };
+    client.answer = { ...list(row('one')), problem };
     refresh();
     await until(() => text().includes('too many calls'));
-    expect(text()).toContain('AWS has not sent newer data');
+    expect(text()).toContain('Newer data is not available');
     expect(text()).toContain('one');
     client.failure = ApiError.local('network', 'gone');
     refresh();
@@ -162,7 +203,7 @@ describe('HyperpodSection', () => {
   });
 
   it('shows more of many', async () => {
-    client.answer = { ...(list(row('one')) as object), total: 151 };
+    client.answer = { ...list(row('one')), total: 151 };
     await show();
     const more = Array.from(section.node.querySelectorAll('button')).find(
       button => button.textContent === '150 more clusters'
@@ -182,23 +223,26 @@ describe('HyperpodSection', () => {
     await regions.choose('eu-west-1');
     await until(() => text().includes('far'));
     expect(text()).not.toContain('one');
-    expect(client.regions).toEqual([null, 'eu-west-1']);
+    expect(client.lists.map(query => query.region)).toEqual([
+      null,
+      'eu-west-1'
+    ]);
     expect(select()?.value).toBe('eu-west-1');
     section.node.querySelector<HTMLElement>('.jp-HyperPod-item')?.click();
     expect(opened).toEqual(['arn:far']);
   });
 
   it('forgets an answer of the region before', async () => {
-    let answer: (value: IHyperpodList) => void = () => undefined;
+    let answer: (value: IClusterPage) => void = () => undefined;
     jest
       .spyOn(client, 'list')
       .mockImplementationOnce(() => new Promise(resolve => (answer = resolve)));
-    Widget.attach(section, document.body);
+    attach();
     client.answer = list(row('far'));
     await until(() => jest.mocked(client.list).mock.calls.length === 1);
     await regions.choose('eu-west-1');
     await until(() => text().includes('far'));
-    answer(answerOf('HyperpodClusters', list(row('late'))));
+    answer(answerOf('ClusterPage', list(row('late'))));
     await new Promise(resolve => setTimeout(resolve, 50));
     expect(text()).not.toContain('late');
   });

@@ -2,12 +2,10 @@ import { nullTranslator } from '@jupyterlab/translation';
 
 import { ApiError } from '../../api';
 import { actInBatches, IProgress } from '../batches';
-import { IWhoseNodes } from '../client';
 import { NodeAction } from '../types';
 import { FakeNodeClient, problem } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
-const WHOSE: IWhoseNodes = { kind: 'hyperpod', cluster: 'ml-cluster' };
 const NODES = Array.from({ length: 60 }, (_, at) => `i-${at}`);
 
 describe('actInBatches', () => {
@@ -22,7 +20,7 @@ describe('actInBatches', () => {
   function act(action: NodeAction = 'reboot', goesOn = () => true) {
     const tell = (progress: IProgress) => void told.push(progress);
     const order = { action, nodes: NODES };
-    return actInBatches(client, WHOSE, order, { tell, goesOn, trans });
+    return actInBatches(client, 'ml-cluster', order, { tell, goesOn, trans });
   }
 
   function sizes(): number[] {

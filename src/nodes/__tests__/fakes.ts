@@ -1,5 +1,5 @@
 import { answerOf } from '../../__tests__/answers';
-import { INodeClient, IWhoseNodes } from '../client';
+import { INodeClient } from '../client';
 import {
   INodeAbility,
   INodeOrder,
@@ -33,7 +33,7 @@ export function abilities(
  */
 export class FakeNodeClient implements INodeClient {
   readonly previews: INodeOrder[] = [];
-  readonly orders: [IWhoseNodes, INodeOrder][] = [];
+  readonly orders: [string, INodeOrder][] = [];
 
   abilityAnswer: unknown = abilities();
   abilityFailure: Error | null = null;
@@ -52,7 +52,7 @@ export class FakeNodeClient implements INodeClient {
       : Promise.resolve(answerOf('NodeAbilities', this.abilityAnswer).actions);
   }
 
-  preview(_: IWhoseNodes, order: INodeOrder): Promise<INodePlan> {
+  preview(_: string, order: INodeOrder): Promise<INodePlan> {
     this.previews.push(order);
     return Promise.resolve(
       answerOf('NodeActionPreview', {
@@ -74,10 +74,10 @@ export class FakeNodeClient implements INodeClient {
   }
 
   async act(
-    whose: IWhoseNodes,
+    cluster: string,
     order: INodeOrder
   ): Promise<readonly INodeResult[]> {
-    this.orders.push([whose, order]);
+    this.orders.push([cluster, order]);
     await this.gate;
     if (this.failure) {
       throw this.failure;

@@ -5,9 +5,8 @@ import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { AdminRights } from '../../admin/rights';
 import { ApiError } from '../../api';
-import { IClusterClient } from '../../clusters/client';
 import { ClustersModel } from '../../clusters/model';
-import { AGED, FakeHyperpodClient } from '../../hyperpod/__tests__/fakes';
+import { FakeClusterClient, list } from '../../hyperpod/__tests__/fakes';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IHyperPod } from '../../tokens';
@@ -16,6 +15,7 @@ import { HyperPodPanel } from '../panel';
 
 const cluster = answerOf('Cluster', {
   name: 'local',
+  configured: true,
   orchestrator: 'local',
   default: true,
   state: 'up',
@@ -27,16 +27,17 @@ const cluster = answerOf('Cluster', {
 async function shownPanel(
   client: FakeRunClient,
   opened: string[] = [],
-  hyperpodClient = new FakeHyperpodClient(),
-  shown = cluster
+  shown = cluster,
+  problem: unknown = null,
+  clusterClient = new FakeClusterClient()
 ): Promise<HyperPodPanel> {
-  const clusterClient = {
-    list: () => Promise.resolve([shown])
-  } as unknown as IClusterClient;
+  clusterClient.answer = {
+    ...list(shown),
+    ...(problem !== null && { problem, as_of: null })
+  };
   const runs = new RunsModel({ client });
   const hyperPod = {
     clusterClient,
-    hyperpodClient,
     regions: new RegionChoice({ get: () => new Promise(() => undefined) }),
     runs,
     adminRights: new AdminRights({
@@ -67,21 +68,11 @@ describe('HyperPodPanel', () => {
   it('tells what of a cluster is hidden, and why one is misconfigured', async () => {
     const notes = ['nodes are hidden from you', 'Jobs are hidden from you'];
     const hidden = { ...cluster, notes };
-    let panel = await shownPanel(
-      new FakeRunClient(),
-      [],
-      new FakeHyperpodClient(),
-      hidden
-    );
+    let panel = await shownPanel(new FakeRunClient(), [], hidden);
     expect(panel.node.textContent).toContain(notes.join('; '));
     panel.dispose();
     const lost = { ...cluster, state: 'misconfigured', reason: 'no namespace' };
-    panel = await shownPanel(
-      new FakeRunClient(),
-      [],
-      new FakeHyperpodClient(),
-      lost
-    );
+    panel = await shownPanel(new FakeRunClient(), [], lost);
     expect(panel.node.textContent).toContain('no namespace');
     expect(panel.node.textContent).toContain('misconfigured');
     panel.dispose();
@@ -124,22 +115,20 @@ describe('HyperPodPanel', () => {
   });
 
   it('folds what AWS knows where there is no account, once', async () => {
-    const hyperpodClient = new FakeHyperpodClient();
+    const clusterClient = new FakeClusterClient();
     const problem = { code: 'no_aws_credentials', message: 'none', hint: null };
-    hyperpodClient.answer = {
-      ...AGED,
-      as_of: null,
+    const panel = await shownPanel(
+      new FakeRunClient(),
+      [],
+      cluster,
       problem,
-      clusters: [],
-      next: null,
-      total: 0
-    };
-    const panel = await shownPanel(new FakeRunClient(), [], hyperpodClient);
+      clusterClient
+    );
     const section = (panel.content as AccordionPanel).widgets[1];
     await until(() => section.isHidden);
-    const asked = hyperpodClient.asked.length;
+    const asked = clusterClient.asked.length;
     section.show();
-    await until(() => hyperpodClient.asked.length > asked);
+    await until(() => clusterClient.asked.length > asked);
     await until(() => (section.node.textContent ?? '').includes('none'));
     expect(section.isHidden).toBe(false);
     panel.dispose();

@@ -29,7 +29,8 @@ describe('Actions that fail', () => {
     runs = new RunsModel({ client });
     const clusterClient = {
       queues: () => Promise.resolve(['dev']),
-      list: () => Promise.resolve([answerOf('Cluster', { ...line, changes })])
+      configured: () =>
+        Promise.resolve([answerOf('Cluster', { ...line, changes })])
     };
     hyperPod = { clusterClient, runs, trans } as unknown as IHyperPod;
   });

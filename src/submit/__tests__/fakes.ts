@@ -103,7 +103,10 @@ export class FakeMemory implements ISubmitMemory {
 }
 
 export const clusters: IClusterClient = {
-  list: () =>
+  list: () => Promise.reject(new Error('AWS is not to be asked')),
+  cluster: () => Promise.reject(new Error('AWS is not to be asked')),
+  governance: () => Promise.reject(new Error('AWS is not to be asked')),
+  configured: () =>
     Promise.resolve(
       ['local', 'ml'].map(name =>
         answerOf('Cluster', {

@@ -1,5 +1,5 @@
 import { ApiError } from '../api';
-import { Polled } from '../components/polled';
+import { Polled } from './polled';
 
 const POLL_MS = 60_000;
 
@@ -18,10 +18,7 @@ export class Watched<
    */
   constructor(
     read: (refresh: boolean) => Promise<T>,
-    times: { readonly poll: number; readonly soon: number } = {
-      poll: POLL_MS,
-      soon: SOON_MS
-    },
+    times: Watched.ITimes = { poll: POLL_MS, soon: SOON_MS },
     isShown: (() => boolean) | null = null
   ) {
     super({
@@ -89,4 +86,15 @@ export class Watched<
   private readonly _soon: number;
   private _forced = false;
   private _timer: number | undefined;
+}
+
+/**
+ * A namespace for statics of `Watched`.
+ */
+export namespace Watched {
+  /** Milliseconds from one reading to the next, and while more is on its way. */
+  export interface ITimes {
+    readonly poll: number;
+    readonly soon: number;
+  }
 }
