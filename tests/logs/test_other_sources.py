@@ -112,10 +112,20 @@ class Pods:
         return None
 
 
+class OtherLogs:
+    """The pods' logs as those of the run, which tells when it has ended."""
+
+    def __init__(self, run: RunFolder, pods: SourceSet) -> None:
+        self._pods = pods
+        self.is_ended = run.is_ended
+
+    def sources(self, run_id: str) -> SourceSet:
+        return self._pods
+
+
 async def test_pods(run: RunFolder) -> None:
     pods = Pods()
-    sources: SourceSet = pods
-    logs = LogService(run, Hub(notifications=False), elsewhere=lambda run_id: sources)
+    logs = LogService(OtherLogs(run, pods), Hub(notifications=False))
     first, second = pods.spools.values()
     for number in range(10):
         first.receive(f"a{number}\n".encode(), 100 + number)
