@@ -216,13 +216,14 @@ def lines_of(batch: LogBatch) -> list[NodeLogLine]:
     for line in batch:
         if line.mark == "truncated":
             raise InvalidInputError(
-                f"CloudWatch has lines of {line.node} no more that it had, or has got late ones",
+                f"the log {line.node} has changed before this cursor",
                 code="invalid_cursor",
-                hint="leave the cursor out, and say since when",
+                hint="start at a time instead, with since",
                 detail={"field": "cursor"},
             )
-        if line.mark is None and line.time is not None:
-            found.append(NodeLogLine(line.time, NodeLog(line.node), line.line, line.cursor))
+        if line.mark is None:
+            time = line.time or 0.0
+            found.append(NodeLogLine(time, NodeLog(line.node), line.line, line.cursor))
     return found
 
 
