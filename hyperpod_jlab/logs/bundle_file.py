@@ -201,6 +201,10 @@ class BundleFile:
         found = self._state()
         return 0 if found is None else found.st_size
 
+    def known_end(self) -> Position:
+        """Where the file ends now, without a check: it is not opened."""
+        return Position(self.size())
+
     def end(self) -> Position:
         """Where the file ends now; its start when it does not exist or cannot be read."""
         try:

@@ -169,6 +169,10 @@ class LogSource(Protocol):
         """How many bytes the source has now, without opening it where that can be had."""
         ...
 
+    def known_end(self) -> Position:
+        """Where the source ends now; without a check where that would mean to open a file of a shared file system."""
+        ...
+
     def end(self) -> Position:
         """Where the source ends now."""
         ...

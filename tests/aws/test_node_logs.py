@@ -170,6 +170,16 @@ async def test_a_cursor_that_fits_no_more_is_refused(node, read):
     assert caught.value.code == "invalid_cursor"
 
 
+async def test_so_is_one_that_fits_a_log_no_more_of_which_it_shows_no_line(node, read):
+    node.write(node.lifecycle, (0, "a"), (40, "b"))
+    node.write(node.health, (10, "c"), (20, "d"))
+    last = (await read(node.lifecycle, node.health, tail=1))[-1]
+    node.write(node.health, (15, "late"))
+    with pytest.raises(InvalidInputError) as caught:
+        await read(node.lifecycle, node.health, cursor=last.cursor)
+    assert caught.value.code == "invalid_cursor"
+
+
 async def test_following_gives_each_new_line_once(example, node, logs, monkeypatch):
     monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.SOON", 0.02)
     node.write(node.lifecycle, (0, "old"))

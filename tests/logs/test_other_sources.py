@@ -62,6 +62,9 @@ class PodSource:
     def size(self) -> int:
         return len(self._spool.data)
 
+    def known_end(self) -> Position:
+        return self.end()
+
     def end(self) -> Position:
         size = self.size()
         return Position(size, check_of(7, self._spool.data[-TAIL:])) if size else Position()

@@ -205,6 +205,10 @@ class SpooledLog(BundleFile):
             mark=chunk.mark or cut,
         )
 
+    def known_end(self) -> Position:
+        """Where the file ends now: a cursor holds only where it has the same bytes."""
+        return self.end()
+
     def _identity(self, fd: int) -> int:
         # The same bytes in another process's file are the same log.
         del fd
