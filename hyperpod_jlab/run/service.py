@@ -34,6 +34,8 @@ from hyperpod_jlab.core.wire import plain, read
 from hyperpod_jlab.engines.protocol import Orchestrator, required
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
+from hyperpod_jlab.logs.records import RecordStreams
+from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.run.repairs import AwsRepairs
 from hyperpod_jlab.run.view import (
@@ -586,27 +588,19 @@ _FRESH = 0.25  # seconds for which "has it ended" is not asked again, however ma
 
 
 class RunLogsOf:
-    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.RunLogs`)."""
+    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.KnownLogs`)."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         # Not even an end is remembered for long: a submit that was broken off may be sent again, under the same id.
         self._ended: Cache[str, bool] = Cache(_FRESH, limit=_MOST)
 
-    def records_dir(self, run_id: str) -> Path:
-        """The run's records folder."""
-        return self._runs.records_folder(run_id)
-
-    def processes_per_node(self, run_id: str) -> int:
-        """Ranks on each node."""
-        return self._runs.bundle(run_id).head().processes_per_node
-
-    def array_streams(self, run_id: str) -> ArrayStreams | None:
-        """The logs of all children of an array; None for any other run. May block."""
+    def sources(self, run_id: str) -> SourceSet:
+        """The run's own logs; those of all children of an array. May block."""
         bundle = self._runs.bundle(run_id)
         head = bundle.head()
         if head.array is None or bundle.index is not None:
-            return None
+            return RecordStreams(bundle.records, head.processes_per_node)
         return ArrayStreams(bundle.folder / "tasks", head.nodes, head.processes_per_node)
 
     async def attempt_reason(self, run_id: str, attempt: int) -> str | None:

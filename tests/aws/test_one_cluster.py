@@ -173,6 +173,7 @@ class TestNames:
 
     def test_by_its_name_here_by_that_of_aws_and_by_its_arn(self, example, slurm, hpj):
         arn = example.account.clusters[REGION][0].arn
+        nodes: list[dict[str, object]] = []
         for name in ("train", "ml-cluster", arn):
             found = hpj("show", name, "--json").ok().json
             assert (found["name"], found["configured"], found["hyperpod"]["arn"]) == (

@@ -435,7 +435,7 @@ async def test_a_cluster_that_is_not_at_aws(api, no_aws):
         status, error = await refused(api, path)
         assert (status, error["code"]) == (404, "unknown_cluster")
         assert error["message"].startswith("there is no cluster '")
-    assert "local" in error["hint"]
+        assert "local" in error["hint"]
 
 
 async def test_the_first_page_of_a_large_group_does_not_wait_for_the_last(endpoint, api):

@@ -133,7 +133,7 @@ def test_raw_gives_exact_bytes(done):
         (["--node", "local-1", "--rank", "0-1"], 2, "none of these ranks is on node 1"),
         (["--rank", "0-99999999999"], 2, "--rank: the range 0-99999999999 goes beyond 999999999"),
         (["--rank", "0-999999"], 2, "longer than 100000"),
-        (["--cursor", "1~1.00000000~1.0_0-5-"], 2, "belongs to another run"),
+        (["--cursor", "1~1.00000000~1.0_0-5-"], 2, "belongs to another log"),
     ],
 )
 def test_what_is_not_there_is_told(logs, words, code, word):
@@ -327,7 +327,7 @@ def test_a_cursor_of_another_run_is_refused(done, restarted, logs):
     cursor = json.loads(home.process("logs", run_id, "--json").ok().out.splitlines()[0])["cursor"]
     told = logs("--cursor", cursor)
     assert told.code == 2
-    assert f"belongs to another run, not to {done[1]}" in told.err
+    assert f"belongs to another log, not to {done[1]}" in told.err
     # One of an older version, which does not name its run, is taken as before.
     version, first, rest = cursor.split("~", 2)
     old = "~".join((version, first.partition(".")[0], rest))
