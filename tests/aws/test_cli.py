@@ -57,7 +57,7 @@ def test_a_denied_description_is_a_note_and_no_failure(example, hpj):
     example.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
     done = hpj("clusters", "--hyperpod").ok()
     assert "note: 1 of 4 clusters could not be described" in done.err
-    assert "AWS does not let you sagemaker:DescribeCluster" in done.out
+    assert "you do not have the permission sagemaker:DescribeCluster" in done.out
     assert "research-eks" in done.out
     assert hpj("clusters", "--hyperpod", "--json").ok().json["notes"]
 
@@ -125,7 +125,7 @@ def test_a_cluster_by_its_arn_and_without_the_right_to_its_description(example, 
     example.faults.deny("sagemaker:DescribeCluster")
     told = hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json
     assert told["notes"] == [
-        "ml-cluster could not be described: AWS does not let you sagemaker:DescribeCluster"
+        "ml-cluster could not be described: you do not have the permission sagemaker:DescribeCluster"
     ]
     # Without it nobody knows that the first one is the controller.
     assert told["nodes"][0]["remark"] == "the scheduler does not have it"

@@ -211,4 +211,4 @@ async def test_each_is_looked_at_once(example, server):
 def test_an_orchestrator_that_is_not_named_and_one_that_is_new(example, hpj):
     older = hpj("clusters", "--hyperpod", "older-cluster", "--json").ok().json
     assert older["orchestrator"] == "slurm"
-    assert "taken for one" in older["reason"]
+    assert "so Slurm is assumed" in older["reason"]

@@ -154,7 +154,10 @@ async def test_clusters_that_may_not_be_described_are_listed_all_the_same(exampl
     answer = await until_loaded(api, "hyperpod")
     eks = answer["clusters"][3]
     assert (eks["name"], eks["orchestrator"], eks["nodes"]) == ("research-eks", None, None)
-    assert (eks["described_at"], eks["reason"]) == (None, f"AWS does not let you {DESCRIBE}")
+    assert (eks["described_at"], eks["reason"]) == (
+        None,
+        f"you do not have the permission {DESCRIBE}",
+    )
     assert answer["notes"][0].startswith("1 of 4 clusters could not be described")
 
 

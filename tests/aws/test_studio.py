@@ -75,9 +75,9 @@ def test_without_its_own_arn_the_role_tells_the_account_but_not_the_region(metad
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (json.dumps(WHOLE)[:60].encode(), "no JSON, or only a part of it"),
+        (json.dumps(WHOLE)[:60].encode(), "not valid JSON"),
         (b"", "no JSON"),
-        (b"[1, 2]", "has no fields"),
+        (b"[1, 2]", "is not a JSON object"),
         (b"\xff\xfe{}", "cannot be read"),
         (json.dumps({**WHOLE, "DomainId": 7, "SpaceName": None}).encode(), "does not say DomainId"),
         (json.dumps({**WHOLE, "DomainId": ""}).encode(), "does not say DomainId"),

@@ -63,7 +63,7 @@ def test_selections_and_their_meet(fields, numbers):
         ({"cell_ids": ["gone"]}, "no_such_cell", "source.cell_ids", "the id 'gone'"),
         ({"cell_ids": ["words"]}, "no_code_cells", "source.cell_ids", "only markdown"),
         ({"cell_ids": []}, "no_cells", "source.cell_ids", "no cell is selected"),
-        ({"cells": "1", "tag": "train"}, "no_cells", "source", "all of the selections"),
+        ({"cells": "1", "tag": "train"}, "no_cells", "source", "matches all selections"),
         ({"cells": "4"}, "empty_cells", "source.path", "cell 4 is empty"),
     ],
 )

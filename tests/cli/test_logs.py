@@ -197,7 +197,7 @@ def test_ctrl_c_leaves_the_run_and_the_cursor_brings_all_the_rest(home):
     out, err = first.communicate(timeout=30)
     assert first.returncode == 130
     told = err.decode().splitlines()
-    assert told[0] == f"interrupted; the run {run_id} goes on"
+    assert told[0] == f"interrupted; the run {run_id} continues"
     command = shlex.split(told[1].removeprefix("hint: come back with: "))
     assert command[:4] == ["hpj", "logs", "-f", run_id]
     rest = home.process(*command[1:]).ok().out

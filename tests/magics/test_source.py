@@ -82,7 +82,7 @@ def test_a_cell_that_is_a_job_of_its_own_does_not_go_along(shell):
     shell.run(SETUP)
     shell.run("%%hyperpod --dry-run\nraise SystemExit(3)")
     shown = shell.run("%%hyperpod --cells 2-3 --dry-run\nprint(scale)")
-    assert "cell 3 is a job of its own and does not go along" in shown.out
+    assert "cell 3 is a separate job and is not included" in shown.out
     assert "SystemExit" not in shown.out
     assert "kernel_names" not in shown.out
 

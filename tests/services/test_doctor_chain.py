@@ -88,7 +88,7 @@ async def test_all_steps_together_are_bounded():
 
 async def test_a_right_that_is_missing_is_unknown_and_an_admins():
     denied = DeniedError(
-        "AWS does not let you ec2:X", code="missing_right", hint="grant ec2:X", detail={}
+        "you do not have the permission ec2:X", code="missing_right", hint="grant ec2:X", detail={}
     )
     found = await walk(
         step("a", raising(denied)), step("b", raising(UnreachableError("gone", hint="wait")))
