@@ -522,7 +522,7 @@ def _findings(
         message = f"the project files are {_size(size)}, more than {_size(files.max_bytes)}; the largest: {names}"
         yield _finding("error", "project_too_large", message, _SMALLER)
     elif found:
-        noun, verb = ("file", "goes") if len(found) == 1 else ("files", "go")
+        noun, verb = ("file", "is") if len(found) == 1 else ("files", "are")
         message = f"{len(found)} {noun} ({_size(size)}) of {root} {verb} copied"
         yield _finding("info", "project_files", message)
 

@@ -77,7 +77,7 @@ def test_a_profile_waits_for_its_folder_while_nobody_looks(account, hpj, disk):
     assert (done.code, "--folders" in done.out) == (1, True)
     assert "not done: profile alice: the folder /alice was not checked" in done.err
     # Whether the folder is there nobody knows, and of that no exit code is made.
-    assert "not known: folder /alice: nobody looks at folders" in done.err
+    assert "not known: folder /alice: folders are not checked" in done.err
     hpj("admin", "apply", *SHARED, "--yes").ok()
     hpj("admin", "destroy", *WHERE, "--yes").ok()
     assert account.profiles[DOMAIN, "alice"].file_systems == []

@@ -262,7 +262,7 @@ def test_changes(place, value, kinds):
 @pytest.mark.parametrize(
     ("place", "value", "delete", "level", "words"),
     [
-        ("NodeRecovery", "none", (), "error", "is no cluster node recovery"),
+        ("NodeRecovery", "none", (), "error", "is not a valid cluster node recovery"),
         ("NodeRecover", "None", (), "error", "unknown member 'NodeRecover'"),
         ("VpcConfig.Subnets", ["subnet-1"], (), "warning", "VpcConfig cannot be changed"),
         ("Tags", [], (), "warning", "an update does not change tags"),

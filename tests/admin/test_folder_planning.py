@@ -35,7 +35,7 @@ OPENED = replace(PRIVATE, acl=(JOBS,), default=DEFAULT)
 WITH_JOBS = replace(PER_USER, cluster_user=1000)
 
 FOLDERS = [
-    (None, PER_USER, "waits", "nobody looks"),
+    (None, PER_USER, "waits", "folders are not checked"),
     ({}, PER_USER, "to do", None),
     ({"/alice": None}, PER_USER, "to do", None),
     ({"/alice": PRIVATE}, PER_USER, "done", None),

@@ -154,7 +154,7 @@ def test_elsewhere_credentials_that_are_missing_fail_nothing(endpoint, checks, h
     assert found["HyperPod"][0][0] == found["security groups"][0][0] == "unknown"
 
 
-@pytest.mark.parametrize(("content", "words"), [("{", "no JSON"), ("{}", "does not say DomainId")])
+@pytest.mark.parametrize(("content", "words"), [("{", "not valid JSON"), ("{}", "has no DomainId")])
 def test_half_metadata(space, checks, no_aws, content, words):
     space.metadata.write_text(content)
     no_aws.setenv("AWS_REGION", REGION)

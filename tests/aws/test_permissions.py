@@ -187,7 +187,7 @@ def test_what_changes_something_is_granted_on_purpose_only():
     assert choose([], (read, act, admin)) == [read]
     assert choose(["admin-read"], (read, act, admin)) == [admin]
     assert choose(["act"], (read, act)) == [act]
-    with pytest.raises(InvalidInputError, match="no feature 'atc'"):
+    with pytest.raises(InvalidInputError, match="unknown feature 'atc'"):
         choose(["atc"], (read, act))
 
 

@@ -57,7 +57,7 @@ def test_selections_and_their_meet(fields, numbers):
 @pytest.mark.parametrize(
     ("fields", "code", "field", "words"),
     [
-        ({"cells": "13"}, "no_such_cell", "source.cells", "4 code cells; there is no cell 13"),
+        ({"cells": "13"}, "no_such_cell", "source.cells", "4 code cells, but no cell 13"),
         ({"cells": "2-7"}, "no_such_cell", "source.cells", "no cell 5"),
         ({"tag": "trian"}, "no_such_tag", "source.tag", "the tag 'trian'"),
         ({"cell_ids": ["gone"]}, "no_such_cell", "source.cell_ids", "the id 'gone'"),
