@@ -158,7 +158,7 @@ def test_what_aws_has_dropped_stays_and_says_so(
     # The old rows stay, with their age, where the right is taken away.
     aws.faults.deny(EVENTS)
     shown.get_by_role("button", name="Refresh").click()
-    expect(shown.get_by_text(f"AWS does not let you {EVENTS}")).to_be_visible()
+    expect(shown.get_by_text(f"you do not have the permission {EVENTS}")).to_be_visible()
     expect(shown.get_by_text("Scaling up.")).to_be_visible()
 
 
@@ -236,7 +236,7 @@ def test_what_is_wrong_is_said_in_the_viewer(
 ) -> None:
     aws.faults.deny(LINES)
     logs = open_logs(account, page, node.instance_id)
-    expect(logs.get_by_text(f"AWS does not let you {LINES}")).to_be_visible()
+    expect(logs.get_by_text(f"you do not have the permission {LINES}")).to_be_visible()
     aws.faults.denied.clear()
     logs.get_by_role("button", name="Try again").click()
     expect(logs.get_by_role("log")).to_contain_text("mounted")

@@ -132,8 +132,8 @@ class TimeIndex:
             at += whole
 
 
-TRUNCATED = Mark("truncated", "the log was cut and starts anew")
-REPLACED = Mark("replaced", "the log was replaced by a new one")
+TRUNCATED = Mark("truncated", "the log was truncated and starts again")
+REPLACED = Mark("replaced", "the log was replaced by a new file")
 
 
 class BundleFile:

@@ -181,7 +181,7 @@ def check_limit(limit: int) -> None:
 
 def _out_of_range(field: str, number: int, least: int) -> InvalidInputError:
     return InvalidInputError(
-        f"{field} is {number}, but must be at least {least}", detail={"field": field}
+        f"{field} must be at least {least}, not {number}", detail={"field": field}
     )
 
 
@@ -263,7 +263,7 @@ class View:
             raise InvalidInputError(
                 f"this cursor belongs to another log, not to {self.request.run_id}",
                 code="invalid_cursor",
-                hint="take it from a line of this log, or leave it out",
+                hint="use a cursor of this log, or leave it out",
                 detail={"field": "cursor", "run_id": self.request.run_id},
             )
         return self.ours(cursor)
@@ -814,7 +814,7 @@ class LogService:
                     return
             except UnreachableError as error:
                 # Files can be read while the scheduler is away; it will tell the end when it is back.
-                _LOG.debug("whether %s has ended is not known: %s", view.request.run_id, error)
+                _LOG.debug("whether %s has ended is unknown: %s", view.request.run_id, error)
             except StorageError as error:
                 if error.code != GONE:
                     raise
@@ -884,8 +884,8 @@ def _no_raw_of_array(run_id: str, streams: Sequence[Stream]) -> InvalidInputErro
     begun = streams[0].child if streams else None
     child = f"{run_id}.{'<index>' if begun is None else begun}"
     return InvalidInputError(
-        f"{run_id} is an array, and exact bytes are those of one stream of one child",
+        f"{run_id} is an array; raw bytes are available only for one stream of one child",
         code="is_array",
-        hint=f"name a child, as in: hpj logs {child} --raw",
+        hint=f"choose a child: hpj logs {child} --raw",
         detail={"field": "run", "run_id": run_id},
     )

@@ -80,7 +80,7 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
     }
     if not fits.get(action, True):
         raise ConflictError(
-            f"{run.run_id} is {run.state}; {action} needs a run that is "
+            f"{run.run_id} is {run.state}; to {action} it, the run must be "
             + _NEEDED.get(action, "waiting"),
             code="wrong_state",
             hint="submit it again with: hpj clone" if run.status.ended else None,
@@ -209,7 +209,7 @@ async def ask_engine(
         children = await asyncio.to_thread(orphans, bundles, said)
         return Words({**said, **await engine.runs(children)} if children else said)
     except HyperpodError as error:
-        silent = "does not tell you" if isinstance(error, DeniedError) else "does not answer"
+        silent = "denied access" if isinstance(error, DeniedError) else "does not answer"
         reason = f"{cluster} {silent}: {error.message}"
         return Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
 
@@ -268,12 +268,10 @@ class Runs:
         bundle = BundleReader(self._partition, run_id, place)
         if place is None:
             self._presence.check()
-            raise NotFoundError(
-                f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
-            )
+            raise NotFoundError(f"run {run_id} not found", code="no_such_run", hint="see: hpj runs")
         if bundle.index is not None and bundle.index not in (known := self._indices(bundle)):
             whole = split_run_id(run_id)[0]
-            said = f"no task {bundle.index}" if known else "no tasks: it is no array"
+            said = f"no task {bundle.index}" if known else "no tasks: it is not an array"
             hint = f"see: hpj show {whole}"
             raise NotFoundError(f"{whole} has {said}", code="no_such_run", hint=hint)
         return bundle
@@ -433,10 +431,10 @@ class Runs:
         """Why a run waits, or that it does not, or that its cluster does not answer."""
         run = await self.get(run_id)
         if run.state == "unknown":
-            said = f"whether it waits is not known now: {run.status.reason}"
+            said = f"whether it is waiting is unknown now: {run.status.reason}"
             return WaitReason(run_id, said, run.status.reason_code)
         if run.state != "waiting":
-            return WaitReason(run_id, f"it does not wait, it is {run.state}", run.state)
+            return WaitReason(run_id, f"it is not waiting, it is {run.state}", run.state)
         if is_of_repair(run.status.reason, run.status.reason_code):
             return WaitReason(run_id, run.status.reason, run.status.reason_code)
         bundle = await asyncio.to_thread(self.bundle, run_id)

@@ -116,7 +116,7 @@ def read_message(text: str | bytes) -> Message:
     model = _KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:
         raise InvalidInputError(
-            "type: there is no such message",
+            "type: unknown message type",
             code="invalid_message",
             hint=nearest_hint(str(kind)[:60], _KINDS),
             detail={"field": "type"},

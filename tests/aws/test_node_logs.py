@@ -391,7 +391,7 @@ def test_an_interrupted_reader_is_told_how_to_come_back(node, home):
     os.kill(reader.pid, signal.SIGINT)
     out, err = reader.communicate(timeout=30)
     assert (reader.returncode, out) == (130, b"")
-    command = err.decode().rpartition("come back with: hpj ")[2]
+    command = err.decode().rpartition("continue with: hpj ")[2]
     command = shlex.split(command)
     node.count(node.lifecycle, 3, 5)
     command.remove("-f")

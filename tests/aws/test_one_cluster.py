@@ -86,7 +86,7 @@ class TestList:
         assert list(rows(done)) == ["local", "train"]
         (note,) = done.json["notes"]
         assert note.startswith(
-            f"AWS does not list all HyperPod clusters: AWS does not let you {LIST}"
+            f"AWS does not list all HyperPod clusters: you do not have the permission {LIST}"
         )
         assert f"note: {note}" in hpj("clusters").ok().err
 
@@ -219,7 +219,7 @@ class TestNames:
         assert (done.code, done.error["code"]) == (3, "no_such_run")
         assert done.error["message"] == (
             "there is no run ml-cluster; whether it is a HyperPod cluster is not known: "
-            f"AWS does not let you {DESCRIBE}"
+            f"you do not have the permission {DESCRIBE}"
         )
 
 
@@ -234,7 +234,7 @@ class TestOneSide:
         ]
         assert {row["instance_reason"] for row in done["nodes"]} == {None}
         (note,) = done["notes"]
-        assert note.startswith(f"AWS does not list the instances: AWS does not let you {NODES}")
+        assert note.startswith(f"AWS does not list the instances: you do not have the permission {NODES}")
         assert f"note: {note}" in hpj("nodes").ok().err
 
     def test_the_instances_where_the_scheduler_does_not_answer(self, slurm, hpj):
@@ -249,7 +249,7 @@ class TestOneSide:
         done = hpj("nodes", "--json")
         assert (done.code, done.error["code"]) == (5, "unreachable")
         assert "no route to host" in done.error["message"]
-        assert f"AWS does not let you {NODES}" in done.error["message"]
+        assert f"you do not have the permission {NODES}" in done.error["message"]
 
     def test_a_list_of_instances_that_breaks_off(self, example, slurm, hpj):
         cluster = example.account.clusters[REGION][0]
@@ -266,19 +266,19 @@ class TestOneSide:
         }
         assert len(done["nodes"]) == 100
         (note,) = done["notes"]
-        assert note.startswith(f"AWS does not list all instances: AWS does not let you {NODES}")
+        assert note.startswith(f"AWS does not list all instances: you do not have the permission {NODES}")
 
     def test_a_description_that_aws_refuses(self, example, slurm, hpj):
         example.faults.deny(DESCRIBE)
         found = hpj("show", "train", "--json").ok().json
         assert (found["name"], found["hyperpod"]) == ("train", None)
-        assert any(f"AWS does not let you {DESCRIBE}" in note for note in found["notes"])
+        assert any(f"you do not have the permission {DESCRIBE}" in note for note in found["notes"])
         done = hpj("nodes", "--json").ok().json
         assert [row["name"] for row in done["nodes"][1:]] == [
             f"ip-10-0-0-{number}" for number in range(2, 6)
         ]
         (note,) = done["notes"]
-        assert note.startswith(f"AWS does not describe ml-cluster: AWS does not let you {DESCRIBE}")
+        assert note.startswith(f"AWS does not describe ml-cluster: you do not have the permission {DESCRIBE}")
 
     def test_aws_that_does_not_say_which_hyperpod_cluster_it_is(self, example, eks, hpj):
         """An EKS cluster in the configuration: what AWS refuses is no "is not a HyperPod cluster"."""
@@ -286,7 +286,7 @@ class TestOneSide:
         done = hpj("nodes", "mine", "--json").ok().json
         assert [row["instance"] for row in done["nodes"]] == [None]
         (note,) = done["notes"]
-        assert f"AWS does not let you {LIST}" in note
+        assert f"you do not have the permission {LIST}" in note
         assert any(LIST in note for note in hpj("show", "mine", "--json").ok().json["notes"])
         for words in (
             ("events", "mine"),

@@ -94,7 +94,7 @@ def refused(words, action):
 
 
 def without(document, action):
-    """The policy without one action; a statement that grants nothing any more goes with it."""
+    """The policy without one action; a statement that grants nothing left goes with it."""
     statements = [
         {**one, "Action": [name for name in one["Action"] if name != action]}
         for one in document["Statement"]
@@ -187,7 +187,7 @@ def test_what_changes_something_is_granted_on_purpose_only():
     assert choose([], (read, act, admin)) == [read]
     assert choose(["admin-read"], (read, act, admin)) == [admin]
     assert choose(["act"], (read, act)) == [act]
-    with pytest.raises(InvalidInputError, match="no feature 'atc'"):
+    with pytest.raises(InvalidInputError, match="unknown feature 'atc'"):
         choose(["atc"], (read, act))
 
 
@@ -201,7 +201,7 @@ def test_hpj_admin_policy(hpj, no_aws):
     assert json.loads(text) == policy(choose([]))
     # What only admins need, they name.
     assert not {"sagemaker:ListUserProfiles", "iam:GetRole"} & actions_of(json.loads(text))
-    assert "for they are admins': admin-plan, admin-apply" in done.err
+    assert "because they are for administrators: admin-plan, admin-apply" in done.err
     assert "sagemaker:ListUserProfiles" in actions_of(
         hpj("admin", "policy", "admin-plan", "--json").ok().json
     )

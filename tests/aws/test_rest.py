@@ -222,7 +222,7 @@ async def test_clusters_that_may_not_be_described_are_listed_all_the_same(exampl
     eks = at_aws(answer)["research-eks"]
     assert (eks["name"], eks["orchestrator"], eks["nodes"]) == ("research-eks", "unknown", None)
     assert (eks["hyperpod"]["orchestrator"], eks["hyperpod"]["described_at"]) == (None, None)
-    assert eks["reason"] == f"AWS does not let you {DESCRIBE}"
+    assert eks["reason"] == f"you do not have the permission {DESCRIBE}"
     assert answer["notes"][0].startswith("1 of 4 clusters could not be described")
 
 
@@ -401,7 +401,7 @@ async def test_without_the_right_to_list_instances_the_schedulers_nodes_are_show
     assert (answer["total"], answer["problem"]) == (4, None)
     assert all(row["instance"] is row["instance_reason"] is None for row in answer["nodes"])
     (note,) = answer["notes"]
-    assert note.startswith(f"AWS does not list the instances: AWS does not let you {NODES}")
+    assert note.startswith(f"AWS does not list the instances: you do not have the permission {NODES}")
 
 
 async def test_when_neither_side_answers_it_is_an_error(configured, api, monkeypatch):
@@ -409,7 +409,7 @@ async def test_when_neither_side_answers_it_is_an_error(configured, api, monkeyp
     configured.faults.deny(NODES)
     status, error = await refused(api, "clusters/train/nodes")
     assert (status, error["code"]) == (502, "unreachable")
-    words = "no controller; AWS does not list the instances either: AWS does not let you "
+    words = "no controller; AWS does not list the instances either: you do not have the permission "
     assert error["message"].startswith(words + NODES)
 
 

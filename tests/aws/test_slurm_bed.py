@@ -159,7 +159,7 @@ async def test_a_run_recovers_before_slurm_knows(attached, bed, sleeper, home, m
             run = await hyperpod.runs.get(run_id)
         assert (run.state, run.status.reason) == (
             "running",
-            f"HyperPod reboots {node}, on which it runs; it is resumed there, or goes back into the queue",
+            f"HyperPod reboots {node}, on which it runs; it is resumed there or requeued",
         )
         asked = [one.action for one in attached.endpoint.calls].count("sagemaker:ListClusterNodes")
         for _ in range(10):

@@ -197,8 +197,8 @@ def test_ctrl_c_leaves_the_run_and_the_cursor_brings_all_the_rest(home):
     out, err = first.communicate(timeout=30)
     assert first.returncode == 130
     told = err.decode().splitlines()
-    assert told[0] == f"interrupted; the run {run_id} goes on"
-    command = shlex.split(told[1].removeprefix("hint: come back with: "))
+    assert told[0] == f"interrupted; the run {run_id} continues"
+    command = shlex.split(told[1].removeprefix("hint: continue with: "))
     assert command[:4] == ["hpj", "logs", "-f", run_id]
     rest = home.process(*command[1:]).ok().out
     lines = b"".join([*got, out]).decode() + rest
@@ -215,7 +215,7 @@ def test_ctrl_c_while_nobody_reads_the_pipe_ends_at_once(home):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert b"come back with" in err
+    assert b"continue with" in err
     os.close(reading)
     home.process("cancel", run_id).ok()
 

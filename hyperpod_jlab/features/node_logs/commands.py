@@ -72,7 +72,7 @@ class _Reading:
             words += ["--stream", stream]
         return InterruptionError(
             "interrupted",
-            hint=f"come back with: {shlex.join(words)}" if self.follow else None,
+            hint=f"continue with: {shlex.join(words)}" if self.follow else None,
             detail={"cursor": self.cursor},
         )
 
