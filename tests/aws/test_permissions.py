@@ -140,14 +140,13 @@ def test_a_policy_for_another_partition_grants_nothing_here(account, run):
     assert "let you sagemaker:ListClusterNodes" in run(choose(["nodes"])[0])
 
 
-def operations_in(path):
+def operations_in(session, path):
     """The actions that a module names: words of it that are operations of services which it names too."""
     words = {
         node.value
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    session = botocore.session.Session()
     services = words & set(session.get_available_services())
     return {
         AwsCall(service, word, "").action
@@ -157,10 +156,11 @@ def operations_in(path):
 
 
 def test_every_operation_in_the_code_is_of_a_feature():
+    session = botocore.session.Session()
     package = Path(hyperpod_jlab.__file__).parent
     askers = [path for path in package.rglob("*.py") if "aws" in path.read_text(encoding="utf-8")]
     # The rules for cluster configurations have a check called eks, and name SageMaker's CreateCluster.
-    named = set().union(*map(operations_in, askers)) - {
+    named = set().union(*(operations_in(session, path) for path in askers)) - {
         "sts:GetCallerIdentity",
         "eks:CreateCluster",
     }
