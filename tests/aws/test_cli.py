@@ -217,7 +217,9 @@ def test_a_fault_of_aws_hides_no_configured_cluster(example, hpj):
     example.faults.deny("sagemaker:ListClusters")
     done = hpj("clusters").ok()
     assert [line.split()[0] for line in done.out.splitlines()] == ["CLUSTER", "local"]
-    assert "note: AWS does not list all HyperPod clusters: you do not have the permission" in done.err
+    assert (
+        "note: AWS does not list all HyperPod clusters: you do not have the permission" in done.err
+    )
 
 
 @pytest.mark.parametrize("name", ["", "x y", "no_such", "a" * 64, "arn:aws:sagemaker:x:1:y"])

@@ -234,7 +234,9 @@ class TestOneSide:
         ]
         assert {row["instance_reason"] for row in done["nodes"]} == {None}
         (note,) = done["notes"]
-        assert note.startswith(f"AWS does not list the instances: you do not have the permission {NODES}")
+        assert note.startswith(
+            f"AWS does not list the instances: you do not have the permission {NODES}"
+        )
         assert f"note: {note}" in hpj("nodes").ok().err
 
     def test_the_instances_where_the_scheduler_does_not_answer(self, slurm, hpj):
@@ -266,7 +268,9 @@ class TestOneSide:
         }
         assert len(done["nodes"]) == 100
         (note,) = done["notes"]
-        assert note.startswith(f"AWS does not list all instances: you do not have the permission {NODES}")
+        assert note.startswith(
+            f"AWS does not list all instances: you do not have the permission {NODES}"
+        )
 
     def test_a_description_that_aws_refuses(self, example, slurm, hpj):
         example.faults.deny(DESCRIBE)
@@ -278,7 +282,9 @@ class TestOneSide:
             f"ip-10-0-0-{number}" for number in range(2, 6)
         ]
         (note,) = done["notes"]
-        assert note.startswith(f"AWS does not describe ml-cluster: you do not have the permission {DESCRIBE}")
+        assert note.startswith(
+            f"AWS does not describe ml-cluster: you do not have the permission {DESCRIBE}"
+        )
 
     def test_aws_that_does_not_say_which_hyperpod_cluster_it_is(self, example, eks, hpj):
         """An EKS cluster in the configuration: what AWS refuses is no "is not a HyperPod cluster"."""

@@ -401,7 +401,9 @@ async def test_without_the_right_to_list_instances_the_schedulers_nodes_are_show
     assert (answer["total"], answer["problem"]) == (4, None)
     assert all(row["instance"] is row["instance_reason"] is None for row in answer["nodes"])
     (note,) = answer["notes"]
-    assert note.startswith(f"AWS does not list the instances: you do not have the permission {NODES}")
+    assert note.startswith(
+        f"AWS does not list the instances: you do not have the permission {NODES}"
+    )
 
 
 async def test_when_neither_side_answers_it_is_an_error(configured, api, monkeypatch):
