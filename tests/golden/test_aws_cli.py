@@ -144,11 +144,11 @@ def test_errors_of_each_command(
 def test_errors_of_the_way_to_aws(
     example: Endpoint, frozen: Frozen, no_aws: pytest.MonkeyPatch
 ) -> None:
-    words = "clusters"
-    example.faults.throttled["sagemaker:ListClusters"] = 100
+    words = ("nodes", "ml-cluster")
+    example.faults.throttled["sagemaker:ListClusterNodes"] = 100
     frozen("error-throttled", *words)
     example.faults.throttled.clear()
-    example.faults.broken["sagemaker:ListClusters"] = 100
+    example.faults.broken["sagemaker:ListClusterNodes"] = 100
     frozen("error-broken", *words)
     example.account.add_caller("AKIAEXPIRED", expired=True)
     no_aws.setenv("AWS_ACCESS_KEY_ID", "AKIAEXPIRED")
@@ -167,7 +167,6 @@ def test_errors_of_the_way_to_aws(
     no_aws.delenv("AWS_PROFILE")
     no_aws.delenv("AWS_REGION")
     frozen("error-no-region", *words)
-    frozen("error-bad-region", *words, "--region", "../x")
-    frozen("error-usage", "clusters", "--region", REGION)
+    frozen("error-bad-region", "clusters", "--region", "../x")
     no_aws.setitem(sys.modules, "boto3", None)
     frozen("error-no-boto3", *words, "--region", REGION)
