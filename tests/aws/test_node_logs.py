@@ -247,6 +247,26 @@ async def test_all_who_follow_share_the_calls(example, node, logs, monkeypatch):
     assert sum(call.action == "logs:GetLogEvents" for call in example.calls) <= 6
 
 
+async def test_only_so_many_logs_are_kept(example, node, monkeypatch):
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MOST_LOGS", 2)
+    spools = Spools()
+    logs = NodeLogs(Aws(REGION), spools)
+    names = [f"DeepHealthCheckResults/{number}" for number in range(5)]
+
+    async def shown(name):
+        batches = logs.lines("ml-cluster", (name,), LogRequest(""))
+        return [line.line async for batch in batches for line in batch]
+
+    for name in names:
+        node.write(name, (0, name))
+    for name in (*names, *names):
+        assert await shown(name) == [name]
+    folder = spools.opened(node.group, names[:1]).spools[0].path.parent
+    assert len(list(folder.glob("*.log"))) == 3
+    await spools.close()
+    assert not folder.exists()
+
+
 async def test_following_ends_when_aws_fails_for_long(example, node, logs, monkeypatch):
     for name in ("SOON", "LATE", "TROUBLED"):
         monkeypatch.setattr(f"hyperpod_jlab.features.node_logs.spool.{name}", 0.01)
