@@ -225,7 +225,8 @@ async def test_following_gives_each_new_line_once(example, node, logs, monkeypat
 
 
 async def test_all_who_follow_share_the_calls(example, node, logs, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.SOON", 0.3)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.SOON", 3600)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.service.SOON", 3600)
     node.write(node.lifecycle, (0, "old"))
     seen = [list[str]() for _ in range(5)]
 
@@ -234,17 +235,44 @@ async def test_all_who_follow_share_the_calls(example, node, logs, monkeypatch):
         async for batch in logs.lines("ml-cluster", (node.lifecycle,), request):
             found.extend(line.line for line in batch)
 
+    def polls():
+        return sum(task.get_name() == "hyperpod-node-log" for task in asyncio.all_tasks())
+
     tasks = [asyncio.create_task(follow(found)) for found in seen]
     try:
-        await until(lambda: all(len(found) == 1 for found in seen))
-        node.write(node.lifecycle, (1, "new"))
-        await until(lambda: all(len(found) == 2 for found in seen))
+        await until(lambda: all(found == ["old"] for found in seen))
+        assert sum(call.action == "logs:GetLogEvents" for call in example.calls) == 2
+        assert polls() == 1
+        for task in tasks[1:]:
+            task.cancel()
+        await asyncio.wait(tasks[1:])
+        assert polls() == 1
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    # Two to open it, then two a look; the line was there at the first or second one.
-    assert sum(call.action == "logs:GetLogEvents" for call in example.calls) <= 6
+    await asyncio.sleep(0)
+    assert polls() == 0
+
+
+async def test_only_so_many_logs_are_kept(example, node, monkeypatch):
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MOST_LOGS", 2)
+    spools = Spools()
+    logs = NodeLogs(Aws(REGION), spools)
+    names = [f"DeepHealthCheckResults/{number}" for number in range(5)]
+
+    async def shown(name):
+        batches = logs.lines("ml-cluster", (name,), LogRequest(""))
+        return [line.line async for batch in batches for line in batch]
+
+    for name in names:
+        node.write(name, (0, name))
+    for name in (*names, *names):
+        assert await shown(name) == [name]
+    folder = spools.opened(node.group, names[:1]).spools[0].path.parent
+    assert len(list(folder.glob("*.log"))) == 3
+    await spools.close()
+    assert not folder.exists()
 
 
 async def test_following_ends_when_aws_fails_for_long(example, node, logs, monkeypatch):

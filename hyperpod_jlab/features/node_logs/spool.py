@@ -270,9 +270,9 @@ class Spools:
 
     def opened(self, group: str, streams: Sequence[str]) -> SpooledLogs:
         """Logs of a group. CloudWatch is not asked."""
+        self._forget()
         key = ":".join((group, *streams))
         spools = [self._spool(group, stream) for stream in streams]
-        self._forget()
         self._opened[key] = SpooledLogs(key, spools)
         return self._opened[key]
 
