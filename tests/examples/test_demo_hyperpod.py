@@ -151,7 +151,7 @@ def check_place(hpj):
     assert run["state"] == "succeeded"
     assert "/fsx/alice/" in json.dumps(hpj("show", run["run_id"]))
     rows = hpj("nodes", "--cluster", "ml-slurm")["nodes"]
-    joined = {row["node"]["name"]: row["instance"]["name"] for row in rows if row["node"]}
+    joined = {row["name"]: row["instance"] for row in rows if row["name"] != row["instance"]}
     told = hpj("node-logs", joined["ip-10-0-0-1"], "--cluster", "ml-slurm", "--tail", "1")
     assert "provisioning scripts completed" in told["line"]
     assert sorted(joined) == [f"ip-10-0-0-{number}" for number in range(1, 5)]
