@@ -105,7 +105,7 @@ def test_many_threads_lose_no_call():
 async def test_the_server_says_what_it_asked(endpoint, meter, api):
     endpoint.account = example_account(REGION)
     assert await api.get("aws/calls") == {"calls": 0, "total": 0, "operations": []}
-    await until_loaded(api, "hyperpod")
+    await until_loaded(api, "clusters")
     answer = await api.get("aws/calls")
     assert answer["calls"] == answer["total"] == len(endpoint.calls) == CALLS
     assert answer["operations"][0] == {
@@ -122,7 +122,7 @@ async def test_calls_are_told_and_that_they_are_over(endpoint, meter, api, heard
     await api.get("version")
     await asyncio.sleep(0.3)
     assert heard == []
-    await until_loaded(api, "hyperpod")
+    await until_loaded(api, "clusters")
     await until(lambda: heard and heard[-1]["calls"] == CALLS)
     await until(lambda: heard[-1]["calls"] == 0)
     assert heard[-1] == {"calls": 0, "total": CALLS, "operations": []}
@@ -130,5 +130,5 @@ async def test_calls_are_told_and_that_they_are_over(endpoint, meter, api, heard
     await asyncio.sleep(0.5)
     assert len(heard) == told
     assert len(endpoint.calls) == CALLS
-    await api.get("hyperpod", refresh="true")
+    await api.get("clusters", refresh="true")
     await until(lambda: heard[-1]["total"] > CALLS)

@@ -71,7 +71,7 @@ def waits(number=1):
 
 
 async def test_a_list_from_before_the_loss_is_asked_for_anew_once(endpoint, worker, told):
-    shown = await told.hyperpod.watch_in(None).instances("ml-cluster")  # a page was open
+    shown = await told.hyperpod.hyperpod_clusters().instances("ml-cluster")  # a page was open
     assert {one.state for one in shown.rows} == {"running"}
     before = lists(endpoint)
     worker.status = "Failure"
