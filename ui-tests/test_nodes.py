@@ -148,7 +148,9 @@ def test_a_right_that_is_missing_is_named_and_the_action_is_off(
     # So is what no scheduler does here, without being tried.
     drain = shown.get_by_role("button", name="Drain…")
     expect(drain).to_have_attribute("aria-disabled", "true")
-    note = shown.get_by_role("note").filter(has_text="the scheduler does the drain, and ml-cluster is not configured")
+    note = shown.get_by_role("note").filter(
+        has_text="the scheduler does the drain, and ml-cluster is not configured"
+    )
     expect(note).to_have_count(1)
     sound(page, console, PAGE)
     shown.get_by_role("button", name="Close").click()
