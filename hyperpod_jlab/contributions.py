@@ -1,6 +1,6 @@
-"""What a folder adds to the faces: routes of the REST API and commands of ``hpj``.
+"""What a folder adds to the faces: routes of the REST API, logs that are followed, and commands of ``hpj``.
 
-A folder lists them as ``ROUTES`` and ``COMMANDS`` in its ``__init__``, which imports nothing else. The server and the command line collect them from all
+A folder lists them as ``ROUTES``, ``FOLLOWS`` and ``COMMANDS`` in its ``__init__``, which imports nothing else. The server and the command line collect them from all
 folders, so neither names one: a feature is added with its folder, and removed with it.
 """
 
@@ -72,6 +72,19 @@ class Command:
     module: str = "commands"
 
 
+@dataclass(frozen=True)
+class Follow:
+    """Logs that the log socket follows.
+
+    Attributes:
+        field: The field of the message ``subscribe`` that names them, such as ``run_id``.
+        function: ``module:function`` in the folder. It is given the services and the message, and returns the lines in batches.
+    """
+
+    field: str
+    function: str
+
+
 def routes() -> tuple[Route, ...]:
     """The routes of all folders; `Route.function` begins with the full name of the folder."""
     return tuple(
@@ -79,6 +92,15 @@ def routes() -> tuple[Route, ...]:
         for package, listed in _listed("ROUTES")
         for route in listed
     )
+
+
+def follows() -> dict[str, str]:
+    """What the log socket follows: the full name of the function by the field of the message."""
+    return {
+        follow.field: f"{package}.{follow.function}"
+        for package, listed in _listed("FOLLOWS")
+        for follow in listed
+    }
 
 
 def commands() -> tuple[Command, ...]:

@@ -250,9 +250,9 @@ def _admin_ways(place: demo_hyperpod.Place) -> list[tuple[str, str, str]]:
 def look_around(place: demo_hyperpod.Place) -> int:
     """Show what AWS knows; returns the exit code of the first command that fails."""
     for words in (
-        ["clusters", "--hyperpod"],
-        ["nodes", "--hyperpod", demo_hyperpod.CLUSTER],
-        *([["nodes", "--hyperpod", demo_hyperpod.EKS_CLUSTER]] if place.kill_kubernetes else []),
+        ["clusters"],
+        ["nodes", demo_hyperpod.CLUSTER],
+        *([["nodes", demo_hyperpod.EKS_CLUSTER]] if place.kill_kubernetes else []),
         ["storage"],
     ):
         say(f"\n$ hpj {' '.join(words)}")

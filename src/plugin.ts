@@ -92,6 +92,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     regions: new RegionChoice(client),
     runClient,
     runs,
+    logSocket: socket,
     logs,
     adminRights: new AdminRights(new AdminClient(client)),
     trans: translator.load(TRANSLATION_DOMAIN),

@@ -6,6 +6,7 @@ import type { HyperPodClient } from './api';
 import type { IClusterClient } from './clusters/client';
 import type { RegionChoice } from './hyperpod/regions';
 import type { ILogClient } from './logs/client';
+import type { LogSocket } from './logs/socket';
 import type { IRunClient } from './runs/client';
 import type { RunsModel } from './runs/model';
 
@@ -23,7 +24,9 @@ export interface IHyperPod {
   readonly runClient: IRunClient;
   /** The runs that this page knows; `start` it before use. */
   readonly runs: RunsModel;
-  /** Logs, followed over the page's one socket. */
+  /** The page's one socket for logs that are followed. */
+  readonly logSocket: LogSocket;
+  /** Logs of runs. */
   readonly logs: ILogClient;
   /** Whether the page for admins is offered; `ask` before use. */
   readonly adminRights: AdminRights;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,12 @@ def pytest_collection_modifyitems(
         first = next((item for item in items if fixture in marks.fixtures_of(item)), None)
         if first and first.get_closest_marker("kubernetes"):
             first.add_marker(pytest.mark.timeout(BUILD_TIMEOUT), append=False)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What was imported and collected stays to the end: the garbage collector need not walk through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class GroupsAndFiles(LoadGroupScheduling):

@@ -52,7 +52,7 @@ class PortsHere:
             return HerePort(*await asyncio.open_connection("127.0.0.1", port))
         except OSError as error:
             raise RefusedError(
-                f"nothing listens on port {port}", code="nothing_listens", detail={"port": port}
+                f"no program listens on port {port}", code="nothing_listens", detail={"port": port}
             ) from error
 
     async def shells(self, bundle: BundleReader) -> list[Shell]:

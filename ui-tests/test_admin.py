@@ -250,7 +250,7 @@ def test_who_makes_folders_and_what_was_broken_off(
     note = shown.get_by_text("User profiles wait for their folders")
     expect(note).to_be_visible(timeout=TIMEOUT_MS)
     broken_off = row(shown, f"apply to domain {DOMAIN}")
-    expect(broken_off).to_contain_text("has begun, not ended: shared /shared")
+    expect(broken_off).to_contain_text("started, not ended: shared /shared")
     expect(shown.locator("dt", has_text="Access").first).to_be_visible()
     page.screenshot(path=tmp_path / "admin-folders.png", full_page=True)
     shown.locator("details summary").click()

@@ -57,7 +57,7 @@ def test_examined_on_this_machine_alone_with_a_tiny_job(
     own_lab: LabServer, page: Page, console: list[str], tmp_path: Path
 ) -> None:
     shown = examined(page, own_lab)
-    expect(check(shown, "writing")).to_contain_text("files can be made, linked and renamed")
+    expect(check(shown, "writing")).to_contain_text("files can be created, linked and renamed")
     expect(check(shown, "writing").locator("[data-state]")).to_have_text("ok")
     expect(shown.get_by_role("status")).to_contain_text("Checks finished.")
     sound(page, console)
@@ -66,14 +66,14 @@ def test_examined_on_this_machine_alone_with_a_tiny_job(
     shown.get_by_label("Cluster").select_option("local")
     shown.get_by_role("button", name="Run a test job").focus()
     page.keyboard.press("Enter")
-    job = check(shown, "a tiny job on local")
+    job = check(shown, "test job on local")
     expect(job).to_contain_text("it ran on", timeout=TIMEOUT_MS)
     expect(shown.get_by_text("Only local", exact=True)).to_be_visible()
     with page.expect_download() as downloaded:
         shown.get_by_role("button", name="Download report").click()
     report = downloaded.value.path().read_text()
     assert downloaded.value.suggested_filename.endswith(".md")
-    assert "### A tiny job" in report
+    assert "### Test job" in report
     assert own_lab.hpj("runs", "--json").startswith('{"runs": []')
     sound(page, console)
 

@@ -91,12 +91,12 @@ def test_the_rows_stay_when_a_right_is_taken_away(
 ) -> None:
     aws.faults.deny(LIST)
     section.page.get_by_role("button", name=REFRESH).click()
-    expect(section.get_by_text(f"AWS does not let you {LIST}")).to_be_visible()
+    expect(section.get_by_text(f"you do not have the permission {LIST}")).to_be_visible()
     expect(section.get_by_text("Newer data is not available")).to_be_visible()
     expect(section.get_by_role("listitem")).to_have_count(4)
     aws.faults.denied.clear()
     page.get_by_role("button", name=REFRESH).click()
-    expect(section.get_by_text(f"AWS does not let you {LIST}")).to_have_count(0)
+    expect(section.get_by_text(f"you do not have the permission {LIST}")).to_have_count(0)
 
 
 def test_nothing_is_asked_while_the_section_is_folded(
@@ -118,7 +118,7 @@ def test_without_an_account_the_section_is_folded_over_one_plain_line(
     expect(page.locator(SECTION)).to_be_hidden()
     page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
     line = page.locator(SECTION).get_by_role("note")
-    expect(line).to_contain_text("there are no AWS credentials")
+    expect(line).to_contain_text("no AWS credentials found")
     expect(page.locator(SECTION).get_by_role("alert")).to_have_count(0)
     assert [text for text in console if "hyperpod/api" in text] == []
 
@@ -157,5 +157,5 @@ def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
     sound(page, console)
     aws.faults.deny(asked)
     shown.get_by_role("button", name="Refresh").click()
-    expect(shown.get_by_text(f"AWS does not let you {asked}")).to_be_visible()
+    expect(shown.get_by_text(f"you do not have the permission {asked}")).to_be_visible()
     expect(line(classes, "training")).to_be_visible()

@@ -103,7 +103,7 @@ def test_a_cell_runs_on_two_pods(page: Page, admin_lab: LabServer, namespace: st
         expect(field(dialog, "launcher")).to_have_value("python")
     findings = dialog.locator("[data-findings]")
     expect(findings).to_contain_text("it runs as a PyTorchJob")
-    expect(findings).to_contain_text("the API server takes the PyTorchJob as it is (dry run)")
+    expect(findings).to_contain_text("the API server accepts the PyTorchJob unchanged (dry run)")
     expect(findings).not_to_contain_text("Error")
     manifest.click()
     shown = dialog.get_by_role("tabpanel")

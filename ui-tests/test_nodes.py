@@ -142,9 +142,11 @@ def test_a_right_that_is_missing_is_named_and_the_action_is_off(
     reboot.click()
     page.locator(DIALOG).get_by_role("button", name="Reboot 1 node", exact=True).click()
     results = shown.get_by_role("list", name="Results")
-    expect(results).to_contain_text(f"AWS does not let you {REBOOT}")
+    expect(results).to_contain_text(f"you do not have the permission {REBOOT}")
     expect(reboot).to_have_attribute("aria-disabled", "true")
-    expect(reboot).to_have_accessible_description(re.compile(f"AWS does not let you {REBOOT}"))
+    expect(reboot).to_have_accessible_description(
+        re.compile(f"you do not have the permission {REBOOT}")
+    )
     # So is what no scheduler does here, without being tried.
     drain = shown.get_by_role("button", name="Drain…")
     expect(drain).to_have_attribute("aria-disabled", "true")
@@ -235,7 +237,7 @@ def test_a_terminal_that_cannot_be_had_says_why(
     aws.faults.deny("sagemaker:ListClusterNodes")
     shown.get_by_role("button", name="Open a terminal on").first.click()
     asked = page.locator(DIALOG)
-    expect(asked).to_contain_text("AWS does not let you sagemaker:ListClusterNodes")
+    expect(asked).to_contain_text("you do not have the permission sagemaker:ListClusterNodes")
     asked.get_by_role("button").click()
 
 

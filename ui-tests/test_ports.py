@@ -66,14 +66,14 @@ def test_an_address_that_leads_nowhere_says_what_to_do(page: Page, ports: LabSer
         answer = opened.goto(address)
         assert answer is not None
         assert answer.status == 403
-        expect(opened.locator("body")).to_contain_text("Open the port from the run's page")
+        expect(opened.locator("body")).to_contain_text("Open the port from the page of the run")
 
 
 def test_a_port_where_nothing_listens_opens_no_tab(page: Page, ports: LabServer) -> None:
     run_id = ports.hpj("submit", "--name", "quiet", "-c", "sleep 600")
     _show_ways(page, ports, run_id, 9)
     page.locator(RUN_PAGE).get_by_role("button", name="Open port").click()
-    expect(page.locator(".Toastify__toast")).to_contain_text("nothing listens on port 9")
+    expect(page.locator(".Toastify__toast")).to_contain_text("no program listens on port 9")
     assert len(page.context.pages) == 1
 
 

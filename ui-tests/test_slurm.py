@@ -105,7 +105,9 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
     script = dialog.get_by_role("tab", name="sbatch.sh")
     expect(script).to_be_visible()
     findings = dialog.locator("[data-findings]")
-    expect(findings).to_contain_text("no queue is named, and the default one, dev, holds all nodes")
+    expect(findings).to_contain_text(
+        "no queue is given, and the default queue dev contains all nodes"
+    )
     expect(findings).to_contain_text("Choose a queue")
     expect(dialog.locator('[data-field="queue"][list]')).to_be_visible()
     assert values(offered(dialog, "queue")) == ["dev", "batch"]

@@ -156,7 +156,7 @@ def _source(
     """The call (for a function) and the source's data."""
     if (what is None) == (command is None):
         raise InvalidInputError(
-            "give one thing to run",
+            "give exactly one thing to run",
             code="no_source",
             hint="a function, the path of a .ipynb or .py file, or command='...'",
         )
@@ -169,7 +169,7 @@ def _source(
         source = {"kind": "function", "module": module, "qualname": qualname}
         return FunctionCall(what, tuple(args), dict(kwargs or {})), source
     if kwargs:
-        raise InvalidInputError("kwargs are for functions", hint="give words in args")
+        raise InvalidInputError("kwargs are for functions", hint="give arguments in args")
     if command is not None:
         return None, {"kind": "command", "command": command}
     path = os.fspath(what) if what is not None else ""
@@ -188,14 +188,14 @@ def _check_call(what: object, args: object, kwargs: object) -> None:
         )
     if not isinstance(args, Sequence) or isinstance(args, str | bytes):
         raise InvalidInputError(
-            f"args is {kind_of(args)}, not a tuple or a list",
+            f"args must be a tuple or a list, not {kind_of(args)}",
             code="invalid_args",
             hint="for one argument write args=(x,)",
             detail={"field": "args"},
         )
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise InvalidInputError(
-            f"kwargs is {kind_of(kwargs)}, not a dict",
+            f"kwargs must be a dict, not {kind_of(kwargs)}",
             code="invalid_args",
             hint="write kwargs={'name': value}",
             detail={"field": "kwargs"},
@@ -204,7 +204,7 @@ def _check_call(what: object, args: object, kwargs: object) -> None:
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     if "env" in options and not isinstance(options["env"], Mapping):
-        raise InvalidInputError("env is a dict of names and values", detail={"field": "env"})
+        raise InvalidInputError("env must be a dict of names and values", detail={"field": "env"})
     given = dict(options)
     if isinstance(given.get("secret"), (str, list, tuple)):
         names = [given["secret"]] if isinstance(given["secret"], str) else given["secret"]
@@ -217,7 +217,7 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     if unknown:
         names = [option_name(entry.option.flag) for entry in known]
         raise InvalidInputError(
-            f"there is no option '{unknown[0]}'",
+            f"unknown option '{unknown[0]}'",
             code="unknown_option",
             hint=nearest_hint(unknown[0], names),
             detail={"field": unknown[0]},

@@ -52,7 +52,7 @@ def check_text(value: Any, field: str, meant: str, *, optional: bool = True) -> 
         InvalidInputError: It is not.
     """
     if not isinstance(value, str) and not (optional and value is None):
-        raise _refused(f"{field} is {kind_of(value)}, not {meant}", field)
+        raise _refused(f"{field} must be {meant}, not {kind_of(value)}", field)
 
 
 def check_number(value: Any, field: str, least: int) -> None:
@@ -64,9 +64,9 @@ def check_number(value: Any, field: str, least: int) -> None:
     if value is None:
         return
     if not _is_whole(value):
-        raise _refused(f"{field} is {kind_of(value)}, not a whole number", field)
+        raise _refused(f"{field} must be a whole number, not {kind_of(value)}", field)
     if value < least:
-        raise _refused(f"{field} is {value}, but must be at least {least}", field)
+        raise _refused(f"{field} must be at least {least}, not {value}", field)
 
 
 def check_seconds(value: Any, field: str) -> None:
@@ -76,7 +76,7 @@ def check_seconds(value: Any, field: str) -> None:
         InvalidInputError: It is not.
     """
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise _refused(f"{field} is {kind_of(value)}, not a number of seconds", field)
+        raise _refused(f"{field} must be a number of seconds, not {kind_of(value)}", field)
 
 
 def ranks_of(value: Any) -> tuple[int, ...] | None:
@@ -91,7 +91,9 @@ def ranks_of(value: Any) -> tuple[int, ...] | None:
     ranks = tuple(value) if several else (value,)
     for rank in ranks:
         if not _is_whole(rank):
-            raise _refused(f"rank is {kind_of(rank)}, not a whole number or a list of them", "rank")
+            raise _refused(
+                f"rank must be a whole number or a list of them, not {kind_of(rank)}", "rank"
+            )
         check_number(rank, "rank", 0)
     return tuple(int(rank) for rank in ranks)
 
@@ -227,7 +229,7 @@ class Run:
         except (HyperpodError, TimeoutError):
             return f"{self.run_id} has not ended after {limit:g} s"
         reason = f" ({run.status.reason})" if run.status.reason else ""
-        return f"{self.run_id} is {run.state}{reason} after {limit:g} s; it goes on"
+        return f"{self.run_id} is {run.state}{reason} after {limit:g} s and continues"
 
     def __await__(self) -> Generator[Any, None, Run]:
         """``await run`` waits as `wait` does, without holding up the event loop."""
@@ -256,11 +258,11 @@ class Run:
             found = load_result(self._hyperpod.runs.records_folder(self.run_id), trust=trust)
         except NotFoundError as error:
             ended = _how_it_ended(view)
-            why = "its code left none; only a function leaves one, by returning"
+            why = "only a function has a result"
             why = why if view.state == "succeeded" else ended
             if view.children:
                 first = f'hyperpod_jlab.get("{self.run_id}.0").result()'
-                why = f"an array's children have theirs, such as {first}"
+                why = f"the runs of an array have their own results, such as {first}"
             raise ConflictError(
                 f"{self.run_id} has no result; {why}",
                 code="no_result",
@@ -396,7 +398,7 @@ class Logs:
         return "\n".join(str(line) for line in self)
 
     def __repr__(self) -> str:
-        return f"<Logs of {self._request.run_id}; go through it, or print it>"
+        return f"<Logs of {self._request.run_id}; iterate or print it>"
 
 
 def start_of(since: float | str | None) -> float | None:

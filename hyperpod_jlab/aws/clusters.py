@@ -36,9 +36,7 @@ _NAME = re.compile(
 )
 """Names and ARNs of clusters (SageMaker's service model)."""
 
-NO_ORCHESTRATOR = (
-    "AWS names no orchestrator: older clusters with Slurm are so, and it is taken for one"
-)
+NO_ORCHESTRATOR = "AWS shows no orchestrator; older Slurm clusters have none, so Slurm is assumed"
 """What is said of a cluster whose description names none."""
 
 
@@ -50,10 +48,10 @@ def checked(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise InvalidInputError(
-            f"'{name[:80]}' is no name of a HyperPod cluster",
+            f"'{name[:80]}' is not a valid name of a HyperPod cluster",
             code="no_cluster_name",
-            hint="letters, digits and hyphens, such as ml-cluster, or its ARN; see: hpj clusters",
-            detail={"field": "hyperpod"},
+            hint="use letters, digits and hyphens, such as ml-cluster, or an ARN; see: hpj clusters",
+            detail={"field": "cluster"},
         )
     return name
 
@@ -164,7 +162,7 @@ def _remark(told: Mapping[str, Any]) -> str | None:
         return NO_ORCHESTRATOR
     if named.keys() & {"Eks", "Slurm"}:
         return None
-    return f"its orchestrator is {', '.join(named)}, which is not known here"
+    return f"its orchestrator {', '.join(named)} is not supported"
 
 
 def _group(told: Mapping[str, Any]) -> InstanceGroup:
@@ -231,7 +229,7 @@ _LOGIN, _CONTROLLER = "Login", "Controller"
 
 _RUNNING = "Running"
 
-_NAME_THEM = 'name them in the configuration: login_nodes = ["HOST"]'
+_NAME_THEM = 'set them in the configuration: login_nodes = ["HOST"]'
 
 _NOT_SLURM = f'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "{KUBERNETES}"'
 
@@ -258,7 +256,9 @@ class LoginNodes:
         """What a user should know of them."""
         if not self.controller:
             return None
-        return f"{self.cluster.name} has no instance group of login nodes: its controller is used"
+        return (
+            f"{self.cluster.name} has no instance group of login nodes, so its controller is used"
+        )
 
 
 async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
@@ -279,13 +279,13 @@ async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
     role = next((one for one in (_LOGIN, _CONTROLLER) if one in roles.values()), None)
     if role is None:
         why = (
-            "its instance groups do not say what they are to Slurm"
+            "its instance groups have no Slurm roles"
             if found.on_slurm
-            else "Slurm does not orchestrate it"
+            else "it is not a Slurm cluster"
         )
         on_slurm = found.on_slurm or found.orchestrator is None
         raise NotFoundError(
-            f"AWS knows no login nodes of {found.name}: {why}",
+            f"AWS shows no login nodes of {found.name}: {why}",
             code=NO_LOGIN_NODES,
             hint=_NAME_THEM if on_slurm else _NOT_SLURM,
             detail={"field": "login_nodes"},
@@ -298,11 +298,11 @@ async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
     ]
     running = [one for one in ours if one.status == _RUNNING and one.host is not None]
     if not running:
-        states = ", ".join(f"{one.name} is {one.status}" for one in ours) or "there is none"
+        states = ", ".join(f"{one.name} is {one.status}" for one in ours) or "there are none"
         raise UnreachableError(
-            f"no login node of {found.name} runs: {states}",
+            f"no login node of {found.name} is running: {states}",
             code=NO_LOGIN_NODES,
-            hint=f"try again when one runs, or {_NAME_THEM}",
+            hint=f"try again when a login node is running, or {_NAME_THEM}",
         )
     running.sort(key=lambda one: one.name)
     return LoginNodes(found, tuple(running), controller=role == _CONTROLLER)

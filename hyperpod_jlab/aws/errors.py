@@ -124,7 +124,7 @@ def boto3_missing(otherwise: str | None = None) -> HyperpodError:
     """
     hint = "pip install 'hyperpod-jlab[aws]'"
     return UnsupportedError(
-        "to ask AWS needs a package that is not installed: boto3",
+        "the package boto3 is needed to call AWS, but is not installed",
         code="boto3_missing",
         hint=f"{hint}, {otherwise}" if otherwise else hint,
     )
@@ -146,16 +146,16 @@ def boto3_too_old(call: AwsCall, version: str) -> HyperpodError:
 def no_credentials(problem: str | None = None) -> HyperpodError:
     """Nobody has credentials, or what has them fails."""
     return DeniedError(
-        f"there are no AWS credentials: {problem}" if problem else "there are no AWS credentials",
+        f"no AWS credentials found: {problem}" if problem else "no AWS credentials found",
         code="no_aws_credentials",
-        hint="in Studio the space's role gives them; elsewhere: aws configure, or aws sso login",
+        hint="in Studio, the role of the space provides them; elsewhere, run aws configure or aws sso login",
     )
 
 
 def no_region() -> HyperpodError:
     """Nobody says which region."""
     return InvalidInputError(
-        "no AWS region is known",
+        "no AWS region is set",
         code="no_aws_region",
         hint="set AWS_REGION",
         detail={"field": "region"},
@@ -189,18 +189,18 @@ def _of_configuration(error: Exception, call: AwsCall) -> HyperpodError | None:
         return no_region()
     if isinstance(error, aws.InvalidRegionError):
         return InvalidInputError(
-            f"'{call.region}' is no AWS region",
+            f"'{call.region}' is not an AWS region",
             code="no_aws_region",
-            hint="one looks like us-west-2",
+            hint="example: us-west-2",
             detail={"field": "region"},
         )
     # A ValueError is how botocore calls an endpoint's address that is none.
     wrong = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
     if isinstance(error, wrong):
         return InvalidInputError(
-            f"the AWS configuration is wrong: {without_passwords(error)}",
+            f"the AWS configuration is invalid: {without_passwords(error)}",
             code="invalid_aws_config",
-            hint="look at ~/.aws/config, AWS_PROFILE and AWS_ENDPOINT_URL",
+            hint="check ~/.aws/config, AWS_PROFILE and AWS_ENDPOINT_URL",
             detail=call.detail,
         )
     return None
@@ -223,9 +223,9 @@ def _of_credentials(error: Exception) -> HyperpodError | None:
 def _no_answer(error: Exception, call: AwsCall) -> HyperpodError:
     endpoint = ENDPOINTS.get(call.service, call.service)
     return UnreachableError(
-        f"{call.service} does not answer in {call.region}: {without_passwords(error)}",
+        f"{call.service} did not answer in {call.region}: {without_passwords(error)}",
         code="aws_unreachable",
-        hint=f"is {call.region} the right region? A VPC without a way out needs an interface endpoint for {endpoint}",
+        hint=f"check that {call.region} is the right region; a VPC without internet access needs an interface endpoint for {endpoint}",
         detail={**call.detail, "error": type(error).__name__},
     )
 
@@ -243,23 +243,23 @@ def _refused(response: Mapping[str, Any], call: AwsCall) -> HyperpodError:
         # One call may need several rights: to make a cluster, that its role may be passed on.
         action = named[1] if named else call.action
         return DeniedError(
-            f"AWS does not let you {action}",
+            f"you do not have the permission {action}",
             code="missing_right",
-            hint=f"the AWS admin can grant {action}{on} to your role",
+            hint=f"ask your AWS administrator to allow {action}{on} for your role",
             detail={**detail, "right": {"action": action}},
         )
     if code in _EXPIRED:
         return DeniedError(
             "the AWS credentials have expired",
             code="expired_aws_credentials",
-            hint="log in again; in Studio they are renewed by themselves, so restart the space",
+            hint="log in again; in Studio they renew automatically, so restart the space",
             detail=detail,
         )
     if code in _UNKNOWN_KEY:
         return DeniedError(
-            "AWS does not know these credentials",
+            "AWS does not recognize these credentials",
             code="invalid_aws_credentials",
-            hint=f"log in again; they are also unknown in a region that the account has not enabled ({call.region})",
+            hint=f"log in again, and check that your account has enabled the region {call.region}",
             detail=detail,
         )
     if code in _SIGNATURE:
@@ -269,30 +269,32 @@ def _refused(response: Mapping[str, Any], call: AwsCall) -> HyperpodError:
 
 def _failed(code: str, message: str, call: AwsCall, detail: dict[str, Any]) -> HyperpodError:
     if code in _ABSENT:
-        return NotFoundError(message or f"{call.action}: there is no such thing", detail=detail)
+        return NotFoundError(message or f"{call.action}: not found", detail=detail)
     if code in _INVALID:
         return _invalid(message, call)
     if code in _THROTTLED:
         return UnreachableError(
-            f"AWS has too many calls of {call.action} in this account and region",
+            f"AWS throttles {call.action} in this account and region",
             code="aws_throttled",
-            hint="it was tried again several times; wait a minute",
+            hint="wait a minute; several retries failed",
             detail=detail,
         )
     if code in _IN_USE:
-        return ConflictError(message or f"{call.action}: something is under way", detail=detail)
+        return ConflictError(
+            message or f"{call.action}: another operation is in progress", detail=detail
+        )
     if code == "ResourceLimitExceeded":
         return RefusedError(
-            message or f"{call.action}: a limit of the account is reached",
+            message or f"{call.action}: an account limit is reached",
             code="aws_limit",
-            hint="ask for more in the Service Quotas console",
+            hint="request an increase in the Service Quotas console",
             detail=detail,
         )
     words = f"{code}: {message}" if message else code or "no reason"
     return UnreachableError(
         f"{call.action} failed at AWS: {words}",
         code="aws_failed",
-        hint="try again; if it stays, see AWS' health dashboard",
+        hint="try again; if it still fails, see the AWS Health Dashboard",
         detail=detail,
     )
 
@@ -308,7 +310,7 @@ def _invalid(message: str, call: AwsCall) -> HyperpodError:
 def _signature(message: str, response: Mapping[str, Any], detail: dict[str, Any]) -> HyperpodError:
     if not _SKEWED.search(message):
         return DeniedError(
-            "AWS does not accept the signature: the secret key is not the access key's",
+            "AWS does not accept the signature: the secret key does not belong to the access key",
             code="invalid_aws_credentials",
             hint="log in again",
             detail=detail,
@@ -316,7 +318,7 @@ def _signature(message: str, response: Mapping[str, Any], detail: dict[str, Any]
     behind = _behind(response)
     words = "is wrong"
     if behind is not None:
-        words = f"is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} that of AWS"
+        words = f"is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} AWS"
     return DeniedError(
         f"the clock of this machine {words}, so AWS does not accept its signatures",
         code="clock_skew",
@@ -365,7 +367,7 @@ def check_kind(http_response: Any, model: Any, **_: Any) -> None:
         from botocore.parsers import ResponseParserError
 
         raise ResponseParserError(
-            f"something else than AWS answers, with {kind or 'no content type'}"
+            f"a server other than AWS answered, with {kind or 'no content type'}"
         )
 
 

@@ -132,8 +132,8 @@ _WIRING = (
     Permission("sagemaker:ListSpaces", EVERY, "no plan"),
     Permission("sagemaker:DescribeSpace", SPACE, "no plan"),
     Permission("sagemaker:ListApps", EVERY, "no plan"),
-    Permission("sagemaker:ListTags", EVERY, "no plan: tags say what is ours"),
-    Permission("sagemaker:DescribeCluster", CLUSTER, "no --cluster: name the --file-system"),
+    Permission("sagemaker:ListTags", EVERY, "no plan: tags show which settings are ours"),
+    Permission("sagemaker:DescribeCluster", CLUSTER, "no --cluster; use --file-system"),
     Permission("fsx:DescribeFileSystems", EVERY, "no plan"),
     Permission("ec2:DescribeNetworkInterfaces", EVERY, "no plan"),
     Permission("ec2:DescribeSecurityGroups", EVERY, "no plan"),
@@ -141,49 +141,49 @@ _WIRING = (
 
 _APPLYING = (
     *_WIRING,
-    Permission("sagemaker:UpdateDomain", DOMAIN, "nothing for profiles to come"),
-    Permission("sagemaker:UpdateUserProfile", PROFILE, "nothing for profiles"),
-    Permission("sagemaker:UpdateSpace", SPACE, "nothing for spaces"),
-    Permission("sagemaker:AddTags", EVERY, "nothing: what is set is marked as ours first"),
-    Permission("sagemaker:DeleteTags", EVERY, "marks stay where nothing is set any more"),
+    Permission("sagemaker:UpdateDomain", DOMAIN, "no defaults for new profiles"),
+    Permission("sagemaker:UpdateUserProfile", PROFILE, "no changes of profiles"),
+    Permission("sagemaker:UpdateSpace", SPACE, "no changes of spaces"),
+    Permission("sagemaker:AddTags", EVERY, "no changes: settings are tagged first"),
+    Permission("sagemaker:DeleteTags", EVERY, "tags stay where settings were removed"),
     Permission(
         "ec2:ModifyNetworkInterfaceAttribute",
         INTERFACE,
-        "Studio does not reach the file system",
+        "Studio cannot reach the file system",
     ),
     # IAM asks about the interface, and about each group that it gets (service authorization reference of EC2).
     Permission(
         "ec2:ModifyNetworkInterfaceAttribute",
         GROUP,
-        "Studio does not reach the file system",
+        "Studio cannot reach the file system",
     ),
-    Permission("ec2:CreateTags", INTERFACE, "Studio does not reach the file system"),
-    Permission("ec2:DeleteTags", INTERFACE, "marks stay where nothing is set any more"),
-    Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "no destroy: it takes ours away"),
+    Permission("ec2:CreateTags", INTERFACE, "Studio cannot reach the file system"),
+    Permission("ec2:DeleteTags", INTERFACE, "tags stay where settings were removed"),
+    Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "no destroy"),
 )
 
 _VALIDATION = (
-    Permission("sagemaker:DescribeCluster", CLUSTER, "it is not known whether a name is free"),
+    Permission("sagemaker:DescribeCluster", CLUSTER, "the name is not checked"),
     Permission("ec2:DescribeSubnets", EVERY, "subnets are not checked"),
-    Permission("ec2:DescribeRouteTables", EVERY, "it is not known whether subnets are private"),
+    Permission("ec2:DescribeRouteTables", EVERY, "whether subnets are private is not checked"),
     Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
-    Permission("ec2:DescribeNetworkInterfaces", EVERY, "ways to file systems are not checked"),
+    Permission("ec2:DescribeNetworkInterfaces", EVERY, "routes to file systems are not checked"),
     Permission(
         "ec2:DescribeInstanceTypes",
         EVERY,
-        "EFA and addresses are taken from the package's table, threads are not checked",
+        "EFA and addresses come from the package's table; threads are not checked",
     ),
     Permission("ec2:DescribeInstanceTypeOfferings", EVERY, "zones of types are not checked"),
     Permission("fsx:DescribeFileSystems", EVERY, "file systems are not checked"),
-    Permission("s3:ListBucket", SCRIPTS, "it is not known whether life cycle scripts are there"),
-    Permission("iam:GetRole", ROLE, "it is not known whom roles trust"),
+    Permission("s3:ListBucket", SCRIPTS, "lifecycle scripts are not checked"),
+    Permission("iam:GetRole", ROLE, "trust policies of roles are not checked"),
     Permission("servicequotas:ListServiceQuotas", EVERY, "quotas are not checked"),
     Permission("eks:DescribeCluster", EKS, "the EKS cluster is not checked"),
 )
 
 _VERIFYING = (
-    Permission("sagemaker:ListClusters", EVERY, "no --cluster: nothing of clusters is checked"),
-    Permission("sagemaker:DescribeCluster", CLUSTER, "nothing of clusters is checked"),
+    Permission("sagemaker:ListClusters", EVERY, "no --cluster; clusters are not checked"),
+    Permission("sagemaker:DescribeCluster", CLUSTER, "clusters are not checked"),
     Permission("sagemaker:ListClusterNodes", CLUSTER, "names of nodes and logs are not checked"),
     Permission("ssm:GetConnectionStatus", EVERY, "names of nodes are not checked"),
     Permission("ec2:DescribeInstanceTypes", EVERY, "instance types are not checked"),
@@ -192,33 +192,37 @@ _VERIFYING = (
     Permission("eks:DescribeAddon", ADDON, "labels of the add-on's metrics are not checked"),
     Permission("aps:QueryMetrics", WORKSPACE, "labels of the add-on's metrics are not checked"),
     Permission("cloudtrail:LookupEvents", EVERY, "events are not checked"),
-    Permission("sagemaker:DescribeDomain", DOMAIN, "it is not told whether you have iam:PassRole"),
-    Permission("iam:GetRole", ROLE, "it is not told whether you have iam:PassRole"),
-    Permission("iam:SimulatePrincipalPolicy", ROLE, "it is not told whether you have iam:PassRole"),
+    Permission("sagemaker:DescribeDomain", DOMAIN, "whether you have iam:PassRole is not shown"),
+    Permission("iam:GetRole", ROLE, "whether you have iam:PassRole is not shown"),
+    Permission("iam:SimulatePrincipalPolicy", ROLE, "whether you have iam:PassRole is not shown"),
 )
 
 _TRYING = (
-    Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "nothing is tried"),
-    Permission("sagemaker:CreateDomain", DOMAIN, "nothing is tried"),
-    Permission("iam:PassRole", ROLE, "nothing is tried: the throw-away domain gets a role"),
-    Permission("sagemaker:CreateUserProfile", PROFILE, "nothing is tried"),
-    Permission("sagemaker:CreateSpace", SPACE, "nothing is tried"),
-    Permission("sagemaker:AddTags", EVERY, "nothing is tried: what is made gets a tag"),
-    Permission("sagemaker:ListDomains", EVERY, "nothing is tried: what is left could not be found"),
-    Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "nothing is tried: the same"),
-    Permission("sagemaker:ListTags", EVERY, "nothing is tried: the same"),
-    Permission("sagemaker:DescribeDomain", DOMAIN, "nothing is tried"),
-    Permission("sagemaker:DescribeUserProfile", PROFILE, "nothing is tried"),
-    Permission("sagemaker:DescribeSpace", SPACE, "nothing is tried"),
-    Permission("sagemaker:UpdateDomain", DOMAIN, "updates of the domain are not tried"),
-    Permission("sagemaker:UpdateUserProfile", PROFILE, "updates of the profile are not tried"),
-    Permission("sts:AssumeRole", ROLE, "what needs --as-role is not tried"),
-    Permission("sagemaker:ListSpaces", EVERY, "what was made stays"),
-    Permission("sagemaker:ListUserProfiles", EVERY, "what was made stays"),
-    Permission("sagemaker:DeleteSpace", SPACE, "what was made stays"),
-    Permission("sagemaker:DeleteUserProfile", PROFILE, "what was made stays"),
-    Permission("sagemaker:DeleteDomain", DOMAIN, "what was made stays"),
-    Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "what was made stays"),
+    Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no checks"),
+    Permission("sagemaker:CreateDomain", DOMAIN, "no checks"),
+    Permission("iam:PassRole", ROLE, "no checks: the temporary domain gets a role"),
+    Permission("sagemaker:CreateUserProfile", PROFILE, "no checks"),
+    Permission("sagemaker:CreateSpace", SPACE, "no checks"),
+    Permission("sagemaker:AddTags", EVERY, "no checks: new resources get a tag"),
+    Permission("sagemaker:ListDomains", EVERY, "no checks: left resources could not be found"),
+    Permission(
+        "sagemaker:ListStudioLifecycleConfigs",
+        EVERY,
+        "no checks: left resources could not be found",
+    ),
+    Permission("sagemaker:ListTags", EVERY, "no checks: left resources could not be found"),
+    Permission("sagemaker:DescribeDomain", DOMAIN, "no checks"),
+    Permission("sagemaker:DescribeUserProfile", PROFILE, "no checks"),
+    Permission("sagemaker:DescribeSpace", SPACE, "no checks"),
+    Permission("sagemaker:UpdateDomain", DOMAIN, "updates of the domain are not checked"),
+    Permission("sagemaker:UpdateUserProfile", PROFILE, "updates of the profile are not checked"),
+    Permission("sts:AssumeRole", ROLE, "checks that need --as-role are skipped"),
+    Permission("sagemaker:ListSpaces", EVERY, "created resources stay"),
+    Permission("sagemaker:ListUserProfiles", EVERY, "created resources stay"),
+    Permission("sagemaker:DeleteSpace", SPACE, "created resources stay"),
+    Permission("sagemaker:DeleteUserProfile", PROFILE, "created resources stay"),
+    Permission("sagemaker:DeleteDomain", DOMAIN, "created resources stay"),
+    Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "created resources stay"),
     Permission("ec2:DescribeSecurityGroups", EVERY, "two security groups stay"),
     Permission("ec2:RevokeSecurityGroupIngress", GROUP, "two security groups stay"),
     Permission("ec2:RevokeSecurityGroupEgress", GROUP, "two security groups stay"),
@@ -234,7 +238,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "admin-apply",
-        "Give Studio users a file system, and undo it",
+        "Give Studio users a file system, and remove it",
         ("`hpj admin apply`", "`hpj admin destroy`"),
         _APPLYING,
         changes=True,
@@ -252,7 +256,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeStudioLifecycleConfig",
                 LIFECYCLE,
-                "no plan once one is there: its script is compared",
+                "no plan once a lifecycle configuration exists: its script is compared",
             ),
             Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no scripts"),
             Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "old scripts stay"),
@@ -306,24 +310,24 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:UpdateUserProfile",
                 PROFILE,
-                "the page is not offered: it is tried on a profile that is not there",
+                "the page is not offered: permission is checked with a profile that does not exist",
             ),
             Permission(
                 "sagemaker:ListDomains",
                 EVERY,
-                "no domain but this space's own can be chosen; the page is not offered outside of Studio",
+                "only the domain of this space can be chosen; the page is not offered outside Studio",
             ),
             Permission("fsx:DescribeFileSystems", EVERY, "file systems have no names"),
-            Permission("sagemaker:ListClusters", EVERY, "file systems of clusters are not told"),
+            Permission("sagemaker:ListClusters", EVERY, "file systems of clusters are not shown"),
             Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "file systems of clusters are not told"
+                "sagemaker:DescribeCluster", CLUSTER, "file systems of clusters are not shown"
             ),
         ),
         changes=True,
     ),
 )
 
-_NO_LOGIN = "the configuration has to name login nodes"
+_NO_LOGIN = "login nodes must be set in the configuration"
 
 
 def _session(without: str, document: str) -> tuple[Permission, ...]:
@@ -353,12 +357,12 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "eks:DescribeCluster",
                 EKS,
-                "it is not known whether one can submit to a cluster on EKS from here",
+                "whether you can submit to a cluster on EKS from here is unknown",
             ),
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
-                "it is not known whether the Slurm on this machine is the cluster's",
+                "whether the Slurm on this machine belongs to the cluster is unknown",
             ),
         ),
     ),
@@ -368,9 +372,7 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj nodes NAME",),
         (
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no nodes"),
-            Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "it is not known which nodes are controllers"
-            ),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "controllers are not recognized"),
         ),
     ),
     Feature(
@@ -381,7 +383,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeSpace",
                 SPACE,
-                "it is not known whose a space is, and whether it is shared",
+                "the owner of a space and whether it is shared are unknown",
             ),
         ),
     ),
@@ -394,23 +396,25 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeUserProfile",
                 PROFILE,
-                "it is not known which file systems a profile may mount",
+                "the file systems of a profile are unknown",
             ),
             Permission(
-                "sagemaker:DescribeSpace", SPACE, "it is not known what a space is to mount"
+                "sagemaker:DescribeSpace", SPACE, "the wanted mounts of a space are unknown"
             ),
-            Permission("sagemaker:ListClusters", EVERY, "no check of clusters at AWS"),
+            Permission("sagemaker:ListClusters", EVERY, "clusters are not checked at AWS"),
             Permission(
                 "sagemaker:DescribeCluster", CLUSTER, "the clusters' network is not checked"
             ),
-            Permission("fsx:DescribeFileSystems", EVERY, "file systems' networks are not checked"),
+            Permission(
+                "fsx:DescribeFileSystems", EVERY, "networks of file systems are not checked"
+            ),
             Permission("ec2:DescribeNetworkInterfaces", EVERY, "interfaces are not checked"),
             Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
             Permission("ec2:DescribeSubnets", EVERY, "neither network ACLs nor routes are checked"),
             Permission("ec2:DescribeNetworkAcls", EVERY, "network ACLs are not checked"),
             Permission("ec2:DescribeRouteTables", EVERY, "routes are not checked"),
-            Permission("ssm:GetDocument", SHELL_DOCUMENT, "it is not known who a terminal is"),
-            Permission("iam:ListRoleTags", ROLE, "it is not known who a terminal is"),
+            Permission("ssm:GetDocument", SHELL_DOCUMENT, "the user of a terminal is unknown"),
+            Permission("iam:ListRoleTags", ROLE, "the user of a terminal is unknown"),
         ),
     ),
     Feature(
@@ -423,7 +427,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "no journal; of a cluster that keeps no events it is said in AWS' words",
+                "no history; for a cluster without events, the message of AWS is shown",
                 optional=True,
             ),
         ),
@@ -433,16 +437,16 @@ FEATURES: tuple[Feature, ...] = (
         "Logs of nodes",
         ("hpj node-logs --cluster NAME", "the log viewer in JupyterLab"),
         (
-            Permission("sagemaker:DescribeCluster", CLUSTER, "no logs: they are named by its id"),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no logs: their names contain its id"),
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
-                "no logs of a node, but those that --stream names",
+                "no logs of a node except those given with --stream",
             ),
             Permission(
                 "logs:DescribeLogStreams",
                 LOGS,
-                "no list of logs, and none of nodes that were replaced",
+                "no list of logs, and no logs of replaced nodes",
             ),
             Permission("logs:GetLogEvents", LOG, "no lines"),
         ),
@@ -455,11 +459,11 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "no metrics: they have its id or its EKS cluster",
+                "no metrics: they are found by its id or its EKS cluster",
             ),
-            Permission("sagemaker:ListClusterNodes", CLUSTER, "none of one node"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no metrics of one node"),
             Permission("cloudwatch:GetMetricData", EVERY, "no metrics"),
-            Permission("cloudwatch:ListMetrics", EVERY, "none of single nodes"),
+            Permission("cloudwatch:ListMetrics", EVERY, "no metrics of single nodes"),
         ),
     ),
     Feature(
@@ -471,18 +475,18 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
-                "only those of runs: which series are the cluster's is known by its nodes",
+                "only metrics of runs: series of a cluster are found by its nodes",
             ),
             # IAM's reference names the add-on, AWS' page on Studio and EKS the cluster.
             *(
                 Permission(
                     "eks:DescribeAddon",
                     resource,
-                    "the workspace of HyperPod's observability add-on is not known, only those that the configuration names",
+                    "the workspace of the HyperPod observability add-on is unknown; only configured workspaces are used",
                 )
                 for resource in (ADDON, EKS)
             ),
-            Permission("aps:QueryMetrics", WORKSPACE, "only what CloudWatch has"),
+            Permission("aps:QueryMetrics", WORKSPACE, "only metrics in CloudWatch"),
         ),
     ),
     Feature(
@@ -490,22 +494,20 @@ FEATURES: tuple[Feature, ...] = (
         "File systems and partitions",
         ("hpj storage",),
         (
-            Permission("fsx:DescribeFileSystems", EVERY, "nothing of what FSx knows of them"),
-            Permission(
-                "fsx:DescribeDataRepositoryAssociations", EVERY, "links to S3 are not known"
-            ),
+            Permission("fsx:DescribeFileSystems", EVERY, "no details from FSx"),
+            Permission("fsx:DescribeDataRepositoryAssociations", EVERY, "links to S3 are unknown"),
             Permission(
                 "sagemaker:DescribeSpace",
                 SPACE,
-                "whether it is shared is known by Studio's environment only",
+                "whether it is shared is known only from Studio's environment",
             ),
             Permission(
-                "sagemaker:DescribeUserProfile", PROFILE, "the user number is taken for everybody's"
+                "sagemaker:DescribeUserProfile", PROFILE, "the uid is assumed to be the common one"
             ),
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "it is not known whether clusters of the configuration mount the file system",
+                "whether configured clusters mount the file system is unknown",
             ),
         ),
     ),
@@ -515,10 +517,10 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj quotas NAME",),
         (
             Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "nothing: quotas are found by its ARN"
+                "sagemaker:DescribeCluster", CLUSTER, "no quotas: they are found by its ARN"
             ),
             Permission("sagemaker:ListComputeQuotas", EVERY, "no quotas of teams"),
-            Permission("sagemaker:DescribeComputeQuota", QUOTA, "it is not known why one failed"),
+            Permission("sagemaker:DescribeComputeQuota", QUOTA, "reasons of failures are unknown"),
             Permission("sagemaker:ListClusterSchedulerConfigs", EVERY, "no policy"),
             Permission("sagemaker:DescribeClusterSchedulerConfig", POLICY, "no priority classes"),
         ),
@@ -534,13 +536,13 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "fsx:DescribeFileSystems",
                 EVERY,
-                "nothing where the mount names the file system, as Studio's does",
+                "nothing, if the mount names the file system, as in Studio",
                 optional=True,
             ),
             Permission(
                 "fsx:DescribeDataRepositoryAssociations",
                 EVERY,
-                "no import; of what is not linked AWS says so, later",
+                "no import check; AWS reports paths that are not linked later",
             ),
         ),
         changes=True,
@@ -556,7 +558,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "it is not known beforehand which nodes are controllers",
+                "controllers are not recognized in advance",
             ),
         ),
         changes=True,
@@ -566,7 +568,9 @@ FEATURES: tuple[Feature, ...] = (
         "A terminal on a node",
         ("hpj terminal NODE --cluster NAME", "the nodes' page in JupyterLab"),
         (
-            Permission("sagemaker:DescribeCluster", CLUSTER, "no command: it has the cluster's id"),
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "no command: it contains the cluster's id"
+            ),
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no command: the node is not found"),
             *_session("the command opens no terminal", SHELL_DOCUMENT),
         ),
@@ -610,12 +614,12 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "eks:DescribeCluster",
                 EKS,
-                'no way to a cluster that the configuration names with eks = "NAME"',
+                'no connection to a cluster that is configured with eks = "NAME"',
             ),
             Permission(
                 "ec2:DescribeInstanceTypes",
                 EVERY,
-                "what an instance type has, EFA above all, is taken from the package's table",
+                "details of instance types, such as EFA, come from the package's table",
                 optional=True,
             ),
         ),
@@ -647,7 +651,7 @@ def choose(names: Sequence[str], features: Sequence[Feature] = FEATURES) -> list
     for name in names:
         if name not in known:
             raise InvalidInputError(
-                f"there is no feature '{name[:60]}'",
+                f"unknown feature '{name[:60]}'",
                 hint=nearest_hint(name, known) or f"there are: {', '.join(known)}",
                 detail={"field": "features"},
             )

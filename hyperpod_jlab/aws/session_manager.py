@@ -199,7 +199,7 @@ async def run(aws: Aws, target: str, command: str, ready: str, text: str, patien
             headers = await _headers(aws, str(told["StreamUrl"]))
             return await _in_channel(told, headers, ready, text)
     except TimeoutError:
-        raise _lost(target, f"it did not end in {patience:.0f} s") from None
+        raise _lost(target, f"it did not end within {patience:.0f} s") from None
     except OSError as error:
         raise _lost(target, str(error) or type(error).__name__) from error
 
@@ -318,9 +318,9 @@ def _answer(request: Mapping[str, Any]) -> bytes:
     actions = [str(one.get("ActionType")) for one in request.get("RequestedClientActions") or ()]
     if unknown := [one for one in actions if one != "SessionType"]:
         raise RefusedError(
-            f"Systems Manager asks for {', '.join(unknown)} in sessions, which is not done here",
+            f"Systems Manager requires {', '.join(unknown)} in sessions, which is not supported",
             code="session_encrypted",
-            hint="sessions that KMS encrypts (Session Manager's preferences) are for the AWS CLI only",
+            hint="sessions with KMS encryption (Session Manager preferences) work only with the AWS CLI",
         )
     done = [
         {"ActionType": one, "ActionStatus": 1, "ActionResult": None, "Error": ""} for one in actions
@@ -333,5 +333,5 @@ def _lost(target: str, words: str) -> UnreachableError:
     return UnreachableError(
         f"the session on {target} was lost: {words}",
         code="session_lost",
-        hint="run this again; does whoever runs it reach ssmmessages (an endpoint in a VPC without a way out)?",
+        hint="run this again; check that this machine can reach ssmmessages (a VPC without internet access needs an endpoint)",
     )

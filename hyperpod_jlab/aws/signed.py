@@ -188,7 +188,7 @@ def _decoded(answer: Any, call: AwsCall) -> Any:
     try:
         return json.loads(answer.content)
     except ValueError:
-        raise ResponseParserError(f"{call.action}: the answer is no JSON") from None
+        raise ResponseParserError(f"{call.action}: the answer is not valid JSON") from None
 
 
 def _refusal(answer: Any) -> dict[str, Any]:

@@ -70,9 +70,9 @@ def find_studio(path: Path | None = None) -> Studio | None:
     try:
         found = json.loads(text)
     except ValueError:
-        return Studio(path, problems=(f"{path} is no JSON, or only a part of it",))
+        return Studio(path, problems=(f"{path} is not valid JSON",))
     if not isinstance(found, dict):
-        return Studio(path, problems=(f"{path} has no fields",))
+        return Studio(path, problems=(f"{path} is not a JSON object",))
     return _studio(path, found)
 
 
@@ -93,7 +93,7 @@ def _studio(path: Path, found: Mapping[str, Any]) -> Studio:
         partition=where.partition if where else None,
         region=(resource.region or None) if resource else None,
         account=where.account if where else None,
-        problems=tuple(f"{path} does not say {name}" for name in missing),
+        problems=tuple(f"{path} has no {name}" for name in missing),
     )
 
 

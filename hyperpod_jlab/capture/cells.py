@@ -227,9 +227,9 @@ def _findings(cells: Sequence[_Ready]) -> list[Finding]:
         facts = ready.facts
         if facts.problem is not None:
             line, words = facts.problem
-            found.append(_warning(ready, "syntax", line, f"this Python can't compile it: {words}"))
+            found.append(_warning(ready, "syntax", line, f"this Python cannot compile it: {words}"))
         if facts.uses_get_ipython is not None:
-            message = "get_ipython() is not there in a job, which is no IPython"
+            message = "get_ipython() does not exist in a job, because a job does not run in IPython"
             found.append(_warning(ready, "get_ipython", facts.uses_get_ipython, message))
     return found
 
@@ -239,7 +239,9 @@ def _warning(ready: _Ready, code: str, line: int, message: str) -> Finding:
         level="warning",
         code=code,
         message=f"cell {ready.cell.number}, line {line}: {message}",
-        hint="if the job's Python knows better, send it as it is" if code == "syntax" else None,
+        hint="if the job's Python can compile it, submit it unchanged"
+        if code == "syntax"
+        else None,
         field="source",
     )
 

@@ -44,9 +44,9 @@ def source_path(base: Path, text: str) -> Path:
     try:
         path = base / Path(text).expanduser()
     except RuntimeError as error:
-        raise _no_file(text, "there is no such user") from error
+        raise _no_file(text, "the user does not exist") from error
     if path.name in {"", ".", ".."}:
-        raise _no_file(text, "it names a folder")
+        raise _no_file(text, "it is a folder")
     try:
         size = len(path.name.encode())
     except UnicodeEncodeError as error:
@@ -59,7 +59,9 @@ def source_path(base: Path, text: str) -> Path:
 def _no_file(text: str, reason: str) -> InvalidInputError:
     shown = text[:80].encode("utf-8", "backslashreplace").decode()
     return InvalidInputError(
-        f"'{shown}' can't be sent: {reason}", code="no_such_file", detail={"field": "source.path"}
+        f"'{shown}' cannot be copied into the run: {reason}",
+        code="no_such_file",
+        detail={"field": "source.path"},
     )
 
 
@@ -88,7 +90,9 @@ def capture_script(spec: JobSpec, source: ScriptSource, base: Path) -> Captured:
     findings = list(project.findings)
     if place is None:
         place = PurePosixPath(path.name)
-        message = f"{path.name} lies outside of the project root {project.root}; it goes to its top"
+        message = (
+            f"{path.name} is outside the project root {project.root}; it is copied to the top of it"
+        )
         findings.append(
             Finding(level="warning", code="outside_root", message=message, field="files.root")
         )
@@ -111,7 +115,7 @@ def capture_command(spec: JobSpec, source: CommandSource, base: Path) -> Capture
         source.command.encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            "the command holds half a character (a lone surrogate)",
+            "the command contains an invalid character (a lone surrogate)",
             code="lone_surrogate",
             detail={"field": "source.command"},
         ) from error

@@ -62,7 +62,7 @@ def explain(call: FunctionCall, error: Exception) -> InvalidInputError:
         type(culprit).__name__, "make it inside the function, or pass what it is made from"
     )
     return InvalidInputError(
-        f"{what} can't be pickled: {reason}",
+        f"{what} cannot be pickled: {reason}",
         code="not_picklable",
         hint=advice,
         detail={"field": "source", "what": place},
@@ -165,14 +165,14 @@ def capture_function(
     """
     if call is None:
         raise InvalidInputError(
-            "a function can only be sent by the process that has it",
+            "a function can be submitted only by the process that defines it",
             code="no_function",
             hint="submit it from Python: hyperpod_jlab.submit(function, ...)",
             detail={"field": "source"},
         )
     if not callable(call.function):
         raise InvalidInputError(
-            f"{type(call.function).__name__} objects can't be called",
+            f"{type(call.function).__name__} objects cannot be called",
             code="not_callable",
             detail={"field": "source"},
         )
@@ -357,10 +357,10 @@ def _part(
         lines = linecache.getlines(code.co_filename)
         text = "".join(_block(lines[code.co_firstlineno - 1 :])) or text
     used = ", ".join(sorted(module.__name__ for module in own)[:10])
-    notes = ["pickled by value, with its arguments, as it is in this process now"]
+    notes = ["pickled by value with its arguments, as defined in this process now"]
     if used:
-        notes.append(f"so are the project's own modules that it uses, out of: {used}")
-    notes.append(f"other modules are imported on the cluster by name; project root: {project.root}")
+        notes.append(f"modules of the project that it uses are pickled too: {used}")
+    notes.append(f"other modules are imported by name on the cluster; project root: {project.root}")
     return PreviewPart(f"Function {source.qualname}", "python", text, tuple(notes))
 
 

@@ -104,7 +104,7 @@ _INSTALLER = re.compile(
     r"(?:add|create|install|remove|sync|uninstall|update|upgrade)\b"
 )
 _ALONE = re.compile(r"\s*(cd|export|source|\.|alias|set|umask)\b[^;&|]*$")
-_ONCE = "once for each environment, however many ranks share it; the other ranks wait"
+_ONCE = "once per environment; other ranks that share it wait"
 
 
 def shell_line(command: str) -> MagicTranslation:
@@ -120,12 +120,12 @@ def shell_line(command: str) -> MagicTranslation:
     if alone is not None:
         return differs(
             call("shell", command),
-            f"{alone[1]} has no effect beyond its own line, as in a notebook",
-            {"cd": "use %cd", "export": "use %env"}.get(alone[1], "write it into --setup lines"),
+            f"{alone[1]} affects only its own line, as in a notebook",
+            {"cd": "use %cd", "export": "use %env"}.get(alone[1], "put it into --setup lines"),
         )
     return runs(
         "shell",
-        "runs through /bin/bash -c on every rank; the job goes on when it fails, as in a notebook",
+        "runs through /bin/bash -c on every rank; the job continues if it fails, as in a notebook",
         command,
     )
 
@@ -133,7 +133,7 @@ def shell_line(command: str) -> MagicTranslation:
 def assigned_shell(command: str) -> MagicTranslation:
     """What becomes of ``x = !command``: its lines."""
     return runs(
-        "lines", "runs through /bin/bash -c on every rank; gives the lines it prints", command
+        "lines", "runs through /bin/bash -c on every rank; returns the lines it prints", command
     )
 
 
@@ -143,7 +143,7 @@ def pip_line(rest: str) -> MagicTranslation:
         "pip",
         f"runs pip of the job's own Python, {_ONCE}",
         rest,
-        hint="what every run needs is better in the image or the environment",
+        hint="packages that every run needs are better in the image or the environment",
     )
 
 
@@ -168,7 +168,7 @@ _HINTS = {
     "conda": "install with --setup lines or in the image, or write !conda ...",
     "mamba": "install with --setup lines or in the image, or write !mamba ...",
     "micromamba": "install with --setup lines or in the image, or write !micromamba ...",
-    "dotenv": "give the variables with --env and the secrets with --secret; .env files do not travel",
+    "dotenv": "pass variables with --env and secrets with --secret; .env files are not copied",
     "load": "load the text into the cell first",
     "prun": "use cProfile in the code",
     "lprun": "call line_profiler from the code",
@@ -187,16 +187,16 @@ def line_magic(text: str) -> MagicTranslation:
     if name.startswith("%"):
         return MagicTranslation(
             None,
-            f"%{name} is a cell magic and has to be the first line of its cell",
+            f"%{name} is a cell magic and must be on the first line of its cell",
             "misplaced_magic",
-            "move the lines that it stands for into a cell of their own",
+            "move its lines into a separate cell",
         )
     if name in _RUN:
         return _RUN[name](rest)
     if name in _SHELL_ALIASES:
         return shell_line(f"{name} {rest}".strip())
     if name in _PERSONAL:
-        return without_effect("has no effect in a job: it is for a person at the screen")
+        return without_effect("has no effect in a job: it is for interactive use")
     return unknown_magic("%", name, [*_RUN, *_SHELL_ALIASES, *_PERSONAL])
 
 
@@ -204,9 +204,7 @@ def assigned_magic(text: str) -> MagicTranslation:
     """What becomes of ``%name arguments`` on the right side of an assignment; its code is an expression then."""
     verdict = line_magic(text)
     if verdict.code is not None and not parses(verdict.code, "eval"):
-        return unknown(
-            "gives no value in a job that could be assigned", "write the value as Python code"
-        )
+        return unknown("returns no value in a job", "write the value as Python code")
     return verdict
 
 
@@ -220,7 +218,7 @@ def unknown_magic(mark: str, name: str, known: list[str]) -> MagicTranslation:
             if near
             else "write it as Python code, or leave the cell out"
         )
-    return unknown(f"the magic {mark}{name} is not known in a job", hint)
+    return unknown(f"the magic {mark}{name} is not supported in a job", hint)
 
 
 def is_automagic(name: str, rest: str) -> bool:
@@ -232,9 +230,9 @@ def is_automagic(name: str, rest: str) -> bool:
 
 
 def _time(rest: str) -> MagicTranslation:
-    note = "runs, and prints the time that it took"
+    note = "runs, and prints the elapsed time"
     if not rest:
-        return without_effect("has nothing to time")
+        return without_effect("has no statement to time")
     if parses(rest, "eval"):
         # Without its comment, which would swallow the closing bracket.
         expression = _without_comment(rest) if _has_comment(rest) else rest
@@ -242,7 +240,9 @@ def _time(rest: str) -> MagicTranslation:
     line = f"with {SERVICE}.timer(): {rest}"
     if parses(line):
         return MagicTranslation(line, note)
-    return unknown("times one simple statement", "put %%time on the first line of the cell instead")
+    return unknown(
+        "can time one simple statement only", "put %%time on the first line of the cell instead"
+    )
 
 
 def _without_comment(text: str) -> str:
@@ -256,22 +256,24 @@ def _has_comment(text: str) -> bool:
 def _timeit(rest: str) -> MagicTranslation:
     statement = re.sub(r"^(?:-(?:[tcoqv]+|[nrp]\s*\d+)(?:\s+|$))*", "", rest)
     if not parses(statement):
-        return unknown("times one simple statement", "put %%time on the first line of the cell")
+        return unknown(
+            "can time one simple statement only", "put %%time on the first line of the cell"
+        )
     return differs(
         call("timeit", statement),
-        "runs the statement once, not many times, and prints the time that it took",
+        "runs the statement once, not many times, and prints the elapsed time",
     )
 
 
 def _env(rest: str) -> MagicTranslation:
     if not rest:
         return without_effect(
-            "is left out: it would print all variables, secrets too, into the log",
+            "is skipped: it would print all variables, also secrets, into the log",
             "print the variables that you need",
         )
     match = re.match(r"([^\s=]+)\s*(?:=|\s)\s*(.*)$", rest, re.DOTALL)
     if match is None:
-        return runs("env", "gives the variable's value in the job", rest)
+        return runs("env", "returns the variable's value in the job", rest)
     name, value = match.groups()
     verdict = runs("set_env", "sets the variable in each rank", name, value)
     if looks_secret(name, value):
@@ -281,12 +283,12 @@ def _env(rest: str) -> MagicTranslation:
 
 def _cd(rest: str) -> MagicTranslation:
     target = rest.removeprefix("-q").strip().strip("'\"")
-    note = "changes the rank's folder; unlike in a notebook a missing folder ends the job"
+    note = "changes the folder of the rank; unlike in a notebook, a missing folder ends the job"
     if target.startswith("/"):
         return differs(
             call("cd", target),
-            f"changes to {target}, which may be another folder on the nodes or missing there",
-            "use a path relative to the project: the job starts in the project's folder",
+            f"changes to {target}, which may be missing or different on the nodes",
+            "use a path relative to the project; the job starts in the folder of the project",
         )
     return runs("cd", note, target)
 
@@ -294,7 +296,7 @@ def _cd(rest: str) -> MagicTranslation:
 def _matplotlib(rest: str) -> MagicTranslation:
     return runs(
         "matplotlib",
-        "chooses the backend agg: a job has no screen",
+        "uses the backend agg, because a job has no display",
         rest,
         hint="save figures with savefig",
     )
@@ -306,22 +308,20 @@ def _run(rest: str) -> MagicTranslation:
     options = [word for word in words[: words.index(target)] if target] if target else words
     if target.strip("'\"").endswith(".ipynb"):
         return unknown(
-            "%run of a notebook is not done in a job", "put the code that is shared into a .py file"
+            "%run of a notebook is not supported in a job", "put shared code into a .py file"
         )
     if not target or any(option not in {"-i", "-n", "-e"} for option in options):
         return unknown(
-            f"%run {' '.join(options)} is not done in a job".replace("  ", " "),
+            f"%run {' '.join(options)} is not supported in a job".replace("  ", " "),
             "use %run FILE, or !python FILE",
         )
     return runs(
-        "run", "runs the file in each rank and takes its variables over, as in a notebook", rest
+        "run", "runs the file in each rank and imports its variables, as in a notebook", rest
     )
 
 
 def _extension(name: str) -> MagicTranslation:
-    return without_effect(
-        f"is left out: the job has no IPython to load {name or 'extensions'} into"
-    )
+    return without_effect(f"is skipped: the job has no IPython to load {name or 'extensions'} into")
 
 
 def _autoreload(_: str) -> MagicTranslation:
@@ -329,11 +329,13 @@ def _autoreload(_: str) -> MagicTranslation:
 
 
 def _sx(rest: str) -> MagicTranslation:
-    return runs("lines", "runs through /bin/bash -c on every rank; gives the lines it prints", rest)
+    return runs(
+        "lines", "runs through /bin/bash -c on every rank; returns the lines it prints", rest
+    )
 
 
 def _pwd(_: str) -> MagicTranslation:
-    return runs("pwd", "gives the rank's folder")
+    return runs("pwd", "returns the folder of the rank")
 
 
 _RUN: dict[str, Callable[[str], MagicTranslation]] = {
@@ -394,7 +396,7 @@ def cell_magic(name: str, rest: str, file: str) -> CellVerdict:
     if name in _CELLS:
         return _CELLS[name](rest, file)
     if name.lower() in _SHOWN:
-        return CellVerdict(without_effect("has no effect in a job: nobody sees it"))
+        return CellVerdict(without_effect("has no effect in a job"))
     if name in _INTERPRETERS:
         return _script(name, rest, file)
     known = [*_CELLS, *_SHOWN, *_INTERPRETERS]
@@ -403,7 +405,7 @@ def cell_magic(name: str, rest: str, file: str) -> CellVerdict:
 
 def _hyperpod(_: str, __: str) -> CellVerdict:
     return CellVerdict(
-        without_effect("is this extension's own line; the lines below it run"), body=True
+        without_effect("belongs to this extension; only the lines below it run"), body=True
     )
 
 
@@ -412,7 +414,7 @@ def _cell_magics_time(rest: str, _: str) -> CellVerdict:
         return CellVerdict(
             unknown("%%time takes no code on its own line", "move that code to the next line")
         )
-    note = "runs the cell, and prints the time that it took"
+    note = "runs the cell, and prints the elapsed time"
     return CellVerdict(MagicTranslation("", note), body=True, around={"magic": "time"})
 
 
@@ -421,12 +423,11 @@ def _cell_magics_timeit(rest: str, _: str) -> CellVerdict:
     if setup:
         return CellVerdict(
             unknown(
-                "%%timeit with code on its own line is not done", "move that code to a cell above"
+                "%%timeit with code on its own line is not supported",
+                "move that code to a cell above",
             )
         )
-    note = (
-        "runs the cell once, not many times, and prints the time; names that it sets are not kept"
-    )
+    note = "runs the cell once, not many times, and prints the elapsed time; names that it sets are not kept"
     return CellVerdict(differs("", note), body=True, around={"magic": "timeit"})
 
 
@@ -436,14 +437,14 @@ def _capture(rest: str, _: str) -> CellVerdict:
     names = [word for word in words if not word.startswith("-")]
     allowed = {"--no-stdout", "--no-stderr", "--no-stdo", "--no-display"}
     if options - allowed or len(names) > 1 or not all(name.isidentifier() for name in names):
-        return CellVerdict(unknown(f"%%capture {rest} is not understood", "use %%capture [NAME]"))
+        return CellVerdict(unknown(f"%%capture {rest} is not valid", "use %%capture [NAME]"))
     around = {
         "magic": "capture",
         "name": names[0] if names else None,
         "stdout": "--no-stdout" not in options,
         "stderr": "--no-stderr" not in options,
     }
-    note = "keeps what the cell prints out of the log; when the cell fails, all of it is printed"
+    note = "keeps the output of the cell out of the log; if the cell fails, all output is printed"
     return CellVerdict(MagicTranslation("", note), body=True, around=around)
 
 
@@ -453,13 +454,13 @@ def _writefile(rest: str, file: str) -> CellVerdict:
     paths = words[1:] if append else words
     if len(paths) != 1:
         return CellVerdict(unknown("%%writefile takes one file name", "use %%writefile [-a] FILE"))
-    note = f"writes {paths[0]} in the job, relative to the rank's folder"
+    note = f"writes {paths[0]} in the job, relative to the folder of the rank"
     code = call("writefile", paths[0], f"{file}.txt", append)
     return CellVerdict(MagicTranslation(code, note), suffix=".txt")
 
 
 def _captured_lines(rest: str, file: str) -> CellVerdict:
-    note = "runs the cell through bash on every rank; gives the lines it prints"
+    note = "runs the cell through bash on every rank; returns the lines it prints"
     del rest
     return CellVerdict(runs("script_lines", note, f"{file}.sh"), suffix=".sh")
 
@@ -486,7 +487,7 @@ def _script(program: str, rest: str, file: str) -> CellVerdict:
             settings[option[2:]] = options.pop(0)
         else:
             return CellVerdict(
-                unknown(f"%%{program} {option} is not done in a job", "leave the option out")
+                unknown(f"%%{program} {option} is not supported in a job", "leave the option out")
             )
     shown = program if program.startswith("/") else f"%%{program}"
     note = f"runs the cell through {shown.lstrip('%')} on every rank; the job ends when it fails"

@@ -15,7 +15,7 @@ from hyperpod_jlab.storage import descent
 
 _PATH_FIELD = "source.path"
 _NBFORMAT = 4
-_SAVE_HINT = "open it in JupyterLab and save it: that writes the format that is read here"
+_SAVE_HINT = "open it in JupyterLab and save it to update its format"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Noteb
     others: set[str] = set()
     for position, cell in enumerate(document["cells"], 1):
         if not isinstance(cell, Mapping) or "cell_type" not in cell:
-            raise _no_notebook(path, f"its cell at position {position} is none")
+            raise _no_notebook(path, f"its cell at position {position} is invalid")
         identity = cell.get("id") if isinstance(cell.get("id"), str) else None
         if cell["cell_type"] != "code":
             others |= {identity} if identity is not None else set()
@@ -83,13 +83,13 @@ def read_file(path: Path, what: str) -> bytes:
     try:
         return descent.read_named(path)
     except FileNotFoundError:
-        reason, code = f"there is no {what} {path}", "no_such_file"
+        reason, code = f"{what} {path} not found", "no_such_file"
     except IsADirectoryError:
         reason, code = f"{path} is a folder, not a {what}", "not_a_file"
     except OSError as error:
-        reason, code = f"{path} can't be read: {error.strerror}", "unreadable_file"
+        reason, code = f"{path} cannot be read: {error.strerror}", "unreadable_file"
     except ValueError:  # such as a NUL in the path
-        reason, code = f"{str(path)[:200]!r} is no file name", "no_such_file"
+        reason, code = f"{str(path)[:200]!r} is not a valid file name", "no_such_file"
     raise InvalidInputError(reason, code=code, detail={"field": _PATH_FIELD})
 
 
@@ -103,7 +103,7 @@ def _load(path: Path) -> Mapping[str, Any]:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise _no_notebook(path, f"it is not JSON{where}") from error
     if not isinstance(document, Mapping):
-        raise _no_notebook(path, "its JSON is no object")
+        raise _no_notebook(path, "its JSON is not an object")
     return document
 
 
@@ -112,7 +112,7 @@ def _check_format(document: Mapping[str, Any], path: Path) -> None:
     if major is None and "cells" not in document and "worksheets" not in document:
         raise _no_notebook(path, "it has no cells")
     if not isinstance(major, int) or isinstance(major, bool):
-        raise _no_notebook(path, "it does not say its nbformat")
+        raise _no_notebook(path, "its nbformat is missing")
     if major < _NBFORMAT:
         raise InvalidInputError(
             f"{path.name} is in the old notebook format {major}",
@@ -171,7 +171,7 @@ def _check_characters(source: str, number: int, path: Path) -> None:
     if "\0" in source:
         line = source.count("\n", 0, source.index("\0")) + 1
         raise InvalidInputError(
-            f"cell {number} of {path.name} holds a NUL character in line {line}, which Python does not take",
+            f"cell {number} of {path.name} has a NUL character in line {line}, which Python does not allow",
             code="nul_character",
             hint="delete that character, or write it as \\0 in a string",
             detail={"field": _PATH_FIELD, "cell": number, "line": line},
@@ -182,7 +182,7 @@ def _check_characters(source: str, number: int, path: Path) -> None:
         line = source.count("\n", 0, error.start) + 1
         found = f"U+{ord(source[error.start]):04X}"
         raise InvalidInputError(
-            f"cell {number} of {path.name} holds half a character ({found}, a lone surrogate) in line {line}",
+            f"cell {number} of {path.name} has an invalid character ({found}, a lone surrogate) in line {line}",
             code="lone_surrogate",
             hint="delete that character and type it again, or write it as an escape in a string",
             detail={"field": _PATH_FIELD, "cell": number, "line": line},
@@ -191,7 +191,7 @@ def _check_characters(source: str, number: int, path: Path) -> None:
 
 def _no_notebook(path: Path, reason: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{path.name} is no notebook: {reason}",
+        f"{path.name} is not a notebook: {reason}",
         code="not_a_notebook",
         detail={"field": _PATH_FIELD},
     )
@@ -216,7 +216,7 @@ def select_cells(notebook: Notebook, source: NotebookSource) -> tuple[CodeCell, 
         chosen &= _by_id(notebook, source.cell_ids)
     cells = tuple(cell for cell in notebook.cells if cell.number in chosen)
     if not cells:
-        raise _refusal("no code cell is in all of the selections", "no_cells", "source")
+        raise _refusal("no code cell matches all selections", "no_cells", "source")
     if not any(cell.text.strip() for cell in cells):
         what = "the selected cells are" if len(cells) > 1 else f"cell {cells[0].number} is"
         raise _refusal(f"{what} empty", "empty_cells", "source.path")
@@ -231,10 +231,10 @@ def _by_number(notebook: Notebook, text: str) -> set[int]:
         return set(numbers)
     cells = "1 code cell" if count == 1 else f"{count} code cells"
     raise _refusal(
-        f"{notebook.path.name} has {cells}; there is no cell {beyond[0]}",
+        f"{notebook.path.name} has {cells}, but no cell {beyond[0]}",
         "no_such_cell",
         "source.cells",
-        hint="code cells are counted from 1; markdown cells do not count",
+        hint="code cells are numbered from 1; markdown cells are not counted",
         cells=count,
     )
 

@@ -126,7 +126,7 @@ class Lister:
             )
         except subprocess.TimeoutExpired as error:
             raise TooManyFilesError(
-                f"git needs more than {MAX_SECONDS:.0f} s to list it"
+                f"git takes more than {MAX_SECONDS:.0f} s to list it"
             ) from error
         except OSError:
             return None
@@ -206,7 +206,7 @@ def _read_text(path: Path) -> str:
         return ""
 
 
-_SMALLER = "name what is not needed in .hyperpodignore, or use --no-project-files or --project-root"
+_SMALLER = "exclude files with .hyperpodignore, or use --no-project-files or --project-root"
 _SHOWN = 5
 _WILD = frozenset("*?[")
 _NOT_A_PROJECT = {
@@ -282,7 +282,7 @@ def collect_project(files: FilesSpec, folder: Path, base: Path | None = None) ->
     try:
         return _collect(files, root)
     except OSError as error:
-        reason = f"{root} can't be read ({error.strerror}); no project files go along"
+        reason = f"{root} cannot be read ({error.strerror}); no project files are copied"
         return Project(root, (), (_finding("warning", "unreadable", reason),))
 
 
@@ -293,7 +293,7 @@ def _collect(files: FilesSpec, root: Path) -> Project:
             (),
             (
                 _finding(
-                    "warning", "no_project", f"there is no folder {root}; no project files go along"
+                    "warning", "no_project", f"folder {root} not found; no project files are copied"
                 ),
             ),
         )
@@ -306,7 +306,7 @@ def _collect(files: FilesSpec, root: Path) -> Project:
             return Project(root, (), (_too_many(root, str(error)),))
         paths, findings = listing.paths, []
         if listing.unreadable:
-            findings.append(_left_out("unreadable", "can't be read", listing.unreadable))
+            findings.append(_left_out("unreadable", "cannot be read", listing.unreadable))
     try:
         included = list(_included(root, files.include))
     except TooManyFilesError as error:
@@ -324,7 +324,7 @@ def _root(files: FilesSpec, folder: Path, base: Path) -> Path:
     if root.is_dir():
         return root
     raise InvalidInputError(
-        f"the project root {root} is no folder",
+        f"the project root {root} is not a folder",
         code="no_such_folder",
         detail={"field": "files.root"},
     )
@@ -346,10 +346,8 @@ def _beside(root: Path) -> tuple[list[str], list[Finding]]:
     names = sorted(
         entry.name for entry in root.iterdir() if entry.suffix == ".py" and entry.is_file()
     )
-    message = (
-        f"{root} is no project folder, so only the .py files directly in it go along ({len(names)})"
-    )
-    hint = "move the code into a folder of its own, or use --project-root or --include"
+    message = f"{root} is not a project folder, so only the .py files directly in it are copied ({len(names)})"
+    hint = "move the code into a separate folder, or use --project-root or --include"
     return names[:MAX_FILES], [_finding("info", "broad_root", message, hint)]
 
 
@@ -360,14 +358,14 @@ def _included(root: Path, patterns: Iterable[str]) -> Iterator[str]:
         parts = PurePosixPath(pattern)
         try:
             if parts.is_absolute() or ".." in parts.parts or not parts.parts:
-                raise ValueError("it leaves the project")
+                raise ValueError("it leads out of the project")
             way_out = _way_out(places, parts)
             matches = [root / way_out] if way_out is not None else sorted(root.glob(pattern))
         except (ValueError, NotImplementedError) as error:
             raise InvalidInputError(
-                f"the pattern '{pattern}' can't be used: {error}",
+                f"the pattern '{pattern}' is not valid: {error}",
                 code="bad_pattern",
-                hint="patterns are relative to the project root, such as data/*.csv",
+                hint="use a pattern relative to the project root, such as data/*.csv",
                 detail={"field": "files.include"},
             ) from error
         for match in matches:
@@ -498,32 +496,34 @@ def _findings(
     if sorting.secret:
         yield _left_out(
             "secret_files",
-            "look like secrets and stay here",
+            "look like secrets and are not copied",
             sorting.secret,
-            "use --secret for secrets, or --include NAME for a file that is none",
+            "use --secret for secrets, or --include NAME for a file that is not secret",
         )
     if sorting.outside:
         yield _left_out(
             "outside_links",
-            "are links to outside of the project and stay here",
+            "are links to outside the project and are not copied",
             sorting.outside,
-            "copy what they point to into the project",
+            "copy their targets into the project",
         )
     if sorting.unreadable:
-        yield _left_out("unreadable", "can't be read and stay here", sorting.unreadable)
+        yield _left_out("unreadable", "cannot be read and are not copied", sorting.unreadable)
     if sorting.unnamed:
-        yield _left_out("odd_names", "have names that are not UTF-8 and stay here", sorting.unnamed)
+        yield _left_out(
+            "odd_names", "have names that are not UTF-8 and are not copied", sorting.unnamed
+        )
     size = sum(file.size for file in found)
     if len(found) > MAX_FILES:
         yield _too_many(root, f"it holds more than {MAX_FILES} files")
     elif size > files.max_bytes:
         largest = sorted(found, key=lambda file: -file.size)[:_SHOWN]
         names = ", ".join(f"{file.path} ({_size(file.size)})" for file in largest)
-        message = f"the project's files are {_size(size)}, more than {_size(files.max_bytes)}; the largest: {names}"
+        message = f"the project files are {_size(size)}, more than {_size(files.max_bytes)}; the largest: {names}"
         yield _finding("error", "project_too_large", message, _SMALLER)
     elif found:
-        noun, verb = ("file", "goes") if len(found) == 1 else ("files", "go")
-        message = f"{len(found)} {noun} ({_size(size)}) of {root} {verb} along"
+        noun, verb = ("file", "is") if len(found) == 1 else ("files", "are")
+        message = f"{len(found)} {noun} ({_size(size)}) of {root} {verb} copied"
         yield _finding("info", "project_files", message)
 
 
@@ -535,7 +535,7 @@ def _left_out(code: str, reason: str, paths: list[str], hint: str | None = None)
 
 def _too_many(root: Path, words: str) -> Finding:
     return _finding(
-        "error", "project_too_many_files", f"{root} is too much for a project: {words}", _SMALLER
+        "error", "project_too_many_files", f"{root} is too large for a project: {words}", _SMALLER
     )
 
 

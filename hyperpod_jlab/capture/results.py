@@ -22,9 +22,7 @@ _LARGEST = 4 << 30
 _LARGEST_FOREIGN = 256 << 20
 """Bytes of another user's result: it is read whole."""
 
-_TRUST_HINT = (
-    "a pickle can run code when it is loaded; if you trust whoever can write there, say trust=True"
-)
+_TRUST_HINT = "a pickle can run code when it is loaded; use trust=True if you trust everyone who can write there"
 
 
 class RemoteError(HyperpodError):
@@ -67,9 +65,9 @@ def load_result(records: Path, *, trust: bool = False) -> Any:
         return _load_pickle(data)
     _raise_remote(records, trust=trust)
     raise NotFoundError(
-        "the run left no result",
+        "the run has no result",
         code="no_result",
-        hint="only functions have results, once they have ended; read the run's log",
+        hint="only functions have results, after they have ended; read the log of the run",
         detail={"path": str(records)},
     )
 
@@ -86,7 +84,7 @@ def _load_npy(data: bytes) -> Any:
         import numpy as np
     except ImportError as error:
         raise HyperpodError(
-            "the result is a numpy array, and numpy is not installed here",
+            "the result is a numpy array, but numpy is not installed here",
             code="no_numpy",
             hint="pip install numpy",
         ) from error
@@ -101,9 +99,9 @@ def _load_pickle(data: bytes) -> Any:
         return pickle.loads(data)  # noqa: S301 - only after `_read_pickle` said that it is to be trusted
     except Exception as error:
         raise RemoteError(
-            f"the result can't be loaded here: {type(error).__name__}: {error}",
+            f"the result cannot be loaded here: {type(error).__name__}: {error}",
             code="result_not_loadable",
-            hint="return plain data or numpy arrays, or .cpu() tensors; or install here what its types need",
+            hint="return plain data, numpy arrays or .cpu() tensors, or install the packages of its types here",
         ) from error
 
 
@@ -145,12 +143,12 @@ def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _untrusted(path, "is a link or can't be opened") from error
+        raise _untrusted(path, "is a link or cannot be opened") from error
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not trust:
             if any(descent.is_file(folder / SUSPECT) for folder in path.parents[:4]):
-                raise _untrusted(path, "comes from a place where another user could have laid it")
+                raise _untrusted(path, "is in a folder to which another user could write")
             _check(path, found)
             for folder in _folders(path):
                 _check(folder, folder.lstat())
@@ -175,18 +173,18 @@ def _check(path: Path, found: os.stat_result) -> None:
     """
     folder = stat.S_ISDIR(found.st_mode)
     if not folder and not stat.S_ISREG(found.st_mode):
-        raise _untrusted(path, "is a link or no plain file")
+        raise _untrusted(path, "is a link or not a regular file")
     if found.st_uid not in {os.getuid(), 0}:
         raise _untrusted(path, f"belongs to another user (uid {found.st_uid})")
     writable = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
     # In a folder with the sticky bit others may add, but not replace what is not theirs.
     if writable and not (folder and found.st_mode & stat.S_ISVTX):
-        raise _untrusted(path, "can be written by others")
+        raise _untrusted(path, "is writable by other users")
 
 
 def _untrusted(path: Path, reason: str) -> DeniedError:
     return DeniedError(
-        f"the result is a pickle that is not loaded: {path} {reason}",
+        f"the result is a pickle and was not loaded: {path} {reason}",
         code="untrusted_result",
         hint=_TRUST_HINT,
         detail={"path": str(path)},
@@ -213,7 +211,7 @@ def python_version_finding(local: tuple[int, ...] | None, far: tuple[int, ...]) 
     return Finding(
         level="error",
         code="python_version",
-        message=f"the function was pickled by Python {here_text}, and the job would run it with Python {far_text}",
-        hint=f"choose a Python {here_text} on the cluster with --python or --image, or send a script or notebook instead",
+        message=f"the function was pickled by Python {here_text}, but the job would run it with Python {far_text}",
+        hint=f"choose Python {here_text} on the cluster with --python or --image, or submit a script or notebook instead",
         field="environment.python",
     )

@@ -59,7 +59,7 @@ def secret_finding(name: str, where: str = "", field: str = "source") -> Finding
     return Finding(
         level="warning",
         code="secret_in_variable",
-        message=f"{where}{name} looks like a secret, and its value would lie readable in the run's files",
+        message=f"{where}{name} looks like a secret, but its value would be readable in the files of the run",
         hint=f"use --secret {name} instead",
         field=field,
     )

@@ -132,7 +132,7 @@ def _verdict(special: Special) -> MagicTranslation:
         or text.startswith("?")
         or (text.startswith("%") and text.endswith("?"))
     ):
-        return without_effect("is help, which nobody reads in a job")
+        return without_effect("is help, which has no effect in a job")
     if special.kind == "assign":
         return assigned_shell(text[1:]) if text.startswith("!") else assigned_magic(text[1:])
     if text.startswith("!!"):
@@ -143,7 +143,7 @@ def _verdict(special: Special) -> MagicTranslation:
         return line_magic(text[1:])
     return unknown(
         f"a line that starts with {text[0]} is IPython's short form of a call",
-        "write the call with its brackets",
+        "write the call with parentheses",
     )
 
 

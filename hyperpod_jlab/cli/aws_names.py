@@ -17,7 +17,7 @@ else:
 
 
 _NAMES = {
-    "domain": (DOMAIN_ID, "the id of a domain of Studio", "such as d-abc123"),
+    "domain": (DOMAIN_ID, "the id of a Studio domain", "such as d-abc123"),
     "file_system": (FILE_SYSTEM_ID, "the id of a file system", "such as fs-0123456789abcdef0"),
     "cluster": (LABEL, "the name of a cluster", "'hpj clusters' lists them"),
     "region": (REGION, "an AWS region", "such as us-west-2"),

@@ -38,7 +38,7 @@ def completion(shell: str) -> None:
     """Print the script."""
     if shell not in SHELLS:
         raise InvalidInputError(
-            f"there is no completion for the shell '{shell[:60]}'",
+            f"completion is not available for the shell '{shell[:60]}'",
             code="usage",
             hint=nearest_hint(shell, SHELLS),
         )

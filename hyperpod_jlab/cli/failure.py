@@ -102,7 +102,7 @@ def translate(error: BaseException) -> HyperpodError:
         return output_error(error)
     return HyperpodError(
         f"internal error: {type(error).__name__}: {without_passwords(error)}",
-        hint=f"this is a fault of hyperpod_jlab; {_DEBUG}=1 shows where it happened",
+        hint=f"this is a bug in hyperpod_jlab; {_DEBUG}=1 shows the traceback",
     )
 
 
@@ -112,7 +112,7 @@ def _usage(error: click.ClickException) -> CommandLineError:
     if isinstance(error, click.NoSuchOption):
         given = error.option_name
         return CommandLineError(
-            f"there is no option {given[:60]}",
+            f"unknown option {given[:60]}",
             hint=_option_hint(given, context),
             detail={"option": given[:60]},
         )

@@ -315,8 +315,8 @@ class Reading:
             command += f" --since {datetime.now().astimezone().isoformat(timespec='seconds')}"
         follow = self.request.follow
         return InterruptionError(
-            f"interrupted; the run {run_id} goes on" if follow else "interrupted",
-            hint=f"come back with: {command}" if follow else None,
+            f"interrupted; the run {run_id} continues" if follow else "interrupted",
+            hint=f"continue with: {command}" if follow else None,
             detail={"run_id": run_id, "cursor": self.cursor},
         )
 
@@ -373,7 +373,7 @@ async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float, seen: R
             if is_unreachable(run) and not silent:
                 _tell_silence(run)
             elif silent and not is_unreachable(run):
-                _tell(f"{run.cluster} answers again")
+                _tell(f"{run.cluster} responds again")
             silent = is_unreachable(run)
 
 
@@ -386,13 +386,13 @@ async def _watched(hyperpod: Hyperpod, run_id: str) -> AsyncGenerator[Run, None]
                 async for run in runs:
                     if gone:
                         gone = False
-                        _tell("the storage partition is there again")
+                        _tell("the storage partition is available again")
                     yield run
         except StorageError as error:
             if error.code != GONE:
                 raise
             if not gone:
-                _tell(f"{printable(error.message)}; the log goes on when it is")
+                _tell(f"{printable(error.message)}; the log continues when it is available")
             gone = True
             await asyncio.sleep(_LOOK_AGAIN)
         else:
@@ -400,7 +400,7 @@ async def _watched(hyperpod: Hyperpod, run_id: str) -> AsyncGenerator[Run, None]
 
 
 def _tell_silence(run: Run) -> None:
-    _tell(f"{unreachable_words(run)}; the log goes on when it answers")
+    _tell(f"{unreachable_words(run)}; the log continues when it responds")
 
 
 def _tell(words: str) -> None:
@@ -414,7 +414,7 @@ def is_unreachable(run: Run) -> bool:
 
 def unreachable_words(run: Run) -> str:
     """That its cluster does not answer, in a run's own words."""
-    return printable(run.status.reason or f"{run.cluster} does not answer")
+    return printable(run.status.reason or f"{run.cluster} does not respond")
 
 
 async def see_to_end(hyperpod: Hyperpod, request: LogRequest, *, with_log: bool) -> Run:

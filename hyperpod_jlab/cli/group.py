@@ -116,7 +116,7 @@ class LazyGroup(click.Group):
         name = args[0]
         if name not in self._entries and not ctx.resilient_parsing:
             raise CommandLineError(
-                f"there is no command '{name[:60]}'",
+                f"unknown command '{name[:60]}'",
                 hint=nearest_hint(name, self._entries),
                 detail={"command": name[:60]},
             )

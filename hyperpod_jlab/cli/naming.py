@@ -49,18 +49,16 @@ async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str
     if found:
         names = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
         raise InvalidInputError(
-            f"'{parent}' may be any of {len(found)} runs", code="ambiguous_run", hint=names
+            f"'{parent}' matches {len(found)} runs", code="ambiguous_run", hint=names
         )
     await asyncio.to_thread(check_present, hyperpod.partition.root)
-    raise NotFoundError(f"there is no run {text}", code="no_such_run", hint="see: hpj runs")
+    raise NotFoundError(f"run {text} not found", code="no_such_run", hint="see: hpj runs")
 
 
 async def _newest(hyperpod: Hyperpod) -> str:
     listing = await hyperpod.runs.list(RunFilter(limit=1))
     if not listing.runs:
-        raise NotFoundError(
-            "there is no run yet", code="no_such_run", hint="see: hpj submit --help"
-        )
+        raise NotFoundError("there are no runs", code="no_such_run", hint="see: hpj submit --help")
     return listing.runs[0].run_id
 
 

@@ -226,9 +226,9 @@ def _page(
 ) -> tuple[Sequence[Item], str | None]:
     if cursor is not None and not cursor.isdecimal():
         raise InvalidInputError(
-            "--cursor: this is no cursor of such a list",
+            "--cursor: this is not a cursor of this list",
             code="invalid_cursor",
-            hint="take it from 'next' of the page before",
+            hint="use the value of 'next' of the previous page",
             detail={"field": "cursor"},
         )
     begin = int(cursor or 0)

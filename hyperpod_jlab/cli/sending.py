@@ -35,9 +35,9 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _NOW: dict[Step, str] = {
     "captured": "checking with the cluster",
     "checked": "writing the bundle",
-    "staged": "putting the bundle in place",
-    "committed": "handing it to the scheduler",
-    "sent": "noting that it was sent",
+    "staged": "moving the bundle into place",
+    "committed": "submitting to the scheduler",
+    "sent": "recording the submission",
 }
 
 _CLOSED_PIPE = 141  # 128 + SIGPIPE: nobody reads the log any more, and the run goes on
@@ -180,7 +180,7 @@ async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
         raise
     except OSError as error:
         raise OutputError(
-            f"{run_id} was sent, but the output cannot be written: {error.strerror}",
+            f"{run_id} was submitted, but the output cannot be written: {error.strerror}",
             hint=f"see: hpj show {run_id}",
             detail={"run_id": run_id},
         ) from error
@@ -194,20 +194,18 @@ def interrupted_sending(
     detail = {"run_id": run_id}
     if "sent" in done:
         return InterruptionError(
-            f"interrupted; the run {run_id} goes on",
-            hint=f"come back with: hpj logs -f {run_id}",
+            f"interrupted; the run {run_id} continues",
+            hint=f"continue with: hpj logs -f {run_id}",
             detail=detail,
         )
     if "committed" not in done and not _is_left(hyperpod, run_id):
-        return InterruptionError("interrupted; nothing was sent")
+        return InterruptionError("interrupted; nothing was submitted")
     doubt = (
-        "whether the cluster has it is not known"
-        if "committed" in done
-        else "it may have been left half sent"
+        "the cluster may or may not have it" if "committed" in done else "it may be partly written"
     )
     return InterruptionError(
-        f"interrupted while {run_id} was being sent; {doubt}",
-        hint=f"see: hpj show {run_id}; the same command again with --run-id {run_id} sends it again, and never twice",
+        f"interrupted while {run_id} was being submitted; {doubt}",
+        hint=f"see: hpj show {run_id}; to submit it again safely, run the same command with --run-id {run_id}",
         detail=detail,
     )
 
@@ -254,7 +252,7 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
         refuse_on_error(findings)
     except RefusedError as error:
         raise RefusedError(
-            "the run would be refused: see what the dry run found", code=error.code
+            "the run would be rejected: see the findings of the dry run", code=error.code
         ) from error
 
 

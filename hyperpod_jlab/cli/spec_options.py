@@ -149,13 +149,13 @@ def _pair(entry: SpecOption, item: str) -> tuple[str, str]:
         raise _refused(
             entry,
             f"{flag}: '{shown}' has no '='",
-            f'write {flag} NAME=VALUE; your own variable is not taken over unless you write {flag} NAME="$NAME"',
+            f'write {flag} NAME=VALUE; to pass on your own variable, write {flag} NAME="$NAME"',
         )
     if "\n" in item or "\r" in item:
         raise _refused(
             entry,
-            f"{flag}: {name.splitlines()[0][:60] if name else 'the name'} holds a line break",
-            "put a value of several lines into a spec file (--spec)",
+            f"{flag}: {name.splitlines()[0][:60] if name else 'the name'} contains a line break",
+            "put multi-line values into a spec file (--spec)",
         )
     return name, value
 
@@ -166,7 +166,7 @@ def _secret(entry: SpecOption, item: str) -> tuple[str, str]:
         raise _refused(
             entry,
             f"{long_flag(entry)}: the reference behind '=' is empty",
-            f"write {long_flag(entry)} NAME to send the value of your own variable NAME",
+            f"write {long_flag(entry)} NAME to pass the value of your own variable NAME",
         )
     return name, reference
 
@@ -248,9 +248,9 @@ def read_spec_file(path: Path) -> dict[str, Any]:
         data = json.loads(text) if looks_json else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         kind = "JSON" if looks_json else "TOML"
-        raise _spec_file_refused(path, f"is no {kind}: {error}") from error
+        raise _spec_file_refused(path, f"is not valid {kind}: {error}") from error
     if not isinstance(data, dict):
-        raise _spec_file_refused(path, "holds no object")
+        raise _spec_file_refused(path, "must be an object")
     return data
 
 
@@ -258,7 +258,7 @@ def _spec_file_refused(path: Path, problem: str) -> InvalidInputError:
     return InvalidInputError(
         f"{path}: {problem}",
         code="invalid_spec_file",
-        hint="a spec file is JSON or TOML with the fields of a run's spec, as in: hpj show RUN --json",
+        hint="a spec file is JSON or TOML with the fields of a spec, as printed by: hpj show RUN --json",
         detail={"field": "spec", "path": str(path)},
     )
 
@@ -291,7 +291,7 @@ def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
     if command is not None:
         if not command.strip():
             raise _source_words_refused(
-                "the command given with -c is empty", "such as: -c 'python train.py'"
+                "the command of -c is empty", "such as: -c 'python train.py'"
             )
         return {"kind": "command", "command": command}
     if path is None:
@@ -301,7 +301,7 @@ def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
 
 def no_source() -> InvalidInputError:
     """The error when there is nothing to run."""
-    return _source_words_refused("nothing to run is given", f"give {_ACCEPTED}")
+    return _source_words_refused("there is nothing to run", f"give {_ACCEPTED}")
 
 
 def _kind(path: str) -> str:
@@ -317,7 +317,7 @@ def _kind(path: str) -> str:
             f"{path[:200]} is a shell script without #SBATCH lines",
             f"run it as a command: -c 'bash {path[:80]}'",
         )
-    raise _source_words_refused(f"'{path[:200]}' is nothing that can be sent", f"give {_ACCEPTED}")
+    raise _source_words_refused(f"'{path[:200]}' cannot be submitted", f"give {_ACCEPTED}")
 
 
 def _is_sbatch(path: str) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _SOURCES = {
     "accounting": "from the scheduler's accounting",
-    "journal": "from the run's own records",
+    "journal": "from the records of the run",
 }
 _KINDS = {"gpu": "GPU-hours", "neuron": "accelerator-hours"}
 
@@ -29,7 +29,7 @@ def usage_words(usage: Usage) -> str:
         parts.append(f"{format_size(usage.max_memory)} of memory at its peak")
     if usage.signal is not None:
         parts.append(f"ended by {_signal_name(usage.signal)}")
-    told = ", ".join(parts) if parts else "nothing that was counted"
+    told = ", ".join(parts) if parts else "no usage recorded"
     return f"{told} ({_SOURCES[usage.source]})"
 
 

@@ -19,7 +19,7 @@ from hyperpod_jlab.clusters.reach import Reaches
 from hyperpod_jlab.core.cache import FRESH, Look, Looks, Shown
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, nearest
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.core.nodes import Places, is_changing
 
@@ -367,7 +367,14 @@ class HyperpodClusters:
 
     async def _read_cluster(self, look: Look[HyperpodCluster], name: str) -> None:
         at = time.time()
-        found = await find_cluster(self.aws, name)
+        try:
+            found = await find_cluster(self.aws, name)
+        except NotFoundError as error:
+            near = nearest(name, self.settings.clusters)
+            hint = f"did you mean '{near}'?" if near is not None else error.hint
+            raise NotFoundError(
+                error.message, code=error.code, hint=hint, detail=error.detail
+            ) from None
         listed = [row for row in self._looks.last(_LISTS) if row.arn == found.arn]
         image_status = listed[0].image_status if listed else None
         found = replace(found, image_status=image_status, described_at=at)

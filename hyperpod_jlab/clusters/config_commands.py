@@ -115,22 +115,30 @@ def _block(
     Raises:
         InvalidInputError: An option is for the other orchestrator, or nobody knows which it has.
     """
+    known = _known_as(cluster)
     if cluster.on_eks:
         if login_node is not None:
             raise _not_for("--login-node", f"{cluster.name} is on EKS", "login_node")
         eks = (cluster.eks_arn or "").rpartition("/")[2]
-        return eks_block(cluster.name, name, eks, namespace or None)
+        return eks_block(known, name, eks, namespace or None)
     if cluster.on_slurm:
         if namespace is not None:
             raise _not_for("--namespace", f"Slurm schedules on {cluster.name}", "namespace")
         place, commands = slurm
         here = login_node is None
-        return slurm_block(cluster.name, name, place, commands if here else None, login_node)
+        return slurm_block(known, name, place, commands if here else None, login_node)
     raise InvalidInputError(
         f"{cluster.name}: {cluster.reason}",
         code="unknown_orchestrator",
         hint="look for a newer hyperpod-jlab",
     )
+
+
+def _known_as(cluster: HyperpodCluster) -> str:
+    """What the configuration calls it: in another region than the usual one a name would be another cluster's."""
+    from hyperpod_jlab.aws.session import home_region
+
+    return cluster.name if home_region() in {None, cluster.region} else cluster.arn
 
 
 def _not_for(option: str, why: str, field: str) -> InvalidInputError:

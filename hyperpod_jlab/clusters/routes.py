@@ -188,7 +188,7 @@ async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDeta
             tags=None,
             log_group=None,
             links=None,
-            **vars(_NOT_ASKED),
+            **{**vars(_NOT_ASKED), "problem": meant.problem},
         )
     aws = hyperpod.hyperpod_clusters(meant.region)
     try:

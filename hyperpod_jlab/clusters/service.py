@@ -84,11 +84,13 @@ class ClusterName:
         configured: Its name in the configuration; None where it is not there.
         hyperpod: The name or ARN by which AWS knows it; None where it is no HyperPod cluster.
         region: The region in which AWS is asked; None: see `aws.session.Aws`.
+        problem: Why AWS does not say which HyperPod cluster it is.
     """
 
     configured: str | None
     hyperpod: str | None
     region: str | None = None
+    problem: HyperpodError | None = None
 
     @property
     def aws_name(self) -> str:
@@ -199,6 +201,8 @@ class Clusters:
             HyperpodError: Nothing is known (see `aws.errors`).
         """
         meant = await self.named(name, region)
+        if meant.problem is not None:
+            raise meant.problem
         if meant.hyperpod is None:
             return None
         aws = self._aws_in(meant.region)
@@ -247,16 +251,14 @@ class Clusters:
         name = self._settings.default_cluster if name is None else name
         config = self._settings.clusters.get(name)
         if config is not None:
-            hyperpod = config.hyperpod_cluster
+            hyperpod, problem = config.hyperpod_cluster, None
             if hyperpod is None and config.at_aws:
-                hyperpod = await self._hyperpod_of(name, region)
-            return ClusterName(
-                name, hyperpod, (region_of(hyperpod) if hyperpod else None) or region
-            )
-        if region is None:
-            for known, one in self._settings.clusters.items():
-                if one.hyperpod_cluster == name:
-                    return ClusterName(known, name, region_of(name))
+                hyperpod, problem = await self._hyperpod_of(name, region)
+            found = region_of(hyperpod) if hyperpod else None
+            return ClusterName(name, hyperpod, found or region, problem)
+        for known, one in self._settings.clusters.items():
+            if one.hyperpod_cluster == name and region is None:
+                return ClusterName(known, name, region_of(name))
         if not await asyncio.to_thread(self._aws_in(region).points_to_aws):
             raise self.unknown(name)
         return ClusterName(None, name, region_of(name) or region)
@@ -280,8 +282,11 @@ class Clusters:
         Raises:
             InvalidInputError: The cluster is configured, and is no HyperPod cluster as far as the configuration says (``no_hyperpod_cluster``).
             NotFoundError: See `named`.
+            HyperpodError: AWS does not say which HyperPod cluster it is.
         """
         meant = await self.named(name, region)
+        if meant.problem is not None:
+            raise meant.problem
         if meant.hyperpod is None:
             raise InvalidInputError(
                 f"the configuration does not say which HyperPod cluster {meant.configured} is",
@@ -385,9 +390,13 @@ class Clusters:
     ) -> NodeList[JoinedNode]:
         """The scheduler's nodes with the instances; only one side where the other does not answer."""
         if listed is None or meant.hyperpod is None:
-            seen = await self.scheduler_nodes(configured)
+            try:
+                seen = await self.scheduler_nodes(configured)
+            except HyperpodError as error:
+                raise _neither(error, meant.problem) from None
+            notes += [*_unlisted(meant.problem), *notes_of(seen.said)]
             rows = [JoinedNode(None, node) for node in seen.said]
-            return NodeList(rows, seen.as_of, seen.problem, notes=tuple(notes_of(seen.said)))
+            return NodeList(rows, seen.as_of, seen.problem, notes=tuple(notes))
         asked = asyncio.ensure_future(self.scheduler_nodes(configured))
         try:
             await asyncio.wait({asked, listed}, return_when=asyncio.FIRST_COMPLETED)
@@ -401,10 +410,9 @@ class Clusters:
             asked.cancel()
         if not isinstance(instances, Shown):
             if not isinstance(nodes, Snapshot):
-                raise _both(nodes, instances) or self.unknown(configured)
-            if instances is not None:
-                notes.append(f"AWS does not list the instances: {_words(instances)}")
-            notes += notes_of(nodes.said)
+                assert nodes is not None, "both were waited for"
+                raise _neither(nodes, instances) from None
+            notes += [*_unlisted(instances), *notes_of(nodes.said)]
             loading = instances is None
             rows = [JoinedNode(None, node) for node in nodes.said]
             return NodeList(rows, nodes.as_of, nodes.problem, loading, notes=tuple(notes))
@@ -416,12 +424,12 @@ class Clusters:
             )
             return _rows_of_aws(instances, notes, loading=nodes is None)
         cluster, more = await self.described(meant.hyperpod, meant.region)
-        notes += [*more, *notes_of(nodes.said)]
+        notes += [*more, *_unlisted(instances.problem, "all"), *notes_of(nodes.said)]
         rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.said)
         return NodeList(
             rows,
             nodes.as_of or instances.as_of,
-            nodes.problem or instances.problem,
+            nodes.problem,
             instances.loading,
             any(map(is_changing, instances.rows)),
             tuple(notes),
@@ -462,14 +470,17 @@ class Clusters:
             bare = aws.placed(HyperpodCluster(cluster, cluster, region or "", ""))
             return bare, [f"AWS does not describe {cluster}: {_words(error)}"]
 
-    async def _hyperpod_of(self, name: str, region: str | None) -> str | None:
-        """The ARN of the HyperPod cluster that a configured one is by its EKS cluster; None where AWS does not say it."""
+    async def _hyperpod_of(
+        self, name: str, region: str | None
+    ) -> tuple[str | None, HyperpodError | None]:
+        """The ARN of the HyperPod cluster that a configured one is by its EKS cluster; where AWS does not say it, why."""
         aws = self._aws_in(region)
         try:
             shown, _ = await aws.clusters(wait=TIMEOUT, reach=False)
-        except HyperpodError:
-            return None
-        return next((one.arn for one in shown.rows if name in one.configured_as), None)
+        except HyperpodError as error:
+            return None, error
+        arn = next((one.arn for one in shown.rows if name in one.configured_as), None)
+        return arn, shown.problem if arn is None else None
 
     async def _listed(
         self, region: str | None, wait: float | None, *, refresh: bool
@@ -561,14 +572,19 @@ def _rows_of_aws(
     )
 
 
-def _both(scheduler: HyperpodError | None, aws: HyperpodError | None) -> HyperpodError | None:
-    """The scheduler's error, with AWS' where there is one, too."""
-    if scheduler is None or aws is None:
-        return scheduler or aws
+def _unlisted(problem: HyperpodError | None, which: str = "the") -> list[str]:
+    """A note where AWS does not list the instances."""
+    return [] if problem is None else [f"AWS does not list {which} instances: {_words(problem)}"]
+
+
+def _neither(scheduler: HyperpodError, aws: HyperpodError | None) -> HyperpodError:
+    """The error where neither side answers: the scheduler's, which says that AWS does not either."""
+    if aws is None:
+        return scheduler
     return type(scheduler)(
-        f"{scheduler.message}; AWS does not list the instances either: {aws.message}",
+        f"{scheduler.message}; AWS does not list the instances either: {_words(aws)}",
         code=scheduler.code,
-        hint=scheduler.hint or aws.hint,
+        hint=scheduler.hint,
         detail=scheduler.detail,
     )
 

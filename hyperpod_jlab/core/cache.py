@@ -453,7 +453,7 @@ class Looks:
     async def _look(self, key: Hashable, held: _Held, look: Look[Any], read: Read[Any]) -> None:
         held.ended = time.monotonic()  # unless something is changed meanwhile
         # What is no error of ours ends the task, and asyncio tells it.
-        problem: HyperpodError | None = InternalError(f"to look at {key} has failed")
+        problem: HyperpodError | None = InternalError(f"reading {key} failed")
         try:
             await read(look)
             problem = None
@@ -538,7 +538,7 @@ class _Held:
     def show(self) -> Shown[Any]:
         look = self.look()
         if look is None or (self.running is None and self.shown is None):
-            raise self.problem or InternalError("a look was broken off")
+            raise self.problem or InternalError("the refresh was cancelled")
         return Shown(
             list(look.items.values()),
             look.began_at,

@@ -34,16 +34,16 @@ Group = Literal[
 GROUPS: dict[Group, str] = {
     "installation": "This installation",
     "metadata": "Studio's metadata",
-    "role": "The role at AWS",
+    "role": "IAM role",
     "domain": "The domain and the HyperPod clusters",
     "security-groups": "Security groups",
     "interfaces": "Network interfaces",
     "mount": "Mounted file systems",
-    "partition": "Rights on the storage partition",
+    "partition": "Permissions of the storage partition",
     "scheduler": "The controller or API server",
     "identity": "Identity on the cluster",
     "queue": "Queues",
-    "job": "A tiny job",
+    "job": "Test job",
 }
 """The groups in order, with their headings."""
 

@@ -175,7 +175,7 @@ class KubernetesCluster(AnyCluster):
     @model_validator(mode="after")
     def _one_way_in(self) -> KubernetesCluster:
         if self.context is not None and self.eks is not None:
-            raise ValueError("give a context or an EKS cluster's name, not both")
+            raise ValueError("set context or eks, not both")
         return self
 
     @property
@@ -229,7 +229,7 @@ class Settings(Described):
     @classmethod
     def _local_is_local(cls, clusters: dict[str, ClusterConfig]) -> dict[str, ClusterConfig]:
         if clusters[LOCAL].orchestrator != "local":
-            raise ValueError("the cluster named local is the embedded one; name yours otherwise")
+            raise ValueError("'local' is the name of the embedded cluster; choose another name")
         return clusters
 
     @model_validator(mode="before")

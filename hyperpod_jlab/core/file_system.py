@@ -85,14 +85,14 @@ State = Literal[
 
 MEANINGS: Final[dict[State, str]] = {
     "local": "on the file system only",
-    "exists": "on the file system; a copy was begun in S3",
+    "exists": "on the file system; the copy to S3 has started",
     "archived": "on the file system, with a copy in S3",
     "dirty": "changed since it was copied to S3",
-    "released": "in S3 only; it comes back when it is read",
+    "released": "in S3 only; it is restored when it is read",
     "lost": "its copy in S3 is lost",
-    "exporting": "on its way to S3",
-    "hydrating": "on its way back from S3",
-    "busy": "something else is under way",
+    "exporting": "being copied to S3",
+    "hydrating": "being restored from S3",
+    "busy": "another operation is in progress",
 }
 """What the states mean."""
 
@@ -166,7 +166,7 @@ _AGAIN = "export it again first: hpj storage export"
 
 _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
     "hydrate": (
-        (0, _RELEASED, FileDecision("nothing", "its bytes are on the file system")),
+        (0, _RELEASED, FileDecision("nothing", "its data is on the file system")),
         (_LOST, 0, FileDecision("refused", MEANINGS["lost"], "look for it in the bucket")),
     ),
     "release": (
@@ -179,19 +179,15 @@ _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
         (_LOST, 0, FileDecision("refused", MEANINGS["lost"], _AGAIN)),
         (
             *(_NEVER_RELEASE, 0),
-            FileDecision(
-                "refused", "it is marked never to be released", "lfs hsm_clear --norelease"
-            ),
+            FileDecision("refused", "it is marked as never released", "lfs hsm_clear --norelease"),
         ),
     ),
     "export": (
-        (_RELEASED, 0, FileDecision("nothing", "its copy in S3 is as it is")),
-        (_ARCHIVED, _DIRTY | _LOST, FileDecision("nothing", "its copy in S3 is as it is")),
+        (_RELEASED, 0, FileDecision("nothing", "its copy in S3 is current")),
+        (_ARCHIVED, _DIRTY | _LOST, FileDecision("nothing", "its copy in S3 is current")),
         (
             *(_NEVER_ARCHIVE, 0),
-            FileDecision(
-                "refused", "it is marked never to be exported", "lfs hsm_clear --noarchive"
-            ),
+            FileDecision("refused", "it is marked as never exported", "lfs hsm_clear --noarchive"),
         ),
     ),
 }

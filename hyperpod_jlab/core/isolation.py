@@ -53,7 +53,7 @@ class Grant:
             return f"{who} may read{' and write' if self.write else ''}"
         if self.write:
             return f"{who} may write"
-        return f"{who} may go to what they know by name"
+        return f"{who} may open files by name"
 
 
 @dataclass(frozen=True)
@@ -118,19 +118,19 @@ def isolation_of(seen: FolderFacts) -> Isolation:
     elif not seen.network:
         level = "real_identity"
         evidence.append(
-            "the file system is this machine's own: its kernel alone says who is who, and only its root gets past that"
+            "the file system is local: only this machine's kernel maps users, and only its root can bypass that"
         )
     elif seen.kerberos is not None:
         level = "real_identity"
-        evidence.append(f"Kerberos proves who is who (sec={seen.kerberos})")
+        evidence.append(f"Kerberos authenticates users (sec={seen.kerberos})")
     else:
         level = "posix"
         evidence.append(
-            "each machine that mounts it says itself who is who; its root may be anybody"
+            "each machine that mounts it maps users itself; its root can act as any user"
         )
     if part:
         evidence.append(
-            f"only {seen.folder} of the file system is mounted here; elsewhere all of it may be"
+            f"only {seen.folder} of the file system is mounted here; other machines may mount all of it"
         )
     elif seen.network and seen.folder == "/":
         evidence.append("the whole file system is mounted here")

@@ -46,14 +46,14 @@ def check_change(action: ActionKind, change: Change | None) -> None:
     named = change is not None and change != Change()
     if action == "change" and not named:
         raise InvalidInputError(
-            "it is not said what to change",
+            "there is nothing to change",
             code="nothing_to_change",
-            hint="name a time limit, a queue or both",
+            hint="give a time limit, a queue or both",
             detail={"field": "time_limit"},
         )
     if action != "change" and named:
         raise InvalidInputError(
-            f"a time limit or a queue can be changed, not given with {action}",
+            f"a time limit or a queue can be given only with change, not with {action}",
             detail={"field": "action"},
         )
 

@@ -317,7 +317,7 @@ class Closed:
             str(first) if first == last else f"{first}-{last}" for first, last in spans(self.ports)
         )
         way = "in from" if self.direction == "inbound" else "out to"
-        return f"{self.acl.name} of {self.subnet} does not let TCP {ports} {way} {self.peer.addresses} ({self.peer.name})"
+        return f"{self.acl.name} of {self.subnet} does not allow TCP {ports} {way} {self.peer.addresses} ({self.peer.name})"
 
     def commands(self, region: str) -> list[str]:
         """The AWS CLI's commands that add what is missing, before all that is there; none where there is no number left before it."""
@@ -373,8 +373,8 @@ class Astray:
         if self.route is None:
             return f"{self.table.name} of {self.subnet} has no route to {way}"
         if not self.route.works:
-            return f"the route of {self.table.name} of {self.subnet} to {way} leads to {self.route.target}, which is gone"
-        return f"{self.table.name} of {self.subnet} sends what is for {way} to {self.route.target}, out of the network"
+            return f"the route of {self.table.name} of {self.subnet} to {way} goes to {self.route.target}, which no longer exists"
+        return f"{self.table.name} of {self.subnet} routes traffic for {way} to {self.route.target}, out of the network"
 
     def command(self, region: str) -> str:
         """The AWS CLI's command that adds the route, once the two networks are connected."""

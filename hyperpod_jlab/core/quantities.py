@@ -24,7 +24,7 @@ def parse_duration(text: str) -> int:
     if seconds is None:
         raise ValueError(f"'{text[:40]}' is not a duration such as 30m, 2h, 1d12h or 1-00:00:00")
     if not 0 < seconds <= MAX_SECONDS:
-        raise ValueError("a duration lies between one second and 366 days")
+        raise ValueError("a duration must be between one second and 366 days")
     return seconds
 
 
@@ -66,7 +66,7 @@ def parse_size(text: str) -> int:
         raise ValueError(f"'{text[:40]}' is not a size such as 512M or 16G")
     size = int(float(match.group(1)) * 1024 ** " KMGTP".index((match.group(2) or " ").upper()))
     if not 0 < size <= 1024**6:
-        raise ValueError("a size lies between one byte and 1024 PiB")
+        raise ValueError("a size must be between one byte and 1024 PiB")
     return size
 
 
@@ -102,13 +102,13 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"'{text[:60]}' is not a list such as 2-5,7, with the digits 0 to 9")
+            raise ValueError(f"'{text[:60]}' is not a list such as 2-5,7")
         if any(len(number or "") > len(str(_MAX_NUMBER)) for number in match.groups()):
             raise ValueError(f"the range {part.strip()[:60]} goes beyond {_MAX_NUMBER}")
         first = int(match.group(1))
         last = int(match.group(2) or first)
         if last < first:
-            raise ValueError(f"the range {first}-{last} runs backwards; write {last}-{first}")
+            raise ValueError(f"the range {first}-{last} is reversed; write {last}-{first}")
         if last - first >= _MAX_TASKS:
             raise ValueError(f"the range {first}-{last} is longer than {_MAX_TASKS}")
         listed += last - first + 1
@@ -145,7 +145,9 @@ def parse_array(text: str) -> ArraySpec:
     """
     listed, percent, limit = text.partition("%")
     if percent and not re.fullmatch(r"[1-9][0-9]{0,5}", limit):
-        raise ValueError(f"'{text[:60]}': after % comes how many may run at once, such as 0-9%4")
+        raise ValueError(
+            f"'{text[:60]}': after %, give the number of tasks that run at once, such as 0-9%4"
+        )
     indices = parse_ranges(listed)
     if len(indices) > _MAX_TASKS:
         raise ValueError(f"an array has at most {_MAX_TASKS} children")

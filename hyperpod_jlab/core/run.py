@@ -152,7 +152,7 @@ def sum_up_children(parent: Status, children: Sequence[tuple[Status, int]]) -> S
             ended_at=max(ends, default=None),
         )
     if parent.ended:  # children that live go on without it; the others were told of its end
-        words = f"its supervisor is gone; {words}"
+        words = f"its supervisor is not running; {words}"
     busy = len(counts) > 1 or counts["running"] > 0
     if busy or parent.ended:
         return Status("running" if busy else "waiting", reason=words, started_at=started)

@@ -57,9 +57,9 @@ def check_new_run_id(run_id: str) -> str:
     """
     if run_id in RESERVED:
         raise InvalidInputError(
-            f"'{run_id}' stands for the newest run and can be no run's id",
+            f"'{run_id}' means the newest run and cannot be a run id",
             code="invalid_run_id",
-            hint="use another one, or leave it out",
+            hint="use another id, or leave it out",
             detail={"field": "run_id"},
         )
     return check_run_id(run_id)

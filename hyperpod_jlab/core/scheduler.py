@@ -28,5 +28,5 @@ class Scheduler:
     here: bool = False
     names_nodes_by_host: bool = True
     after_node_loss: str | None = None
-    after_repair: str = "it may have to be sent again"
+    after_repair: str = "it may have to be submitted again"
     says: str = ""

@@ -25,7 +25,7 @@ Path = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00-\x1
 
 def _check_cells(text: str) -> str:
     if parse_ranges(text)[0] == 0:
-        raise ValueError("cells are counted from 1")
+        raise ValueError("cells are numbered from 1")
     return text
 
 
@@ -181,7 +181,7 @@ class Resources(Described):
         if self.accelerators is not None and self.gpus_per_node is not None:
             same = self.accelerators.kind == "gpu" and self.accelerators.count == self.gpus_per_node
             if not same:
-                raise ValueError("gpus_per_node and accelerators say different things; give one")
+                raise ValueError("gpus_per_node and accelerators conflict; set only one")
         return self
 
     @property
@@ -214,13 +214,13 @@ LAUNCHER_VARIABLES = frozenset(
 def _check_variables(variables: dict[str, str]) -> dict[str, str]:
     for name, value in variables.items():
         if not _VARIABLE.fullmatch(name):
-            raise ValueError(f"'{name[:60]}' is not an environment variable's name")
+            raise ValueError(f"'{name[:60]}' is not a valid name of an environment variable")
         if "\0" in value:
-            raise ValueError(f"the value of {name} holds a NUL byte")
+            raise ValueError(f"the value of {name} contains a NUL byte")
         if name.startswith("HYPERPOD_"):
-            raise ValueError(f"{name}: names that start with HYPERPOD_ are ours")
+            raise ValueError(f"{name}: names that start with HYPERPOD_ are reserved")
         if name in LAUNCHER_VARIABLES:
-            raise ValueError(f"{name} is set by the launcher, for each process its own")
+            raise ValueError(f"the launcher sets {name} for each process")
     return variables
 
 

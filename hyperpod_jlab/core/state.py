@@ -21,12 +21,12 @@ VERDICTS: dict[str, tuple[State, str, str]] = {
     "OOM": ("failed", "out_of_memory", "it ran out of memory"),
     "NODE_FAIL": ("failed", "node_fail", "a node failed"),
     "PREEMPTED": ("failed", "preempted", "it was preempted"),
-    "LOST": ("failed", "lost", "its processes are gone and left no word"),
+    "LOST": ("failed", "lost", "its processes disappeared without an exit record"),
     "CANCELLED": ("cancelled", "cancelled", "it was cancelled"),
     "REQUEUED": ("failed", "requeued", "it was requeued"),
-    "DEPENDENCY": ("failed", "dependency", "a run that it waits for did not succeed"),
-    "REFUSED": ("failed", "refused", "the scheduler refused it"),
-    "FAILED": ("failed", "failed", "the scheduler says that it failed"),
+    "DEPENDENCY": ("failed", "dependency", "a run that it depends on did not succeed"),
+    "REFUSED": ("failed", "refused", "the scheduler rejected it"),
+    "FAILED": ("failed", "failed", "the scheduler reports that it failed"),
 }
 """By the verdict of an observation."""
 
@@ -99,7 +99,7 @@ def derive(records: RunRecords, moment: Moment) -> Status:
         )
     if moment.unreachable is not None and status.state in {"waiting", "running"}:
         if status.state == "running" and moment.heard:
-            words = status.reason or "it runs, as its nodes say"
+            words = status.reason or "its nodes report that it is running"
             return replace(status, reason=f"{words}; {moment.unreachable}")
         return replace(
             status, state="unknown", reason=moment.unreachable, reason_code="unreachable"
@@ -227,7 +227,7 @@ def _after_attempts(
 def _next_attempt(
     observation: Observation, cancel: Action | None, attempts: tuple[Attempt, ...]
 ) -> Status:
-    reason, code = observation.reason or "waits for its next attempt", observation.reason_code
+    reason, code = observation.reason or "waiting for its next attempt", observation.reason_code
     return Status(
         "waiting",
         reason="being cancelled" if cancel else reason,
@@ -284,7 +284,7 @@ def _attempt(
         return replace(base, reason="being cancelled", reason_code="cancelling")
     if any(node.exit_code for node in attempt.nodes if node.ended_at is not None):
         return replace(
-            base, reason="a node failed; the others are being ended", reason_code="ending"
+            base, reason="a node failed; the other nodes are being stopped", reason_code="ending"
         )
     return base
 
@@ -399,7 +399,7 @@ def _why(base: Attempt, attempt: AttemptRecords) -> tuple[str, str]:
             message = str(node.error.get("message", "the launcher failed"))
             return message, str(node.error.get("code", "launcher"))
     if base.exit_code is None:
-        return "its processes are gone and left no word", "lost"
+        return "its processes disappeared without an exit record", "lost"
     if 128 < base.exit_code <= 128 + _LAST_SIGNAL:
         return f"ended by signal {base.exit_code - 128}", "signal"
     return f"exit code {base.exit_code}", "exit_code"

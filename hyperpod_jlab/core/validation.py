@@ -64,11 +64,11 @@ _WORDS: Mapping[str, tuple[str, str | None]] = {
     "tuple_type": _LIST,
     "dict_type": _TABLE,
     "mapping_type": _TABLE,
-    "model_type": ("takes further fields, not one value", None),
-    "model_attributes_type": ("takes further fields, not one value", None),
+    "model_type": ("must be an object with fields, not one value", None),
+    "model_attributes_type": ("must be an object with fields, not one value", None),
     "missing": ("is missing", None),
     "greater_than_equal": ("must be at least {ge}, not {given}", None),
-    "greater_than": ("must be more than {gt}, not {given}", None),
+    "greater_than": ("must be greater than {gt}, not {given}", None),
     "less_than_equal": ("must be at most {le}, not {given}", None),
     "less_than": ("must be less than {lt}, not {given}", None),
     "string_too_short": ("must have at least {min_length} characters", None),
@@ -80,10 +80,10 @@ _WORDS: Mapping[str, tuple[str, str | None]] = {
 """Our words for pydantic's types of errors, with a hint; their places are filled from the error's context and the value given."""
 
 _PATTERN_WORDS: Mapping[str, str] = {
-    NAME: "may have up to 63 letters A-Z, digits, spaces and . _ -, a letter or digit first",
-    LABEL: "may have up to 63 letters A-Z, digits and . _ -, a letter or digit first",
-    DNS_LABEL: "may have up to 63 small letters, digits and -, a letter or digit first and last",
-    DNS_SUBDOMAIN: "may have up to 253 small letters, digits, - and ., a letter or digit first and last",
+    NAME: "must have at most 63 letters A-Z, digits, spaces and . _ -, and start with a letter or digit",
+    LABEL: "must have at most 63 letters A-Z, digits and . _ -, and start with a letter or digit",
+    DNS_LABEL: "must have at most 63 lower-case letters, digits and -, and start and end with a letter or digit",
+    DNS_SUBDOMAIN: "must have at most 253 lower-case letters, digits, - and ., and start and end with a letter or digit",
 }
 """Patterns in words."""
 
@@ -171,7 +171,7 @@ def _problem(place: list[str], around: Any, entry: Any) -> dict[str, str | None]
     kind, context = entry["type"], entry.get("ctx", {})
     message, hint = _words(entry)
     if kind == "extra_forbidden":
-        message = f"there is no field '{place[-1]}'"
+        message = f"unknown field '{place[-1]}'"
         hint = nearest_hint(
             str(entry["loc"][-1])[:_CUT], getattr(_bare(around), "model_fields", {})
         )
@@ -232,7 +232,7 @@ def _check_text(data: Any, place: tuple[str, ...], code: str) -> None:
             data.encode()
         except UnicodeEncodeError:
             field = ".".join(place)
-            problem = {"field": field, "message": "is no valid Unicode text", "hint": None}
+            problem = {"field": field, "message": "is not valid Unicode text", "hint": None}
             raise _first_of([problem], code) from None
     elif isinstance(data, Mapping):
         for name, value in data.items():

@@ -139,5 +139,5 @@ def refusal(run_id: str, why: str | None = None) -> str:
         run_id: The run.
         why: What the guard said, where that is known.
     """
-    words = f"The bundle of {run_id} was changed or belongs to another user; nothing was run"
+    words = f"the bundle of {run_id} was changed or belongs to another user; no code was run"
     return words if why is None else f"{words}: {why.removeprefix(REFUSAL)}"

@@ -54,7 +54,7 @@ def make_orchestrator(name: str, config: ClusterConfig, partition: Partition) ->
     """
     kind = kind_of(config.orchestrator)
     if kind is None:
-        raise UnsupportedError(f"this version has no engine for {config.orchestrator} clusters")
+        raise UnsupportedError(f"this version does not support {config.orchestrator} clusters")
     return kind.make(name, config, partition)
 
 
@@ -83,7 +83,7 @@ class Engines:
         config = self.settings.clusters.get(name)
         if config is None:
             raise InvalidInputError(
-                f"there is no cluster '{name[:60]}'",
+                f"cluster '{name[:60]}' not found",
                 code="unknown_cluster",
                 hint=nearest_hint(name, self.settings.clusters),
                 detail={"field": "cluster"},
@@ -111,7 +111,7 @@ class Engines:
             try:
                 await engine.close()
             except Exception as error:  # noqa: BLE001 - whatever it is, the others are still to be closed
-                _LOG.warning("the engine of %s did not close well: %s", name, error)
+                _LOG.warning("closing the engine of %s failed: %s", name, error)
                 failures.append(error)
         if failures:
             raise failures[0]

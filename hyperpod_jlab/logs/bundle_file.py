@@ -30,7 +30,7 @@ _RECORD = struct.Struct("<qq")
 _WINDOW = 4096
 _MOST = 1 << 20
 """Records that are gone through for one answer: another user's index may have any number."""
-_NS = 1e9
+_NS = 1_000_000_000
 _FLOAT_ERROR = 256
 """Nanoseconds by which a Unix time may be off when it has been a float of seconds."""
 
@@ -132,8 +132,8 @@ class TimeIndex:
             at += whole
 
 
-TRUNCATED = Mark("truncated", "the log was cut and starts anew")
-REPLACED = Mark("replaced", "the log was replaced by a new one")
+TRUNCATED = Mark("truncated", "the log was truncated and starts again")
+REPLACED = Mark("replaced", "the log was replaced by a new file")
 
 
 class BundleFile:
@@ -201,6 +201,10 @@ class BundleFile:
         found = self._state()
         return 0 if found is None else found.st_size
 
+    def known_end(self) -> Position:
+        """Where the file ends now, without a check: it is not opened."""
+        return Position(self.size())
+
     def end(self) -> Position:
         """Where the file ends now; its start when it does not exist or cannot be read."""
         try:
@@ -244,9 +248,13 @@ class BundleFile:
     def _open(self) -> int:
         fd = open_linked(self._path)
         self.close()
-        self._fd, self._inode = fd, os.fstat(fd).st_ino
+        self._fd, self._inode = fd, self._identity(fd)
         self._opened = time.monotonic()
         return fd
+
+    def _identity(self, fd: int) -> int:
+        """What tells this file from another under the same name."""
+        return os.fstat(fd).st_ino
 
     def _state(self) -> os.stat_result | None:
         """What the file looks like, without opening it unless it is a link."""

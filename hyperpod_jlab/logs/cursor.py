@@ -156,7 +156,7 @@ def _bad(text: str) -> NoReturn:
     raise InvalidInputError(
         f"'{text[:40]}' is not a log cursor",
         code="invalid_cursor",
-        hint="take the cursor from a log line or a page, whole and unchanged",
+        hint="use an unchanged cursor from a log line or a page",
         detail={"field": "cursor"},
     )
 

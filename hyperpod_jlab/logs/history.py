@@ -468,8 +468,8 @@ def cursor_at(
 
 
 def ends_of(sources: SourceSet, streams: Iterable[Stream]) -> Cursor:
-    """The cursor behind all that is there now. Blocking; opens nothing."""
-    return Cursor({stream: Position(sources.open(stream).size()) for stream in streams})
+    """The cursor behind all that is there now. Blocking; opens nothing on a shared file system."""
+    return Cursor({stream: sources.open(stream).known_end() for stream in streams})
 
 
 class ActivityCache:

@@ -91,7 +91,7 @@ def _invalid(message: str, field: str) -> InvalidInputError:
     return InvalidInputError(
         message,
         code="invalid_pattern",
-        hint="put a backslash before characters such as ( [ * + ? that are meant as they are",
+        hint="put a backslash before literal characters such as ( [ * + ?",
         detail={"field": field},
     )
 
@@ -307,7 +307,7 @@ class Matcher:
             answer: T = await done
         except TimeoutError:
             raise InvalidInputError(
-                f"the pattern '{self.pattern.text[:60]}' takes too long",
+                f"the pattern '{self.pattern.text[:60]}' timed out",
                 code="slow_pattern",
                 hint="avoid nested repetitions such as (a+)+",
                 detail={"field": "grep"},

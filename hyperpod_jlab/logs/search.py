@@ -190,7 +190,7 @@ class Search:
             return [], end
         if opened is None:
             raise UnsupportedError(
-                f"the log of {lane.origin.node or 'this node'} cannot be searched, as it is no file here"
+                f"the log of {lane.origin.node or 'this node'} cannot be searched, because it is not a file here"
             )
         try:
             return await self._matcher.scan(opened, begin, end, most)

@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal, Protocol, Self, TypeVar
 
 from hyperpod_jlab.core.errors import (
@@ -34,7 +33,6 @@ from hyperpod_jlab.logs.history import (
 )
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch, LogLine
 from hyperpod_jlab.logs.pattern import Matcher, parse_pattern
-from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
 from hyperpod_jlab.logs.source import Activity, Mark, SourceSet
 from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Position, Stream
@@ -46,19 +44,15 @@ from hyperpod_jlab.storage.mounts import GONE
 Direction = Literal["forward", "backward"]
 
 
-class RunLogs(Protocol):
-    """What the log service must know of runs; whoever keeps the runs tells it."""
+class KnownLogs(Protocol):
+    """What the log service must know of the logs that it reads: those of runs, or of nodes."""
 
-    def records_dir(self, run_id: str) -> Path:
-        """The run's ``<records>`` folder (docs/bundle-format.md). May block; NotFoundError when there is no such run."""
-        ...
-
-    def processes_per_node(self, run_id: str) -> int:
-        """Ranks on each node (1 with the launcher ``none``). May block."""
+    def sources(self, run_id: str) -> SourceSet:
+        """The sources of a log. May block; NotFoundError when there is no such log."""
         ...
 
     async def is_ended(self, run_id: str) -> bool:
-        """Whether the run is in a terminal state, after which no further attempt can start.
+        """Whether nothing more can come: a run is in a terminal state, after which no further attempt can start.
 
         Asked about once a second by each follower, so it must not cost a scheduler call each time.
         """
@@ -70,7 +64,7 @@ class LogRequest:
     """Which lines of a run somebody wants.
 
     Attributes:
-        run_id: The run, an array (then all its children), or a child of one.
+        run_id: The run, an array (then all its children), or a child of one; for logs that are of no run, what `KnownLogs` calls them.
         attempt: Only this attempt; None for all.
         node: Only the node of this rank; None for all.
         ranks: Only these global ranks; None for all.
@@ -187,7 +181,7 @@ def check_limit(limit: int) -> None:
 
 def _out_of_range(field: str, number: int, least: int) -> InvalidInputError:
     return InvalidInputError(
-        f"{field} is {number}, but must be at least {least}", detail={"field": field}
+        f"{field} must be at least {least}, not {number}", detail={"field": field}
     )
 
 
@@ -267,9 +261,9 @@ class View:
         cursor = Cursor.parse(text)
         if cursor.run not in ("", self._run):  # those of older versions do not say
             raise InvalidInputError(
-                f"this cursor belongs to another run, not to {self.request.run_id}",
+                f"this cursor belongs to another log, not to {self.request.run_id}",
                 code="invalid_cursor",
-                hint="take it from a line of this run's own log, or leave it out",
+                hint="use a cursor of this log, or leave it out",
                 detail={"field": "cursor", "run_id": self.request.run_id},
             )
         return self.ours(cursor)
@@ -549,12 +543,12 @@ def no_such_log(run_id: str, what: str, known: str | None = None) -> NotFoundErr
 
 
 __all__ = [
+    "KnownLogs",
     "LogBatch",
     "LogLine",
     "LogPage",
     "LogRequest",
     "LogService",
-    "RunLogs",
     "SearchHit",
     "SearchResult",
 ]
@@ -589,26 +583,22 @@ class LogService:
     """Reads logs for all faces of one process; belongs to one event loop.
 
     Args:
-        runs: Tells where a run's records lie and whether it has ended.
+        known: Tells where a log lies and whether it has ended.
         hub: Reads what is being followed; one of its own when left out.
-        elsewhere: Gives the sources of a run whose log is not in its records folder (an array's lie in those of its
-            children), and None for the others. May block.
         reasons: Tells why an attempt ended, for the mark before the next one.
         catch_up: Sees that what a run's nodes have said by now can be read.
     """
 
     def __init__(
         self,
-        runs: RunLogs,
+        known: KnownLogs,
         hub: Hub | None = None,
-        elsewhere: Callable[[str], SourceSet | None] | None = None,
         reasons: Reasons | None = None,
         catch_up: CatchUp | None = None,
     ) -> None:
         self._reasons = reasons
         self._catch_up = catch_up
-        self._runs = runs
-        self._elsewhere = elsewhere
+        self._known = known
         self.hub = hub or Hub()
 
     async def close(self) -> None:
@@ -691,7 +681,7 @@ class LogService:
         """
         if self._catch_up is not None:
             await self._catch_up(run_id, follow=True)
-        return await self.hub.thread(lambda: log_streams(self._sources(run_id)))
+        return await self.hub.thread(lambda: log_streams(self._known.sources(run_id)))
 
     async def page(
         self, request: LogRequest, direction: Direction = "backward", limit: int = 200
@@ -732,16 +722,10 @@ class LogService:
             return await search(view, self.hub.thread, direction, limit, seconds)
 
     async def _view(self, request: LogRequest) -> View:
-        sources = await self.hub.thread(self._sources, request.run_id)
+        sources = await self.hub.thread(self._known.sources, request.run_id)
         if self._catch_up is not None:
             await self._catch_up(request.run_id, follow=request.follow)
         return View(request, sources, self._reasons)
-
-    def _sources(self, run_id: str) -> SourceSet:
-        elsewhere = None if self._elsewhere is None else self._elsewhere(run_id)
-        if elsewhere is not None:
-            return elsewhere
-        return RecordStreams(self._runs.records_dir(run_id), self._runs.processes_per_node(run_id))
 
     async def _all(self, view: View) -> AsyncGenerator[LogBatch, None]:
         """All batches of a request, unfiltered."""
@@ -766,7 +750,7 @@ class LogService:
             await asyncio.sleep(wait)
             with contextlib.suppress(HyperpodError):  # it was removed just now
                 # Anew: what was seen of an array with very many children may be older.
-                view.sources = await self.hub.thread(self._sources, view.request.run_id)
+                view.sources = await self.hub.thread(self._known.sources, view.request.run_id)
             async with aclosing(self._history(view, cursor, flush=True)) as batches:
                 async for batch in batches:
                     cursor = batch.after
@@ -826,11 +810,11 @@ class LogService:
         while True:
             try:
                 quiet = time.monotonic() - heard.at > _QUIET
-                if quiet and await self._runs.is_ended(view.request.run_id):
+                if quiet and await self._known.is_ended(view.request.run_id):
                     return
             except UnreachableError as error:
                 # Files can be read while the scheduler is away; it will tell the end when it is back.
-                _LOG.debug("whether %s has ended is not known: %s", view.request.run_id, error)
+                _LOG.debug("whether %s has ended is unknown: %s", view.request.run_id, error)
             except StorageError as error:
                 if error.code != GONE:
                     raise
@@ -847,7 +831,7 @@ class LogService:
             streams = await self.hub.thread(view.streams)
             if streams:
                 return streams[-1]
-            if not view.request.follow or await self._runs.is_ended(view.request.run_id):
+            if not view.request.follow or await self._known.is_ended(view.request.run_id):
                 raise no_such_log(view.request.run_id, "such log")
             await asyncio.sleep(_ASK_ENDED)
 
@@ -900,8 +884,8 @@ def _no_raw_of_array(run_id: str, streams: Sequence[Stream]) -> InvalidInputErro
     begun = streams[0].child if streams else None
     child = f"{run_id}.{'<index>' if begun is None else begun}"
     return InvalidInputError(
-        f"{run_id} is an array, and exact bytes are those of one stream of one child",
+        f"{run_id} is an array; raw bytes are available only for one stream of one child",
         code="is_array",
-        hint=f"name a child, as in: hpj logs {child} --raw",
+        hint=f"choose a child: hpj logs {child} --raw",
         detail={"field": "run", "run_id": run_id},
     )

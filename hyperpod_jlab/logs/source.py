@@ -1,8 +1,8 @@
 """What every kind of log source can do.
 
-Three kinds are foreseen: a file in a bundle (`bundle_file`), a pod's stream (followed into a spool on this machine, from
-which it is read as here), and a shell on another machine (one framed ``tail -c +OFFSET`` a read). All methods may block:
-they are called in worker threads, by one thread at a time for each source object.
+There are files in a bundle (`bundle_file`), and streams from elsewhere that are copied into a file on this machine and read
+there: a pod's, and CloudWatch's of nodes. All methods may block: they are called in worker threads, by one thread at a time for
+each source object.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class Chunk:
         offset: How many bytes of the source lie before them.
         before: Up to `TAIL` bytes that lie just before them.
         identity: What tells this file from another under the same name.
-        stamps: Rising pairs (index in `data`, Unix time): the bytes from there on were first seen at that time.
+        stamps: Rising pairs (index in `data`, Unix time): the bytes from there on were first seen at that time. A source gives them only
+            where it knows better than who reads it.
         mark: What happened just before these bytes, if anything.
         restarted: The source began anew: these bytes follow its start, not the place that was asked for.
         start: The place before the first byte, where the source knows it and it does not follow from the bytes.
@@ -166,6 +167,10 @@ class LogSource(Protocol):
 
     def size(self) -> int:
         """How many bytes the source has now, without opening it where that can be had."""
+        ...
+
+    def known_end(self) -> Position:
+        """Where the source ends now; without a check where that would mean to open a file of a shared file system."""
         ...
 
     def end(self) -> Position:

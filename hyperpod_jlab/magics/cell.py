@@ -194,9 +194,9 @@ def cell_source(
     """
     if not "\n".join(cell.text.lstrip().split("\n")[1:]).strip():
         raise InvalidInputError(
-            "there is nothing below %%hyperpod to run",
+            "there is no code below %%hyperpod",
             code="empty_cells",
-            hint="write the code below that line; commands take one %: %hyperpod logs RUN",
+            hint="write the code below that line; commands use one %: %hyperpod logs RUN",
         )
     notebook, place = _notebook_of(cell, again=again)
     own = notebook.cells[place]
@@ -255,7 +255,7 @@ def _chosen(
     below = [one.number for one in chosen if one.number > own.number]
     if below:
         raise InvalidInputError(
-            f"cell {below[0]} stands below this one, which is cell {own.number}; cells run in the notebook's order",
+            f"cell {below[0]} is below this one, which is cell {own.number}; cells run in the order of the notebook",
             code="cell_below",
             hint="choose cells above it, or move this cell down",
             detail={"field": "source.cells"},
@@ -273,7 +273,7 @@ def _left_out(chosen: Sequence[CodeCell]) -> list[Finding]:
         Finding(
             level="info",
             code="job_left_out",
-            message=f"cell {one.number} is a job of its own and does not go along",
+            message=f"cell {one.number} is a separate job and is not included",
             hint=None,
             field="source.cells",
         )
@@ -311,8 +311,8 @@ def _unknown_texts(cell: KernelCell, before: Sequence[CodeCell]) -> list[Finding
         Finding(
             level="warning",
             code="cell_not_run",
-            message=f"cell {one.number} goes along as it was saved, and was not run like that in this kernel",
-            hint="save the notebook if it is newer on the screen",
+            message=f"cell {one.number} is included as saved, but this kernel did not run that version",
+            hint="save the notebook if it has unsaved changes",
             field="source.cells",
         )
         for one in before
@@ -330,15 +330,15 @@ def _name_findings(
     shown = sorted(missing)
     words = ", ".join(shown[:_SHOWN]) + (", ..." if len(shown) > _SHOWN else "")
     needed = _cells_that_define(missing, notebook, own)
-    hint = "write into the cell what makes them: a job starts with an empty namespace"
+    hint = "define them in the cell: a job starts with an empty namespace"
     if needed:
         numbers = sorted({*needed, *(one.number for one in before)})
-        hint = f"send the cells that make them along: --cells {','.join(map(str, numbers))}"
+        hint = f"include the cells that define them: --cells {','.join(map(str, numbers))}"
     return [
         Finding(
             level="warning",
             code="kernel_names",
-            message=f"the cell uses names of this kernel that the job does not have: {words}",
+            message=f"the cell uses names of this kernel that do not exist in the job: {words}",
             hint=hint,
             field="source",
         )
@@ -432,7 +432,7 @@ def run_cell(
         raise RuntimeError("there is no cell")
     if target is not None and (not target.isidentifier() or keyword.iskeyword(target)):
         raise InvalidInputError(
-            f"-o: '{target[:60]}' is no name in Python",
+            f"-o: '{target[:60]}' is not a Python name",
             code="usage",
             detail={"option": "--run", "field": "target"},
         )

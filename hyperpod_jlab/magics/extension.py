@@ -172,7 +172,7 @@ class HyperpodMagics(Magics):
             return
         shell = self.shell
         if shell is None:
-            raise RuntimeError("there is no IPython")
+            raise RuntimeError("IPython is not available")
 
         def announce(run_id: str, name: str | None) -> None:
             # By the configuration as it is now: the commands read it anew each time.

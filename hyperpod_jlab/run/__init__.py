@@ -1,6 +1,6 @@
 """Runs: submit, list, show, act, clean; their routes and commands."""
 
-from hyperpod_jlab.contributions import Command, Route
+from hyperpod_jlab.contributions import Command, Follow, Route
 
 COMMANDS = (
     Command(
@@ -81,3 +81,5 @@ ROUTES = (
     Route("get", "runs/{run_id}/logs/raw", "read", "log_routes:download_log"),
     Route("get", "runs/{run_id}/streams", "read", "log_routes:list_streams"),
 )
+
+FOLLOWS = (Follow("run_id", "log_routes:follow_log"),)

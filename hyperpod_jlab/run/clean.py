@@ -107,9 +107,7 @@ class Cleaner:
             if not old or (keep_failed and run.state == "failed"):
                 stay.append(run)
             elif not Path(run.bundle).is_relative_to(self._partition.folder):
-                kept.append(
-                    KeptRun(run.run_id, "it lies in an old layout; run: hpj storage migrate")
-                )
+                kept.append(KeptRun(run.run_id, "it is in an old layout; run: hpj storage migrate"))
             elif run.run_id in needed:
                 kept.append(KeptRun(run.run_id, f"{needed[run.run_id]} waits for it"))
             else:

@@ -111,7 +111,7 @@ async def _list(hyperpod: Hyperpod, wanted: RunFilter) -> RunPage:
     if not listing.runs and wanted.cluster not in {None, *hyperpod.settings.clusters}:
         # Runs of a cluster that is no longer configured are listed; a misspelt name is told.
         raise InvalidInputError(
-            f"there is no cluster '{str(wanted.cluster)[:60]}'",
+            f"cluster '{str(wanted.cluster)[:60]}' not found",
             code="unknown_cluster",
             hint=nearest_hint(str(wanted.cluster), hyperpod.settings.clusters),
             detail={"field": "cluster"},
@@ -195,14 +195,22 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _Shown | Cluster:
         return await find_cluster(hyperpod, text)
     try:
         return await _look(hyperpod, text)
-    except NotFoundError:
+    except HyperpodError as no_run:
+        if no_run.code not in {"no_such_run", "invalid_run_id"}:
+            raise
         from hyperpod_jlab.clusters.commands import find_cluster
 
         try:
             return await find_cluster(hyperpod, text)
-        except HyperpodError:
-            pass
-        raise
+        except HyperpodError as error:
+            if isinstance(error, NotFoundError) or error.code == "no_cluster_name":
+                raise no_run from None
+            raise type(no_run)(
+                f"{no_run.message}; whether it is a HyperPod cluster is not known: {error.message}",
+                code=no_run.code,
+                hint=error.hint or no_run.hint,
+                detail=no_run.detail,
+            ) from None
 
 
 async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
@@ -397,8 +405,8 @@ def _would_start(told: WaitReason) -> str | None:
     if not told.tried:
         return None
     if not told.would_start_now:
-        return f"nothing else ({told.tried} other {'way' if told.tried == 1 else 'ways'} tried)"
-    return "; ".join(f"sent in its place {way}" for way in told.would_start_now)
+        return f"no other request ({told.tried} {'way' if told.tried == 1 else 'ways'} tried)"
+    return "; ".join(f"{way}" for way in told.would_start_now)
 
 
 async def _explain(hyperpod: Hyperpod, text: str) -> WaitReason:
@@ -457,7 +465,7 @@ def _command(
     ) -> None:
         if cluster is not None and not jobs:
             raise CommandLineError(
-                "--cluster goes with --jobs: a run knows its cluster",
+                "--cluster can be used only with --jobs, because a run has its cluster",
                 hint=f"hpj {action} --jobs JOBID --cluster {cluster[:60]}",
                 detail={"option": "--cluster"},
             )
@@ -644,9 +652,9 @@ def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
     if not (dry_run or plan.empty or yes):
         if not asks:
             raise InvalidInputError(
-                f"nothing is removed without your word; it would be {_sum(plan)}",
+                f"removing needs confirmation: {_sum(plan)}",
                 code="not_confirmed",
-                hint="add --yes to remove it, or --dry-run to list it",
+                hint="confirm with --yes, or list with --dry-run",
                 detail=_clean_document(plan, removed=False),
             )
         if not click.confirm("Remove it?", err=True):
@@ -668,7 +676,7 @@ async def _plan(hyperpod: Hyperpod, older: float, keep_failed: bool) -> CleanPla
     from hyperpod_jlab.cli.slow_steps import slow_steps
     from hyperpod_jlab.run.clean import Cleaner
 
-    async with slow_steps("looking at runs and code"):
+    async with slow_steps("reading runs and code"):
         return await Cleaner(hyperpod.partition, hyperpod.runs).plan(older, keep_failed=keep_failed)
 
 
@@ -683,7 +691,7 @@ async def _clean_carry_out(hyperpod: Hyperpod, plan: CleanPlan) -> list[Hyperpod
 def _sum(plan: CleanPlan) -> str:
     parts = [_count(len(plan.runs), "run", "runs")]
     if plan.staging:
-        parts.append(_count(len(plan.staging), "broken-off submit", "broken-off submits"))
+        parts.append(_count(len(plan.staging), "interrupted submit", "interrupted submits"))
     if plan.code:
         parts.append(_count(plan.code, "file of code", "files of code"))
     if plan.secrets:

@@ -78,7 +78,7 @@ class SentCode:
         entry = self._listed.get(path)
         if entry is None:
             raise NotFoundError(
-                f"no such file was sent with {self._bundle.run_id}",
+                f"{self._bundle.run_id} has no such file",
                 code="no_such_file",
                 detail={"field": "path", "run_id": self._bundle.run_id},
             )
@@ -128,7 +128,7 @@ def sent_places(bundle: BundleReader, entry: Mapping[str, Any]) -> Sequence[Path
 
 
 def _text(places: Sequence[Path], name: str) -> str:
-    data, problem = b"", "it is gone"
+    data, problem = b"", "it does not exist"
     for place in places:
         try:
             data = descent.read(place, LONGEST_TEXT)
@@ -136,7 +136,7 @@ def _text(places: Sequence[Path], name: str) -> str:
         except OSError as error:
             if error.errno == errno.EFBIG:
                 raise UnsupportedError(
-                    f"{name} is too long to be shown", code="too_long"
+                    f"{name} is too large to be shown", code="too_long"
                 ) from error
             problem = error.strerror or str(error)
     else:

@@ -66,7 +66,7 @@ async def act_on_jobs(
     wanted = list(dict.fromkeys(jobs))
     if not 0 < len(wanted) <= MOST_JOBS:
         raise InvalidInputError(
-            f"{len(wanted)} jobs are named; there must be 1 to {MOST_JOBS}",
+            f"{len(wanted)} jobs are given, but 1 to {MOST_JOBS} are allowed",
             detail={"field": "jobs"},
         )
     engine = engines.get(cluster)
@@ -104,7 +104,7 @@ async def _act_on_rest(
     if engine.job_actions is not None:
         return await engine.job_actions.act_on_jobs(action, jobs, change)
     return [
-        JobResult(job, NotFoundError(f"there is no job {job[:60]}", code="no_such_job"))
+        JobResult(job, NotFoundError(f"job {job[:60]} not found", code="no_such_job"))
         for job in jobs
     ]
 
@@ -154,7 +154,7 @@ def _not_an_id(job: str) -> JobResult:
     return JobResult(
         job[:60],
         InvalidInputError(
-            f"'{job[:60]}' is no job's id", hint="see: hpj jobs", detail={"field": "jobs"}
+            f"'{job[:60]}' is not a job id", hint="see: hpj jobs", detail={"field": "jobs"}
         ),
     )
 
@@ -281,8 +281,8 @@ async def adopt(
     adoption = engine.adoption
     if adoption is None:
         raise UnsupportedError(
-            f"{engine.kind} clusters have no jobs from elsewhere to adopt",
-            hint="choose another cluster with --cluster; see: hpj clusters",
+            f"jobs of {engine.kind} clusters cannot be adopted",
+            hint="use another cluster with --cluster; see: hpj clusters",
             detail={"cluster": engine.name, "job": job[:60]},
         )
     found = await adoption.foreign_job(job)
@@ -308,7 +308,7 @@ def adopted_id(cluster: str, job: ExternalJob) -> str:
 
 def _known(job: str, run_id: str) -> ConflictError:
     return ConflictError(
-        f"the job {job} is the run {run_id} already",
+        f"the job {job} is already the run {run_id}",
         code="already_adopted",
         hint=f"see: hpj show {run_id}",
         detail={"job": job, "run_id": run_id},

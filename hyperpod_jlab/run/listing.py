@@ -51,7 +51,7 @@ def check_states(words: Sequence[str]) -> tuple[State, ...]:
     for word in words:
         if word not in STATES:
             raise InvalidInputError(
-                f"'{word[:60]}' is no state",
+                f"'{word[:60]}' is not a state",
                 code="invalid_state",
                 hint=nearest_hint(word, STATES),
                 detail={"field": "state"},

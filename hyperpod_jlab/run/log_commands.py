@@ -173,11 +173,11 @@ def _check_raw(wanted: _Wanted) -> None:
     others = ("tail", "since", "grep", "cursor")
     given = [name for name in others if getattr(wanted, name) is not None]
     if given:
-        raise _misfit(f"--raw gives a stream's bytes as they are; --{given[0]} does not go with it")
+        raise _misfit(f"--raw and --{given[0]} cannot be used together")
     if sum(map(len, wanted.ranks)) > 1:
-        raise _misfit("--raw gives the bytes of one stream; name one --rank")
+        raise _misfit("--raw prints one stream; choose it with --rank")
     if invocation().as_json:
-        raise _misfit("--raw gives bytes, not JSON; leave out one of them")
+        raise _misfit("--raw and --json cannot be used together")
 
 
 def _misfit(message: str) -> InvalidInputError:

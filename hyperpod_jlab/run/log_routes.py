@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,10 +11,18 @@ from pydantic import Field
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.logs.lines import LogBatch
 from hyperpod_jlab.logs.service import LogPage as Page
 from hyperpod_jlab.logs.service import LogRequest, LogStream, SearchResult, check_asked
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call, Download
-from hyperpod_jlab.server.log_messages import LogChoice, LogFrame, Number, blocks_of
+from hyperpod_jlab.server.log_messages import (
+    LogChoice,
+    LogFrame,
+    Number,
+    Subscribe,
+    blocks_of,
+)
 from hyperpod_jlab.server.requests import RequestModel
 
 MOST_LINES = 2000
@@ -80,7 +89,7 @@ async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
     request = query.request(run_id)
     await check_asked(hyperpod.runs.get, request)
     page = await hyperpod.logs.page(request, query.direction, query.limit)
-    return await asyncio.to_thread(_page_answer, page)
+    return await asyncio.to_thread(page_answer, page)
 
 
 async def search_log(call: Call, run_id: str, query: SearchQuery) -> SearchResult:
@@ -113,7 +122,18 @@ async def list_streams(call: Call, run_id: str) -> Streams:
     return Streams([AttemptStreams(number, streams) for number, streams in attempts.items()])
 
 
-def _page_answer(page: Page) -> LogPage:
+async def follow_log(hyperpod: Hyperpod, message: Subscribe) -> AsyncGenerator[LogBatch, None]:
+    """The lines of a run's log, as they come, until it has ended."""
+    run_id = message.run_id
+    assert run_id is not None
+    await asyncio.to_thread(hyperpod.runs.bundle, run_id)
+    request = message.request(run_id, follow=True)
+    await check_asked(hyperpod.runs.get, request)
+    return hyperpod.logs.lines(request)
+
+
+def page_answer(page: Page) -> LogPage:
+    """A page as it is answered."""
     blocks = blocks_of(page.lines)
     return LogPage(
         frames=[LogFrame(blocks, page.after)] if blocks else [],

@@ -53,7 +53,7 @@ async def verdict(
 
 
 def _unchecked(error: UnreachableError) -> Finding:
-    message = f"the cluster could not be asked about the run: {error.message}"
+    message = f"the cluster did not check the run: {error.message}"
     return Finding(level="warning", code=UNCHECKED, message=message, hint=error.hint)
 
 
@@ -62,8 +62,8 @@ def foreign_code(run_id: str, owner: str) -> Finding:
     return Finding(
         level="error",
         code=FOREIGN_CODE,
-        message=f"{run_id} is a run of {owner}, another user: its code would run with your rights. Nothing of it has been started",
-        hint=f"read its code (hpj show {run_id} names the folder); if you trust it, confirm with --trust-owner {owner}",
+        message=f"{run_id} is a run of another user, {owner}; its code would run with your permissions, so it was not started",
+        hint=f"read its code (hpj show {run_id} prints its folder); if you trust it, confirm with --trust-owner {owner}",
         field="trust_owner",
     )
 
@@ -76,12 +76,12 @@ def suspect_code(run_id: str, user: str, *, moved: bool) -> Finding:
         user: This user's name.
         moved: Whether it lies in this user's own folder by now.
     """
-    hint = f"read its code (hpj show {run_id} names the folder); if you trust it, confirm with --trust-owner {user}"
+    hint = f"read its code (hpj show {run_id} prints its folder); if you trust it, confirm with --trust-owner {user}"
     return Finding(
         level="error",
         code=FOREIGN_CODE,
-        message=f"another user could have exchanged the code of {run_id} in the layout of an older version. Nothing of it has been started",
-        hint=hint if moved else "hpj storage migrate, then clone it",
+        message=f"another user could have replaced the code of {run_id} in the layout of an older version, so it was not started",
+        hint=hint if moved else "run hpj storage migrate, then clone it",
         field="trust_owner",
     )
 
@@ -117,8 +117,8 @@ def launcher_findings(spec: JobSpec) -> list[Finding]:
         Finding(
             level="warning",
             code="one_process",
-            message=f"the command runs once on each node, not {asked} times: that is what the launcher none does",
-            hint="give --launcher python to have it in each process, or leave out --processes-per-node",
+            message=f"the command runs once on each node, not {asked} times, because the launcher is none",
+            hint="use --launcher python to run it in each process, or leave out --processes-per-node",
             field="resources.processes_per_node",
         )
     ]
@@ -133,7 +133,7 @@ def space_findings() -> list[Finding]:
         Finding(
             level="info",
             code="shared_space",
-            message=f"the run acts as the shared space {space}: everybody in it sees the run, and can cancel it and read its results",
+            message=f"the run acts as the shared space {space}: all its users can see and cancel the run and read its results",
         )
     ]
 
@@ -149,21 +149,21 @@ def check_secret_values(spec: JobSpec, values: Mapping[str, str]) -> None:
         shown = printable(name[:60])
         if name not in secrets:
             raise _bad_value(
-                f"'{shown}' is no secret of the spec",
+                f"'{shown}' is not a secret of the spec",
                 "secret_unknown",
-                nearest_hint(name, secrets) or "name it in the spec's environment.secrets",
+                nearest_hint(name, secrets) or "add it to environment.secrets of the spec",
             )
         if secrets[name]:
             raise _bad_value(
-                f"the secret {shown} has a reference and takes no value",
+                f"the secret {shown} has a reference and cannot have a value",
                 "secret_has_reference",
-                "leave out the reference or the value",
+                "remove the reference or the value",
             )
         if "\0" in value or (not value.isascii() and _has_half_characters(value)):
             raise _bad_value(
-                f"the value of the secret {shown} cannot be that of an environment variable",
+                f"the value of the secret {shown} cannot be an environment variable",
                 "bad_secret",
-                "it holds a NUL byte, or is not UTF-8; send such data in a file",
+                "it contains a NUL byte or is not UTF-8; put such data into a file",
             )
 
 
@@ -190,8 +190,8 @@ def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:
         Finding(
             level="error",
             code="secret_missing",
-            message=f"the secret {name} has no value here and no reference",
-            hint=f"set the variable {name} before you submit, or give --secret {name}=REFERENCE",
+            message=f"the secret {name} has neither a value here nor a reference",
+            hint=f"set the variable {name} before you submit, or use --secret {name}=REFERENCE",
             field="environment.secrets",
         )
         for name in missing
@@ -242,9 +242,11 @@ async def dependencies(after: Sequence[str], engine: Orchestrator, runs: Runs) -
 
 def _not_there(run_id: str, error: HyperpodError) -> Finding:
     if error.code == "no_such_run":
-        message = f"there is no run {run_id} to wait for"
+        message = f"run {run_id} to wait for not found"
         return _finding(error.code, message, "see: hpj runs")
-    return _finding(error.code, f"{run_id} cannot be waited for: {error.message}", error.hint)
+    return _finding(
+        error.code, f"it is not possible to wait for {run_id}: {error.message}", error.hint
+    )
 
 
 def _why_never(run: Run, engine: Orchestrator) -> Finding | None:
@@ -253,21 +255,21 @@ def _why_never(run: Run, engine: Orchestrator) -> Finding | None:
     if run.cluster != engine.name:
         return _finding(
             "other_cluster",
-            f"{run.run_id} is on the cluster {run.cluster}; a run on {engine.name} cannot wait for it",
-            f"send both to one cluster, or wait yourself: hpj logs -f {run.run_id}",
+            f"{run.run_id} is on the cluster {run.cluster}, so a run on {engine.name} cannot wait for it",
+            f"submit both to the same cluster, or wait for it yourself: hpj logs -f {run.run_id}",
         )
     if run.status.ended or failed:
-        what = run.state if run.status.ended else f"running, but a task of it is {failed[0]}"
+        what = run.state if run.status.ended else f"running, but one of its tasks is {failed[0]}"
         return _finding(
             "dependency_failed",
             f"{run.run_id} is {what}: a run that waits for it would never start",
-            f"send it again first: hpj clone {run.run_id}",
+            f"submit it again first: hpj clone {run.run_id}",
         )
     if run.scheduler_id is None:
         return _finding(
             "not_taken_yet",
-            f"{run.run_id} is {run.state}: {engine.name} does not know it yet, so nothing can wait for it",
-            f"submit once it waits or runs: hpj show {run.run_id}",
+            f"{run.run_id} is {run.state}: it is not yet in {engine.name}, so no run can wait for it",
+            f"submit when it is waiting or running: hpj show {run.run_id}",
         )
     return None
 

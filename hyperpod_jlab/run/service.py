@@ -34,6 +34,8 @@ from hyperpod_jlab.core.wire import plain, read
 from hyperpod_jlab.engines.protocol import Orchestrator, required
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
+from hyperpod_jlab.logs.records import RecordStreams
+from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.run.repairs import AwsRepairs
 from hyperpod_jlab.run.view import (
@@ -78,7 +80,7 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
     }
     if not fits.get(action, True):
         raise ConflictError(
-            f"{run.run_id} is {run.state}; {action} needs a run that is "
+            f"{run.run_id} is {run.state}; to {action} it, the run must be "
             + _NEEDED.get(action, "waiting"),
             code="wrong_state",
             hint="submit it again with: hpj clone" if run.status.ended else None,
@@ -207,7 +209,7 @@ async def ask_engine(
         children = await asyncio.to_thread(orphans, bundles, said)
         return Words({**said, **await engine.runs(children)} if children else said)
     except HyperpodError as error:
-        silent = "does not tell you" if isinstance(error, DeniedError) else "does not answer"
+        silent = "denied access" if isinstance(error, DeniedError) else "does not answer"
         reason = f"{cluster} {silent}: {error.message}"
         return Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
 
@@ -266,12 +268,10 @@ class Runs:
         bundle = BundleReader(self._partition, run_id, place)
         if place is None:
             self._presence.check()
-            raise NotFoundError(
-                f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
-            )
+            raise NotFoundError(f"run {run_id} not found", code="no_such_run", hint="see: hpj runs")
         if bundle.index is not None and bundle.index not in (known := self._indices(bundle)):
             whole = split_run_id(run_id)[0]
-            said = f"no task {bundle.index}" if known else "no tasks: it is no array"
+            said = f"no task {bundle.index}" if known else "no tasks: it is not an array"
             hint = f"see: hpj show {whole}"
             raise NotFoundError(f"{whole} has {said}", code="no_such_run", hint=hint)
         return bundle
@@ -431,10 +431,10 @@ class Runs:
         """Why a run waits, or that it does not, or that its cluster does not answer."""
         run = await self.get(run_id)
         if run.state == "unknown":
-            said = f"whether it waits is not known now: {run.status.reason}"
+            said = f"whether it is waiting is unknown now: {run.status.reason}"
             return WaitReason(run_id, said, run.status.reason_code)
         if run.state != "waiting":
-            return WaitReason(run_id, f"it does not wait, it is {run.state}", run.state)
+            return WaitReason(run_id, f"it is not waiting, it is {run.state}", run.state)
         if is_of_repair(run.status.reason, run.status.reason_code):
             return WaitReason(run_id, run.status.reason, run.status.reason_code)
         bundle = await asyncio.to_thread(self.bundle, run_id)
@@ -586,27 +586,19 @@ _FRESH = 0.25  # seconds for which "has it ended" is not asked again, however ma
 
 
 class RunLogsOf:
-    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.RunLogs`)."""
+    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.KnownLogs`)."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         # Not even an end is remembered for long: a submit that was broken off may be sent again, under the same id.
         self._ended: Cache[str, bool] = Cache(_FRESH, limit=_MOST)
 
-    def records_dir(self, run_id: str) -> Path:
-        """The run's records folder."""
-        return self._runs.records_folder(run_id)
-
-    def processes_per_node(self, run_id: str) -> int:
-        """Ranks on each node."""
-        return self._runs.bundle(run_id).head().processes_per_node
-
-    def array_streams(self, run_id: str) -> ArrayStreams | None:
-        """The logs of all children of an array; None for any other run. May block."""
+    def sources(self, run_id: str) -> SourceSet:
+        """The run's own logs; those of all children of an array. May block."""
         bundle = self._runs.bundle(run_id)
         head = bundle.head()
         if head.array is None or bundle.index is not None:
-            return None
+            return RecordStreams(bundle.records, head.processes_per_node)
         return ArrayStreams(bundle.folder / "tasks", head.nodes, head.processes_per_node)
 
     async def attempt_reason(self, run_id: str, attempt: int) -> str | None:

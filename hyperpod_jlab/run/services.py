@@ -79,7 +79,6 @@ class Hyperpod:
         known = RunLogsOf(self.runs)
         return LogService(
             known,
-            elsewhere=known.array_streams,
             reasons=known.attempt_reason,
             catch_up=known.catch_up,
         )

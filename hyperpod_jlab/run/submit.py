@@ -362,7 +362,7 @@ class Submitter:
 
 def _taken(run_id: str, by: str) -> ConflictError:
     return ConflictError(
-        f"the run id {run_id} is taken by {by}",
+        f"the run id {run_id} is in use by {by}",
         code="run_id_taken",
         hint="use another run id, or leave it out",
         detail={"field": "run_id", "run_id": run_id},
@@ -422,7 +422,7 @@ async def tell_failure(bundle: BundleReader, error: BaseException) -> None:
 
 
 def _failed_to_send(error: BaseException) -> Observation:
-    reason = "the submit was broken off; submit it again with the same run id"
+    reason = "the submit was interrupted; submit it again with the same run id"
     if isinstance(error, HyperpodError):
         reason = error.message
     return Observation(
@@ -442,8 +442,8 @@ def _failed_to_send(error: BaseException) -> Observation:
 def maybe_sent(error: UnreachableError, run_id: str) -> UnreachableError:
     """The error of a cluster that fell silent while it was given a run: what it was, and how to go on without a second execution."""
     return UnreachableError(
-        f"{error.message}; it may have taken the run {run_id} all the same",
+        f"{error.message}; it may still have accepted the run {run_id}",
         code=error.code,
-        hint=f"see: hpj show {run_id}; to send it again give --run-id {run_id}, then it is executed once at the most",
+        hint=f"see: hpj show {run_id}; to submit it again safely, use --run-id {run_id}",
         detail={**error.detail, "run_id": run_id, "maybe_sent": True},
     )

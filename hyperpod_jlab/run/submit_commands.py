@@ -78,9 +78,9 @@ def submit(
 
     if len(source) > 1:
         raise InvalidInputError(
-            f"one thing is sent at a time, and '{source[1][:60]}' is a second one",
+            f"only one source can be submitted at a time; '{source[1][:60]}' is a second one",
             code="usage",
-            hint="arguments for your program come after --, as in: hpj submit train.py -- --lr 0.1",
+            hint="put arguments for your program after --, such as: hpj submit train.py -- --lr 0.1",
         )
 
     chosen = source_data(source[0] if source else None, command)
@@ -112,9 +112,9 @@ def _source(chosen: dict[str, Any] | None, from_file: Any, options: dict[str, An
     if options and found.get("kind") != "notebook":
         flag = OPTIONS[next(iter(options))].option.flag
         raise InvalidInputError(
-            f"{flag} chooses cells of a notebook, and this is no notebook",
+            f"{flag} can be used only with a notebook",
             code="invalid_spec",
-            hint="leave it out, or send a .ipynb file",
+            hint="leave it out, or submit a .ipynb file",
             detail={"field": f"source.{next(iter(options))}", "option": flag},
         )
     return {**found, **options}
@@ -189,9 +189,7 @@ def _confirmed(run_id: str, owner: str | None) -> str | None:
     """The user whose run it is, once it was confirmed at the terminal that the code is to run."""
     if owner is None or not can_ask():
         return None
-    words = (
-        f"The code of {run_id} ({printable(owner)}) may be another user's. Run it with your rights?"
-    )
+    words = f"The code of {run_id} ({printable(owner)}) may belong to another user. Run it with your permissions?"
     return owner if click.confirm(words, err=True) else None
 
 

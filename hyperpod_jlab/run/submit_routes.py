@@ -123,7 +123,7 @@ def _base(root: Path, body: SubmitBody) -> Path:
     base = under_root(root, root / (body.base or "").strip("/"), "base")
     if not base.is_dir():
         raise InvalidInputError(
-            "base: there is no such folder under the server's root", detail={"field": "base"}
+            "base: folder not found below the root folder of the server", detail={"field": "base"}
         )
     if body.clone_of is None:
         path = getattr(body.spec.source, "path", None)
@@ -149,16 +149,16 @@ def under_root(root: Path, path: Path, field: str) -> Path:
         len(os.fsencode(name)) > _LONGEST_NAME for name in found.parts
     ):
         raise InvalidInputError(
-            f"{field}: no file's path is that long",
+            f"{field}: the path is too long",
             code="path_too_long",
-            hint=f"a path has fewer than {_LONGEST} bytes, and each name in it {_LONGEST_NAME} at the most",
+            hint=f"use a path shorter than {_LONGEST} bytes with names of at most {_LONGEST_NAME} bytes",
             detail={"field": field},
         )
     if found != root and root not in found.parents:
         raise InvalidInputError(
-            f"{field}: it lies outside the server's root folder",
+            f"{field}: it is outside the root folder of the server",
             code="outside_root",
-            hint="name a path relative to the folder that the file browser shows",
+            hint="use a path relative to the root of the file browser",
             detail={"field": field},
         )
     return found

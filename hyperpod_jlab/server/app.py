@@ -53,9 +53,9 @@ class UnknownPathHandler(HyperPodHandler):
     async def get(self) -> None:
         """Say that there is no such path."""
         raise NotFoundError(
-            "there is no such path",
+            "path not found",
             code="no_such_path",
-            hint="see openapi.json for those there are",
+            hint="openapi.json lists all paths",
         )
 
     post = put = patch = delete = get

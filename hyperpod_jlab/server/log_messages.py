@@ -20,6 +20,7 @@ from hyperpod_jlab.server.requests import RequestModel, Several, read_object
 _LARGEST = 2**31 - 1
 _LONGEST_CURSOR = 1 << 20
 
+LogName = Annotated[str, Field(min_length=1, max_length=512)]
 Number = Annotated[int, Field(ge=0, le=_LARGEST)]
 Moment = Annotated[float, Field(ge=0, le=1e11)] | AwareDatetime
 
@@ -68,11 +69,16 @@ class LogChoice(RequestModel):
 
 
 class Subscribe(LogChoice):
-    """Follow a run's log. An id that is in use is given to this subscription from `subscribed` on."""
+    """Follow a run's log, or logs of nodes. An id that is in use is given to this subscription from `subscribed` on."""
 
     type: Literal["subscribe"]
     id: Number
-    run_id: Annotated[str, Field(max_length=100)]
+    run_id: Annotated[str, Field(max_length=100)] | None = None
+    """The run."""
+    cluster: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    """Instead of a run: the HyperPod cluster, by its name or ARN, whose nodes' logs are followed."""
+    streams: Annotated[list[LogName], Field(max_length=20)] | None = None
+    """The logs of the cluster's nodes, by AWS' names."""
 
 
 class Unsubscribe(RequestModel):
@@ -110,7 +116,7 @@ def read_message(text: str | bytes) -> Message:
     model = _KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:
         raise InvalidInputError(
-            "type: there is no such message",
+            "type: unknown message type",
             code="invalid_message",
             hint=nearest_hint(str(kind)[:60], _KINDS),
             detail={"field": "type"},

@@ -81,7 +81,7 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
             await self._write_json(told)
         except Exception:  # the page must hear of it, whatever it is, and the socket stay open
             self.log.exception("a message of a log socket failed")
-            told = failure(InternalError("the message could not be served"))
+            told = failure(InternalError("the message could not be processed"))
             await self._write_json(told)
 
     async def _do(self, message: Message) -> None:
@@ -105,10 +105,12 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
         if before is not None:
             before.stop()
         if not await self._may_read():
-            raise DeniedError("you may not read runs here", detail={"id": number})
+            raise DeniedError(
+                "you do not have the permission to read runs here", detail={"id": number}
+            )
         if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
             raise RefusedError(
-                f"a socket follows at most {MOST_SUBSCRIPTIONS} logs at a time",
+                f"a socket can follow at most {MOST_SUBSCRIPTIONS} logs at a time",
                 detail={"id": number},
             )
         try:

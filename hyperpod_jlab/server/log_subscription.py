@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from importlib import import_module
 
 from pydantic_core import to_json
 from tornado.websocket import WebSocketClosedError
 
-from hyperpod_jlab.core.errors import HyperpodError, InternalError
+from hyperpod_jlab.contributions import follows
+from hyperpod_jlab.core.errors import HyperpodError, InternalError, InvalidInputError
 from hyperpod_jlab.logs.lines import LogBatch
-from hyperpod_jlab.logs.service import check_asked
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.log_messages import (
     Answer,
@@ -33,10 +34,11 @@ _SMALL = 32 << 10
 _LOG = logging.getLogger(__name__)
 
 Send = Callable[[bytes], Awaitable[None]]
+Follow = Callable[[Hyperpod, Subscribe], Awaitable[AsyncGenerator[LogBatch, None]]]
 
 
 class Subscription:
-    """Sends one run's log.
+    """Sends one log.
 
     Args:
         hyperpod: The services.
@@ -76,7 +78,7 @@ class Subscription:
             return
         except Exception as error:  # noqa: BLE001 - a page must hear of it, whatever it is
             if not isinstance(error, HyperpodError):
-                _LOG.exception("following %s failed", self._message.run_id)
+                _LOG.exception("following failed: %r", self._message)
                 error = InternalError(
                     "following the log failed", hint="the server's log has the details"
                 )
@@ -84,12 +86,10 @@ class Subscription:
 
     async def _follow(self) -> None:
         number = self._message.id
-        run_id = self._message.run_id
-        await asyncio.to_thread(self._hyperpod.runs.bundle, run_id)
-        request = self._message.request(run_id, follow=True)
-        await check_asked(self._hyperpod.runs.get, request)
+        follow = await asyncio.to_thread(_follow_of, self._message)
+        lines = await follow(self._hyperpod, self._message)
         await self._tell(Subscribed(number))
-        async with aclosing(self._hyperpod.logs.lines(request)) as batches:
+        async with aclosing(lines) as batches:
             async for batch in batches:
                 for portion in portions(batch):
                     await self._send(portion)
@@ -108,3 +108,21 @@ class Subscription:
 
     async def _tell(self, message: Answer) -> None:
         await self._write(to_json(message))
+
+
+def _follow_of(message: Subscribe) -> Follow:
+    """What follows the logs that a message names.
+
+    Raises:
+        InvalidInputError: It names none, or several.
+    """
+    named = [
+        function for field, function in follows().items() if getattr(message, field) is not None
+    ]
+    if len(named) != 1:
+        raise InvalidInputError(
+            "give either run_id or cluster", code="invalid_message", detail={"field": "run_id"}
+        )
+    module, _, name = named[0].partition(":")
+    found: Follow = getattr(import_module(module), name)
+    return found

@@ -121,7 +121,7 @@ def _column(kind: type[Any], sort: str) -> tuple[str, bool]:
     valid = [field.name for field in fields(kind) if field.name != "detail"]
     if column not in valid:
         raise InvalidInputError(
-            f"sort: there is no column '{column[:60]}'",
+            f"sort: unknown column '{column[:60]}'",
             hint=nearest_hint(column[:60], valid),
             detail={"field": "sort"},
         )

@@ -134,7 +134,7 @@ def place_of(run_id: str, port: str) -> PortAddress:
     found = _PLACE.fullmatch(port)
     if found is None:
         raise InvalidInputError(
-            f"'{port[:40]}' is no port; it is a number, or a node's rank and a number as 1:6006",
+            f"'{port[:40]}' is not a port; use a number, or a node rank and a number, such as 1:6006",
             detail={"field": "port"},
         )
     return PortAddress(run_id, int(found[1] or 0), int(found[2]))
@@ -179,7 +179,7 @@ def denied() -> DeniedError:
     return DeniedError(
         "This address does not open the port",
         code="port_not_opened",
-        hint="Open the port from the run's page in JupyterLab: Ports and shells, Open port.",
+        hint="Open the port from the page of the run in JupyterLab: Ports and shells, Open port.",
     )
 
 

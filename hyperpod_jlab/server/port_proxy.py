@@ -341,9 +341,9 @@ class PortProxy(SandboxedHandler):
             raise HTTPError(403)
         # Its pages are called "null". That of Jupyter's own has no business here, nor has another site's that was told the key.
         if (self.get_origin() or "null").lower() != "null":
-            raise HTTPError(403, reason="Requests of other sites are not handed on")
+            raise HTTPError(403, reason="Requests from other sites are not forwarded")
         if self.request.headers.get("Service-Worker"):
-            raise HTTPError(403, reason="A page of a run has no service worker")
+            raise HTTPError(403, reason="Service workers are not supported on pages of a run")
 
     def _is_preflight(self) -> bool:
         asked = "Access-Control-Request-Method" in self.request.headers
@@ -511,7 +511,7 @@ async def _ports(handler: PortProxy) -> Any:
         await asyncio.to_thread(import_module, "hyperpod_jlab.server.port_pools")
     except ImportError:
         raise UnsupportedError(
-            "reaching a port of a run needs a package that is not installed",
+            "forwarding a port of a run needs a package that is not installed",
             code="httpcore_missing",
             hint="pip install 'hyperpod-jlab[kubernetes]'",
         ) from None
@@ -526,12 +526,12 @@ def _in_our_words(port: int) -> Iterator[None]:
     try:
         yield
     except httpcore.LocalProtocolError as error:
-        raise InvalidInputError("this request cannot be handed on") from error
+        raise InvalidInputError("this request cannot be forwarded") from error
     except (httpcore.ProtocolError, httpcore.NetworkError) as error:
         raise UnreachableError(
-            f"port {port} closed the connection without an answer in HTTP",
+            f"port {port} closed the connection without an HTTP answer",
             code="port_closed",
-            hint="the program there may have ended, or speaks another protocol: hpj forward",
+            hint="the program may have ended or use another protocol; try: hpj forward",
             detail={"port": port},
         ) from error
     except httpcore.TimeoutException as error:
@@ -581,4 +581,4 @@ class PortDoor(SandboxedHandler):
         site = self.request.headers.get("Sec-Fetch-Site")
         ours = self.check_referer() if site is None else site in {"same-origin", "none"}
         if not ours or not self.check_origin():
-            raise HTTPError(403, reason="Other sites do not open a port of a run")
+            raise HTTPError(403, reason="Other sites cannot open a port of a run")

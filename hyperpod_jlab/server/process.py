@@ -111,7 +111,7 @@ class ServerProcess:
     async def close(self) -> None:
         """End what is open: sockets first, so that their pages come back to the next server."""
         for socket in list(self.sockets):
-            socket.close(_GOING_AWAY, "the server stops")
+            socket.close(_GOING_AWAY, "the server is stopping")
         await self.events.close()
         await self.aws_calls.close()
         if self._examinations is not None:

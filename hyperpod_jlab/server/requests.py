@@ -57,7 +57,7 @@ def read_query(model: type[Model] | None, arguments: Mapping[str, list[bytes]]) 
         try:
             texts = [value.decode() for value in values]
         except UnicodeDecodeError as error:
-            raise _invalid(name, "is no UTF-8") from error
+            raise _invalid(name, "is not UTF-8") from error
         field = wanted.model_fields.get(name)
         if field is not None and _is_list(field.annotation):
             data[name] = texts
@@ -87,10 +87,12 @@ def read_object(text: str | bytes) -> dict[str, Any]:
         data = from_json(text, allow_inf_nan=False)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"this is no JSON: {error}", code="invalid_json", detail={"field": ""}
+            f"the body is not valid JSON: {error}", code="invalid_json", detail={"field": ""}
         ) from error
     if not isinstance(data, dict):
-        raise InvalidInputError("this is no JSON object", code="invalid_json", detail={"field": ""})
+        raise InvalidInputError(
+            "the body must be a JSON object", code="invalid_json", detail={"field": ""}
+        )
     return data
 
 

@@ -138,7 +138,7 @@ class RunEvents:
             else:
                 await self._compare(runs)
         except Exception as error:  # noqa: BLE001 - the next look may well succeed
-            _LOG.warning("the runs cannot be looked at: %s", error)
+            _LOG.warning("the runs cannot be read: %s", error)
             self._begun = self._begun or time.time()
 
     async def _begin(self, runs: Runs) -> None:

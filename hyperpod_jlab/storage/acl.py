@@ -134,9 +134,9 @@ def _read(path: Path, kind: str) -> Entries:
 
 def _no_acl(path: Path) -> StorageError:
     return StorageError(
-        f"the file system of the storage partition keeps no ACLs, so that jobs of another user cannot be let into this one's runs ({path})",
+        f"the file system of the storage partition does not support ACLs, so jobs of another user cannot get access to your runs ({path})",
         code="no_acl",
-        hint=f"let jobs run as the user with the same number as here, {os.getuid()}: name it in login_nodes, as in name@host",
+        hint=f"run jobs as the user with the uid of this machine, {os.getuid()}: set login_nodes to name@host",
         detail={"path": str(path)},
     )
 

@@ -97,7 +97,7 @@ class BundleWriter:
             stored = self._store.put_file(source, target, executable=executable)
         if digest is not None and stored.digest != digest:
             raise ConflictError(
-                f"{source} was changed meanwhile",
+                f"{source} changed while it was copied",
                 code="code_gone",
                 hint="submit it again from its source",
                 detail={"path": str(source)},
@@ -141,7 +141,7 @@ class BundleWriter:
             raise InternalError(f"a bundle has no file {path!r}")
         if "\0" in path or not _is_text(path):
             raise InvalidInputError(
-                f"the file name {path[:200]!r} is no UTF-8 text",
+                f"the file name {path[:200]!r} is not UTF-8 text",
                 code="invalid_file_name",
                 hint="rename the file, or leave it out with .hyperpodignore",
                 detail={"path": repr(path)},
@@ -200,7 +200,7 @@ def hide(bundle: Path) -> Path:
         try:
             descent.rename(bundle, hidden)
         except (FileNotFoundError, NotADirectoryError):
-            raise NotFoundError(f"there is no run {bundle.name}", code="no_such_run") from None
+            raise NotFoundError(f"run {bundle.name} not found", code="no_such_run") from None
     return hidden
 
 
@@ -293,7 +293,7 @@ def _open_foreign(root: Path, target: Path, owner: int) -> int:
     """Open a user's file on a partition, with no link on the way to it."""
     steps = target.relative_to(root).parts if target.is_relative_to(root) else ()
     if not steps:
-        raise OSError(errno.EPERM, "a link leads out of the partition", str(target))
+        raise OSError(errno.EPERM, "a link points outside the partition", str(target))
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in steps[:-1]:
@@ -305,5 +305,5 @@ def _open_foreign(root: Path, target: Path, owner: int) -> int:
         os.close(descriptor)
     if os.fstat(opened).st_uid != owner:
         os.close(opened)
-        raise OSError(errno.EPERM, "a link leads to another user's file", str(target))
+        raise OSError(errno.EPERM, "a link points to a file of another user", str(target))
     return opened

@@ -165,7 +165,7 @@ def _digest_of_source(source: Path) -> str:
         raise InvalidInputError(
             f"{source} cannot be read: {error.strerror}",
             code="unreadable_file",
-            hint="leave it out with .hyperpodignore, or make it readable",
+            hint="exclude it with .hyperpodignore, or make it readable",
             detail={"path": str(source)},
         ) from error
 

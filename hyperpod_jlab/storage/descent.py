@@ -249,7 +249,7 @@ def cut(path: Path) -> tuple[str, tuple[str, ...]]:
         if part.startswith(".hyperpod") and OUR_FOLDER.fullmatch(part):
             steps = parts[place:]
             if ".." in steps:
-                raise OSError(errno.EINVAL, "it leads out of its folder", str(path))
+                raise OSError(errno.EINVAL, "it points outside its folder", str(path))
             return str(Path(*parts[:place])), steps
     return str(path), ()
 

@@ -16,11 +16,13 @@ from hyperpod_jlab.core.errors import StorageDeniedError, StorageError
 
 _REASONS = {
     errno.ENOSPC: ("storage_full", "the storage partition is full", "free some space: hpj clean"),
-    errno.EDQUOT: ("storage_full", "your quota on the storage partition is used up", "hpj clean"),
+    errno.EDQUOT: ("storage_full", "your quota on the storage partition is exceeded", "hpj clean"),
     errno.EROFS: ("storage_read_only", "the storage partition is read-only", "hpj storage"),
 }
 
-DENIED_HINT = "ask its owner for the right, or name a folder of your own as path under [storage] in the configuration"
+DENIED_HINT = (
+    "ask its owner for access, or set path under [storage] in the configuration to your own folder"
+)
 """What a user can do who has no right to the partition."""
 
 
@@ -37,7 +39,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     except PermissionError as error:
         place = _place(error, path)
         raise StorageDeniedError(
-            f"you have no right to do this on the storage partition: {place}",
+            f"permission denied on the storage partition: {place}",
             hint=DENIED_HINT,
             detail={"path": place, "os_error": error.strerror},
         ) from error

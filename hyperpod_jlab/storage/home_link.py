@@ -32,7 +32,7 @@ def make_link(home: Path, root: Path, name: str = NAME) -> bool:
     with storage_errors(path):
         if root.exists() and home.exists() and root.samefile(home):
             raise InvalidInputError(
-                f"the home folder {home} is the storage partition, so it needs no link",
+                f"the home folder {home} is the storage partition, so no link is needed",
                 code="home_is_partition",
             )
         try:
@@ -68,11 +68,11 @@ def _check(path: Path, root: Path) -> None:
             return
         words = f"{path} is a link to {target}, not to the storage partition {root}"
     else:
-        words = f"{path} is no link, but a {'folder' if path.is_dir() else 'file'}"
+        words = f"{path} is a {'folder' if path.is_dir() else 'file'}, not a link"
     raise ConflictError(
-        f"{words}; it stays as it is",
+        f"{words}; it was not changed",
         code="not_our_link",
-        hint="give the link another name, or move this away yourself",
+        hint="use another name for the link, or move this file yourself",
         detail={"path": str(path)},
     )
 
@@ -80,9 +80,9 @@ def _check(path: Path, root: Path) -> None:
 def _path(home: Path, name: str) -> Path:
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise InvalidInputError(
-            f"'{name}' can be no name of the link",
+            f"'{name}' is not a valid name of the link",
             code="invalid_name",
-            hint="one name without a slash, and without a dot at its beginning: the file browser hides those",
+            hint="use a name without a slash that does not start with a dot; the file browser hides such names",
             detail={"field": "name"},
         )
     return home / name

@@ -57,9 +57,9 @@ class Lfs:
         found = program or shutil.which(PROGRAM)
         if found is None:
             raise UnsupportedError(
-                "Lustre's program lfs is not on this machine, so states of files cannot be seen or changed here",
+                "the Lustre program lfs is not installed on this machine, so states of files cannot be read or changed here",
                 code="no_lfs",
-                hint="run this on a node of the cluster, or install the programs of Lustre's client",
+                hint="run this on a node of the cluster, or install the Lustre client",
             )
         self._program = found
         self._patience = patience
@@ -114,7 +114,7 @@ class Lfs:
                     break
                 if output.code == 0:
                     raise StorageError(
-                        f"lfs {command} answers something that is not known here",
+                        f"lfs {command} printed unexpected output",
                         code="lfs_output",
                         detail={"output": output.out[:500].decode(errors="replace")},
                     )
@@ -138,9 +138,9 @@ class Lfs:
                 out, err = await process.communicate()
         except TimeoutError:
             raise StorageError(
-                f"lfs {command} gives no answer in {self._patience:g} s",
+                f"lfs {command} timed out after {self._patience:g} s",
                 code="storage_no_answer",
-                hint="the servers of the file system may be busy or gone; try again",
+                hint="the servers of the file system may be busy or down; try again",
                 detail={"command": command},
             ) from None
         finally:

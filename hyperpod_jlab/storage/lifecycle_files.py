@@ -62,7 +62,7 @@ def read_status() -> LifecycleStatus | None:
             return LifecycleStatus.model_validate_json(found[0])
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "its text"
+            place = ".".join(map(str, first["loc"])) or "its content"
             raise _no_status(path, f"{place}: {first['msg']}") from error
     return None
 
@@ -82,7 +82,7 @@ def read_log() -> LogEnd:
             if cut:
                 data = data.partition(b"\n")[2]
             return LogEnd(path, data.decode(errors="replace"), cut)
-    raise NotFoundError("no lifecycle configuration has left a log here", code="no_lifecycle_log")
+    raise NotFoundError("no log of a lifecycle configuration found here", code="no_lifecycle_log")
 
 
 def _end_of(path: Path, most: int) -> tuple[bytes, bool] | None:
@@ -96,7 +96,7 @@ def _end_of(path: Path, most: int) -> tuple[bytes, bool] | None:
     try:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
-            raise _unreadable(path, "it is no file")
+            raise _unreadable(path, "it is not a regular file")
         if about.st_uid not in {os.getuid(), 0}:
             raise _unreadable(path, f"it belongs to uid {about.st_uid}")
         # One read is all of a file of this size; one that is written meanwhile may end sooner.
@@ -115,8 +115,8 @@ def _unreadable(path: Path, why: str | None) -> StorageError:
 
 def _no_status(path: Path, why: str) -> StorageError:
     return StorageError(
-        f"{path} is no status of a lifecycle configuration: {why}",
+        f"{path} is not a valid status of a lifecycle configuration: {why}",
         code="invalid_lifecycle_file",
-        hint="the next start of the space writes it anew; the log beside it is for people",
+        hint="the next start of the space writes it again; see the log in the same folder",
         detail={"path": str(path)},
     )

@@ -113,7 +113,7 @@ class BundlePlace:
         """
         if not self.is_own:
             raise StorageDeniedError(
-                f"nothing is written into {self.run_id}: it belongs to {user_name(self.owner)}",
+                f"{self.run_id} cannot be changed: it belongs to {user_name(self.owner)}",
                 code="foreign_run",
                 detail={"path": str(path), "uid": self.owner},
             )

@@ -71,12 +71,12 @@ def _move(partition: Partition, bundle: Path, target: Path) -> None:
         if descent.state(bundle).st_uid != os.getuid():
             raise PermissionError("it belongs to another user")
         if descent.is_folder(target):
-            raise FileExistsError("there is a run of the same id in the new place")
+            raise FileExistsError("a run with the same id exists in the new layout")
         descent.rename(bundle, target)
         if descent.state(target).st_uid != os.getuid():
             # The owner of the old folder laid another one there just now: it goes back.
             descent.rename(target, bundle)
-            raise PermissionError("it was exchanged by another user")
+            raise PermissionError("another user replaced it")
         if partition.shared:
             descent.change_mode(target, partition.folder_mode)
         if suspect:

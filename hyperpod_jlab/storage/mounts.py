@@ -188,9 +188,9 @@ def check_present(root: Path) -> None:
     if not point or not points or point in points or not root.is_relative_to(point):
         return
     raise StorageError(
-        f"the storage partition {root} is not there: nothing is mounted at {point} now",
+        f"the storage partition {root} is not available: no file system is mounted at {point}",
         code=GONE,
-        hint=f"mount it again, or restart the space; if it is a folder of this machine from now on, remove {note}",
+        hint=f"mount it again or restart the space; if it is now a folder of this machine, delete {note}",
         detail={"path": str(root), "mount": point},
     )
 

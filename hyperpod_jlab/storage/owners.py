@@ -108,10 +108,10 @@ def rights_on(path: Path, top: Path) -> PathRights:
     owner = _user(found.st_uid)
     evidence = [f"{real} has mode {mode:04o} and belongs to {owner} (uid {found.st_uid})"]
     if len(held) > 2:
-        evidence.append(f"{real} has an access list")
+        evidence.append(f"{real} has an ACL")
     if stopped:
         bar = next(folder for folder, their in passing if their is stopped[0])
-        evidence.append(f"{bar} does not let everybody through")
+        evidence.append(f"{bar} is not accessible for all users")
     return PathRights(owner, found.st_uid, mode, tuple(grants), tuple(evidence))
 
 
@@ -192,8 +192,8 @@ class Parent:
     def fix(self) -> str:
         """What its owner or an administrator can do about it."""
         if self.problem == "foreign":
-            return f"ask an administrator: chown root {self.path}; or name a folder of your own as path under [storage]"
-        return f"ask its owner or an administrator: chmod +t {self.path}"
+            return f"ask an administrator for chown root {self.path}, or set path under [storage] to your own folder"
+        return f"ask its owner or an administrator for chmod +t {self.path}"
 
 
 def parents(root: Path, uid: int | None = None) -> list[Parent]:

@@ -207,7 +207,7 @@ class Partition:
                     unsafe = unsafe_parent(self.root, group=self.shared)
         if unsafe is not None:
             raise StorageError(
-                f"another user can exchange your files: {unsafe.path} {unsafe.reason}",
+                f"another user can replace your files: {unsafe.path} {unsafe.reason}",
                 code="untrusted_parent",
                 hint=unsafe.fix,
                 detail={
@@ -235,8 +235,8 @@ class Partition:
         ) as error:
             kind = StorageDeniedError if isinstance(error, PermissionError) else StorageError
             raise kind(
-                f"the storage partition {self.root} cannot be made: {error.strerror}",
-                hint="name a folder of your own as path under [storage] in the configuration; without it the home folder is used",
+                f"the storage partition {self.root} cannot be created: {error.strerror}",
+                hint="set path under [storage] in the configuration to your own folder; without it, the home folder is used",
                 detail={"path": str(self.root), "os_error": error.strerror},
             ) from error
 
@@ -263,14 +263,14 @@ class Partition:
             raise StorageError(
                 f"{folder} {problem}",
                 code="untrusted_folder",
-                hint="remove it or ask an administrator to, or name another folder as path under [storage] in the configuration",
+                hint="delete it or ask an administrator to, or set path under [storage] in the configuration to another folder",
                 detail={"path": str(folder)},
             )
         if found.st_uid != os.getuid():
             raise StorageDeniedError(
                 f"{folder} belongs to another user (uid {found.st_uid})",
                 code="untrusted_folder",
-                hint="name another folder as path under [storage] in the configuration, or ask an administrator",
+                hint="set path under [storage] in the configuration to another folder, or ask an administrator",
                 detail={"path": str(folder), "owner": found.st_uid},
             )
         # With an access list, which lets the jobs' user in, the group bits are its mask; else they are the group's.
@@ -356,9 +356,9 @@ class PathMap:
     def _move(path: PurePosixPath, source: PurePosixPath, target: PurePosixPath) -> PurePosixPath:
         if ".." in path.parts or not path.is_relative_to(source):
             raise InvalidInputError(
-                f"{path} does not lie on the storage partition {source}",
+                f"{path} is not on the storage partition {source}",
                 code="outside_partition",
-                hint="move it to the partition, or name a path on it",
+                hint="move it to the partition, or use a path on it",
                 detail={"path": str(path), "partition": str(source)},
             )
         return target / path.relative_to(source)

@@ -101,14 +101,14 @@ class BundleReader(BundlePlace):
         found = data.get("format")
         if isinstance(found, int) and found > BUNDLE_FORMAT:
             raise DamagedBundleError(
-                f"the bundle of {self.run_id} was made by a newer version (format {found})",
+                f"the bundle of {self.run_id} was created by a newer version (format {found})",
                 code="newer_format",
                 hint=self._update_hint(),
                 detail={"format": found, "path": str(self.folder)},
             )
         head = self._check(Head, data, self.folder / "bundle.json")
         if head.run_id != self.folder.name:
-            raise self._damaged(self.folder / "bundle.json", "is that of another run")
+            raise self._damaged(self.folder / "bundle.json", "belongs to another run")
         return head
 
     def _check_owner(self) -> None:
@@ -116,9 +116,9 @@ class BundleReader(BundlePlace):
             owner = descent.state(self.folder).st_uid
             if not is_number(owner, self.owner):
                 raise DamagedBundleError(
-                    f"the bundle of {self.run_id} is not used: it belongs to {user_name(number_outside(owner))}, and lies in the folder of {user_name(self.owner)}",
+                    f"the bundle of {self.run_id} is ignored: it belongs to {user_name(number_outside(owner))}, but is in the folder of {user_name(self.owner)}",
                     code="foreign_bundle",
-                    hint=f"remove it: {self.folder}",
+                    hint=f"delete it: {self.folder}",
                     detail={"path": str(self.folder), "owner": number_outside(owner)},
                 )
 
@@ -134,7 +134,7 @@ class BundleReader(BundlePlace):
         found = data.get("format")
         if isinstance(found, int) and found > SPEC_FORMAT:
             raise DamagedBundleError(
-                f"the spec of {self.run_id} was made by a newer version (format {found})",
+                f"the spec of {self.run_id} was created by a newer version (format {found})",
                 code="newer_format",
                 hint=self._update_hint(),
                 detail={"format": found, "path": str(path)},
@@ -153,7 +153,7 @@ class BundleReader(BundlePlace):
         """
         found = self.plan().get("command")
         if not isinstance(found, list) or not all(map(is_command_item, found)):
-            raise self._damaged(self.folder / "launch.json", "is broken: no command")
+            raise self._damaged(self.folder / "launch.json", "is damaged: no command")
         return found
 
     def files(self) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ class BundleReader(BundlePlace):
         path = self.folder / "files.json"
         listed = self._load(path).get("files")
         if not isinstance(listed, list) or not all(map(is_file_entry, listed)):
-            raise self._damaged(path, "is broken: no list of files")
+            raise self._damaged(path, "is damaged: no list of files")
         return listed
 
     def read(self) -> RunRecords:
@@ -184,7 +184,7 @@ class BundleReader(BundlePlace):
             damage=tuple(damage),
         )
         if self._budget is not None and self._budget.is_spent:
-            return dataclasses.replace(found, damage=(*damage, "records: too many to be read"))
+            return dataclasses.replace(found, damage=(*damage, "records: too many to read"))
         return found
 
     def _submission(self, damage: list[str]) -> Submission | None:
@@ -335,21 +335,21 @@ class BundleReader(BundlePlace):
         except (FileNotFoundError, NotADirectoryError):
             if not descent.is_folder(self.folder):
                 raise NotFoundError(
-                    f"there is no run {self.run_id}", code="no_such_run", hint="see: hpj runs"
+                    f"run {self.run_id} not found", code="no_such_run", hint="see: hpj runs"
                 ) from None
             raise self._damaged(path, "is missing") from None
         except ValueError as error:
-            raise self._damaged(path, f"is broken: {error}") from error
+            raise self._damaged(path, f"is damaged: {error}") from error
         except PermissionError as error:
             raise StorageDeniedError(
-                f"you have no right to read the run {self.run_id}: {path}",
-                hint="ask its owner for the right to read it",
+                f"you do not have the permission to read the run {self.run_id}: {path}",
+                hint="ask its owner for read permission",
                 detail={"path": str(path), "os_error": error.strerror},
             ) from error
         except OSError as error:
             raise self._damaged(path, f"cannot be read: {error.strerror}") from error
         if not isinstance(data, dict):
-            raise self._damaged(path, "is broken: no JSON object")
+            raise self._damaged(path, "is damaged: not a JSON object")
         return data
 
     def _check(self, kind: type[Record], data: dict[str, Any], path: Path) -> Record:
@@ -358,14 +358,14 @@ class BundleReader(BundlePlace):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in first["loc"])
-            raise self._damaged(path, f"is broken at {place}: {first['msg']}") from error
+            raise self._damaged(path, f"is damaged at {place}: {first['msg']}") from error
 
     def _damaged(self, path: Path, problem: str) -> DamagedBundleError:
         return DamagedBundleError(
             f"the bundle of {self.run_id} is damaged: {path.name} {problem}",
-            hint=f"its logs may still be read as files; remove its folder to be rid of it: {self.folder}"
+            hint=f"its logs may still be readable as files; to remove the run, delete its folder: {self.folder}"
             if self.is_own
-            else f"it is for {user_name(self.owner)} to mend: {self.folder}",
+            else f"{user_name(self.owner)} must repair it: {self.folder}",
             detail={"path": str(path)},
         )
 

@@ -76,7 +76,7 @@ def remove_tree(path: Path) -> None:
                     raise
                 continue
             return
-    raise OSError(errno.ENOTEMPTY, "something is put into it again and again", str(path))
+    raise OSError(errno.ENOTEMPTY, "a program keeps writing into it", str(path))
 
 
 def _empty(parent: int, name: str) -> None:

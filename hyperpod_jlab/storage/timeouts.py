@@ -46,14 +46,14 @@ async def within(path: Path, work: Callable[[], T], seconds: float = TIMEOUT) ->
             return
 
     # No thread of the loop's own: one that hangs would keep the process from ending.
-    threading.Thread(target=run, name=f"look at {path}", daemon=True).start()
+    threading.Thread(target=run, name=f"read {path}", daemon=True).start()
     try:
         async with asyncio.timeout(seconds):
             return await done
     except TimeoutError:
         raise StorageError(
-            f"the file system of {path} gives no answer in {seconds:g} s",
+            f"the file system of {path} did not answer within {seconds:g} s",
             code="storage_no_answer",
-            hint="its servers may be gone, or the way to them: see 'hpj doctor', or restart the space",
+            hint="its servers or the network may be down: run 'hpj doctor', or restart the space",
             detail={"path": str(path)},
         ) from None

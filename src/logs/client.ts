@@ -2,7 +2,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { HyperPodClient, Schema } from '../api';
+import { HyperPodClient, IRequestOptions, Schema } from '../api';
 import { ILogAttempt, ILogFrame, ILogHits, ILogPage } from './types';
 import { ILogRequest } from './types';
 import { ILogHandler, LogSocket, SocketState } from './socket';
@@ -65,12 +65,23 @@ export const MAX_PAGE = 2000;
 export type { ILogHandler, ILogFrame };
 
 /**
- * The client of the server extension's log routes: pages by HTTP, live frames by the page's one socket.
+ * Where a log is had: pages and hits by HTTP, new lines by the page's one socket.
  */
-export class LogClient implements ILogClient {
-  constructor(client: HyperPodClient, socket: LogSocket) {
-    this._client = client;
-    this._socket = socket;
+export interface ILogPlace {
+  readonly page: string;
+  readonly search: string;
+  /** What says which lines, in every query. */
+  readonly query: IRequestOptions['query'];
+}
+
+/**
+ * Reads logs of one kind from the server extension.
+ */
+export abstract class ServerLogs implements ILogClient {
+  constructor(
+    protected readonly client: HyperPodClient,
+    protected readonly socket: LogSocket
+  ) {
     socket.stateChanged.connect(this._onState, this);
   }
 
@@ -82,50 +93,47 @@ export class LogClient implements ILogClient {
     return this._connectionChanged;
   }
 
-  page(request: IPageRequest): Promise<ILogPage> {
-    return this._client.get(path(request.runId, 'logs'), {
-      query: {
-        ...queryOf(request),
-        cursor: request.cursor,
-        direction: request.direction,
-        limit: request.limit
-      } satisfies Partial<Record<keyof Schema<'PageQuery'>, unknown>>
-    });
+  get isDisposed(): boolean {
+    return this._isDisposed;
   }
 
-  search(request: ISearchRequest, signal?: AbortSignal): Promise<ILogHits> {
-    return this._client.get(path(request.runId, 'logs/search'), {
-      query: {
-        ...queryOf(request),
-        grep: request.grep,
-        ignore_case: request.ignoreCase || undefined,
-        cursor: request.cursor,
-        limit: request.limit
-      } satisfies Partial<Record<keyof Schema<'SearchQuery'>, unknown>>,
-      signal
-    });
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
   }
 
-  async streams(runId: string): Promise<readonly ILogAttempt[]> {
-    const found = await this._client.get<Schema<'Streams'>>(
-      path(runId, 'streams')
-    );
-    return found.attempts;
-  }
+  abstract streams(runId: string): Promise<readonly ILogAttempt[]>;
 
-  rawUrl(runId: string, stream: IRawStream): string {
-    const { attempt, nodeRank, rank } = stream;
-    const query: Schema<'RawQuery'> =
-      rank === null ? { attempt, node: nodeRank } : { attempt, rank };
-    return this._client.link(path(runId, 'logs/raw'), query);
-  }
-
-  follow(
+  abstract follow(
     request: ILogRequest,
     cursor: string | undefined,
     handler: ILogHandler
-  ): IDisposable {
-    return this._socket.subscribe(request, cursor, handler);
+  ): IDisposable;
+
+  /** Where lines are. */
+  protected abstract place(
+    request: ILogRequest
+  ): ILogPlace | Promise<ILogPlace>;
+
+  async page(request: IPageRequest): Promise<ILogPage> {
+    const { page, query } = await this.place(request);
+    const { cursor, direction, limit } = request;
+    return this.client.get(page, {
+      query: { ...query, cursor, direction, limit }
+    });
+  }
+
+  async search(
+    request: ISearchRequest,
+    signal?: AbortSignal
+  ): Promise<ILogHits> {
+    const { search, query } = await this.place(request);
+    const { cursor, grep, limit } = request;
+    const ignoreCase = request.ignoreCase || undefined;
+    return this.client.get(search, {
+      query: { ...query, grep, ignore_case: ignoreCase, cursor, limit },
+      signal
+    });
   }
 
   private _onState(_: LogSocket, state: SocketState): void {
@@ -140,15 +148,50 @@ export class LogClient implements ILogClient {
 
   private readonly _connectionChanged = new Signal<this, boolean>(this);
   private _connected = true;
-  private readonly _client: HyperPodClient;
-  private readonly _socket: LogSocket;
+  private _isDisposed = false;
+}
+
+/**
+ * Logs of runs.
+ */
+export class LogClient extends ServerLogs {
+  async streams(runId: string): Promise<readonly ILogAttempt[]> {
+    const found = await this.client.get<Schema<'Streams'>>(
+      path(runId, 'streams')
+    );
+    return found.attempts;
+  }
+
+  rawUrl(runId: string, stream: IRawStream): string {
+    const { attempt, nodeRank, rank } = stream;
+    const query: Schema<'RawQuery'> =
+      rank === null ? { attempt, node: nodeRank } : { attempt, rank };
+    return this.client.link(path(runId, 'logs/raw'), query);
+  }
+
+  follow(
+    request: ILogRequest,
+    cursor: string | undefined,
+    handler: ILogHandler
+  ): IDisposable {
+    const { attempt, node, nodeLogs, ranks, runId } = request;
+    return this.socket.subscribe(
+      { run_id: runId, attempt, node, ranks, node_logs: nodeLogs },
+      cursor,
+      handler
+    );
+  }
+
+  protected place(request: ILogRequest): ILogPlace {
+    const { attempt, node, nodeLogs, ranks, runId } = request;
+    return {
+      page: path(runId, 'logs'),
+      search: path(runId, 'logs/search'),
+      query: { attempt, node, ranks: ranks?.join(','), node_logs: nodeLogs }
+    };
+  }
 }
 
 function path(runId: string, rest: string): string {
   return URLExt.join('runs', encodeURIComponent(runId), rest);
-}
-
-function queryOf(request: ILogRequest) {
-  const { attempt, node, nodeLogs, ranks } = request;
-  return { attempt, node, ranks: ranks?.join(','), node_logs: nodeLogs };
 }

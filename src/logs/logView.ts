@@ -7,6 +7,7 @@ import { LogStatus } from './logStatus';
 import { LogToolbar } from './logToolbar';
 import { ICellPlace, placeIn } from './place';
 import { IMatch, IRowWords } from './rowElement';
+import { ILogOrigin } from './types';
 import { LogViewModel } from './viewModel';
 
 /**
@@ -23,6 +24,7 @@ export class LogView extends Panel {
       folded: ranks =>
         trans.__('Ranks %1 wrote this line. Show each rank.', ranks),
       opened: trans.__('Fold identical lines'),
+      labelOf: options.labelOf,
       isDated: options.isDated
     };
     this._list = new LogList(this.model.feed, trans.__('Log lines'), words);
@@ -112,6 +114,8 @@ export namespace LogView {
     trans: TranslationBundle;
     /** Only what is needed in little room. */
     isCompact?: boolean;
+    /** What stands before lines of logs that are of no run. */
+    labelOf?: (origin: ILogOrigin) => string;
     /** Whether times are with their day: of a log that goes on for many. */
     isDated?: boolean;
     /** Opens a cell at the line that a traceback names. */

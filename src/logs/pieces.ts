@@ -36,8 +36,7 @@ function addPieces(block: ILogBlock, pieces: IPiece[]): void {
     node: block.node,
     node_rank: block.node_rank,
     rank: block.rank,
-    index: block.index,
-    label: block.label
+    index: block.index
   };
   const stream = streamOf(origin);
   const { mark, times } = block;

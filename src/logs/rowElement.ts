@@ -10,9 +10,6 @@ const RANK_COLOURS = 8;
 
 /** Who wrote a line, as short as on the command line: `3`, `2.3` in an array's child 2, `node0` for a node's own log. */
 export function originLabel(origin: ILogOrigin): string {
-  if (origin.label !== undefined) {
-    return origin.label;
-  }
   const who =
     origin.rank === null ? `node${origin.node_rank}` : String(origin.rank);
   return origin.index === null ? who : `${origin.index}.${who}`;
@@ -36,6 +33,8 @@ export interface IRowWords {
   readonly folded: (ranks: string) => string;
   /** Says what a click does on the first of some that were folded. */
   readonly opened: string;
+  /** What stands before lines of logs that are of no run. */
+  readonly labelOf?: (origin: ILogOrigin) => string;
   /** Whether times are with their day, where no mark tells it. */
   readonly isDated?: boolean;
 }
@@ -86,7 +85,7 @@ function fill(
     element.classList.add('jp-HyperPod-LogRow-mark');
     element.dataset.kind = row.mark.kind;
     const who =
-      row.mark.kind === 'attempt' ? '' : `${originLabel(row.origin)}: `;
+      row.mark.kind === 'attempt' ? '' : `${labelOf(row.origin, words)}: `;
     element.textContent = `${who}${row.mark.text}`;
     return;
   }
@@ -111,7 +110,7 @@ function originElement(shown: IShownRow, words: IRowWords): HTMLElement {
     const label = index === null ? short : `${index}.${short}`;
     return foldButton(label, words.folded(ranks), false);
   }
-  const label = rankLabel(row.origin);
+  const label = rankLabel(row.origin, words);
   if (!isLead) {
     return label;
   }
@@ -136,10 +135,14 @@ function part(name: string, text: string, tag = 'span'): HTMLElement {
   return element;
 }
 
-function rankLabel(origin: ILogOrigin): HTMLElement {
-  const label = part('origin', originLabel(origin));
+function labelOf(origin: ILogOrigin, words: IRowWords): string {
+  return words.labelOf?.(origin) ?? originLabel(origin);
+}
+
+function rankLabel(origin: ILogOrigin, words: IRowWords): HTMLElement {
+  const label = part('origin', labelOf(origin, words));
   const number =
-    origin.label !== undefined
+    words.labelOf !== undefined
       ? String(origin.node_rank % RANK_COLOURS)
       : origin.rank === null
         ? 'node'

@@ -3,7 +3,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { ApiError, Schema } from '../api';
 import { Backoff } from './backoff';
-import { ILogFrame, ILogRequest } from './types';
+import { ILogFrame } from './types';
 
 /**
  * As much of a WebSocket as is used here.
@@ -38,9 +38,12 @@ type Said = Schema<'Subscribe'> | Schema<'Unsubscribe'> | Schema<'Ack'>;
 type Heard =
   Schema<'Subscribed'> | Schema<'Frame'> | Schema<'End'> | Schema<'Failure'>;
 
+/** Which log is followed, and which lines of it. */
+export type Followed = Omit<Schema<'Subscribe'>, 'type' | 'id' | 'cursor'>;
+
 interface ISubscription {
   readonly id: number;
-  readonly request: ILogRequest;
+  readonly log: Followed;
   readonly handler: ILogHandler;
   cursor: string | undefined;
 }
@@ -83,17 +86,17 @@ export class LogSocket implements IDisposable {
   /**
    * Follow a log.
    *
-   * @param request - which lines
+   * @param log - which lines
    * @param cursor - behind which place; when it is not given, from the first line on
    * @param handler - takes what comes
    * @returns what ends the subscription
    */
   subscribe(
-    request: ILogRequest,
+    log: Followed,
     cursor: string | undefined,
     handler: ILogHandler
   ): IDisposable {
-    const subscription = { id: ++this._lastId, request, handler, cursor };
+    const subscription = { id: ++this._lastId, log, handler, cursor };
     this._subscriptions.set(subscription.id, subscription);
     if (this._state === 'open') {
       this._sendSubscribe(subscription);
@@ -214,17 +217,8 @@ export class LogSocket implements IDisposable {
   }
 
   private _sendSubscribe(subscription: ISubscription): void {
-    const { id, request, cursor } = subscription;
-    this._send({
-      type: 'subscribe',
-      id,
-      run_id: request.runId,
-      attempt: request.attempt,
-      node: request.node,
-      ranks: request.ranks,
-      node_logs: request.nodeLogs,
-      cursor
-    });
+    const { id, log, cursor } = subscription;
+    this._send({ type: 'subscribe', id, ...log, cursor });
   }
 
   private _send(message: Said): void {

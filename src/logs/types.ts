@@ -18,13 +18,8 @@ export interface ILogRequest {
 /** Something that happened in a stream before a line. */
 export type ILogMark = Schema<'LogMark'>;
 
-/** What stands before lines that are of no log of a run. */
-interface ILabel {
-  readonly label?: string;
-}
-
 /** A stretch of one stream, arranged by column. Times are Unix seconds, flags `[line, bits]` of the lines that are not whole. */
-export type ILogBlock = Schema<'LogBlock'> & ILabel;
+export type ILogBlock = Schema<'LogBlock'>;
 
 /** Blocks in the order in which they are shown, and the cursor behind them. */
 export type ILogFrame = Schema<'LogFrame'> & {
@@ -37,7 +32,7 @@ export type ILogPage = Schema<'LogPage'> & {
 };
 
 /** A line in which something was found; a page forward from its cursor begins with it. */
-export type ILogHit = Schema<'LogHit'> & ILabel;
+export type ILogHit = Schema<'LogHit'>;
 
 /** Some hits, and where the search goes on. */
 export interface ILogHits extends Pick<Schema<'LogHits'>, 'next'> {
@@ -47,7 +42,7 @@ export interface ILogHits extends Pick<Schema<'LogHits'>, 'next'> {
 /** Who wrote a line: a rank, or without one the node itself. */
 export type ILogOrigin = Pick<
   ILogBlock & ILogHit,
-  'attempt' | 'node' | 'node_rank' | 'rank' | 'index' | 'label'
+  'attempt' | 'node' | 'node_rank' | 'rank' | 'index'
 >;
 
 /** One log of an attempt: a rank's, or a node's own. */

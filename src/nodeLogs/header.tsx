@@ -3,12 +3,11 @@ import * as React from 'react';
 
 import { SignalWidget } from '../components/signalWidget';
 import { useLoaded } from '../components/useLoaded';
-import { NodeLogClient } from './client';
-import { INodeLog } from './client';
+import { INodeLog, NodeLogClient } from './client';
 import { kindText } from './words';
 
 /**
- * Whose log it is, which of its logs are shown, and what that costs.
+ * Whose log it is, and which of its logs are shown.
  */
 export class NodeLogHeader extends SignalWidget {
   constructor(options: NodeLogHeader.IOptions) {
@@ -42,27 +41,13 @@ function Header(
     loadChecks: () => Promise<readonly INodeLog[]>;
   }
 ): JSX.Element {
-  const { client, cluster, loadChecks, node, trans } = props;
+  const { cluster, loadChecks, node, trans } = props;
   const checks = useLoaded(loadChecks);
   const { error } = checks;
   return (
     <>
       <h1>{trans.__('Logs of %1 in %2', node, cluster)}</h1>
-      <div className="jp-HyperPod-NodeLogHeader-row">
-        <LogField {...props} checks={checks.value ?? []} />
-        <span className="jp-HyperPod-count">
-          {trans._n(
-            '%1 CloudWatch request',
-            '%1 CloudWatch requests',
-            client.calls
-          )}
-        </span>
-      </div>
-      {client.trouble && (
-        <p className="jp-HyperPod-Table-note" role="status">
-          {trans.__('Cannot load new lines: %1', client.trouble.message)}
-        </p>
-      )}
+      <LogField {...props} checks={checks.value ?? []} />
       {error && !error.isNotFound && (
         <p className="jp-HyperPod-Table-note" role="note">
           {trans.__('Cannot list deep health checks: %1', error.message)}

@@ -3,9 +3,8 @@ import { Message } from '@lumino/messaging';
 import { Panel } from '@lumino/widgets';
 
 import { HyperPodClient } from '../api';
-import { LogView } from '../logs';
+import { LogSocket, LogView } from '../logs';
 import { NodeLogClient } from './client';
-import { IPace } from './follower';
 import { NodeLogHeader } from './header';
 import { kindText } from './words';
 
@@ -15,21 +14,19 @@ import { kindText } from './words';
 export class NodeLogPage extends Panel {
   constructor(options: NodeLogPage.IOptions) {
     super();
-    const { cluster, node, trans } = options;
+    const { client, cluster, node, socket, trans } = options;
     this.addClass('jp-HyperPod-NodeLogPage');
     this.addClass('jp-HyperPod-Aws');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Logs of %1', node));
     this.cluster = cluster;
     this.instance = node;
-    this._client = new NodeLogClient({
-      ...options,
-      labelOf: kind => kindText(kind, trans)
-    });
+    this._client = new NodeLogClient(client, socket, cluster, node);
     this.log = new LogView({
       client: this._client,
       runId: node,
       isDated: true,
+      labelOf: origin => kindText(this._client.kindOf(origin.node), trans),
       trans
     });
     this._header = new NodeLogHeader({
@@ -39,6 +36,7 @@ export class NodeLogPage extends Panel {
       choose: stream => void this._choose(stream),
       trans
     });
+    document.addEventListener('visibilitychange', this._onVisibility);
   }
 
   readonly cluster: string;
@@ -48,6 +46,7 @@ export class NodeLogPage extends Panel {
 
   override dispose(): void {
     if (!this.isDisposed) {
+      document.removeEventListener('visibilitychange', this._onVisibility);
       super.dispose();
       this._header.dispose();
       this.log.dispose();
@@ -77,6 +76,14 @@ export class NodeLogPage extends Panel {
     this.log.model.feed.suspend();
   }
 
+  private readonly _onVisibility = (): void => {
+    if (document.hidden) {
+      this.log.model.feed.suspend();
+    } else if (this.isVisible) {
+      this._show();
+    }
+  };
+
   /** What was never seen has asked for nothing yet. */
   private _show(): void {
     if (this.log.parent === null) {
@@ -102,7 +109,7 @@ export namespace NodeLogPage {
     client: HyperPodClient;
     cluster: string;
     node: string;
-    pace?: IPace;
+    socket: LogSocket;
     trans: TranslationBundle;
   }
 }

@@ -42,7 +42,7 @@ export const nodeLogsPlugin: JupyterFrontEndPlugin<void> = {
     hyperPod: IHyperPod,
     restorer: ILayoutRestorer | null
   ): void => {
-    const { client, trans } = hyperPod;
+    const { client, logSocket: socket, trans } = hyperPod;
     const tracker = new WidgetTracker<NodeLogPage>({
       namespace: 'hyperpod-node-logs'
     });
@@ -60,7 +60,13 @@ export const nodeLogsPlugin: JupyterFrontEndPlugin<void> = {
         }
         await openPage(app, tracker, idOf(cluster, node), async () => {
           const { NodeLogPage } = await import('./page');
-          const page = new NodeLogPage({ client, cluster, node, trans });
+          const page = new NodeLogPage({
+            client,
+            cluster,
+            node,
+            socket,
+            trans
+          });
           page.title.label = trans.__('Logs of %1', node);
           page.title.caption = trans.__('Logs of %1 in %2', node, cluster);
           return page;

@@ -155,7 +155,7 @@ def test_a_profile_that_cannot_be_changed_leaves_the_others(account, admin, stat
     assert status in found["reason"]
     done = admin.do("apply", "per-user")
     assert done.code == 1
-    assert f"not done: profile bob: SageMaker says {status}" in done.err
+    assert f"not done: profile bob: its status is {status}" in done.err
     assert account.profiles[DOMAIN, "alice"].file_systems == [lustre_at(FILE_SYSTEM, "/alice")]
     assert account.profiles[DOMAIN, "bob"].file_systems == []
     assert admin.do("status", "per-user").code == 1
@@ -276,7 +276,7 @@ def test_a_right_that_is_missing_is_named_with_what_it_is_missing_on(
     done = admin.do("apply", "per-user", "--take-over", "--json")
     assert (done.code, done.error["code"]) == (4, "missing_right")
     assert action in done.error["message"]
-    assert f"{arn} to your role" in done.error["hint"]
+    assert f"{arn} for your role" in done.error["hint"]
     endpoint.faults.denied.clear()
     admin.do("apply", "per-user", "--take-over").ok()
     admin.do("status", "per-user").ok()
@@ -298,7 +298,7 @@ def test_there_and_back_while_spaces_run(account, admin):
     admin.do("apply", "shared").ok()
     space.apps = ["JupyterLab"]
     told = admin.do("plan", "per-user").ok().out
-    assert "To be started anew: space work (JupyterLab)" in told
+    assert "Restart these: space work (JupyterLab)" in told
     for mode in ("per-user", "shared", "per-user"):
         admin.do("apply", mode).ok()
         assert space.file_systems == [attached(FILE_SYSTEM)]
@@ -318,7 +318,7 @@ def test_one_profile_keeps_its_mode_when_the_domains_changes(account, admin):
     admin.do("apply", "shared", "--profile", "bob").ok()
     for mode, carol in (("per-user", ["/carol"]), ("shared", [])):
         told = admin.do("plan", mode).ok().out
-        assert "A mode of their own keep: alice, bob." in told
+        assert "These keep their own mode: alice, bob." in told
         admin.do("apply", mode).ok()
         paths = {
             name: [

@@ -27,7 +27,7 @@ def quick(monkeypatch):
 
 def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj, disk):
     done = hpj("admin", "plan", *PER_USER).ok()
-    assert "~ profile alice: not mounted -> /alice (nobody has seen the folder /alice)" in done.out
+    assert "~ profile alice: not mounted -> /alice (the folder /alice was not checked)" in done.out
     assert "~ folder /alice: not known -> owner 200001:1001, mode 0700" in done.out
     assert done.out.splitlines()[-1] == "3 as wanted, 2 to do, 7 waiting"
     done = hpj("admin", "plan", *PER_USER, "--mounted-at", str(disk)).ok()
@@ -75,14 +75,14 @@ def test_nothing_without_a_word(account, hpj):
 def test_a_profile_waits_for_its_folder_while_nobody_looks(account, hpj, disk):
     done = hpj("admin", "apply", *PER_USER, "--yes")
     assert (done.code, "--folders" in done.out) == (1, True)
-    assert "not done: profile alice: nobody has seen the folder /alice" in done.err
+    assert "not done: profile alice: the folder /alice was not checked" in done.err
     # Whether the folder is there nobody knows, and of that no exit code is made.
-    assert "not known: folder /alice: nobody looks at folders" in done.err
+    assert "not known: folder /alice: folders are not checked" in done.err
     hpj("admin", "apply", *SHARED, "--yes").ok()
     hpj("admin", "destroy", *WHERE, "--yes").ok()
     assert account.profiles[DOMAIN, "alice"].file_systems == []
     drift = hpj("admin", "status", *PER_USER)
-    assert (drift.code, "nobody has seen the folder /alice" in drift.out) == (1, True)
+    assert (drift.code, "the folder /alice was not checked" in drift.out) == (1, True)
     hpj("admin", "apply", *PER_USER, "--folders", "here", "--mounted-at", str(disk), "--yes").ok()
     assert account.profiles[DOMAIN, "alice"].file_systems == [lustre_at(FILE_SYSTEM, "/alice")]
 

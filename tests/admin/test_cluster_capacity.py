@@ -29,8 +29,8 @@ P5_ON_EKS = {"InstanceGroups.0.InstanceType": "ml.p5.48xlarge", "InstanceGroups.
     [
         # SageMaker's guide has 81 for a P5 on EKS: 50 of its first card, for pods, and one of each of the others.
         (162, {}, "ok", ""),
-        (161, {}, "warning", "2 instances take 162 addresses, and the subnets have 161 free ones: pods"),
-        (63, {}, "error", "2 instances take 162 addresses, and the subnets have 63 free ones"),
+        (161, {}, "warning", "2 instances need 162 addresses, but the subnets have 161 free: pods"),
+        (63, {}, "error", "2 instances need 162 addresses, but the subnets have 63 free"),
         (100, {"InstanceGroups.0.NetworkInterface": {"InterfaceType": "efa-only"}}, "ok", ""),
         (99, {"InstanceGroups.0.NetworkInterface": {"InterfaceType": "efa-only"}}, "warning", "2 instances take 100 addresses"),
     ],
@@ -52,7 +52,7 @@ def test_without_the_right_to_ask_the_table_says_what_types_are(account, told, e
     _, verdicts = told(document(SLURM), document(SECOND))
     said = of(verdicts, "error")
     assert any("6 instances take 130 addresses" in one for one in said)
-    assert any("which the EFA of ml.p5.48xlarge needs" in one for one in said)
+    assert any("which EFA on ml.p5.48xlarge needs" in one for one in said)
     assert any("ec2:DescribeInstanceTypes" in one for one in of(verdicts, "unknown"))
 
 
@@ -60,7 +60,9 @@ def test_a_type_that_nobody_knows_is_said_where_addresses_are_counted(account, t
     monkeypatch.setattr(instance_types, "table", dict)
     del account.ground.types["p5.48xlarge"]
     _, verdicts = told(document(SLURM), document(SECOND))
-    words = "how many addresses an instance of ml.p5.48xlarge takes: one is counted"
+    words = (
+        "the number of addresses that an instance of ml.p5.48xlarge needs is unknown; 1 is assumed"
+    )
     assert any(words in one for one in of(verdicts, "unknown"))
 
 
@@ -73,4 +75,4 @@ def test_a_bucket_of_another_name_is_a_warning():
     assert messages(report) == []
     (said,) = messages(report, "warning")
     assert "s3://my-bucket/scripts does not begin with s3://sagemaker-" in said
-    assert "let their role read this one too" in said
+    assert "allow the role of the instances to read this bucket too" in said

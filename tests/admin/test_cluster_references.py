@@ -18,7 +18,7 @@ def test_a_right_controller_and_a_typing_error_are_told_apart():
     """One group is forgotten; the other sentence is not said twice of one member."""
     second = spoiled(document(SECOND), "worker_groups", [])
     found = messages(check(Documents(document(SLURM), second), REGION))
-    assert sum(one.endswith("name it among the worker_groups") for one in found) == 1
+    assert sum(one.endswith("add it to worker_groups") for one in found) == 1
     second = spoiled(document(SECOND), "controller_group", True)
     found = messages(check(Documents(document(SLURM), second), REGION))
     assert not any("controller_group is missing" in one for one in found)
@@ -35,7 +35,7 @@ def test_a_file_system_is_not_reached_without_a_network(member):
         config = spoiled(config, f"{FIRST}.InstanceStorageConfigs", [mount])
     report = check(Documents(config, second), REGION)
     (found,) = [one for one in report.of("error") if one.check == "storage"]
-    assert "is not reached from SageMaker's own network" in found.message
+    assert "cannot be reached from SageMaker's own network" in found.message
     for number in range(3):
         own = document(SLURM)["VpcConfig"]
         config = spoiled(config, f"InstanceGroups.{number}.OverrideVpcConfig", own)
@@ -52,7 +52,7 @@ def test_a_file_system_is_not_reached_without_a_network(member):
 )
 def test_a_role_of_another_account_or_path_is_not_there(account, told, arn):
     code, verdicts = told(spoiled(document(SLURM), f"{FIRST}.ExecutionRole", arn), document(SECOND))
-    words = f"there is no role {arn} did you mean arn:aws:iam::111122223333:role/{ROLE}?"
+    words = f"role {arn} not found did you mean arn:aws:iam::111122223333:role/{ROLE}?"
     assert (code, of(verdicts, "error")) == (2, [f"InstanceGroups[0].ExecutionRole: {words}"])
 
 

@@ -75,7 +75,7 @@ def test_nothing_is_made_without_a_word_or_of_a_bad_file(account, endpoint, hpj,
     bad.write_text(json.dumps(spoiled(document(SLURM), "InstanceGroups.0.InstanceCount", 2)))
     done = hpj(*CREATE[:2], "--file", str(bad), "--provisioning", str(SECOND), "--yes")
     assert done.code == 2
-    assert "it is to be 1" in done.out
+    assert "must have InstanceCount 1" in done.out
     assert asked(endpoint, "CreateCluster") == []
 
 
@@ -102,7 +102,7 @@ def test_events_are_shown_where_aws_keeps_them(account, hpj):
 def test_events_that_may_not_be_seen_are_said_once(account, endpoint, hpj):
     endpoint.faults.deny("sagemaker:ListClusterEvents")
     done = hpj("admin", "create-cluster", "--file", str(EKS), "--yes", "--wait").ok()
-    assert done.err.count("AWS does not let you sagemaker:ListClusterEvents") == 1
+    assert done.err.count("you do not have the permission sagemaker:ListClusterEvents") == 1
 
 
 def test_json_with_wait_is_one_document_of_the_end(account, hpj):
@@ -200,7 +200,7 @@ def test_an_update_says_what_changes_and_sends_only_that(made, account, endpoint
         "controller-machine": 1,
         "worker-group-1": 2,
     }
-    assert hpj(*words).ok().out.endswith("nothing is to be changed\n")
+    assert hpj(*words).ok().out.endswith("there is nothing to change\n")
 
 
 def test_an_update_that_is_rolled_back_has_failed(made, account, hpj, tmp_path):
@@ -219,7 +219,7 @@ def test_a_controller_is_not_offered_for_deletion(account, hpj, tmp_path):
     path.write_text(json.dumps({"ClusterName": "ml-cluster"}))
     lines = hpj("admin", "update-cluster", "--file", str(path)).ok().out.splitlines()
     assert "= group controller-machine: stays as it is" in lines
-    offered = "= group worker-group-1: stays as it is (--delete-group worker-group-1 deletes it)"
+    offered = "= group worker-group-1: unchanged (--delete-group worker-group-1 deletes it)"
     assert offered in lines
     words = ("--delete-group", "controller-machine", "--yes")
     assert hpj("admin", "update-cluster", "--file", str(path), *words).code == 2
@@ -262,16 +262,16 @@ def test_changes(place, value, kinds):
 @pytest.mark.parametrize(
     ("place", "value", "delete", "level", "words"),
     [
-        ("NodeRecovery", "none", (), "error", "is no cluster node recovery"),
-        ("NodeRecover", "None", (), "error", "there is no member NodeRecover"),
+        ("NodeRecovery", "none", (), "error", "is not a valid cluster node recovery"),
+        ("NodeRecover", "None", (), "error", "unknown member 'NodeRecover'"),
         ("VpcConfig.Subnets", ["subnet-1"], (), "warning", "VpcConfig cannot be changed"),
-        ("Tags", [], (), "warning", "tags are not changed"),
-        ("Orchestrator", {"Eks": {"ClusterArn": "x" * 30}}, (), "error", "the cluster is on Slurm, and the file says Eks"),
-        ("InstanceGroups", GONE, ("worker-group-2",), "error", "the cluster has no group worker-group-2"),
-        ("InstanceGroups", GONE, ("controller-machine",), "error", "without which there is no Slurm"),
-        ("InstanceGroups.1.InstanceCount", 3, ("worker-group-1",), "error", "stands among the groups too"),
+        ("Tags", [], (), "warning", "an update does not change tags"),
+        ("Orchestrator", {"Eks": {"ClusterArn": "x" * 30}}, (), "error", "the cluster runs on Slurm, but the file says Eks"),
+        ("InstanceGroups", GONE, ("worker-group-2",), "error", "the cluster has no instance group worker-group-2"),
+        ("InstanceGroups", GONE, ("controller-machine",), "error", "is the Slurm controller and cannot be deleted"),
+        ("InstanceGroups.1.InstanceCount", 3, ("worker-group-1",), "error", "is both in InstanceGroups and in the list of groups to delete"),
         ("InstanceGroups.1.InstanceCount", "3", (), "error", "write it without quotes"),
-        ("InstanceGroups.1", 7, (), "error", "it is a number, and is to be an object"),
+        ("InstanceGroups.1", 7, (), "error", "must be an object, not a number"),
         ("InstanceGroups", {}, (), "ok", ""),
     ],
 )  # fmt: skip
@@ -293,12 +293,12 @@ def test_a_cluster_is_deleted_by_its_name(made, account, home, hpj, tmp_path):
     for typed in ("y\n", "\n"):
         code, screen = shell.run("admin", "delete-cluster", "vision-slurm", typed=typed)
         assert (code, made.status) == (2, "InService"), screen
-        assert "goes away, with 6 instances" in screen
+        assert "will be deleted, with 6 instances" in screen
         assert "nothing was done" in screen
     line = ("admin", "delete-cluster", "vision-slurm")
     code, screen = shell.run(*line, "--wait", typed="vision-slurm\n")
     assert code == 0, screen
-    assert "stays: life cycle scripts at s3://sagemaker-hyperpod-scripts/slurm" in screen
+    assert "stays: lifecycle scripts at s3://sagemaker-hyperpod-scripts/slurm" in screen
     assert screen.endswith("the cluster vision-slurm is deleted\n")
     assert named(account, "vision-slurm") is None
     assert hpj("admin", "delete-cluster", "vision-slurm", "--yes", "vision-slurm").code == 3
@@ -311,7 +311,7 @@ def test_a_question_on_a_terminal(account, home, tmp_path):
     assert "Make the cluster vision-slurm with 6 instances" in screen
     code, screen = shell.run(*CREATE, typed="y\n")
     assert code == 0, screen
-    assert "look again: hpj show" in screen
+    assert "check its state: hpj show" in screen
     assert named(account, "vision-slurm") is not None
 
 
@@ -322,7 +322,7 @@ def test_what_runs_there_is_named(account, home, hpj):
         + 'transport = "ssh"\nlogin_nodes = ["127.0.0.1:1"]\n'
     )
     done = hpj("admin", "delete-cluster", "ml-cluster")
-    assert "what runs on ours is not known" in done.out
+    assert "running jobs on ours are unknown" in done.out
     assert "stays: the file system fs-0123456789abcdef0 with all its data" in done.out
 
 
@@ -334,7 +334,7 @@ def test_jobs_of_a_real_slurm_are_named(slurm, account, home, hpj, monkeypatch):
         '[clusters.ours]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\ntransport = "here"\n'
     )
     done = hpj("admin", "delete-cluster", "ml-cluster")
-    assert "jobs that run or wait on ours: 1\n" in done.out
+    assert "running or waiting jobs on ours: 1\n" in done.out
     assert " of root: train (" in done.out
     assert named(account, "ml-cluster").status == "InService"
 

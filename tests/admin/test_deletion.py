@@ -37,16 +37,16 @@ PLANS = [
     # what, who there is, folders, what is wanted, steps with state and words of the reason
     ("hers", (domain(), ALICE), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "to do", "")]),
     ("nobody said so", (domain(), ALICE), {"/alice": PRIVATE}, NOTHING, []),
-    ("nobody looks", (domain(), ALICE), None, WITHOUT_DATA, [("/alice", "waits", "nobody looks")]),
-    ("it is gone", (domain(), ALICE), {}, WITHOUT_DATA, [("/alice", "done", "")]),
+    ("nobody looks", (domain(), ALICE), None, WITHOUT_DATA, [("/alice", "waits", "folders are not checked")]),
+    ("it does not exist", (domain(), ALICE), {}, WITHOUT_DATA, [("/alice", "done", "")]),
     ("of somebody else", (domain(), ALICE), {"/alice": replace(PRIVATE, uid=4711)}, WITHOUT_DATA, [("/alice", "blocked", "uid 4711")]),
     ("of root", (domain(), ALICE), {"/alice": Folder(0, 0, 0o755)}, WITHOUT_DATA, [("/alice", "to do", "")]),
-    ("of root, with something in it", (domain(), ALICE), {"/alice": Folder(0, 0, 0o755, empty=False)}, WITHOUT_DATA, [("/alice", "blocked", "root's")]),
+    ("of root, with something in it", (domain(), ALICE), {"/alice": Folder(0, 0, 0o755, empty=False)}, WITHOUT_DATA, [("/alice", "blocked", "belongs to root")]),
     ("which another spells otherwise", (OURS, profile("bob", fsx("//team/../shared/x"))), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "blocked", "profile bob")]),
     ("a link", (domain(), ALICE), {"/alice": Folder(0, 0, 0, other=True)}, WITHOUT_DATA, [("/alice", "blocked", "a link")]),
     ("of all", (OURS, profile()), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "to do", "")]),
     ("what somebody else has set", (domain(fsx("/x")), profile("alice", fsx("/y"))), {"/x": SHARED, "/y": PRIVATE}, WITHOUT_DATA, []),
-    ("which another mounts", (domain(), ALICE, profile("bob", fsx("/alice"))), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "blocked", "mounted by profile bob")]),
+    ("which another mounts", (domain(), ALICE, profile("bob", fsx("/alice"))), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "blocked", "profile bob still mounts it")]),
     ("of which another mounts a part", (OURS, profile("bob", fsx("/shared/bob"))), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "blocked", "profile bob")]),
     ("one alone", (OURS, ALICE), {"/alice": PRIVATE, "/shared": SHARED}, ONLY_ALICE, [("/alice", "to do", "")]),
     ("which the others have too", (OURS, profile("alice", fsx("/shared"), mark="/shared"), profile("bob")), {"/shared": SHARED}, ONLY_ALICE, [("/shared", "blocked", "bob")]),
@@ -69,7 +69,7 @@ def test_what_is_to_be_deleted(holders, folders, wanted, steps):
         assert words in (one.reason or "")
     said = [one.text for one in made.statements if one.topic == "data"]
     told = [one.path for one in found if one.state == "to do"]
-    assert said[0].startswith("Deleted for good" if told else "Nothing is moved")
+    assert said[0].startswith("Permanently deleted" if told else "Nothing is moved")
     assert all(path in said[0] for path in told)
     assert not any(path in text for text in said[1:] if "stays in" in text for path in told)
 
@@ -98,7 +98,7 @@ def mounted(account):
 def test_what_was_given_goes_and_nothing_else(wired, hpj, disk):
     done = hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
     assert "data: Deleted for good, with all that is in them" in done.out
-    assert "folder /alice: deleted with all that is in it" in done.out
+    assert "folder /alice: deleted with all its content" in done.out
     # The folder of the mode before has no mark any more.
     assert sorted(one.name for one in disk.iterdir()) == ["others", "shared"]
     assert mounted(wired) == set()
@@ -110,9 +110,9 @@ def test_what_was_given_goes_and_nothing_else(wired, hpj, disk):
     ("words", "code", "message"),
     [
         ((), "not_confirmed", "without your word"),
-        (("--yes", "--delete-data", "fs-0aaaaaaaaaaaaaaaa"), None, "is not the file system"),
-        (("--yes", "--delete-data", "yes"), None, "is not the file system"),
-        (("--yes", "--folders", "none"), None, "nobody says who deletes"),
+        (("--yes", "--delete-data", "fs-0aaaaaaaaaaaaaaaa"), None, "but the file system is"),
+        (("--yes", "--delete-data", "yes"), None, "but the file system is"),
+        (("--yes", "--folders", "none"), None, "--delete-data needs a place"),
     ],
 )
 def test_nothing_without_two_words(wired, hpj, disk, words, code, message):
@@ -195,10 +195,8 @@ def test_what_begins_between_the_question_and_the_deletion(wired, hpj, disk, mea
     meanwhile(begin)
     done = hpj(*DELETE, "--mounted-at", str(disk), "--yes")
     assert done.code == 2
-    assert (
-        "/alice was not deleted: something that runs may have it open: stop space work" in done.err
-    )
-    assert "/carol was not deleted: it is still mounted by profile bob" in done.err
+    assert "/alice was not deleted: a running application may use it: stop space work" in done.err
+    assert "/carol was not deleted: profile bob still mounts it" in done.err
     left = sorted(one.name for one in disk.iterdir())
     assert left == ["alice", "carol", "dave", "others", "shared"]
 
@@ -210,7 +208,7 @@ def test_what_changes_while_an_admin_thinks(wired, hpj, disk, monkeypatch, do):
     found = {}
 
     def answer(count, more):
-        assert more == "Delete /alice, /bob, /carol with all that is in them, for good?"
+        assert more == "Permanently delete /alice, /bob, /carol with all content?"
         if do == "another shared folder":
             hpj("admin", "apply", *WHERE, *shared, "--mounted-at", str(disk), "--yes").ok()
         elif do == "a list":
@@ -248,7 +246,7 @@ def test_an_apply_that_begins_ends_it(wired, hpj, disk, meanwhile):
 
     meanwhile(begin)
     done = hpj(*DELETE, "--mounted-at", str(disk), "--yes")
-    assert (done.code, "somebody else has begun to apply" in done.err) == (2, True)
+    assert (done.code, "another apply to this domain is in progress" in done.err) == (2, True)
     assert (disk / "alice" / "runs" / "log").read_text() == "out"
 
 

@@ -35,13 +35,13 @@ OPENED = replace(PRIVATE, acl=(JOBS,), default=DEFAULT)
 WITH_JOBS = replace(PER_USER, cluster_user=1000)
 
 FOLDERS = [
-    (None, PER_USER, "waits", "nobody looks"),
+    (None, PER_USER, "waits", "folders are not checked"),
     ({}, PER_USER, "to do", None),
     ({"/alice": None}, PER_USER, "to do", None),
     ({"/alice": PRIVATE}, PER_USER, "done", None),
     ({"/alice": replace(PRIVATE, mode=0o755)}, PER_USER, "to do", None),
     ({"/alice": Folder(0, 0, 0o755)}, PER_USER, "to do", None),
-    ({"/alice": Folder(0, 0, 0o755, empty=False)}, PER_USER, "blocked", "something is in it"),
+    ({"/alice": Folder(0, 0, 0o755, empty=False)}, PER_USER, "blocked", "is not empty"),
     ({"/alice": replace(PRIVATE, uid=4711)}, PER_USER, "blocked", "uid 4711"),
     ({"/alice": Folder(0, 0, 0, other=True)}, PER_USER, "blocked", "a file or a link"),
     ({"/alice": PRIVATE}, WITH_JOBS, "to do", None),
@@ -106,7 +106,7 @@ def test_a_file_system_without_lists_is_said():
 
 WAITING = [
     # what is known of the folder, then the profile and its private space
-    (None, "waits", "nobody has seen the folder /alice"),
+    (None, "waits", "the folder /alice was not checked"),
     ({"/alice": replace(PRIVATE, uid=4711)}, "blocked", "uid 4711"),
     ({}, "to do", None),
     ({"/alice": PRIVATE}, "to do", None),

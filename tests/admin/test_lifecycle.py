@@ -222,7 +222,7 @@ async def test_one_that_was_changed_under_our_name_is_told(account):
     account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].content = text
     _, plan = await planned(WANTED)
     step = plan.steps[0]
-    assert (step.state, step.reason) == ("blocked", "its script was changed by somebody: delete it")
+    assert (step.state, step.reason) == ("blocked", "someone changed its script: delete it")
 
 
 async def test_another_domain_keeps_what_it_uses(account):

@@ -80,7 +80,7 @@ def test_a_default_of_somebody_else_is_left_and_named():
     (found,) = made.findings
     assert (found.level, found.code) == ("warning", "set_by_somebody_else")
     assert "/theirs" in found.message
-    assert "Profiles to come mount /theirs, the domain's default," in words_of(made)
+    assert "New profiles mount /theirs, the domain's default," in words_of(made)
     taken = plan(there(domain(fsx("/theirs")), HERS), replace(PER_USER, take_over=True))
     assert (taken.findings, step(taken, OURS.words).state) == ((), "to do")
 

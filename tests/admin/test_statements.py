@@ -33,26 +33,26 @@ CASES = [
     ("taken back", (domain(), OWN), NOTHING, "data", ["All folders are kept: /alice", "rm -r -- /fsx/alice"], []),
     ("nothing to take back", (domain(), profile()), NOTHING, "data", [], ["rm -r", "alice"]),
     ("not ours", (domain(), profile("alice", fsx("/x"))), NOTHING, "data", ["files of alice are in /x"], ["no longer"]),
-    ("a mode of its own", (domain(), replace(OWN, own_mode="per-user")), SHARED, "data", ["A mode of their own keep: alice"], ["are in /shared"]),
+    ("a mode of its own", (domain(), replace(OWN, own_mode="per-user")), SHARED, "data", ["These keep their own mode: alice"], ["are in /shared"]),
     ("one alone", (DEFAULTS, profile(), profile("bob")), ALICE, "data", ["files of bob are in /shared", "alice in /alice"], []),
     ("blocked", (domain(), profile(status="Failed")), PER_USER, "data", [], ["alice in /alice"]),
     ("none", (domain(), profile()), SHARED, "isolation", ["none: alice. All who mount"], ["POSIX"]),
-    ("path only", (domain(), profile()), PER_USER, "isolation", ["mount path only: alice", "path only unless recreated"], ["POSIX:"]),
-    ("POSIX", (domain(), profile(uid=20007)), PER_USER, "isolation", ["POSIX: alice", "no real identity", "its root may be anybody"], ["path only"]),
+    ("path only", (domain(), profile()), PER_USER, "isolation", ["mount path only: alice", "existing profiles must be recreated"], ["POSIX:"]),
+    ("POSIX", (domain(), profile(uid=20007)), PER_USER, "isolation", ["POSIX: alice", "not a strong identity", "its root can act as any user"], ["path only"]),
     ("the same number", (domain(), profile(uid=7), profile("bob", uid=7)), PER_USER, "isolation", ["mount path only: alice, bob"], ["POSIX:"]),
     ("each by itself", (domain(), profile(), profile("bob", uid=7)), PER_USER, "isolation", ["path only: alice.", "POSIX: bob."], []),
     ("another has the folder too", (domain(), profile(uid=7), profile("bob", fsx("/alice"), uid=8)), ALICE, "isolation", ["none: alice, bob"], ["POSIX:"]),
     ("nothing mounted", (domain(), profile()), NOTHING, "isolation", [], ["alice"]),
-    ("nothing runs", (DEFAULTS, profile()), PER_USER, "restarts", ["Nothing that runs"], []),
-    ("a space has it and runs", (DEFAULTS, profile(), RUNS), PER_USER, "restarts", ["To be started anew: space work (JupyterLab)"], ["stopped first"]),
-    ("it sees no change", (DEFAULTS, profile(), RUNS), SHARED, "restarts", ["Nothing that runs"], ["work"]),
-    ("it is to be changed itself", (domain(), profile(), replace(RUNS, entries=())), SHARED, "restarts", ["To be stopped first: space work (JupyterLab)"], ["anew"]),
-    ("a shared space", (domain(), replace(DEFAULTS, kind="space defaults"), replace(RUNS, owner=None)), PER_USER, "restarts", ["To be stopped first: space work"], []),
+    ("nothing runs", (DEFAULTS, profile()), PER_USER, "restarts", ["No running application"], []),
+    ("a space has it and runs", (DEFAULTS, profile(), RUNS), PER_USER, "restarts", ["Restart these: space work (JupyterLab)"], ["Stop these first"]),
+    ("it sees no change", (DEFAULTS, profile(), RUNS), SHARED, "restarts", ["No running application"], ["work"]),
+    ("it is to be changed itself", (domain(), profile(), replace(RUNS, entries=())), SHARED, "restarts", ["Stop these first: space work (JupyterLab)"], ["anew"]),
+    ("a shared space", (domain(), replace(DEFAULTS, kind="space defaults"), replace(RUNS, owner=None)), PER_USER, "restarts", ["Stop these first: space work"], []),
     ("a profile's own application", (domain(), profile(apps=("KernelGateway",))), PER_USER, "restarts", ["anew: profile alice (KernelGateway)"], []),
-    ("to come, shared", (domain(),), SHARED, "new profiles", ["mount /shared at once", "made with file systems of its own"], []),
+    ("to come, shared", (domain(),), SHARED, "new profiles", ["mount /shared at once", "created with its own file systems"], []),
     ("to come, per user", (domain(),), PER_USER, "new profiles", ["nothing until apply is run again", "CustomPosixUserConfig"], []),
     ("to come, one alone", (domain(), profile()), ALICE, "new profiles", ["alice alone"], []),
-    ("to come, none", (domain(),), NOTHING, "new profiles", ["nothing of this"], []),
+    ("to come, none", (domain(),), NOTHING, "new profiles", ["get no folder"], []),
 ]  # fmt: skip
 
 
@@ -72,8 +72,8 @@ def test_what_is_said(holders, wanted, topic, words, others):
 def test_a_list_of_its_own_hides_the_defaults():
     made = plan(there(DEFAULTS, profile("alice", efs()), profile("bob")), ALICE)
     assert said(made, "data")[1:] == [
-        "The files of bob are in /shared, in one place for all.",
-        "Each has a folder of his or her own: alice in /alice.",
+        "The files of bob are in /shared, shared by all.",
+        "Each profile has its own folder: alice in /alice.",
     ]
 
 

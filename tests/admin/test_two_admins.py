@@ -50,7 +50,7 @@ def test_opposite_modes_end_in_one_of_the_two(domain, home, hpj, disk, later):
     assert len(settled) == 1, (settled, said)
     # Who did not get his way was told so, unless he had come to his end before the other began.
     for code, text in zip(codes, said, strict=True):
-        assert code == 0 or "somebody else has begun to apply" in text, text
+        assert code == 0 or "another apply to this domain is in progress" in text, text
     assert EFS in domain.account.profiles[DOMAIN, "carol"].file_systems
     hpj(*words_of("nothing", disk)).ok()
     assert seen(domain.account, disk)[:-1] == untouched[:-1]

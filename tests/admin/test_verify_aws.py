@@ -55,13 +55,13 @@ def test_what_can_be_read_is_checked_and_nothing_is_changed(believed, endpoint, 
     assert {call.action for call in endpoint.calls if not READING.fullmatch(call.action)} == set()
     assert list(found) == [fact.name for fact in FACTS]
     assert verdicts(found, *(NAMES["read"] - {"addon-right"})) == {"holds"}
-    assert found["addon-right"] == ("not checked", "needs --as-role: a role that you may assume")
+    assert found["addon-right"] == ("not checked", "needs --as-role: a role that you can assume")
     assert verdicts(found, *NAMES["write"], *NAMES["by hand"]) == {"not checked"}
     assert all("do this: " in found[name][1] for name in NAMES["by hand"])
     assert "you have iam:PassRole" in found["update-domain-without-pass-role"][1]
     assert studio(believed) == before
     found = verify("--as-role", ROLE, "--only", "addon-right")
-    assert found == {"addon-right": ("holds", "the right on the add-on is enough")}
+    assert found == {"addon-right": ("holds", "the permission on the add-on is enough")}
 
 
 def test_who_may_not_pass_the_role_on_is_told_that_the_fact_matters(believed, verify):
@@ -144,15 +144,15 @@ def test_without_a_role_to_assume_what_needs_one_is_not_checked(believed, verify
 def test_each_step_is_named_before_it_is_done(believed, endpoint, hpj, monkeypatch, tmp_path):
     said = tmp_path / "stderr"
     words = {
-        "CreateStudioLifecycleConfig": "make the lifecycle",
-        "CreateDomain": "make the domain",
-        "CreateUserProfile": "make the user profile",
-        "CreateSpace": "make the space",
+        "CreateStudioLifecycleConfig": "create the lifecycle",
+        "CreateDomain": "create the domain",
+        "CreateUserProfile": "create the user profile",
+        "CreateSpace": "create the space",
         "DeleteSpace": "delete the space",
         "DeleteUserProfile": "delete the user profile",
         "DeleteDomain": "delete the domain",
         "UpdateDomain": "(update|name) .*(throw-away domain|space defaults)",
-        "UpdateUserProfile": "throw-away profile",
+        "UpdateUserProfile": "temporary profile",
         "RevokeSecurityGroupIngress": "empty the security group",
         "DeleteSecurityGroup": "delete the security group",
     }
@@ -177,7 +177,7 @@ def test_each_step_is_named_before_it_is_done(believed, endpoint, hpj, monkeypat
 def test_nothing_without_a_word(believed, endpoint, hpj):
     done = hpj("admin", "verify-aws", "--write", "--json")
     assert (done.code, done.error["code"]) == (2, "not_confirmed")
-    assert "the domain of Studio hyperpod-jlab-verify-" in done.err
+    assert "the Studio domain hyperpod-jlab-verify-" in done.err
     assert not [call for call in endpoint.calls if not READING.fullmatch(call.action)]
 
 
@@ -199,10 +199,10 @@ def test_bad_words_are_refused(believed, hpj, words, field, hint):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--write", "--clean-up"), "--clean-up makes nothing"),
+        (("--write", "--clean-up"), "--clean-up and --write cannot be used together"),
         (("--vpc", "vpc-1"), "--vpc is for the throw-away domain"),
         (("--subnet", "subnet-1"), "--subnet is for the throw-away domain"),
-        (("--write", "--yes", "--only", "node-target"), "needs a throw-away domain"),
+        (("--write", "--yes", "--only", "node-target"), "needs a temporary domain"),
         (("--write", "--yes", "--vpc", "vpc-1"), "is not the VPC of the domain"),
     ],
 )
@@ -245,7 +245,9 @@ def test_what_cannot_be_made_is_said_and_nothing_is_left(believed, endpoint, hpj
     done = hpj("admin", "verify-aws", "--write", "--yes", "--json")
     assert (done.code, done.error["code"]) == (4, "missing_right")
     reasons = {one["reason"] for one in done.json["facts"] if one["how"] == "write"}
-    assert reasons == {f"the throw-away domain could not be made: AWS does not let you {action}"}
+    assert reasons == {
+        f"the temporary domain could not be created: you do not have the permission {action}"
+    }
     assert studio(believed) == before
 
 
@@ -254,7 +256,10 @@ def test_a_space_that_cannot_be_made_costs_no_other_fact(believed, endpoint, hpj
     endpoint.faults.deny("sagemaker:CreateSpace")
     done = hpj("admin", "verify-aws", *WRITE)
     assert done.code == 4
-    assert "not all could be made: AWS does not let you sagemaker:CreateSpace" in done.out
+    assert (
+        "some parts could not be created: you do not have the permission sagemaker:CreateSpace"
+        in done.out
+    )
     assert "| `none-takes-script-out` | holds |" in done.out
     assert studio(believed) == before
 
@@ -304,7 +309,7 @@ def test_what_another_machine_may_be_using_is_left_alone(believed, hpj):
     add_left(believed)
     before = studio(believed)
     done = hpj("admin", "verify-aws", "--clean-up", "--yes").ok()
-    assert "is left alone, a run may be using it" in done.err
+    assert "is not deleted, a run may be using it" in done.err
     assert (
         "left alone: hyperpod-jlab-verify-0a1b2c3d" in hpj("admin", "verify-aws", *WRITE).ok().out
     )

@@ -85,7 +85,7 @@ def test_the_next_run_deletes_what_a_killed_one_has_left(believed, endpoint, hom
     end_at(endpoint, home, 3, signal.SIGKILL)
     assert studio(believed) != before
     done = hpj(*WORDS, *ONLY).ok()
-    assert "This will be deleted, for an earlier run has left it: hyperpod-jlab-verify-" in done.err
+    assert "This will be deleted, because an earlier run left it: hyperpod-jlab-verify-" in done.err
     assert studio(believed) == before
 
 

@@ -120,7 +120,7 @@ def test_a_value_of_a_run_that_failed_on_another_rank_is_none() -> None:
 
 
 def test_a_command_has_no_result() -> None:
-    with pytest.raises(ConflictError, match="only a function leaves one"):
+    with pytest.raises(ConflictError, match="only a function has a result"):
         hyperpod_jlab.submit(command="true").result(60)
 
 

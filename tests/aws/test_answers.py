@@ -70,7 +70,7 @@ async def test_members_that_nobody_knows_yet_are_in_the_answer(endpoint):
     assert told["Mood"] == "good"
     found = await HyperpodClusters(Settings()).every_cluster()
     assert found[0].orchestrator is None
-    assert found[0].reason == "its orchestrator is Nomad, which is not known here"
+    assert found[0].reason == "its orchestrator Nomad is not supported"
 
 
 @pytest.mark.parametrize(

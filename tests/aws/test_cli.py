@@ -66,7 +66,7 @@ def test_a_denied_description_is_a_note_and_no_failure(example, hpj):
     example.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
     done = hpj("clusters").ok()
     assert "note: 1 of 4 clusters could not be described" in done.err
-    assert "AWS does not let you sagemaker:DescribeCluster" in done.out
+    assert "you do not have the permission sagemaker:DescribeCluster" in done.out
     assert "research-eks" in done.out
     assert hpj("clusters", "--json").ok().json["notes"]
 
@@ -158,7 +158,7 @@ def test_a_cluster_by_its_arn_and_without_the_right_to_its_description(example, 
     example.faults.deny("sagemaker:DescribeCluster")
     told = hpj("nodes", "ml-cluster", "--json").ok().json
     assert told["notes"][0].startswith(
-        "AWS does not describe ml-cluster: AWS does not let you sagemaker:DescribeCluster"
+        "AWS does not describe ml-cluster: you do not have the permission sagemaker:DescribeCluster"
     )
     # Without it nobody knows that the first one is the controller.
     assert told["nodes"][0]["instance_reason"] == "the scheduler does not have it"
@@ -217,7 +217,9 @@ def test_a_fault_of_aws_hides_no_configured_cluster(example, hpj):
     example.faults.deny("sagemaker:ListClusters")
     done = hpj("clusters").ok()
     assert [line.split()[0] for line in done.out.splitlines()] == ["CLUSTER", "local"]
-    assert "note: AWS does not list all HyperPod clusters: AWS does not let you" in done.err
+    assert (
+        "note: AWS does not list all HyperPod clusters: you do not have the permission" in done.err
+    )
 
 
 @pytest.mark.parametrize("name", ["", "x y", "no_such", "a" * 64, "arn:aws:sagemaker:x:1:y"])

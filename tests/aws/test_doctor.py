@@ -96,14 +96,14 @@ def privacy(hpj):
 def test_a_mode_keeps_nobody_out_where_all_are_the_same_user(partition, hpj):
     found = privacy(hpj)
     assert (found["level"], found["who"]) == ("warn", "admin")
-    said = "isolation: mount path only, for Studio gives every user profile the uid 200001 on file systems, and alice was made without one of its own"
+    said = "isolation: mount path only, because Studio gives every user profile the uid 200001 on file systems, and alice was made without one of its own"
     assert found["evidence"].startswith(said)
     assert said.partition(", for")[0] in hpj("storage").ok().out  # in the same words
     assert "CustomPosixUserConfig" in found["fix"]
     partition.account.profiles["d-example", "alice"] = Profile(uid=12001)
     found = privacy(hpj)
     assert (found["level"], found["fix"]) == ("ok", None)
-    assert "only for this user (mode 0700" in found["evidence"]
+    assert "private to this user (mode 0700" in found["evidence"]
 
 
 def test_nobody_says_whose_number_it_is(partition, hpj):
@@ -125,20 +125,22 @@ def test_each_missing_right_is_named_and_the_rest_is_told(studio, checks):
     studio.faults.deny("sagemaker:DescribeSpace")
     studio.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
     found = checks()
-    assert found["space"] == [("unknown", "AWS does not let you sagemaker:DescribeSpace")]
+    assert found["space"] == [("unknown", "you do not have the permission sagemaker:DescribeSpace")]
     ((level, words),) = found["HyperPod"]
     assert level == "warn"
     assert "1 of 4 clusters could not be described" in words
     studio.faults.deny("sagemaker:ListClusters")
-    assert checks()["HyperPod"] == [("unknown", "AWS does not let you sagemaker:ListClusters")]
+    assert checks()["HyperPod"] == [
+        ("unknown", "you do not have the permission sagemaker:ListClusters")
+    ]
 
 
 def test_without_credentials_the_checks_of_aws_end_there(studio, checks, no_aws):
     no_aws.delenv("AWS_ACCESS_KEY_ID")
     no_aws.delenv("AWS_SECRET_ACCESS_KEY")
     found = checks()
-    assert found["aws"] == [("fail", "there are no AWS credentials")]
-    because = ("unknown", "could not be checked, because of aws: there are no AWS credentials")
+    assert found["aws"] == [("fail", "no AWS credentials found")]
+    because = ("unknown", "could not be checked, because of aws: no AWS credentials found")
     assert found["space"] == found["HyperPod"] == [because]
     assert found["studio"][0][0] == "ok"
 
@@ -148,11 +150,11 @@ def test_elsewhere_credentials_that_are_missing_fail_nothing(endpoint, checks, h
     no_aws.delenv("AWS_ACCESS_KEY_ID")
     no_aws.delenv("AWS_SECRET_ACCESS_KEY")
     found = checks()
-    assert found["aws"] == [("unknown", "there are no AWS credentials")]
+    assert found["aws"] == [("unknown", "no AWS credentials found")]
     assert found["HyperPod"][0][0] == found["security groups"][0][0] == "unknown"
 
 
-@pytest.mark.parametrize(("content", "words"), [("{", "no JSON"), ("{}", "does not say DomainId")])
+@pytest.mark.parametrize(("content", "words"), [("{", "not valid JSON"), ("{}", "has no DomainId")])
 def test_half_metadata(space, checks, no_aws, content, words):
     space.metadata.write_text(content)
     no_aws.setenv("AWS_REGION", REGION)
@@ -167,7 +169,7 @@ def test_half_metadata(space, checks, no_aws, content, words):
 def test_a_file_system_that_is_read_only_or_not_there(space, checks):
     space.mount("ro,noatime")
     ((level, words),) = checks()["FSx for Lustre"]
-    assert (level, words.endswith(f"only to be read: {POINT}")) == ("warn", True)
+    assert (level, words.endswith(f"read-only: {POINT}")) == ("warn", True)
     space.mount(None)
     found = checks()
     assert found["FSx for Lustre"][0][0] == "warn"
@@ -180,7 +182,7 @@ def test_a_configured_name_that_aws_does_not_have(endpoint, checks, home):
         '[clusters.a]\norchestrator = "kubernetes"\nhyperpod = "research-eks"\n'
         '[clusters.b]\norchestrator = "kubernetes"\nhyperpod = "gone"\n'
     )
-    warned = f"the configuration names gone, which is not in {REGION}"
+    warned = f"the configuration has gone, but it does not exist in {REGION}"
     assert checks()["names at AWS"] == [("warn", warned)]
 
 

@@ -106,7 +106,7 @@ def test_a_file_system_in_another_vpc_or_subnet(endpoint, space, checks):
     file_system.subnets = ["subnet-0000000000000dead"]
     level, words = seen(checks()["interfaces"])
     assert level == "fail"
-    assert "no subnet is the same" in words
+    assert "they share no subnet" in words
     fix = checks()["interfaces"]["fix"]
     assert fix.startswith(f"aws sagemaker update-domain --region {REGION} --domain-id d-example ")
     assert fix.endswith(" subnet-0000000000000dead")
@@ -172,7 +172,7 @@ def test_each_missing_right_leaves_its_check_unknown_and_is_named(
 ):
     endpoint.faults.deny(action)
     found = checks()
-    assert seen(found[key]) == ("unknown", f"AWS does not let you {action}")
+    assert seen(found[key]) == ("unknown", f"you do not have the permission {action}")
     assert found[key]["who"] == "admin"
     assert action in found[key]["fix"]
     failed = {one["key"] for one in found.values() if one["level"] == "fail"}
@@ -187,9 +187,9 @@ def test_rights_that_other_features_need_are_warned_of(endpoint, space, checks):
     endpoint.faults.deny("sagemaker:ListClusterNodes")
     check = checks()["rights"]
     assert check["level"] == "warn"
-    assert "AWS does not let you logs:DescribeLogStreams" in check["evidence"]
-    assert "AWS does not let you sagemaker:ListClusterNodes" in check["evidence"]
-    assert check["fix"].startswith("grant what this prints: hpj admin policy ")
+    assert "you do not have the permission logs:DescribeLogStreams" in check["evidence"]
+    assert "you do not have the permission sagemaker:ListClusterNodes" in check["evidence"]
+    assert check["fix"].startswith("allow what this prints: hpj admin policy ")
     assert {"logs", "nodes"} <= set(check["fix"].split())
 
 
@@ -197,7 +197,7 @@ def test_one_service_that_does_not_answer_is_named(endpoint, space, checks, no_a
     no_aws.setenv("AWS_ENDPOINT_URL_EC2", "http://127.0.0.1:9")
     found = checks()
     assert found["security-groups"]["level"] == "unknown"
-    assert "ec2 does not answer" in found["security-groups"]["evidence"]
+    assert "ec2 does not respond" in found["security-groups"]["evidence"]
     assert "interface endpoint for ec2" in found["security-groups"]["fix"]
     assert found["domain"]["level"] == "ok"
 
@@ -207,7 +207,7 @@ def test_a_service_that_hangs_is_waited_for_once(endpoint, space, checks, no_aws
     endpoint.faults.slow["ec2:DescribeNetworkInterfaces"] = 20.0
     found = checks()
     for key in NETWORK:
-        assert seen(found[key]) == ("unknown", "ec2 gives no answer in 8 s")
+        assert seen(found[key]) == ("unknown", "ec2 did not answer within 8 s")
     assert found["domain"]["level"] == "ok"
     assert [call.action for call in endpoint.calls].count("ec2:DescribeNetworkInterfaces") == 1
 
@@ -224,7 +224,7 @@ def test_a_terminal_shows_what_is_waited_for(endpoint, space, home, tmp_path):
 def test_credentials_of_somebody_else_than_the_space(endpoint, space, checks):
     endpoint.account.add_caller("AKIATESTBEDEXAMPLE01", "Someone")
     level, words = seen(checks()["role"])
-    assert (level, "not the role that Studio gave this space, StudioRole" in words) == (
+    assert (level, "not the role of this space, StudioRole" in words) == (
         "warn",
         True,
     )
@@ -240,7 +240,7 @@ def test_a_file_system_that_the_space_names_and_has_not(endpoint, space, checks)
     check = checks()["mounts-missing"]
     assert check["level"] == "fail"
     assert (
-        f"{FILE_SYSTEM} of ml-cluster is not mounted here, though the space names it"
+        f"{FILE_SYSTEM} of ml-cluster is not mounted here, although the settings of the space list it"
         in (check["evidence"])
     )
     assert "restart the space" in check["fix"]
@@ -251,7 +251,7 @@ def test_a_file_system_that_the_profile_offers_and_the_space_has_not(endpoint, s
     endpoint.account.spaces["d-example", "work"].file_systems = []
     check = checks()["mounts-missing"]
     assert (check["level"], check["who"]) == ("warn", "you")
-    assert "the space does not name it" in check["evidence"]
+    assert "the settings of the space do not list it" in check["evidence"]
     words = shlex.split(check["fix"].partition("then: ")[2].removesuffix(", and start it"))
     assert words[:3] == ["aws", "sagemaker", "update-space"]
     assert (
@@ -285,7 +285,7 @@ def test_a_partition_that_the_nodes_have_elsewhere(space, checks, home):
     check = checks()["shared"]
     assert check["level"] == "warn"
     assert (
-        "by AWS the nodes have it at /fsx/alice, by the configuration at /fsx/bob"
+        "AWS reports it at /fsx/alice on the nodes, but the configuration has /fsx/bob"
         in (check["evidence"])
     )
     assert check["fix"].startswith('storage = "/fsx/alice" under [clusters.ml]')
@@ -308,7 +308,7 @@ def test_a_mount_that_can_only_be_read(space, checks):
     space.mount("ro")
     check = checks()["mount"]
     assert (check["level"], check["who"]) == ("warn", "admin")
-    assert "only to be read" in check["evidence"]
+    assert "read-only: " in check["evidence"]
 
 
 def test_the_commands_of_fixes_are_ones_of_aws():

@@ -31,8 +31,7 @@ def test_a_network_acl_that_lets_lustre_in_but_no_answer_out(network, space, che
     check = checks()["network-acls"]
     assert (check["level"], check["who"]) == ("fail", "admin")
     assert check["evidence"] == (
-        f"the domain d-example and {FILE_SYSTEM}: Lustre does not get through, for {acl.acl_id} of {SUBNET} "
-        f"does not let TCP 988, 1018-1023 out to 10.0.2.0/24 ({OTHER_SUBNET})"
+        f"the domain d-example and {FILE_SYSTEM}: Lustre traffic is blocked: {acl.acl_id} of {SUBNET} does not allow TCP 988, 1018-1023 out to 10.0.2.0/24 ({OTHER_SUBNET})"
     )
     for line in check["fix"].splitlines():
         words = shlex.split(line)
@@ -60,7 +59,10 @@ def test_a_network_acl_that_denies_some_of_the_clients_addresses(network, space,
     acl = split(network, space)
     acl.entries.append(acl_entry(50, "deny", egress=False, CidrBlock="10.0.2.128/25"))
     level, words = seen(checks()["network-acls"])
-    assert (level, "does not let TCP 988, 1018-1023 in from 10.0.2.0/24" in words) == ("fail", True)
+    assert (level, "does not allow TCP 988, 1018-1023 in from 10.0.2.0/24" in words) == (
+        "fail",
+        True,
+    )
     space.mount("rw")
     level, words = seen(checks()["network-acls"])
     assert (level, "it is mounted, but" in words) == ("warn", True)
@@ -72,7 +74,7 @@ def test_a_route_that_leads_out_or_to_nothing(endpoint, network, space, checks):
     network.subnets[OTHER_SUBNET].gateway = "nat-0123456789abcdef0"
     check = checks()["routes"]
     assert check["level"] == "fail"
-    assert "sends what is for 10.7.0.0/24" in check["evidence"]
+    assert "routes traffic for 10.7.0.0/24" in check["evidence"]
     assert "--destination-cidr-block 10.7.0.0/24 --vpc-peering-connection-id ID" in check["fix"]
     peering = {
         "DestinationCidrBlock": "10.7.0.0/16",
@@ -80,6 +82,9 @@ def test_a_route_that_leads_out_or_to_nothing(endpoint, network, space, checks):
     }
     network.routes[SUBNET] = [{**peering, "State": "blackhole"}]
     level, words = seen(checks()["routes"])
-    assert (level, "leads to pcx-0123456789abcdef0, which is gone" in words) == ("fail", True)
+    assert (level, "goes to pcx-0123456789abcdef0, which no longer exists" in words) == (
+        "fail",
+        True,
+    )
     network.routes[SUBNET] = [{**peering, "State": "active"}]
     assert checks()["routes"]["level"] == "ok"

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
-from tests.aws.test_rest import made, refused, until_loaded
+from tests.aws.test_rest import at_aws, made, refused, until_loaded
 from tests.conftest import home  # noqa: F401 - the server's tests have another one than the command line's
 from tests.server.conftest import *  # noqa: F403
 
@@ -59,7 +59,7 @@ async def test_settings_in_words(example, api):
         "FailureMessage": "no role",
     }
     answer = await until_loaded(api, "clusters/research-eks")
-    found = {one["name"]: one for one in answer["settings"]}
+    found = {one["name"]: one for one in answer["cluster"]["hyperpod"]["settings"]}
     assert "replaced by HyperPod" in found["node-recovery"]["meaning"]
     assert "it is Failed: no role" in found["autoscaling"]["meaning"]
     assert "20 % of the memory" in found["tiered-storage"]["meaning"]
@@ -68,22 +68,24 @@ async def test_settings_in_words(example, api):
 
 
 async def test_whether_one_can_submit_is_looked_at_in_the_background(example, api):
-    example.faults.slow["eks:DescribeCluster"] = 1.0
-    answer = await api.get("hyperpod")
+    example.faults.slow["eks:DescribeCluster"] = 3.0
+    answer = await api.get("clusters")
     seen = set()
     while answer["loading"]:
-        seen |= {row["reach"] for row in answer["clusters"]}
+        reaches = [row["hyperpod"]["reach"] for row in at_aws(answer).values()]
+        seen |= {reach["word"] for reach in reaches if reach}
         await asyncio.sleep(0.1)
-        answer = await api.get("hyperpod")
+        answer = await api.get("clusters")
     assert "not-looked" in seen
-    rows = {row["name"]: row for row in answer["clusters"]}
-    assert rows["research-eks"]["reach"] == "not-in-service"
-    assert rows["ml-cluster"]["reach"] == "no-file-system"
-    assert rows["older-cluster"]["reach"] == "no-login-node"
-    assert "--login-node" in rows["older-cluster"]["reach_next"]
+    rows = {name: row["hyperpod"]["reach"] for name, row in at_aws(answer).items()}
+    assert rows["research-eks"]["word"] == "not-in-service"
+    assert rows["ml-cluster"]["word"] == "no-file-system"
+    assert rows["older-cluster"]["word"] == "no-login-node"
+    assert "--login-node" in rows["older-cluster"]["next_step"]
     assert made(example, "eks:DescribeCluster") == 1
-    await until_loaded(api, "hyperpod", sort="reach")
-    detail = await until_loaded(api, "clusters/research-eks")
+    only = await until_loaded(api, "clusters", sort="hyperpod")
+    assert only["clusters"][-1]["name"] == "local"
+    detail = (await until_loaded(api, "clusters/research-eks"))["cluster"]["hyperpod"]
     assert detail["reach"]["word"] == "not-in-service"
     assert 'eks = "research"' in detail["reach"]["config"]
     assert made(example, "eks:DescribeCluster") == 1

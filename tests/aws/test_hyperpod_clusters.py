@@ -98,10 +98,10 @@ async def test_one_that_may_not_be_described_is_listed_all_the_same(example):
         *("research-eks", "in-service"),
         *(None, None, None),
     )
-    assert eks.reason == f"AWS does not let you {DESCRIBE}"
+    assert eks.reason == f"you do not have the permission {DESCRIBE}"
     (note,) = found.notes
     assert note.startswith(
-        f"1 of 4 clusters could not be described: AWS does not let you {DESCRIBE}"
+        f"1 of 4 clusters could not be described: you do not have the permission {DESCRIBE}"
     )
     example.faults.deny(DESCRIBE)
     found = await service().every_cluster()

@@ -64,16 +64,15 @@ def attached(endpoint, no_aws, bed, home):
 
 @pytest.fixture
 def rows(hpj):
-    """What ``hpj nodes`` shows: state at AWS, node, state in Kubernetes, remark; by instance id."""
+    """What ``hpj nodes`` shows: state at AWS, node, state in Kubernetes, what is said of the instance; by instance id."""
 
     def found():
         told = hpj("nodes", "--cluster", "research-eks", "--json").ok().json["nodes"]
         return {
-            (row["instance"] or {}).get("name"): (
-                (row["instance"] or {}).get("state"),
-                (row["node"] or {}).get("name"),
-                (row["node"] or {}).get("state"),
-                row["remark"],
+            row["instance"]: (
+                row["instance_state"],
+                *((None, None) if row["name"] == row["instance"] else (row["name"], row["state"])),
+                row["instance_reason"],
             )
             for row in told
         }

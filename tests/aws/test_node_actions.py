@@ -63,10 +63,10 @@ def test_a_reboot_by_instance_id(example, slurm, hpj):
     done = hpj("node", "reboot", node.instance_id, "--cluster", "ml-cluster", "--yes").ok()
     assert f"{node.instance_id} is being rebooted" in done.out
     assert sent(example) == [[node.instance_id]]
-    states = {row["instance"]["name"]: row["instance"]["state"] for row in _nodes(hpj)}
+    states = {row["instance"]: row["instance_state"] for row in _nodes(hpj)}
     assert states[node.instance_id] == "starting"
     finish_repairs(slurm)
-    states = {row["instance"]["name"]: row["instance"]["state"] for row in _nodes(hpj)}
+    states = {row["instance"]: row["instance_state"] for row in _nodes(hpj)}
     assert states[node.instance_id] == "running"
 
 
@@ -76,13 +76,13 @@ def test_a_replaced_node_has_a_new_instance_id_and_the_place_of_the_old(example,
     (result,) = hpj(*words).ok().json["results"]
     assert (result["ok"], result["instance"], result["error"]) == (True, old.instance_id, None)
     assert sent(example, REPLACE) == [[old.instance_id]]
-    hosts = [row["instance"]["host"] for row in _nodes(hpj)]
+    hosts = [row["host"] for row in _nodes(hpj)]
     assert len([host for host in hosts if host.startswith("ip-10-0-0-3.")]) == 2
     # While AWS lists both, the name alone does not say which is meant.
     again = hpj(*words)
     assert again.json["results"][0]["error"]["code"] == "ambiguous_node"
     finish_repairs(slurm)
-    names = [row["instance"]["name"] for row in _nodes(hpj)]
+    names = [row["instance"] for row in _nodes(hpj)]
     assert old.instance_id not in names
     assert len(set(names)) == 5
 
@@ -153,7 +153,7 @@ def test_after_a_refusal_the_others_are_not_sent(example, slurm, hpj):
     assert codes == ["missing_right"] * 25 + ["not_sent"] * 19
     assert len(sent(example, REPLACE)) <= 1
     told = hpj("node", "replace", *names, "--cluster", "ml-cluster", "--yes").err.splitlines()
-    assert "and 22 more: AWS does not let you" in told[-2]
+    assert "and 22 more: you do not have the permission" in told[-2]
     assert [line for line in told if "not sent, since those before it were not done" in line]
 
 
@@ -239,7 +239,6 @@ def test_a_cluster_that_is_not_in_service_is_a_note(example, hpj):
     ("words", "code"),
     [
         (("reboot", "i-1"), "no_hyperpod_cluster"),
-        (("reboot", "i-1", "--cluster", "a", "--cluster", "local"), "usage"),
         (("reboot", "i-1", "--cluster", "ml-cluster", "--reason", "x"), "invalid_input"),
         (("drain", "n1", "--cluster", "research-eks", "--reason", "x"), "no_configured_cluster"),
         (("drain", "n1"), "no_reason"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.features.node_logs.service import NodeLogPages, NodeLogs
-from hyperpod_jlab.logs.pattern import parse_pattern
+from hyperpod_jlab.features.node_logs.service import NodeLogs
+from hyperpod_jlab.features.node_logs.spool import Spools
 from testbed.aws.example import example_account
 from testbed.aws.telemetry import cluster_log_group
 from tests.aws.conftest import REGION
@@ -77,49 +79,49 @@ async def test_backward_and_forward_give_each_line_once(example, both, step, lim
     whole = fill(example, both, step)
     example.account.telemetry.looked_at = looked_at
 
-    def same(found, wanted):
-        if step == 0 and looked_at == 7:
-            # Lines of one millisecond that lie on several of AWS' pages have an order in their log only.
-            found, wanted = (sorted(lines, key=lambda line: line[:4]) for lines in (found, wanted))
-        assert found == wanted
+    spools = Spools()
+    logs = NodeLogs(Aws(REGION), spools)
 
-    pages = NodeLogPages(NodeLogs(Aws(REGION)), "ml-cluster", both)
+    async def page_of(cursor, direction, limit):
+        return await logs.page("ml-cluster", both, cursor, direction, limit)
+
     found: list[str] = []
     cursors: list[tuple[int, str, str]] = []
     cursor = None
     while True:
-        page = await pages.backward(cursor, limit)
-        found[:0] = [line.text for line in page.lines]
+        page = await page_of(cursor, "backward", limit)
+        found[:0] = [line.line for line in page.lines]
         cursor = page.before
         cursors.append((len(found), page.before, page.after))
         if page.at_start:
             break
-    same(found, whole)
+    assert found == whole
     for behind, before, after in cursors[:: max(1, len(cursors) // 6)]:
-        forward = await pages.forward(before, 1000)
+        forward = await page_of(before, "forward", 1000)
         assert forward.at_end
-        same([line.text for line in forward.lines], whole[len(whole) - behind :])
-        rest = await pages.forward(after, 1000)
+        assert [line.line for line in forward.lines] == whole[len(whole) - behind :]
+        rest = await page_of(after, "forward", 1000)
         shown = len(forward.lines) - len(rest.lines)
         assert shown == min(limit, len(whole) - behind + shown) or behind == len(whole)
-        same([line.text for line in rest.lines], whole[len(whole) - behind + shown :])
-    start, forward = [], await pages.forward(None, limit)
+        assert [line.line for line in rest.lines] == whole[len(whole) - behind + shown :]
+    start, forward = [], await page_of(None, "forward", limit)
     assert forward.at_start
     while True:
-        start += [line.text for line in forward.lines]
+        start += [line.line for line in forward.lines]
         if forward.at_end:
             break
-        forward = await pages.forward(forward.after, limit)
-    same(start, whole)
+        forward = await page_of(forward.after, "forward", limit)
+    assert start == whole
+    await spools.close()
 
 
 async def test_a_page_is_that_of_a_run_and_goes_on(example, both, api):
     write(example, both[0], [(0, "first"), (10, "of two\nrows\r\n"), (30, "third")])
     write(example, both[1], [(20, "health")])
-    page = await api.get(f"{PATH}/page", streams=",".join(both), limit="3")
+    page = await api.get(f"{PATH}/page", streams=",".join(both), limit="4")
     assert lines_of(page) == [(0, "of two"), (0, "rows"), (1, "health"), (0, "third")]
     block = page["frames"][0]["blocks"][0]
-    assert block["times"] == [(BEGUN + 10) / 1000] * 2
+    assert block["times"] == (BEGUN + 10) / 1000
     assert (block["node"], block["rank"], block["flags"]) == (both[0], None, None)
     assert (page["at_start"], page["at_end"], page["calls"]) == (False, True, 4)
     earlier = await api.get(
@@ -151,12 +153,23 @@ async def test_a_look_costs_no_other_calls_than_those_of_cloudwatch(example, bot
     assert asked(example, GET) - before == answer["calls"] == 2
 
 
-async def test_a_page_reads_no_more_than_it_shows(example, both, api):
+async def test_a_log_is_read_once_for_all_pages_and_searches(example, both, api):
     write(example, both[0], [(n, f"line {n}") for n in range(5000)])
-    await api.get(f"{PATH}/page", streams=both[0], direction="forward", limit="100")
+    page = await api.get(f"{PATH}/page", streams=both[0], limit="100")
+    assert page["calls"] == 2  # its one page, and that there is no earlier one
+    before = asked(example, GET)
+    for _ in range(3):
+        page = await api.get(f"{PATH}/page", streams=both[0], limit="100", cursor=page["before"])
+        assert page["calls"] == 0
+    found = await api.get(
+        f"{PATH}/search", streams=both[0], grep="line 4", cursor=page["before"], limit="5"
+    )
+    assert (len(found["hits"]), found["calls"]) == (5, 0)
+    assert asked(example, GET) == before
+    # Who asks what is new gets no more than that.
     await api.get(f"{PATH}/page", streams=both[0], limit="100")
-    given = [call.given["limit"] for call in example.calls if call.action == GET]
-    assert given == [101, 101]
+    given = [call.given for call in example.calls if call.action == GET][before:]
+    assert [one["startTime"] for one in given] == [BEGUN + 4999] * 2
 
 
 async def test_the_logs_of_a_node_and_of_one_that_was_replaced(example, node, both, api):
@@ -219,18 +232,69 @@ async def test_a_search_steps_through_all_hits(example, both, api):
     assert (none["hits"], none["next"]) == ([], None)
 
 
-async def test_a_long_search_gives_what_it_has_and_goes_on(example, both):
+async def test_a_long_search_goes_on(example, both, api):
     write(example, both[0], [(n, f"line {n}") for n in range(25_000)])
-    pages = NodeLogPages(NodeLogs(Aws(REGION)), "ml-cluster", both)
     hits, cursor, rounds = [], None, 0
     while True:
-        found, cursor = await pages.search(parse_pattern("line .*77$"), cursor, 500, seconds=0.0)
-        hits += found
+        more: dict[str, str] = {} if cursor is None else {"cursor": cursor}
+        found = await api.get(
+            f"{PATH}/search", streams=both[0], grep="line .*77$", limit="100", **more
+        )
+        hits += [hit["line"] for hit in found["hits"]]
+        cursor = found["next"]
         rounds += 1
         if cursor is None:
             break
-    assert [hit.line.text for hit in hits] == [f"line {n}" for n in range(77, 25_000, 100)]
-    assert rounds > 2
+    assert hits == [f"line {n}" for n in range(77, 25_000, 100)]
+    assert rounds == 3
+
+
+async def test_the_socket_follows_and_asks_no_more_when_nobody_looks(
+    example, both, api, log_page, monkeypatch
+):
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.SOON", 0.1)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.LATE", 0.1)
+    write(example, both[0], [(0, "a")])
+    shown = await api.get(f"{PATH}/page", streams=",".join(both))
+    page = await log_page()
+    follow = {"type": "subscribe", "cluster": "ml-cluster", "streams": list(both)}
+    await page.send(**follow, id=1, cursor=shown["after"])
+    assert (await page.next())["type"] == "subscribed"
+    write(example, both[1], [(1, "b")])
+    frame = await page.next()
+    block = frame["blocks"][0]
+    assert (frame["type"], block["lines"], block["node_rank"]) == ("frame", "b", 1)
+    assert block["times"] == (BEGUN + 1) / 1000
+    await page.send(type="ack", id=1, seq=frame["seq"])
+    await page.send(type="unsubscribe", id=1)
+    await asyncio.sleep(0.5)
+    before = asked(example, GET)
+    write(example, both[0], [(2, "c")])
+    await asyncio.sleep(0.5)
+    assert asked(example, GET) == before
+    # From the last frame on it goes on, on another connection too.
+    other = await log_page()
+    await other.send(**follow, id=2, cursor=frame["after"])
+    assert (await other.next())["type"] == "subscribed"
+    assert (await other.next())["blocks"][0]["lines"] == "c"
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ({"cluster": "ml-cluster"}, "invalid_input"),
+        ({"cluster": "ml-cluster", "streams": ["a"], "run_id": "x"}, "invalid_message"),
+        ({"cluster": "ml-cluster", "streams": ["a"]}, "no_log_group"),
+        ({"cluster": "none", "streams": ["a"]}, "not_found"),
+    ],
+)
+async def test_what_the_socket_refuses(example, log_page, message, code):
+    page = await log_page()
+    await page.send(type="subscribe", id=1, **message)
+    told = await page.next()
+    while told["type"] != "error":
+        told = await page.next()
+    assert (told["id"], told["error"]["code"]) == (1, code)
 
 
 @pytest.mark.parametrize(

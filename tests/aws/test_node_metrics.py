@@ -220,7 +220,7 @@ def test_a_missing_right_is_named(example, hpj, denied, words):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "say of what: a run, or a HyperPod cluster"),
+        ((), "give a run, or a HyperPod cluster with --cluster"),
         (("run", "--cluster", "c"), "--cluster is not for a run"),
         (("run", "--since", "1h"), "--since is not for a run"),
         (("--cluster", "c", "--attempt", "1"), "--attempt is for a run only"),

@@ -82,5 +82,5 @@ async def test_a_replacement_is_seen_soon_and_the_new_node_says_whose_place_it_h
     after = await until_loaded(api, path)
     assert not after["changing"]
     rows = {row["name"]: row["reason"] for row in after["nodes"]}
-    assert rows[new.instance_id] == f"it has taken the place of {old.instance_id}"
+    assert rows[new.instance_id] == f"it replaces {old.instance_id}"
     assert old.instance_id not in rows

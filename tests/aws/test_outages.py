@@ -36,7 +36,7 @@ OUTSIDE = frozenset({"aps"})
 """What is not asked through a client of boto3, and so has no such variable; tests/aws/test_prometheus.py cuts it off."""
 
 UNSEEN = {
-    (("clusters"), "eks"),  # "not-known" in a column; all about one cluster says why
+    (("clusters",), "eks"),  # "not-known" in a column; all about one cluster says why
     (SUBMIT, "ec2"),  # a table knows it, too
 }
 """Where there is no room to say it."""
@@ -92,7 +92,7 @@ def test_a_service_out_of_reach_is_named_and_the_rest_goes_on(ask, no_aws, words
         assert service not in asked
         assert "Traceback" not in said
         if (words, service) not in UNSEEN:
-            assert f"{CALLED.get(service, service)} does not answer in {REGION}" in said
+            assert f"{CALLED.get(service, service)} did not answer in {REGION}" in said
         if found.code == 5:  # what was asked for is that service's to tell
             assert f"interface endpoint for {ENDPOINTS.get(service, service)}" in said
             continue

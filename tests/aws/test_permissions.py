@@ -94,7 +94,7 @@ def refused(words, action):
 
 
 def without(document, action):
-    """The policy without one action; a statement that grants nothing any more goes with it."""
+    """The policy without one action; a statement that grants nothing left goes with it."""
     statements = [
         {**one, "Action": [name for name in one["Action"] if name != action]}
         for one in document["Statement"]
@@ -140,14 +140,13 @@ def test_a_policy_for_another_partition_grants_nothing_here(account, run):
     assert "let you sagemaker:ListClusterNodes" in run(choose(["nodes"])[0])
 
 
-def operations_in(path):
+def operations_in(session, path):
     """The actions that a module names: words of it that are operations of services which it names too."""
     words = {
         node.value
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    session = botocore.session.Session()
     services = words & set(session.get_available_services())
     return {
         AwsCall(service, word, "").action
@@ -157,10 +156,11 @@ def operations_in(path):
 
 
 def test_every_operation_in_the_code_is_of_a_feature():
+    session = botocore.session.Session()
     package = Path(hyperpod_jlab.__file__).parent
     askers = [path for path in package.rglob("*.py") if "aws" in path.read_text(encoding="utf-8")]
     # The rules for cluster configurations have a check called eks, and name SageMaker's CreateCluster.
-    named = set().union(*map(operations_in, askers)) - {
+    named = set().union(*(operations_in(session, path) for path in askers)) - {
         "sts:GetCallerIdentity",
         "eks:CreateCluster",
     }
@@ -187,7 +187,7 @@ def test_what_changes_something_is_granted_on_purpose_only():
     assert choose([], (read, act, admin)) == [read]
     assert choose(["admin-read"], (read, act, admin)) == [admin]
     assert choose(["act"], (read, act)) == [act]
-    with pytest.raises(InvalidInputError, match="no feature 'atc'"):
+    with pytest.raises(InvalidInputError, match="unknown feature 'atc'"):
         choose(["atc"], (read, act))
 
 
@@ -201,7 +201,7 @@ def test_hpj_admin_policy(hpj, no_aws):
     assert json.loads(text) == policy(choose([]))
     # What only admins need, they name.
     assert not {"sagemaker:ListUserProfiles", "iam:GetRole"} & actions_of(json.loads(text))
-    assert "for they are admins': admin-plan, admin-apply" in done.err
+    assert "because they are for administrators: admin-plan, admin-apply" in done.err
     assert "sagemaker:ListUserProfiles" in actions_of(
         hpj("admin", "policy", "admin-plan", "--json").ok().json
     )

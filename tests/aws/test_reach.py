@@ -215,4 +215,4 @@ async def test_each_is_looked_at_once(example, server):
 def test_an_orchestrator_that_is_not_named_and_one_that_is_new(example, hpj):
     older = hpj("show", "older-cluster", "--json").ok().json
     assert older["orchestrator"] == "slurm"
-    assert "taken for one" in older["reason"]
+    assert "so Slurm is assumed" in older["reason"]

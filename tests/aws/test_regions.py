@@ -13,7 +13,7 @@ from hyperpod_jlab.core.hyperpod import HyperpodCluster, region_of
 from hyperpod_jlab.server.routes import ROUTES
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
-from tests.aws.test_rest import until_loaded
+from tests.aws.test_rest import at_aws, until_loaded
 from tests.conftest import home  # noqa: F401 - the server's tests have another one than the command line's
 from tests.server.conftest import *  # noqa: F403
 
@@ -53,20 +53,38 @@ def test_an_arn_in_a_path_is_one_part_of_it_as_it_comes(slash, colon, behind):
 
 
 async def test_the_list_of_a_region(endpoint, twin, api):
-    here = await until_loaded(api, "hyperpod")
-    assert len(here["clusters"]) == 4
-    there = await until_loaded(api, "hyperpod", region=ELSEWHERE)
-    assert [(row["arn"], row["region"]) for row in there["clusters"]] == [(twin.arn, ELSEWHERE)]
-    assert (await until_loaded(api, "hyperpod"))["clusters"] == here["clusters"]
-    status, error = await api.request("GET", "hyperpod", query={"region": "x.example/"})
+    here = await until_loaded(api, "clusters")
+    assert len(at_aws(here)) == 4
+    there = await until_loaded(api, "clusters", region=ELSEWHERE)
+    assert [row["name"] for row in there["clusters"]] == ["local", "ml-cluster"]
+    found = there["clusters"][1]
+    assert (found["hyperpod"]["arn"], found["hyperpod"]["region"]) == (twin.arn, ELSEWHERE)
+    assert found["configure"] == f"hpj config add ml-cluster --region {ELSEWHERE}"
+    assert (await until_loaded(api, "clusters"))["clusters"] == here["clusters"]
+    status, error = await api.request("GET", "clusters", query={"region": "x.example/"})
     assert (status, error["detail"]["field"]) == (400, "region")
 
 
+async def test_the_cluster_of_another_region_is_not_the_configured_one(
+    endpoint, twin, cluster, api
+):
+    config = cluster / "config.toml"
+    config.write_text('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
+    here = {row["name"]: row for row in (await until_loaded(api, "clusters"))["clusters"]}
+    assert here["train"]["hyperpod"]["region"] == REGION
+    answer = await until_loaded(api, "clusters", region=ELSEWHERE)
+    there = {row["name"]: row for row in answer["clusters"]}
+    assert list(there) == ["local", "ml-cluster", "train"]
+    assert (there["ml-cluster"]["configured"], there["train"]["hyperpod"]) == (False, None)
+
+
 async def test_what_is_asked_by_the_arn_is_asked_in_its_region(endpoint, twin, api):
-    path = ("hyperpod", twin.arn)
+    path = ("clusters", twin.arn)
     page = await until_loaded(api, path)
-    assert (page["name"], page["region"]) == ("ml-cluster", ELSEWHERE)
-    assert [group["name"] for group in page["groups"]] == ["far-away"]
+    assert (page["cluster"]["name"], page["cluster"]["configured"]) == ("ml-cluster", False)
+    found = page["cluster"]["hyperpod"]
+    assert (found["name"], found["region"]) == ("ml-cluster", ELSEWHERE)
+    assert [group["name"] for group in found["groups"]] == ["far-away"]
     nodes = await until_loaded(api, (*path, "nodes"))
     assert {node["instance_group"] for node in nodes["nodes"]} == {"far-away"}
     await api.get((*path, "metrics"))
@@ -78,7 +96,7 @@ async def test_what_is_asked_by_the_arn_is_asked_in_its_region(endpoint, twin, a
     assert twin.arn.rpartition("/")[2] in error["message"]
     assert {call.region for call in endpoint.calls} == {ELSEWHERE}
     # A proxy on the way may have decoded the slash.
-    assert (await api.get(f"clusters/{twin.arn}"))["arn"] == twin.arn
+    assert (await api.get(f"clusters/{twin.arn}"))["cluster"]["hyperpod"]["arn"] == twin.arn
     assert (await api.get(f"clusters/{twin.arn}/nodes"))["total"] == 2
 
 

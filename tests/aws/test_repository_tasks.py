@@ -148,7 +148,7 @@ def test_what_no_task_can_have_is_named_and_stops_no_other(hpj, endpoint, studio
     assert reasons[2].startswith("it is a link")
     assert "line break" in reasons[3]
     assert reasons[4] == "No such file or directory"
-    assert reasons[5] == "it lies on ext4, not on Lustre"
+    assert reasons[5] == "it is on ext4, not on Lustre"
     assert created(endpoint)[0]["Paths"] == ["alice/data"]
 
 
@@ -165,7 +165,10 @@ def test_missing_rights_are_named(hpj, endpoint, data):
     endpoint.faults.deny("fsx:CreateDataRepositoryTask")
     told = hpj("storage", "export", str(data), "--json")
     assert (told.code, told.error["code"]) == (4, "missing_right")
-    assert told.json["files"][0]["reason"] == "AWS does not let you fsx:CreateDataRepositoryTask"
+    assert (
+        told.json["files"][0]["reason"]
+        == "you do not have the permission fsx:CreateDataRepositoryTask"
+    )
     endpoint.faults.denied.clear()
     # The mount names the file system, so what describes it is not needed; an import needs its links.
     endpoint.faults.deny("fsx:DescribeFileSystems")
@@ -179,7 +182,7 @@ def test_a_file_system_without_links(hpj, endpoint, data):
     endpoint.account.file_systems[REGION][0].associations = []
     told = hpj("storage", "export", str(data), "--json")
     assert told.code == 2
-    assert told.json["files"][0]["hint"] == "nothing is linked"
+    assert told.json["files"][0]["hint"] == "no folders are linked"
     assert created(endpoint) == []
 
 
@@ -234,7 +237,10 @@ def test_what_lustre_does_not_permit_aws_does(hpj, endpoint, data, no_aws, tmp_p
     endpoint.faults.deny("fsx:CreateDataRepositoryTask")
     told = hpj("storage", "release", str(mine), "--json")
     assert told.code == 4
-    assert "Operation not permitted; AWS: AWS does not let you" in told.json["files"][0]["reason"]
+    assert (
+        "Operation not permitted; AWS: you do not have the permission"
+        in told.json["files"][0]["reason"]
+    )
 
 
 def test_the_file_system_is_found_by_its_mount_name(hpj, endpoint, no_aws, studio, tmp_path):
@@ -258,4 +264,4 @@ def test_the_file_system_is_found_by_its_mount_name(hpj, endpoint, no_aws, studi
 def test_options_of_tasks_are_not_for_lfs(hpj, data, words):
     refused = hpj("storage", "release", str(data), "--by", "lfs", *words, "--json")
     assert refused.code == 2
-    assert "for a task of AWS" in refused.error["message"]
+    assert "only with AWS tasks" in refused.error["message"]

@@ -45,6 +45,11 @@ async def until_loaded(api, path, **query):
     return answer
 
 
+def at_aws(answer):
+    """The rows of clusters that AWS lists, by their name there."""
+    return {row["hyperpod"]["name"]: row for row in answer["clusters"] if row["hyperpod"]}
+
+
 async def refused(api, path, **query):
     """The status and the error of a request that is refused."""
     return await api.request("GET", path, query=query)
@@ -52,29 +57,82 @@ async def refused(api, path, **query):
 
 async def test_the_clusters_with_what_their_descriptions_tell(example, api):
     answer = await until_loaded(api, "clusters")
-    rows = {row["name"]: row for row in answer["clusters"]}
-    assert list(rows) == ["first-try", "ml-cluster", "older-cluster", "research-eks"]
-    assert (answer["total"], answer["problem"], answer["notes"]) == (4, None, [])
+    names = [row["name"] for row in answer["clusters"]]
+    assert names == ["first-try", "local", "ml-cluster", "older-cluster", "research-eks"]
+    assert (answer["total"], answer["problem"], answer["notes"]) == (5, None, [])
+    rows = at_aws(answer)
+    assert list(rows) == [name for name in names if name != "local"]
     slurm, eks = rows["ml-cluster"], rows["research-eks"]
     assert (slurm["orchestrator"], slurm["state"], slurm["nodes"]) == ("slurm", "in-service", 5)
-    assert slurm["mounted_here"] == []
-    assert (eks["orchestrator"], eks["nodes"], eks["target"]) == ("kubernetes", 6, 8)
+    assert slurm["hyperpod"]["mounted_here"] == []
+    assert (eks["orchestrator"], eks["nodes"], eks["hyperpod"]["target"]) == ("kubernetes", 6, 8)
     assert rows["first-try"]["reason"] == "Lifecycle scripts did not run successfully."
-    assert all(row["described_at"] is not None for row in rows.values())
+    assert all(row["hyperpod"]["described_at"] is not None for row in rows.values())
     only = await api.get("clusters", filter="KUBERNETES", sort="-nodes")
     assert [row["name"] for row in only["clusters"]] == ["research-eks"]
 
 
+async def test_what_is_configured_and_what_only_aws_has(configured, api):
+    answer = await until_loaded(api, "clusters")
+    rows = {row["name"]: row for row in answer["clusters"]}
+    assert list(rows) == ["first-try", "local", "older-cluster", "research-eks", "train"]
+    train = rows["train"]
+    assert (train["configured"], train["configure"]) == (True, None)
+    assert train["hyperpod"]["name"] == "ml-cluster"
+    assert train["hyperpod"]["configured_as"] == ["train"]
+    assert train["hyperpod"]["state"] == "in-service"
+    older = rows["older-cluster"]
+    assert (older["configured"], older["default"]) == (False, False)
+    assert older["configure"] == "hpj config add older-cluster"
+    assert older["hyperpod"]["configured_as"] == []
+    assert rows["local"]["hyperpod"] is None
+
+
+async def test_two_clusters_of_one_name(example, cluster, api):
+    """The configuration has given a name to another cluster than AWS has."""
+    (cluster / "config.toml").write_text('[clusters.ml-cluster]\norchestrator = "local"\n')
+    arn = example.account.clusters[REGION][0].arn
+    answer = await until_loaded(api, "clusters")
+    rows = {row["name"]: row for row in answer["clusters"]}
+    assert (answer["total"], len(rows)) == (6, 6)
+    assert (rows["ml-cluster"]["orchestrator"], rows["ml-cluster"]["hyperpod"]) == ("local", None)
+    far = rows[arn]
+    assert (far["orchestrator"], far["configured"]) == ("slurm", False)
+    assert far["hyperpod"]["name"] == "ml-cluster"
+    assert far["configure"] == "hpj config add ml-cluster-2 --hyperpod ml-cluster"
+    # The name is that of the configuration, the ARN that of AWS.
+    assert (await api.get("clusters/ml-cluster"))["cluster"]["orchestrator"] == "local"
+    assert (await api.get("clusters/ml-cluster/nodes"))["total"] == 1
+    assert (await api.get(("clusters", arn)))["cluster"]["hyperpod"]["arn"] == arn
+    assert (await until_loaded(api, ("clusters", arn, "nodes")))["total"] == 5
+
+
 async def test_the_list_is_there_before_the_descriptions(example, api):
-    example.faults.slow[DESCRIBE] = 1.0
+    example.faults.slow[DESCRIBE] = 5.0
     begin = time.monotonic()
     answer = await api.get("clusters")
     assert time.monotonic() - begin < 10
+    assert "local" in {row["name"] for row in answer["clusters"]}
+    while not at_aws(answer):
+        assert answer["loading"]
+        assert time.monotonic() - begin < 60
+        answer = await api.get("clusters")
     assert answer["loading"]
-    assert len(answer["clusters"]) == 4
-    assert all(row["described_at"] is None for row in answer["clusters"])
+    assert len(at_aws(answer)) == 4
+    assert all(row["hyperpod"]["described_at"] is None for row in at_aws(answer).values())
     answer = await until_loaded(api, "clusters")
-    assert all(row["described_at"] is not None for row in answer["clusters"])
+    assert all(row["hyperpod"]["described_at"] is not None for row in at_aws(answer).values())
+
+
+async def test_a_slow_list_keeps_nobody_waiting(configured, api):
+    configured.faults.slow[LIST] = 5.0
+    answer = await api.get("clusters")
+    assert [row["name"] for row in answer["clusters"]] == ["local", "train"]
+    assert (answer["loading"], answer["as_of"], answer["problem"]) == (True, None, None)
+    assert answer["clusters"][1]["hyperpod"] is None
+    answer = await until_loaded(api, "clusters")
+    assert len(at_aws(answer)) == 4
+    assert made(configured, LIST) == 1
 
 
 async def test_the_configured_clusters_alone_cost_aws_nothing(example, api):
@@ -94,9 +152,7 @@ async def test_however_many_ask_aws_is_asked_once(example, api):
     example.account.clusters[REGION].pop()
     assert await api.get("clusters") == first
     answer = await until_loaded(api, "clusters", refresh="true")
-    assert [row["name"] for row in answer["clusters"]] == [
-        *("ml-cluster", "older-cluster", "research-eks"),
-    ]
+    assert list(at_aws(answer)) == ["ml-cluster", "older-cluster", "research-eks"]
     assert answer["as_of"] > first["as_of"]
     assert (made(example, LIST), made(example, DESCRIBE)) == (2, 7)
 
@@ -105,10 +161,8 @@ async def test_the_eight_at_once_and_many_clusters_in_pages(endpoint, api):
     for number in range(230):
         endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
     answer = await until_loaded(api, "clusters", limit="20")
-    assert ([answer["total"], len(answer["clusters"])], answer["next"] is None) == (
-        [230, 20],
-        False,
-    )
+    assert (answer["total"], len(answer["clusters"])) == (231, 20)  # and local
+    assert answer["next"] is not None
     assert (made(endpoint, LIST), made(endpoint, DESCRIBE)) == (3, 230)
     assert endpoint.most_at_once <= 8
     more = await api.get("clusters", limit="20", cursor=answer["next"])
@@ -119,6 +173,7 @@ async def test_old_looks_are_renewed_bit_by_bit(endpoint, api, monkeypatch):
     for number in range(30):
         endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
     await until_loaded(api, "clusters")
+    monkeypatch.setattr(looks, "SHARED", 0.0)
     monkeypatch.setattr(looks, "FRESH", 0.0)
     monkeypatch.setattr("hyperpod_jlab.clusters.aws.FRESH", 0.0)
     endpoint.account.clusters[REGION][7].status = "Updating"
@@ -148,22 +203,26 @@ async def test_the_old_rows_stay_with_their_age_when_aws_refuses(example, api):
 
 
 async def test_without_the_right_to_list_it_is_said_once_and_not_asked_again_and_again(
-    example, api
+    example, api, monkeypatch
 ):
     example.faults.deny(LIST)
+    monkeypatch.setattr(looks, "SHARED", 0.0)
     for _ in range(3):
-        status, error = await refused(api, "clusters")
-        assert (status, error["code"]) == (403, "missing_right")
-        assert LIST in error["message"]
+        answer = await until_loaded(api, "clusters")
+        assert answer["problem"]["code"] == "missing_right"
+        assert LIST in answer["problem"]["message"]
+        assert (answer["as_of"], [row["name"] for row in answer["clusters"]]) == (None, ["local"])
     assert made(example, LIST) == 1
 
 
 async def test_clusters_that_may_not_be_described_are_listed_all_the_same(example, api):
     example.faults.deny(DESCRIBE, "research-eks")
     answer = await until_loaded(api, "clusters")
-    eks = answer["clusters"][3]
-    assert (eks["name"], eks["orchestrator"], eks["nodes"]) == ("research-eks", None, None)
-    assert (eks["described_at"], eks["reason"]) == (None, f"AWS does not let you {DESCRIBE}")
+    assert len(at_aws(answer)) == 4
+    eks = at_aws(answer)["research-eks"]
+    assert (eks["name"], eks["orchestrator"], eks["nodes"]) == ("research-eks", "unknown", None)
+    assert (eks["hyperpod"]["orchestrator"], eks["hyperpod"]["described_at"]) == (None, None)
+    assert eks["reason"] == f"you do not have the permission {DESCRIBE}"
     assert answer["notes"][0].startswith("1 of 4 clusters could not be described")
 
 
@@ -173,7 +232,7 @@ async def test_when_aws_has_too_many_calls_no_more_are_made(endpoint, api):
     endpoint.faults.throttled[DESCRIBE] = 10_000
     answer = await until_loaded(api, "clusters")
     assert answer["problem"]["code"] == "aws_throttled"
-    assert len(answer["clusters"]) == 60
+    assert len(at_aws(answer)) == 60
     # Four tries for each of the eight that were under way.
     assert made(endpoint, DESCRIBE) <= 32
 
@@ -181,8 +240,11 @@ async def test_when_aws_has_too_many_calls_no_more_are_made(endpoint, api):
 async def test_one_cluster_with_groups_tags_and_links(example, api):
     answer = await until_loaded(api, "clusters/ml-cluster")
     arn = example.account.clusters[REGION][0].arn
-    assert (answer["name"], answer["arn"], answer["state"]) == ("ml-cluster", arn, "in-service")
-    controller, workers = answer["groups"]
+    cluster, found = answer["cluster"], answer["cluster"]["hyperpod"]
+    assert (cluster["name"], cluster["configured"]) == ("ml-cluster", False)
+    assert (cluster["state"], cluster["nodes"]) == ("in-service", 5)
+    assert (found["name"], found["arn"], found["state"]) == ("ml-cluster", arn, "in-service")
+    controller, workers = found["groups"]
     assert controller["slurm_role"] == "Controller"
     assert (workers["current"], workers["target"], workers["capacity"]) == (4, 4, "OnDemand")
     assert workers["script"] == "s3://sagemaker-scripts/hyperpod/on_create.sh"
@@ -223,14 +285,15 @@ async def test_without_the_right_to_tags_there_is_the_rest(example, api):
     example.faults.deny(TAGS)
     answer = await until_loaded(api, "clusters/ml-cluster")
     assert answer["tags"] is None
-    assert len(answer["groups"]) == 2
+    assert len(answer["cluster"]["hyperpod"]["groups"]) == 2
     assert TAGS in answer["notes"][0]
 
 
 async def test_slow_tags_keep_nobody_waiting(example, api):
     example.faults.slow[TAGS] = 3.0
     answer = await api.get("clusters/ml-cluster")
-    assert (answer["tags"], answer["loading"], len(answer["groups"])) == (None, True, 2)
+    assert (answer["tags"], answer["loading"]) == (None, True)
+    assert len(answer["cluster"]["hyperpod"]["groups"]) == 2
     answer = await until_loaded(api, "clusters/ml-cluster")
     assert len(answer["tags"]) == 2
     assert made(example, TAGS) == 1
@@ -252,16 +315,16 @@ async def test_the_instances_without_a_scheduler(example, api):
     assert states == ["running", "running", "running", "failed"]
     failed = answer["nodes"][-1]
     assert failed["reason"] == "EC2 health check failed; the instance is being replaced"
-    assert (failed["instance_type"], failed["node"], failed["jobs"]) == ("ml.p5.48xlarge", None, [])
-    assert answer["notes"] == [
-        "no cluster of the configuration has hyperpod = 'ml-cluster', so no scheduler was asked"
-    ]
+    assert (failed["instance_state"], failed["instance_status"]) == ("failed", "Failure")
+    assert (failed["instance_type"], failed["jobs"]) == ("ml.p5.48xlarge", [])
+    assert (failed["name"], failed["cpus_free"]) == (failed["instance"], None)
+    assert answer["notes"] == ["ml-cluster is not configured, so no scheduler was asked"]
 
 
 @pytest.fixture
 def configured(example, cluster):
     """The example, whose Slurm cluster is in the configuration as `train`."""
-    text = '[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n'
+    text = '[clusters.local]\n[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n'
     (cluster / "config.toml").write_text(text)
     return example
 
@@ -290,11 +353,24 @@ async def test_the_instances_joined_with_the_schedulers_nodes(configured, api, m
     assert answer["notes"] == []
     rows = answer["nodes"]
     assert len(rows) == 6
-    assert [row["scheduler_state"] for row in rows[:3]] == ["up"] * 3
+    assert [(row["state"], row["instance_state"]) for row in rows[:3]] == [("up", "running")] * 3
+    assert {row["host"].partition(".")[0] for row in rows[:3]} == {row["name"] for row in rows[:3]}
+    assert all(row["instance"].startswith("i-") for row in rows[:3])
     assert (rows[0]["accelerators"], rows[0]["accelerators_free"]) == (8, 2)
     lost = next(row for row in rows if row["name"] == "ip-9-9-9-9")
-    assert (lost["state"], lost["status"], lost["scheduler_reason"]) == ("not-listed", None, "gone")
-    assert (await api.get("clusters"))["clusters"][1]["configured_as"] == ["train"]
+    assert (lost["state"], lost["reason"]) == ("down", "gone")
+    assert (lost["instance"], lost["instance_state"], lost["instance_status"]) == (None, None, None)
+    assert lost["instance_reason"].startswith("AWS lists no instance of this name")
+    # A cluster is found by both of its names, and by its ARN.
+    arn = configured.account.clusters[REGION][0].arn
+    for name in ("train", arn):
+        again = await until_loaded(api, ("clusters", name, "nodes"), sort="-jobs")
+        assert again["nodes"] == rows
+    for name in ("train", "ml-cluster", arn):
+        found = (await api.get(("clusters", name)))["cluster"]
+        assert (found["name"], found["configured"]) == ("train", True)
+        assert found["hyperpod"]["arn"] == arn
+    assert at_aws(await until_loaded(api, "clusters"))["ml-cluster"]["name"] == "train"
 
 
 async def test_a_slow_scheduler_does_not_hold_up_the_instances(configured, api, monkeypatch):
@@ -313,6 +389,55 @@ async def test_a_scheduler_that_does_not_answer_is_told_beside_the_instances(
     answer = await until_loaded(api, "clusters/ml-cluster/nodes")
     assert answer["total"] == 5
     assert answer["notes"] == ["the scheduler of train does not answer: no controller"]
+
+
+async def test_without_the_right_to_list_instances_the_schedulers_nodes_are_shown(
+    configured, api, monkeypatch
+):
+    slurm_nodes(configured, monkeypatch)
+    configured.faults.deny(NODES)
+    answer = await until_loaded(api, "clusters/train/nodes")
+    assert "ip-9-9-9-9" in {row["name"] for row in answer["nodes"]}
+    assert (answer["total"], answer["problem"]) == (4, None)
+    assert all(row["instance"] is row["instance_reason"] is None for row in answer["nodes"])
+    (note,) = answer["notes"]
+    assert note.startswith(
+        f"AWS does not list the instances: you do not have the permission {NODES}"
+    )
+
+
+async def test_when_neither_side_answers_it_is_an_error(configured, api, monkeypatch):
+    slurm_nodes(configured, monkeypatch, error=UnreachableError("no controller"))
+    configured.faults.deny(NODES)
+    status, error = await refused(api, "clusters/train/nodes")
+    assert (status, error["code"]) == (502, "unreachable")
+    words = "no controller; AWS does not list the instances either: you do not have the permission "
+    assert error["message"].startswith(words + NODES)
+
+
+async def test_a_configured_cluster_that_aws_does_not_describe(configured, api, monkeypatch):
+    slurm_nodes(configured, monkeypatch)
+    configured.faults.deny(DESCRIBE)
+    answer = await until_loaded(api, "clusters/train")
+    assert (answer["cluster"]["name"], answer["cluster"]["hyperpod"]) == ("train", None)
+    assert answer["problem"]["code"] == "missing_right"
+    assert (answer["tags"], answer["log_group"], answer["links"]) == (None, None, None)
+    nodes = await until_loaded(api, "clusters/train/nodes")
+    assert nodes["total"] == 6
+    assert any(DESCRIBE in note for note in nodes["notes"])
+
+
+async def test_a_cluster_that_is_not_at_aws(api, no_aws):
+    answer = await api.get("clusters/local")
+    assert (answer["cluster"]["name"], answer["cluster"]["state"]) == ("local", "up")
+    assert [answer[name] for name in ("tags", "log_group", "links", "as_of", "problem")] == [
+        None
+    ] * 5
+    for path in ("clusters/nope", "clusters/nope/nodes", "clusters/loca/nodes"):
+        status, error = await refused(api, path)
+        assert (status, error["code"]) == (404, "unknown_cluster")
+        assert error["message"].startswith("there is no cluster '")
+        assert "local" in error["hint"]
 
 
 async def test_the_first_page_of_a_large_group_does_not_wait_for_the_last(endpoint, api):
@@ -363,7 +488,8 @@ async def test_without_aws_there_is_a_sentence_and_boto3_is_not_loaded(api, no_a
     for name in [name for name in sys.modules if name.partition(".")[0] == "boto3"]:
         no_aws.delitem(sys.modules, name)
     answer = await api.get("clusters")
-    assert (answer["clusters"], answer["as_of"], answer["loading"]) == ([], None, False)
+    assert [row["name"] for row in answer["clusters"]] == ["local"]
+    assert (answer["as_of"], answer["loading"]) == (None, False)
     assert answer["problem"]["code"] == "no_aws_credentials"
     assert "aws configure" in answer["problem"]["hint"]
     assert "boto3" not in sys.modules

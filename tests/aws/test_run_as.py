@@ -10,7 +10,7 @@ from tests.aws.doctor_space import checks, seen, space
 __all__ = ["checks", "space"]
 
 TAG = {"SSMSessionRunAs": "alice"}
-OFF = f"a terminal on a node is root for all who may open one: Run As is off in Session Manager's preferences in {REGION}"
+OFF = f"everyone who can open a terminal on a node is root there: Run As is off in the Session Manager preferences in {REGION}"
 
 
 @pytest.fixture
@@ -39,15 +39,15 @@ def test_without_run_as_a_terminal_is_root(run_as, preferences):
 @pytest.mark.parametrize("on", [True, "true"])
 def test_the_roles_tag_names_the_user_whatever_the_default_is(run_as, on):
     check = run_as({"runAsEnabled": on, "runAsDefaultUser": "ubuntu"}, TAG)
-    said = "a terminal on a node is alice's, by the tag SSMSessionRunAs of the role StudioRole"
+    said = "terminals on nodes run as alice, set by the tag SSMSessionRunAs of the role StudioRole"
     assert seen(check) == ("ok", said)
 
 
 @pytest.mark.parametrize(
     ("default", "words"),
     [
-        ("ubuntu", "a terminal on a node is ubuntu's, as for all without it"),
-        ("", "Session Manager opens no terminal"),
+        ("ubuntu", "terminals on nodes run as ubuntu, the default"),
+        ("", "Session Manager does not open a terminal"),
     ],
 )
 def test_a_role_without_the_tag(run_as, default, words):
@@ -62,7 +62,7 @@ def test_what_may_not_be_read_is_said_and_is_no_failure(endpoint, run_as):
     endpoint.faults.deny("iam:ListRoleTags")
     level, words = seen(run_as(on, TAG))
     assert level == "unknown"
-    assert "AWS does not let you iam:ListRoleTags" in words
+    assert "you do not have the permission iam:ListRoleTags" in words
     assert "without SSMSessionRunAs a terminal on a node is ubuntu's" in words
     endpoint.faults.deny("ssm:GetDocument")
-    assert seen(run_as(on, TAG)) == ("unknown", "AWS does not let you ssm:GetDocument")
+    assert seen(run_as(on, TAG)) == ("unknown", "you do not have the permission ssm:GetDocument")

@@ -92,7 +92,7 @@ async def test_a_missing_right_is_named(runs, api):
     add_telemetry(runs.account, REGION, hours=2)
     found = await api.get(f"runs/{RUN}/metrics")
     assert (found["whole"]["source"], len(found["nodes"])) == ("CloudWatch", 3)
-    assert f"AWS does not let you {ASK}" in found["whole"]["notes"][0]
+    assert f"you do not have the permission {ASK}" in found["whole"]["notes"][0]
 
 
 async def test_who_may_not_read_runs_sees_none(runs, api, authorizer):

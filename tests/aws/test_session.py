@@ -201,7 +201,7 @@ async def test_something_else_answers(endpoint, waits, monkeypatch):
     for words in (LIST, ("sts", "GetCallerIdentity"), ("cloudwatch", "ListMetrics")):
         error = await refused(UnreachableError, *words)
         assert error.code == "aws_unreachable"
-    with pytest.raises(UnreachableError, match="something else than AWS answers, with text/html"):
+    with pytest.raises(UnreachableError, match="a server other than AWS answered, with text/html"):
         _ = [page async for page in Aws().pages(*LIST)]
 
 
@@ -235,7 +235,7 @@ async def test_nobody_answers(no_aws, waits):
     no_aws.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     error = await refused(UnreachableError)
     assert (error.code, error.exit_code) == ("aws_unreachable", 5)
-    assert f"is {REGION} the right region?" in (error.hint or "")
+    assert f"check that {REGION} is the right region" in (error.hint or "")
     assert "sagemaker.api" in (error.hint or "")  # the VPC endpoint's name
 
 

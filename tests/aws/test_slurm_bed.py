@@ -51,18 +51,18 @@ def attached(endpoint, bed, home):
 
 @pytest.fixture
 def rows(hpj):
-    """What ``hpj nodes`` shows of the compute nodes: state at AWS, node, state in Slurm, remark; by instance id."""
+    """What ``hpj nodes`` shows of the compute nodes: state at AWS, node, what is said of the instance; by instance id."""
 
     def found():
         told = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json["nodes"]
         return {
-            row["instance"]["name"]: (
-                row["instance"]["state"],
-                (row["node"] or {}).get("name"),
-                row["remark"],
+            row["instance"]: (
+                row["instance_state"],
+                row["name"] if row["name"] != row["instance"] else None,
+                row["instance_reason"],
             )
             for row in told
-            if row["instance"]["instance_group"] != "controller-machine"
+            if row["instance_group"] != "controller-machine"
         }
 
     return found
@@ -159,7 +159,7 @@ async def test_a_run_recovers_before_slurm_knows(attached, bed, sleeper, home, m
             run = await hyperpod.runs.get(run_id)
         assert (run.state, run.status.reason) == (
             "running",
-            f"HyperPod reboots {node}, on which it runs; it is resumed there, or goes back into the queue",
+            f"HyperPod reboots {node}, on which it runs; it is resumed there or requeued",
         )
         asked = [one.action for one in attached.endpoint.calls].count("sagemaker:ListClusterNodes")
         for _ in range(10):
@@ -206,16 +206,21 @@ def test_one_can_submit_from_a_machine_of_its_slurm(endpoint, bed, home, hpj, mo
     monkeypatch.setenv("SLURM_CONF", f"{bed}/etc/slurm.conf")
     with AttachedSlurm(endpoint, bed, REGION) as made:
         found = hpj("show", made.cluster.name, "--json").ok().json
-        assert found["reach"]["word"] == "ready"
-        assert "knows 2 of 2 instances" in found["reach"]["sentence"]
+        assert found["configure"] == f"hpj config add {made.cluster.name}"
+        reach = found["hyperpod"]["reach"]
+        assert reach["word"] == "ready"
+        assert "knows 2 of 2 instances" in reach["sentence"]
         hpj("config", "add", "train", "--hyperpod", made.cluster.name).ok()
         nodes = hpj("nodes", "--cluster", "train", "--json").ok().json["nodes"]
         assert {node["name"] for node in nodes} >= {FIRST}
-        told = hpj("show", "--json").ok().json["clusters"]
-        assert [one["reach"]["word"] for one in told] == ["configured"]
+        told = hpj("clusters", "--json").ok().json["clusters"]
+        found = [one for one in told if one["hyperpod"]]
+        assert [(one["name"], one["hyperpod"]["reach"]["word"]) for one in found] == [
+            ("train", "configured")
+        ]
         # A cluster of other machines is not this one, though Slurm answers.
         other = endpoint.account.add_cluster("other", REGION, orchestrator={"Slurm": {}})
         group = other.add_group("workers", "ml.g5.xlarge", 0)
         other.add_node(group, address="10.7.7.7")
         told = hpj("show", "other", "--json").ok().json
-        assert told["reach"]["word"] == "no-login-node"
+        assert told["hyperpod"]["reach"]["word"] == "no-login-node"

@@ -131,7 +131,7 @@ def test_each_missing_right_leaves_the_rest_and_a_note(studio, hpj):
     studio.endpoint.faults.deny("fsx:DescribeFileSystems")
     told = storage(hpj)
     assert told["notes"] == [
-        f"the file system {FILE_SYSTEM}: AWS does not let you fsx:DescribeFileSystems"
+        f"the file system {FILE_SYSTEM}: you do not have the permission fsx:DescribeFileSystems"
     ]
     (disk,) = [one for one in told["file_systems"] if one["network"]]
     assert (disk["aws"], disk["file_system"], disk["private_of"]) == (None, FILE_SYSTEM, "alice")
@@ -141,7 +141,7 @@ def test_each_missing_right_leaves_the_rest_and_a_note(studio, hpj):
     (disk,) = [one for one in told["file_systems"] if one["network"]]
     assert (disk["aws"]["state"], disk["aws"]["associations"]) == ("AVAILABLE", None)
     assert told["notes"] == [
-        f"links of {FILE_SYSTEM} to S3: AWS does not let you fsx:DescribeDataRepositoryAssociations"
+        f"links of {FILE_SYSTEM} to S3: you do not have the permission fsx:DescribeDataRepositoryAssociations"
     ]
     studio.endpoint.faults.denied.clear()
     studio.account.profiles[DOMAIN, "alice"] = Profile(uid=12001)
@@ -156,7 +156,7 @@ def test_without_credentials_nobody_is_asked_twice(studio, hpj, no_aws):
     no_aws.delenv("AWS_ACCESS_KEY_ID")
     no_aws.delenv("AWS_SECRET_ACCESS_KEY")
     done = hpj("storage").ok()
-    assert done.err.count("there are no AWS credentials") == 1
+    assert done.err.count("no AWS credentials found") == 1
     assert f"{SOURCE}/alice" in done.out
     assert studio.endpoint.calls == []
 
@@ -178,7 +178,7 @@ def test_a_shared_space_is_not_offered_a_private_partition(studio, hpj, no_aws, 
     assert (disk["private_of"], disk["offered"]) == ("alice", False)
     assert disk["problem"].startswith("not offered: it is the private partition of alice")
     assert told["shared_space"] is True
-    assert told["notes"][0].startswith("runs go to the private partition of alice")
+    assert told["notes"][0].startswith("runs are stored in the private partition of alice")
     refused = hpj("storage", "link", "--json")
     assert (refused.code, refused.error["code"]) == (4, "private_partition")
     assert not (tmp_path / "hyperpod-partition").is_symlink()
@@ -186,7 +186,7 @@ def test_a_shared_space_is_not_offered_a_private_partition(studio, hpj, no_aws, 
     studio.mount("/team")
     told = storage(hpj)
     assert told["partition"]["offered"] is True
-    assert told["notes"] == ["this space is shared: everybody in it sees and acts on its runs"]
+    assert told["notes"] == ["this space is shared: all its users see and control its runs"]
     hpj("storage", "link").ok()
     assert (tmp_path / "hyperpod-partition").is_symlink()
 
@@ -215,7 +215,7 @@ def test_a_mount_that_does_not_name_the_file_system(studio, hpj, home, tmp_path)
     (whole,) = [one for one in told["file_systems"] if one["path"] == str(point)]
     assert (whole["file_system"], whole["aws"]) == (None, None)
     assert told["notes"] == [
-        f"AWS has not exactly one file system with the mount name {MOUNT_NAME}"
+        f"AWS does not have exactly one file system with the mount name {MOUNT_NAME}"
     ]
 
 
@@ -225,7 +225,7 @@ def test_a_read_only_partition_and_one_that_aws_does_not_have(studio, hpj):
     told = storage(hpj)
     assert (told["partition"]["read_only"], told["partition"]["writable"]) == (True, False)
     assert told["notes"] == [
-        f"runs cannot go to {studio.point}: it can only be read here",
+        f"runs cannot be stored in {studio.point}: it is read-only here",
         f"AWS has no file system {FILE_SYSTEM} in this region",
     ]
 
@@ -302,14 +302,14 @@ def test_a_file_system_that_is_not_the_clusters_is_said(studio, hpj, home, tmp_p
     studio.endpoint.faults.deny("sagemaker:DescribeCluster")
     assert other_file_systems(hpj) == []
     assert (
-        "the HyperPod cluster ml-cluster: AWS does not let you sagemaker:DescribeCluster"
+        "the HyperPod cluster ml-cluster: you do not have the permission sagemaker:DescribeCluster"
         in storage(hpj)["notes"]
     )
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("", "is no JSON, or only a part of it"), ('{"AppType": "Jupy', "only a part of it")],
+    [("", "is not valid JSON"), ('{"AppType": "Jupy', "is not valid JSON")],
 )
 def test_metadata_that_are_half_there_are_said_and_stop_nothing(
     studio, hpj, no_aws, content, words

@@ -69,18 +69,18 @@ def test_without_its_own_arn_the_role_tells_the_account_but_not_the_region(metad
     found = find_studio(metadata)
     assert found is not None
     assert (found.account, found.partition, found.region) == ("111122223333", "aws-us-gov", None)
-    assert "does not say ResourceArn" in found.problems[0]
+    assert "has no ResourceArn" in found.problems[0]
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (json.dumps(WHOLE)[:60].encode(), "no JSON, or only a part of it"),
-        (b"", "no JSON"),
-        (b"[1, 2]", "has no fields"),
+        (json.dumps(WHOLE)[:60].encode(), "not valid JSON"),
+        (b"", "not valid JSON"),
+        (b"[1, 2]", "is not a JSON object"),
         (b"\xff\xfe{}", "cannot be read"),
-        (json.dumps({**WHOLE, "DomainId": 7, "SpaceName": None}).encode(), "does not say DomainId"),
-        (json.dumps({**WHOLE, "DomainId": ""}).encode(), "does not say DomainId"),
+        (json.dumps({**WHOLE, "DomainId": 7, "SpaceName": None}).encode(), "has no DomainId"),
+        (json.dumps({**WHOLE, "DomainId": ""}).encode(), "has no DomainId"),
     ],
 )
 def test_broken_metadata_are_told_and_stop_nothing(metadata, content, words):

@@ -86,7 +86,7 @@ def test_every_cell_keeps_its_place_whatever_its_name(lab: Laboratory):
 
 
 def test_a_notebook_from_the_screen_needs_a_files_name(lab: Laboratory):
-    with pytest.raises(InvalidInputError, match="names a folder"):
+    with pytest.raises(InvalidInputError, match="is a folder"):
         lab.capture(notebook_spec(source={"path": "a/.."}), notebook_of("x"))
 
 

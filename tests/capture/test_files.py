@@ -97,7 +97,7 @@ def test_a_native_file_goes_as_it_was_written(lab: Laboratory):
     assert (file.path, file.data) == ("code/job.sbatch", data)
     assert captured.command == ()
     assert captured.parts[0].language == "bash"
-    with pytest.raises(InvalidInputError, match="there is no file"):
+    with pytest.raises(InvalidInputError, match=r"file .* not found"):
         lab.capture(spec("native", path="none.yaml"))
 
 

@@ -207,7 +207,7 @@ def test_a_value_that_cannot_be_kept_fails_the_run_in_words(lab: Laboratory, mod
     module = modules(jobs="def run():\n    return (i for i in 'ab')")
     bundle = bundle_of(lab, module.run)
     assert bundle.run().code == 1
-    with pytest.raises(Exception, match="returned a generator object, which can't be pickled"):
+    with pytest.raises(Exception, match="returned a generator object, which cannot be pickled"):
         result_of(bundle)
 
 
@@ -333,9 +333,9 @@ def test_what_cannot_be_pickled_is_named(lab: Laboratory, modules):
 
 
 def test_without_the_function_itself_it_is_refused(lab: Laboratory):
-    with pytest.raises(InvalidInputError, match="only be sent by the process that has it"):
+    with pytest.raises(InvalidInputError, match="only by the process that defines it"):
         lab.capture(spec_of(print))
-    with pytest.raises(InvalidInputError, match="can't be called"):
+    with pytest.raises(InvalidInputError, match="cannot be called"):
         lab.capture(spec_of(print), call=FunctionCall(3))  # type: ignore[arg-type]
 
 

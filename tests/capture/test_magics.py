@@ -103,9 +103,13 @@ def test_what_has_no_effect_is_said(text):
     [
         ("%timeit -n 3 f(x)", "__hyperpod__.timeit('f(x)')", "once"),
         ("%%timeit -r 2\nf(x)", "\nf(x)", "once"),
-        ("%cd /home/me/project", "__hyperpod__.cd('/home/me/project')", "another folder"),
-        ("!cd sub", "__hyperpod__.shell('cd sub')", "no effect beyond its own line"),
-        ("!export A=1", "__hyperpod__.shell('export A=1')", "no effect beyond its own line"),
+        (
+            "%cd /home/me/project",
+            "__hyperpod__.cd('/home/me/project')",
+            "missing or different on the nodes",
+        ),
+        ("!cd sub", "__hyperpod__.shell('cd sub')", "affects only its own line"),
+        ("!export A=1", "__hyperpod__.shell('export A=1')", "affects only its own line"),
     ],
 )
 def test_what_runs_otherwise_is_warned_of(text, python, words):
@@ -132,8 +136,8 @@ def test_what_runs_otherwise_is_warned_of(text, python, words):
         ("%%bash --bg\nls", "leave the option out"),
         ("%%capture a b\nx", "%%capture"),
         ("%%writefile\nx", "%%writefile"),
-        ("/f a", "brackets"),
-        (",f a", "brackets"),
+        ("/f a", "parentheses"),
+        (",f a", "parentheses"),
         ("% time x", "Python code"),
     ],
 )

@@ -270,7 +270,7 @@ def test_sizes_modes_and_the_sum(root: Path):
     (root / "run.sh").unlink()
     message = finding(collect(root), "project_files").message
     assert message.startswith("1 file (4 bytes) of ")
-    assert message.endswith(" goes along")
+    assert message.endswith(" is copied")
 
 
 def test_a_project_that_is_too_large_is_refused_with_its_largest_files(root: Path):

@@ -49,7 +49,7 @@ def test_what_lies_behind_a_link_to_outside_is_not_even_listed(
     monkeypatch.setattr(listing, "MAX_FILES", 50)
     project = collect(root, include=["way/*", "way/**/x"])
     assert paths(project) == ["a.py"]
-    assert "these files are links to outside of the project and stay here: way" in (
+    assert "these files are links to outside the project and are not copied: way" in (
         finding(project, "outside_links").message
     )
 

@@ -31,7 +31,7 @@ def test_a_private_pickle_is_loaded(records: Path):
 def test_a_folder_that_others_may_write_needs_trust(records: Path, above: int):
     folder = [records, *records.parents][above]
     folder.chmod(0o775)
-    with pytest.raises(DeniedError, match="can be written by others") as caught:
+    with pytest.raises(DeniedError, match="is writable by other users") as caught:
         load_result(records)
     assert caught.value.code == "untrusted_result"
     assert caught.value.hint is not None

@@ -57,13 +57,13 @@ def test_selections_and_their_meet(fields, numbers):
 @pytest.mark.parametrize(
     ("fields", "code", "field", "words"),
     [
-        ({"cells": "13"}, "no_such_cell", "source.cells", "4 code cells; there is no cell 13"),
+        ({"cells": "13"}, "no_such_cell", "source.cells", "4 code cells, but no cell 13"),
         ({"cells": "2-7"}, "no_such_cell", "source.cells", "no cell 5"),
         ({"tag": "trian"}, "no_such_tag", "source.tag", "the tag 'trian'"),
         ({"cell_ids": ["gone"]}, "no_such_cell", "source.cell_ids", "the id 'gone'"),
         ({"cell_ids": ["words"]}, "no_code_cells", "source.cell_ids", "only markdown"),
         ({"cell_ids": []}, "no_cells", "source.cell_ids", "no cell is selected"),
-        ({"cells": "1", "tag": "train"}, "no_cells", "source", "all of the selections"),
+        ({"cells": "1", "tag": "train"}, "no_cells", "source", "matches all selections"),
         ({"cells": "4"}, "empty_cells", "source.path", "cell 4 is empty"),
     ],
 )

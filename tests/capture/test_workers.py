@@ -115,7 +115,7 @@ def test_a_variable_that_cannot_travel_says_so_when_it_is_used(lab: Laboratory):
     )
     lock, huge, none = done.out.splitlines()
     assert lock.startswith(
-        "lock is set by cell 1 of the notebook and is not known in this worker process (it can't be pickled"
+        "lock is set by cell 1 of the notebook and does not exist in this worker process (it cannot be pickled"
     )
     assert "larger than 16 MiB" in huge
     assert none == "[True]"

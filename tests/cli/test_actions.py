@@ -124,8 +124,8 @@ def test_jobs_of_the_queue_are_acted_on_by_their_ids(hpj, two):
 def test_the_worst_of_several_errors_makes_the_exit_code(hpj, two):
     told = hpj("hold", "first", "nobody")
     assert told.code == 3
-    assert "first is running; hold needs a run that is waiting" in told.err
-    assert "there is no run nobody" in told.err
+    assert "first is running; to hold it, the run must be waiting" in told.err
+    assert "run nobody not found" in told.err
 
 
 def test_a_change_is_refused_where_it_cannot_be(hpj, two):

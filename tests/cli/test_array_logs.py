@@ -111,7 +111,7 @@ def test_ctrl_c_says_how_to_come_back_and_the_rest_is_there(home):
     out, err = first.communicate(timeout=30)
     assert first.returncode == 130
     hint = err.decode().splitlines()[-1]
-    command = shlex.split(hint.removeprefix("hint: come back with: "))
+    command = shlex.split(hint.removeprefix("hint: continue with: "))
     rest = home.process(*command[1:]).ok().out
     lines = (b"".join([*got, out]).decode() + rest).splitlines()
     assert sorted(lines) == sorted(f"{i}.0|{i} {n}" for i in range(4) for n in range(15))

@@ -42,7 +42,9 @@ CASES = {
     ),
     "no range": Bad(_submit("twelve.ipynb", "--cells", "two"), ("--cells", "two"), "source.cells"),
     "other digits": Bad(
-        _submit("twelve.ipynb", "--cells", "\u0661-\u0662"), ("--cells", "0 to 9"), "source.cells"
+        _submit("twelve.ipynb", "--cells", "\u0661-\u0662"),
+        ("--cells", "is not a list such as"),
+        "source.cells",
     ),
     "wide digits of an array": Bad(_command("--array", "0-\uff13"), ("--array",), "array"),
     "wide digits of a time": Bad(
@@ -180,7 +182,7 @@ def test_is_refused_with_one_json_line_and_leaves_nothing(hpj, home, files, case
 def test_is_refused_in_words_too(hpj, files):
     told = hpj("submit", "twelve.ipynb", "--cells", "13")
     assert told.code == 2
-    assert told.err.startswith("error: twelve.ipynb has 12 code cells; there is no cell 13\n")
+    assert told.err.startswith("error: twelve.ipynb has 12 code cells, but no cell 13\n")
 
 
 @pytest.mark.parametrize("words", [["runs"], ["submit", "-c", "true"], ["clusters"], ["logs", "x"]])

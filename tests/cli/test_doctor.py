@@ -123,7 +123,7 @@ def test_a_check_says_who_mends_it_and_is_itself_by_key_and_subject(hpj, home):
     ("state", "steps", "level", "words"),
     [
         ("done", [("client", "skipped", "")], "ok", "without client"),
-        ("running", [("client", "running", "")], "ok", "at work: client"),
+        ("running", [("client", "running", "")], "ok", "is running: client"),
         ("failed", [("client", "failed", "no partition")], "warn", "client: no partition"),
     ],
 )
@@ -150,4 +150,4 @@ def test_what_the_lifecycle_configuration_of_this_space_made_ready(
     assert words in check["evidence"]
     (folder / "lifecycle.json").write_text("{")
     check = _checks(hpj("doctor", "--json"))["lifecycle configuration"]
-    assert (check["level"], "no status" in check["evidence"]) == ("warn", True)
+    assert (check["level"], "is not a valid status" in check["evidence"]) == ("warn", True)

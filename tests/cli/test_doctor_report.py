@@ -51,7 +51,7 @@ def test_a_real_job_and_its_log_and_nothing_stays(hpj, home):
     (check,) = (one for one in told.json["checks"] if one["key"] == "job")
     assert (check["level"], check["about"]) == ("ok", "local")
     assert f"as uid {os.getuid()}" in check["evidence"]
-    assert "one task of one node" in check["evidence"]
+    assert "one task on one node" in check["evidence"]
     assert home.bundles() == []
     assert hpj("runs", "--all-users", "--json").ok().json["runs"] == []
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)

@@ -106,7 +106,7 @@ def test_an_interrupt_while_the_bundle_is_made_tells_what_is_left(home):
     done = _python(home, _AFTER_THE_BUNDLE, *words)
     assert done.returncode == 130
     assert done.stderr.splitlines()[0] == (
-        "interrupted while half was being sent; it may have been left half sent"
+        "interrupted while half was being submitted; it may be partly written"
     )
     assert "hpj show half" in done.stderr
     assert "--run-id half sends it again" in done.stderr

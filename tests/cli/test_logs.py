@@ -133,7 +133,7 @@ def test_raw_gives_exact_bytes(done):
         (["--node", "local-1", "--rank", "0-1"], 2, "none of these ranks is on node 1"),
         (["--rank", "0-99999999999"], 2, "--rank: the range 0-99999999999 goes beyond 999999999"),
         (["--rank", "0-999999"], 2, "longer than 100000"),
-        (["--cursor", "1~1.00000000~1.0_0-5-"], 2, "belongs to another run"),
+        (["--cursor", "1~1.00000000~1.0_0-5-"], 2, "belongs to another log"),
     ],
 )
 def test_what_is_not_there_is_told(logs, words, code, word):
@@ -197,8 +197,8 @@ def test_ctrl_c_leaves_the_run_and_the_cursor_brings_all_the_rest(home):
     out, err = first.communicate(timeout=30)
     assert first.returncode == 130
     told = err.decode().splitlines()
-    assert told[0] == f"interrupted; the run {run_id} goes on"
-    command = shlex.split(told[1].removeprefix("hint: come back with: "))
+    assert told[0] == f"interrupted; the run {run_id} continues"
+    command = shlex.split(told[1].removeprefix("hint: continue with: "))
     assert command[:4] == ["hpj", "logs", "-f", run_id]
     rest = home.process(*command[1:]).ok().out
     lines = b"".join([*got, out]).decode() + rest
@@ -215,7 +215,7 @@ def test_ctrl_c_while_nobody_reads_the_pipe_ends_at_once(home):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert b"come back with" in err
+    assert b"continue with" in err
     os.close(reading)
     home.process("cancel", run_id).ok()
 
@@ -327,7 +327,7 @@ def test_a_cursor_of_another_run_is_refused(done, restarted, logs):
     cursor = json.loads(home.process("logs", run_id, "--json").ok().out.splitlines()[0])["cursor"]
     told = logs("--cursor", cursor)
     assert told.code == 2
-    assert f"belongs to another run, not to {done[1]}" in told.err
+    assert f"belongs to another log, not to {done[1]}" in told.err
     # One of an older version, which does not name its run, is taken as before.
     version, first, rest = cursor.split("~", 2)
     old = "~".join((version, first.partition(".")[0], rest))

@@ -159,6 +159,6 @@ def test_json_lists_are_one_line_in_a_pipe(look):
 
 def test_show_tells_what_an_ended_run_used(look):
     shown = look("show", "run-b").ok().out
-    assert "of memory at its peak (from the run's own records)" in shown
+    assert "of memory at its peak (from the records of the run)" in shown
     usage = look("show", "run-b", "--json").ok().json["usage"]
     assert (usage["source"], usage["exit_code"], usage["signal"]) == ("journal", 3, None)

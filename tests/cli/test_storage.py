@@ -26,7 +26,7 @@ def test_a_partition_that_is_a_folder_of_this_machine(hpj, home):
     assert (partition["exists"], partition["isolation"], partition["writable"]) == (False,) + (
         None,
     ) * 2
-    assert "not there yet" in hpj("storage").ok().out
+    assert "not created yet" in hpj("storage").ok().out
     assert not home.partition.exists()
     hpj("submit", "-c", "true", "--wait").ok()
     told = hpj("storage", "--json").ok().json
@@ -95,7 +95,7 @@ def test_the_link_is_made_once_and_removed(hpj, home, user_home):
     path = user_home / "hyperpod-partition"
     assert made == {"link": str(path), "partition": str(home.partition), "done": "made"}
     (path / "notes.txt").write_text("kept")
-    assert "there already" in hpj("storage", "link").ok().out
+    assert "already there" in hpj("storage", "link").ok().out
     assert path.readlink() == home.partition
     assert hpj("storage", "unlink", "--json").ok().json["done"] == "removed"
     assert not path.is_symlink()
@@ -147,7 +147,7 @@ def test_what_somebody_else_has_closed_is_denied_in_words(hpj, home, monkeypatch
         closed.chmod(0o755)
         assert as_other(lambda: main(["storage"])) == 0
         told = capfd.readouterr().out
-        assert "not yours to write" in told
+        assert "not writable for you" in told
         assert "everybody may read" in told
         assert not Path(closed / "fsx" / ".hyperpod").exists()
 

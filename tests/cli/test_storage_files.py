@@ -85,8 +85,8 @@ def test_every_state_has_its_word(hpj, lustre):
     (going,) = [one["file"] for one in told.json["files"] if one["path"].endswith("going")]
     assert (going["action"], going["progress"]) == ("ARCHIVE", "running (1024 bytes moved)")
     table = hpj("storage", "state", *files).ok().out
-    assert "in S3 only; it comes back when it is read" in table
-    assert "on its way to S3, running (1024 bytes moved)" in table
+    assert "in S3 only; it is restored when it is read" in table
+    assert "being copied to S3, running (1024 bytes moved)" in table
 
 
 def test_what_has_no_state_is_named_and_stops_no_other(hpj, lustre, home):
@@ -101,9 +101,9 @@ def test_what_has_no_state_is_named_and_stops_no_other(hpj, lustre, home):
     reasons = [one["reason"] for one in told.json["files"]]
     assert done(told)[:3] == [("seen", "archived"), ("refused", None), ("seen", "released")]
     assert "can't get hsm state" in reasons[1]
-    assert reasons[3].startswith("it is no file")
+    assert reasons[3].startswith("it is not a regular file")
     assert reasons[4].startswith("it is a link")
-    assert reasons[5] == "it lies on ext4, not on Lustre"
+    assert reasons[5] == "it is on ext4, not on Lustre"
     assert reasons[6] == "No such file or directory"
     assert len(told.error["detail"]["files"]) == 5
 
@@ -112,18 +112,18 @@ def test_what_has_no_state_is_named_and_stops_no_other(hpj, lustre, home):
     ("verb", "flags", "expected", "reason"),
     [
         ("hydrate", RELEASED, "asked", None),
-        ("hydrate", ARCHIVED, "nothing", "its bytes are on the file system"),
+        ("hydrate", ARCHIVED, "nothing", "its data is on the file system"),
         ("hydrate", LOST, "refused", "its copy in S3 is lost"),
         ("release", ARCHIVED, "asked", None),
         ("release", RELEASED, "nothing", "it is released"),
         ("release", LOCAL, "refused", "it has no copy in S3"),
         ("release", DIRTY, "refused", "changed since it was copied to S3"),
-        ("release", KEPT, "refused", "it is marked never to be released"),
+        ("release", KEPT, "refused", "it is marked as never released"),
         ("export", LOCAL, "asked", None),
         ("export", DIRTY, "asked", None),
-        ("export", ARCHIVED, "nothing", "its copy in S3 is as it is"),
-        ("export", RELEASED, "nothing", "its copy in S3 is as it is"),
-        ("export", UNEXPORTED, "refused", "it is marked never to be exported"),
+        ("export", ARCHIVED, "nothing", "its copy in S3 is current"),
+        ("export", RELEASED, "nothing", "its copy in S3 is current"),
+        ("export", UNEXPORTED, "refused", "it is marked as never exported"),
     ],
 )
 def test_what_each_request_does(hpj, lustre, verb, flags, expected, reason):
@@ -163,7 +163,7 @@ def test_what_only_root_may_ask_for_is_said(hpj, lustre, monkeypatch):
     monkeypatch.setenv("LFS_DENIES", "hsm_archive hsm_release")
     told = hpj("storage", "export", lustre.add("data", LOCAL), "--json")
     assert told.code == 2
-    assert "only root of this machine" in told.error["hint"]
+    assert "only for root" in told.error["hint"]
     hpj("storage", "hydrate", lustre.add("gone", RELEASED)).ok()
 
 

@@ -67,7 +67,7 @@ def test_a_run_that_was_sent_is_told_although_the_output_is_full(home, as_json, 
     words = (*SUBMIT, "--run-id", "mine", *as_json)
     done = _shell(home, ">/dev/full", *words, PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 2
-    assert "mine was sent, but the output cannot be written" in done.stderr
+    assert "mine was submitted, but the output cannot be written" in done.stderr
     assert home.process("logs", "-f", "mine").ok().out == "0|hi\n"
 
 

@@ -169,8 +169,8 @@ def test_a_dry_run_with_an_error_shows_it_and_exits_with_2(hpj):
     assert shown.error["code"] in codes
     plain = hpj(*words)
     assert plain.code == 2
-    assert "error: the local cluster plays at most 64 nodes, not 65" in plain.out
-    assert plain.err == "error: the run would be refused: see what the dry run found\n"
+    assert "error: the local cluster simulates at most 64 nodes, not 65" in plain.out
+    assert plain.err == "error: the run would be rejected: see the findings of the dry run\n"
 
 
 def test_a_variable_that_looks_like_a_secret_is_warned_of(hpj):

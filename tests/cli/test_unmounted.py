@@ -26,9 +26,9 @@ def test_the_followed_log_waits_says_so_and_goes_on(told):
     assert told["gone"]["follows"]
     assert code == 0
     assert [line.partition("|")[2].strip() or line for line in lines] == EVERY_LINE
-    assert "nothing is mounted at" in said
-    assert "the log goes on when it is" in said
-    assert said.rstrip().endswith("--- the storage partition is there again ---")
+    assert "no file system is mounted at" in said
+    assert "the log continues when it is" in said
+    assert said.rstrip().endswith("--- the storage partition is available again ---")
 
 
 def test_the_log_socket_goes_on_too(told):
@@ -60,4 +60,4 @@ def test_one_that_can_only_be_read_takes_no_run_and_shows_what_it_has(tmp_path):
     assert (told["listed"], told["log"]) == (["succeeded"], "0|there\n")
     partition = told["storage"]["partition"]
     assert (partition["read_only"], partition["writable"]) == (True, False)
-    assert any("it can only be read here" in note for note in told["storage"]["notes"])
+    assert any("it is read-only here" in note for note in told["storage"]["notes"])

@@ -23,7 +23,7 @@ def test_all_of_it_and_who_says_so():
 
 def test_nothing_and_who_says_so():
     usage = Usage(source="journal", accelerator_seconds=0)
-    assert usage_words(usage) == "nothing that was counted (from the run's own records)"
+    assert usage_words(usage) == "no usage recorded (from the records of the run)"
 
 
 def test_other_accelerators_and_a_signal_without_a_name():

@@ -98,11 +98,10 @@ def test_it_has_a_cluster_on_eks_too(environment):
             return json.loads(done.stdout or done.stderr)
 
         listed = {one["name"]: one for one in hpj("clusters")["clusters"]}
-        assert listed["ml-eks"]["configured_as"] == ["ml-eks"]
+        assert listed["ml-eks"]["configured"]
+        assert listed["ml-eks"]["hyperpod"]["configured_as"] == ["ml-eks"]
         rows = hpj("nodes", "--cluster", "ml-eks")["nodes"]
-        assert [row["node"]["name"] for row in rows] == [
-            f"hyperpod-{row['instance']['name']}" for row in rows
-        ]
+        assert [row["name"] for row in rows] == [f"hyperpod-{row['instance']}" for row in rows]
         words = (
             "-c",
             "pwd; hostname",
@@ -115,7 +114,7 @@ def test_it_has_a_cluster_on_eks_too(environment):
         )
         run = hpj("submit", *words, "--no-project-files", "--wait")
         assert run["state"] == "succeeded"
-        node = rows[0]["node"]["name"]
+        node = rows[0]["name"]
         refused = hpj(
             "node", "drain", node, "--cluster", "ml-eks", "--reason", "x", "--yes", code=4
         )

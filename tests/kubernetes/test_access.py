@@ -180,7 +180,7 @@ print(json.dumps({{"status": {{"token": sys.argv[1] + str(count), "expirationTim
     [
         ("sys.exit('Unable to locate credentials')", "Unable to locate credentials"),
         ("print('hello')", "no JSON"),
-        ("print('{}')", "neither token nor certificate"),
+        ("print('{}')", "neither a token nor a certificate"),
     ],
 )
 def test_a_program_that_fails_is_named(
@@ -199,7 +199,7 @@ def test_a_program_that_is_not_there_or_asks_questions(
 ) -> None:
     user = exec_user(Path("no-such-login"))
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
-    with pytest.raises(DeniedError, match="no such program"):
+    with pytest.raises(DeniedError, match="not on PATH"):
         load_access(CONFIG).headers()
     user = exec_user(Path("login"), interactiveMode="Always")
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "b", user)))

@@ -204,7 +204,7 @@ async def test_what_an_array_cannot_be_is_refused_with_why(session: KubernetesSe
         with pytest.raises(RefusedError) as caught:
             await session.submit("true", array="0-1", **spec)
         assert (caught.value.code, caught.value.detail.get("field")) == ("unsupported", field)
-    with pytest.raises(HyperpodError, match="wait for others") as refused:
+    with pytest.raises(HyperpodError, match="wait for other runs") as refused:
         await session.submit("true", after=[await session.submit("true")])
     assert refused.value.code == "unsupported"
 

@@ -103,7 +103,7 @@ def test_what_a_manifest_can_do_about_its_queue_is_said_of_the_manifest() -> Non
     none = KueueSeen((), {}, ())
     (of_manifest,) = findings(manifest(replica(1, 1), **{QUEUE: "x"}), known(kueue=none))
     (of_spec,) = findings(spec(queue="x"), known(kueue=none))
-    assert str(of_manifest.hint).startswith(f"take the label {QUEUE} out of the manifest")
+    assert str(of_manifest.hint).startswith(f"remove the label {QUEUE} from the manifest")
     assert str(of_spec.hint).startswith("leave out --queue")
 
 

@@ -76,7 +76,7 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: cpu=5, used: cpu=1
         (404, "404 page not found", NotFoundError, "no_such_kind", "no pytorchjobs of kubeflow.org/v1"),
         (409, status(409, 'x "a" already exists', "AlreadyExists"), ConflictError, "already_exists", "a"),
         (409, status(409, "modified", "Conflict"), ConflictError, "changed_meanwhile", "modified"),
-        (410, status(410, "too old", "Expired"), ConflictError, "expired", "from which to go on"),
+        (410, status(410, "too old", "Expired"), ConflictError, "expired", "resource version is too old"),
         (500, status(500, DOWN, "InternalError"), UnreachableError, "webhook_down", "mpytorchjob"),
         (500, status(500, "etcdserver: request is too large"), RefusedError, "object_too_large", "1.5 MiB"),
         (500, status(500, TOO_LONG), RefusedError, "object_too_large", "1.5 MiB"),

@@ -80,25 +80,28 @@ def test_a_list_is_its_items_and_references_reach_through_one_document() -> None
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ((SERVICE, DEPLOYMENT), r"no job is in it \(v1 Service, apps/v1 Deployment\)"),
+        ((SERVICE, DEPLOYMENT), r"it contains no job \(v1 Service, apps/v1 Deployment\)"),
         (
             (JOB, SERVICE, WORKERS.replace("  ELASTIC\n", "")),
-            r"holds 2 jobs \(Job mine, PyTorchJob mine\); a run is one job",
+            r"contains 2 jobs \(Job mine, PyTorchJob mine\), but a run is one job",
         ),
         ((SERVICE, SERVICE, JOB), "holds the Service beside twice"),
-        ((JOB, "hello"), "document 2 holds no Kubernetes object"),
+        ((JOB, "hello"), "document 2 contains no Kubernetes object"),
         ((JOB, SERVICE.replace("name: beside", "namespace: a, name: b")), "is for the namespace a"),
         ((JOB, SERVICE.replace("name: beside", "generateName: b")), "has no metadata.name"),
-        ((JOB, SERVICE.replace("name: beside", "name: ../x")), "metadata.name is no name"),
+        ((JOB, SERVICE.replace("name: beside", "name: ../x")), "metadata.name is not a valid name"),
         ((JOB, SERVICE.replace("labels: {a: b}", "labels: [a]")), "metadata.labels is no mapping"),
         ((JOB, NAMED.replace("NAME", "x")), "the ConfigMap x has no apiVersion"),
         ((JOB, "apiVersion: ../v1\n" + NAMED.replace("NAME", "x")), "has no apiVersion"),
-        ((JOB, "apiVersion: v1\nkind: Secret\nmetadata: {name: x}"), "values would lie in the run"),
+        (
+            (JOB, "apiVersion: v1\nkind: Secret\nmetadata: {name: x}"),
+            "values would be readable in the folder of the run",
+        ),
         (
             (JOB, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}"),
-            "its data with it",
+            "with its data",
         ),
-        ((JOB, *[SERVICE] * (MOST + 1)), f"{MOST + 1} objects beside its job"),
+        ((JOB, *[SERVICE] * (MOST + 1)), f"{MOST + 1} objects besides its job"),
     ],
 )
 def test_what_cannot_stand_beside_a_job_is_refused(texts: tuple[str, ...], message: str) -> None:
@@ -181,7 +184,7 @@ def test_a_job_without_pods_is_refused(master: str | None) -> None:
         rendered(documents(SERVICE, text + (MASTER.replace("COUNT", master) if master else "")))
     assert error.value.to_dict() == {
         "code": "no_pods",
-        "message": "job.yaml: every replica type in spec.pytorchReplicaSpecs has replicas: 0, so the job has no pods and would never end",
+        "message": "job.yaml: every replica type in spec.pytorchReplicaSpecs has replicas: 0, so the job has no pods and never ends",
         "hint": "set replicas to 1 or more for one of them",
         "detail": {"field": "spec.pytorchReplicaSpecs"},
     }

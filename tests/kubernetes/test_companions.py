@@ -107,7 +107,7 @@ async def test_what_goes_with_one_run_is_no_others_and_kept_ones_are_everybodys(
     image = kubernetes_cluster.image
     first = await _submit(user, documents(SERVICE, JOB, image=image, command="sleep 600"))
     other = documents(SERVICE, JOB.replace("name: mine", "name: other"), image=image)
-    with pytest.raises(RefusedError, match=f"belongs to the run {first}, and goes with it"):
+    with pytest.raises(RefusedError, match=f"belongs to the run {first}and is deleted with it"):
         await _submit(user, other)
     await user.hyperpod.runs.act(first, "cancel")
     assert left(kubernetes_cluster, user.namespace) == set()
@@ -157,9 +157,7 @@ async def test_what_fails_half_way_leaves_nothing(
         await asyncio.sleep(0.1)
     second = SERVICE.replace("name: beside", "name: second")
     text = documents(SERVICE, second, JOB, image=image)
-    with pytest.raises(
-        HyperpodError, match=r"the Service second, which stands beside the job: .*quota"
-    ):
+    with pytest.raises(HyperpodError, match=r"the companion Service second: .*quota"):
         await _submit(user, text)
     assert left(kubernetes_cluster, namespace, "service,job") == set()
     with pytest.raises(HyperpodError, match="quota"):
@@ -182,7 +180,7 @@ async def test_what_the_api_server_will_not_make_is_told_before(
     assert "selector" in wrong
     assert "replica" in await refused(DEPLOYMENT.replace("replicas: 1", "replica: 1"))
     cluster_wide = "apiVersion: v1\nkind: Namespace\nmetadata: {name: mine}"
-    assert "is the whole cluster's" in await refused(cluster_wide)
+    assert "is cluster-scoped" in await refused(cluster_wide)
     unknown = "apiVersion: example.org/v1\nkind: Ship\nmetadata: {name: mine}"
     assert "has no Ship in example.org/v1" in await refused(unknown)
 

@@ -34,10 +34,10 @@ def change_kubeconfig(session: KubernetesSession, part: str, **values: Any) -> N
 async def test_a_cluster_where_all_is_well(session: KubernetesSession) -> None:
     code, checks = await examine(session)
     assert code == 0
-    assert "name, connection and TLS are well" in checks["api-server"]["evidence"]
+    assert "name, connection and TLS work" in checks["api-server"]["evidence"]
     assert "system:authenticated" in checks["identity"]["evidence"]
     assert session.namespace in checks["namespace"]["evidence"]
-    assert "a run becomes a PyTorchJob" in checks["rights-there"]["evidence"]
+    assert "runs are created as PyTorchJob" in checks["rights-there"]["evidence"]
     assert "is bound" in checks["claim"]["evidence"]
     assert checks["queue"]["level"] == "ok"
     assert {check["level"] for key, check in checks.items() if check["about"] == CLUSTER} == {"ok"}
@@ -47,7 +47,7 @@ async def test_a_cluster_where_all_is_well(session: KubernetesSession) -> None:
 async def test_a_real_job_runs_and_nothing_of_it_stays(session: KubernetesSession) -> None:
     code, checks = await examine(session, "--job")
     assert (code, checks["job"]["level"]) == (0, "ok"), checks["job"]
-    assert "its log was here" in checks["job"]["evidence"]
+    assert "its log arrived" in checks["job"]["evidence"]
     assert session.cluster.get("pytorchjobs", namespace=session.namespace)["items"] == []
     assert list(session.partition.glob(".hyperpod/runs/*/*")) == []
 
@@ -70,7 +70,7 @@ async def test_a_user_who_may_not_make_jobs(
 async def test_a_namespace_that_is_not_there(sessions: Sessions) -> None:
     code, checks = await examine(sessions(namespace="nowhere", claim=False))
     assert (code, checks["namespace"]["level"]) == (2, "fail")
-    assert "there is no namespace nowhere" in checks["namespace"]["evidence"]
+    assert "namespace nowhere not found" in checks["namespace"]["evidence"]
     for key in ("rights-there", "queue"):
         assert "because of namespace" in checks[key]["evidence"]
 
@@ -79,7 +79,7 @@ async def test_a_claim_that_is_not_there(sessions: Sessions) -> None:
     storage = {"claim": "other", "mount": "/data"}
     code, checks = await examine(sessions(storage=storage))
     assert (code, checks["claim"]["level"], checks["claim"]["who"]) == (2, "fail", "admin")
-    assert "has no claim other" in checks["claim"]["evidence"]
+    assert "claim other not found" in checks["claim"]["evidence"]
 
 
 async def test_each_part_of_the_way_to_the_api_server_is_named(sessions: Sessions) -> None:

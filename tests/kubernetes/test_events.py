@@ -68,7 +68,7 @@ def test_a_recorded_reason_has_words(one: dict[str, str]) -> None:
         assert found.code in (words or ["SetPodTemplateRestartPolicy"])
         return
     assert found.code == CODES[one["of"]]
-    assert "Kubernetes says" not in found.words
+    assert "Kubernetes reports" not in found.words
     assert "{" not in found.words
 
 
@@ -90,7 +90,7 @@ def test_what_is_missing_is_named() -> None:
 
 def test_what_is_not_known_is_shown_as_it_is() -> None:
     assert told("Strange", "the moon is full").words == (
-        "Kubernetes says: Strange: the moon is full"
+        "Kubernetes reports: Strange: the moon is full"
     )
     assert told("Strange", "").words == "Kubernetes says: Strange"
 
@@ -146,7 +146,7 @@ def test_the_scheduler_is_taken_apart() -> None:
     code, words = found
     assert code == "unschedulable"
     assert words.startswith(
-        "none of 5 nodes takes it now: "
+        "none of 5 nodes can run it now: "
         "1 keeps it away by the taint nvidia.com/gpu=present, which it does not tolerate; "
         "1 is cordoned; 3 have too few GPUs free; 1 has too little memory free; "
     )
@@ -157,7 +157,7 @@ def test_a_taint_of_kubernetes_is_told_by_what_it_means() -> None:
         "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }."
     )
     assert found is not None
-    assert "1 does not answer" in found[1]
+    assert "1 does not respond" in found[1]
 
 
 def test_what_the_scheduler_says_in_another_way_is_left_as_it_is() -> None:

@@ -147,7 +147,7 @@ async def test_a_pod_is_deleted_while_it_is_followed(
         pod = f"run-{run_id}-master-0"
         kubernetes.kubectl("delete", "pod", pod, "--wait=false", namespace=session.namespace)
 
-    await is_struck(session, claim, delete, "its pod was told to end")
+    await is_struck(session, claim, delete, "its pod was deleted or evicted")
 
 
 @pytest.mark.full

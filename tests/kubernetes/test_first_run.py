@@ -68,6 +68,6 @@ async def test_a_launcher_that_was_changed_since_the_submit_is_not_run(
     assert (run.state, run.status.exit_code, run.status.attempts) == ("failed", 84, ())
     assert run.status.reason_code == "untrusted_bundle"
     assert run.status.reason == (
-        f"The bundle of {run_id} was changed or belongs to another user; nothing was run"
+        f"the bundle of {run_id} was changed or belongs to another user; no code was run"
     )
     assert list((session.hyperpod.partition.bundle(run_id) / "work").iterdir()) == []

@@ -95,7 +95,7 @@ def kill_jobs(kubernetes_cluster, namespace):
 class TestFolders(JobCases):
     """As for everybody who sends jobs."""
 
-    killed = "its pod is gone|exit code"
+    killed = "its pod was removed|exit code"
 
 
 async def test_a_program_that_fails_says_why(errand):
@@ -139,7 +139,7 @@ async def test_a_pod_that_finds_no_room_is_taken_back(
     with pytest.raises(UnreachableError) as caught:
         await FoldersThere(errand(patience=4.0)).look(["/x"])
     assert caught.value.code == "job_did_not_end"
-    assert "no pod was made" in caught.value.message
+    assert "no pod was created" in caught.value.message
     assert jobs_left() == []
 
 

@@ -25,7 +25,7 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     assert jobs.code == 0, jobs.err
     assert "pytorchjob/theirs" in jobs.out
     assert "list pytorchjobs.kubeflow.org in all namespaces is missing" in jobs.err
-    hidden = "the cluster's nodes are hidden from you: the right to list nodes is missing"
+    hidden = "the cluster's nodes are hidden: you do not have the permission to list nodes"
     clusters = await narrow.hpj("clusters")
     assert clusters.code == 0, clusters.err
     assert "hidden" not in clusters.out
@@ -65,7 +65,7 @@ async def test_a_namespace_that_is_not_there_is_told_of_its_cluster(sessions: Se
     told = await nowhere.hpj("clusters")
     line = next(line for line in told.out.splitlines() if line.startswith("k8s"))
     assert "misconfigured" in line
-    assert "there is no namespace no-such-namespace" in line
+    assert "namespace no-such-namespace not found" in line
 
 
 async def test_what_is_not_installed_is_not_told_as_hidden(

@@ -170,7 +170,7 @@ def test_a_job_that_another_job_made_is_no_row() -> None:
         (
             {"spec": {"runPolicy": {"suspend": True}}, "status": conditions("Suspended")},
             "held",
-            "somebody suspended it",
+            "it is suspended",
         ),
         (
             {
@@ -179,7 +179,7 @@ def test_a_job_that_another_job_made_is_no_row() -> None:
                 "status": conditions("Suspended"),
             },
             "waiting",
-            "it waits in its queue",
+            "it is waiting in its queue",
         ),
     ],
 )
@@ -203,17 +203,17 @@ def test_a_state_and_why(given: dict[str, Any], state: str, words: str | None) -
         ),
         (
             "Job has reached the specified backoff limit",
-            "its pods failed as often as they may (backoffLimit)",
+            "its pods failed more often than backoffLimit allows",
         ),
         (
             "Container c for pod team/x-0 failed with exit code 42 matching FailJob rule at index 0",
-            "its pod x-0 ended with exit code 42, at which it gives up (podFailurePolicy)",
+            "its pod x-0 ended with exit code 42, which ends the job (podFailurePolicy)",
         ),
         (
             "jobset failed due to one or more job failures",
             "one or more of its jobs failed",
         ),
-        ("what nobody\n has heard of", "its operator says: what nobody has heard of"),
+        ("what nobody\n has heard of", "its operator reports: what nobody has heard of"),
     ],
 )
 def test_why_a_job_failed_is_told_in_words(said: str, words: str) -> None:

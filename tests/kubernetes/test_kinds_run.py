@@ -236,7 +236,7 @@ async def test_anothers_object_of_that_name_is_a_collision(session: KubernetesSe
     theirs["metadata"]["labels"] = {}
     theirs["spec"]["runPolicy"]["suspend"] = True
     session.cluster.run("create", "-f", "-", namespace=session.namespace, input=json.dumps(theirs))
-    with pytest.raises(HyperpodError, match="not this run's") as caught:
+    with pytest.raises(HyperpodError, match="does not belong to this run") as caught:
         await session.submit("true", run_id=run_id)
     assert caught.value.code == "name_taken"
 

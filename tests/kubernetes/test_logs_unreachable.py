@@ -32,6 +32,6 @@ async def test_logs_say_that_the_cluster_does_not_answer(
     proxy.up()
     answer = await asyncio.wait_for(followed, 100)
     assert answer.out == "".join(f"0|{line}\n" for line in whole(60))
-    away, back = "the log goes on when it answers ---", "--- k8s answers again ---"
+    away, back = "the log continues when it responds ---", "--- k8s responds again ---"
     assert answer.err.find(away) < answer.err.find(back), answer.err
     assert away in answer.err

@@ -105,9 +105,9 @@ GB200 = {"instance_type": "ml.p6e-gb200.36xlarge", "nodes": 2, "gpus_per_node": 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (P7, "ml.p7.48xlarge is no instance type that is known here: no EFA is asked for"),
+        (P7, "ml.p7.48xlarge is not a known instance type: no EFA is asked for"),
         ({**P7, "efa": 16}, None),
-        (GB200, "it is not known how many EFA interfaces ml.p6e-gb200.36xlarge has on HyperPod"),
+        (GB200, "the number of EFA interfaces of ml.p6e-gb200.36xlarge on HyperPod is unknown"),
         ({**GB200, "nodes": 1}, None),
         ({**GB200, "efa": 0}, None),
         ({**P7, "instance_type": "ml.p5.48xlarge"}, None),
@@ -126,9 +126,12 @@ def test_no_efa_without_a_word(asked, words):
 def test_why_ec2_could_not_be_asked_is_said():
     spec = given({"spec": {"resources": P7}}).spec
     (found,) = instance_findings(
-        spec, DeniedError("AWS does not let you ec2:DescribeInstanceTypes")
+        spec, DeniedError("you do not have the permission ec2:DescribeInstanceTypes")
     )
-    assert "known here (AWS does not let you ec2:DescribeInstanceTypes): no EFA" in found.message
+    assert (
+        "known here (you do not have the permission ec2:DescribeInstanceTypes): no EFA"
+        in found.message
+    )
 
 
 def test_part_of_a_node_gets_no_efa():

@@ -41,7 +41,7 @@ def test_each_job_that_is_sent_has_a_key_of_its_own_and_all_its_pods_have_the_sa
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_what_is_written_into_the_bundle_has_no_key(kind: str):
-    assert set(keys(manifest(kind, 2))) == {"(made when the run is sent)"}
+    assert set(keys(manifest(kind, 2))) == {"(created at submit)"}
     rendered = manifest(kind, 2)
     with_key(rendered)
     assert rendered == manifest(kind, 2)

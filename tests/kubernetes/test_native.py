@@ -96,15 +96,15 @@ def test_what_is_asked_for_outside_is_put_in_where_there_is_a_place() -> None:
     ("text", "message", "place"),
     [
         ("a: [1, 2\nb: 3", "job.yaml, line 2, column 2: ", (2, 2)),
-        ("a: 1\na: 2", "line 2, column 1: the key 'a' comes twice", (2, 1)),
+        ("a: 1\na: 2", "line 2, column 1: duplicate key 'a'", (2, 1)),
         ("a: !!python/object/apply:os.system [x]", "could not determine a constructor", (1, 4)),
         ("a: b\n\x01", "line 2, column 1: it holds a character", (2, 1)),
         ("a: *none", "undefined alias", (1, 4)),
         ("{a: &x [*x]}", "refers to itself", None),
-        ("? [a]\n: 1", "a key must be a text", (1, 3)),
+        ("? [a]\n: 1", "a key must be text", (1, 3)),
         ("a: .inf", "a number that JSON does not have", None),
         ("a: !!binary aGk=", "a value that JSON does not have", None),
-        ("[" * 400 + "]" * 400, "nested more than", None),
+        ("[" * 400 + "]" * 400, "nested deeper than", None),
     ],
 )
 def test_wrong_yaml_is_refused_with_its_place(
@@ -139,7 +139,7 @@ def test_a_small_text_cannot_become_a_large_one() -> None:
         documents("\n".join(lines).encode(), "job.yaml")
     with pytest.raises(InvalidInputError, match="bytes"):
         documents(b"#" * (MOST_BYTES + 1), "job.yaml")
-    with pytest.raises(InvalidInputError, match="line 2: is no UTF-8"):
+    with pytest.raises(InvalidInputError, match="line 2: is not UTF-8"):
         documents(b"a: 1\nb: \xff", "job.yaml")
     text = f"a: &a {'x' * 100_000}\n" + "".join(f"b{n}: *a\n" for n in range(15))
     with pytest.raises(InvalidInputError, match="more than 1,500,000 bytes once its references"):
@@ -151,12 +151,15 @@ def test_a_small_text_cannot_become_a_large_one() -> None:
     [
         ("", "is empty"),
         ("# nothing", "is empty"),
-        ("hello", "holds no Kubernetes object"),
-        (f"{JOB}---{JOB}", r"holds 2 jobs \(Job mine, Job mine\); a run is one job"),
-        ("apiVersion: v1\nkind: Pod", "a run cannot be a v1 Pod"),
+        ("hello", "contains no Kubernetes object"),
+        (f"{JOB}---{JOB}", r"contains 2 jobs \(Job mine, Job mine\), but a run is one job"),
+        ("apiVersion: v1\nkind: Pod", "a run cannot be created as v1 Pod"),
         ("apiVersion: kubeflow.org/v2\nkind: PyTorchJob", "as kubeflow.org/v1, not v2"),
-        ("apiVersion: evil.org/v1\nkind: PyTorchJob", "a run cannot be a evil.org/v1 PyTorchJob"),
-        (JOB.replace("name: mine", "name: ../x"), "metadata.name is no name"),
+        (
+            "apiVersion: evil.org/v1\nkind: PyTorchJob",
+            "a run cannot be created as evil.org/v1 PyTorchJob",
+        ),
+        (JOB.replace("name: mine", "name: ../x"), "metadata.name is not a valid name"),
         (JOB.replace("name: mine", "name: mine, namespace: a/b"), "metadata.namespace is no name"),
         (JOB.replace("labels: {a: b}", "labels: [a]"), "metadata.labels is no mapping"),
         ("apiVersion: batch/v1\nkind: Job\nmetadata: 3", "metadata is no mapping"),
@@ -172,7 +175,9 @@ def test_the_namespace_is_named_once() -> None:
     assert rendered(text)["metadata"]["namespace"] == "other"
     asked = {"kubernetes": {"namespace": "mine"}}
     assert rendered(JOB, **asked)["metadata"]["namespace"] == "mine"
-    with pytest.raises(InvalidInputError, match="is for the namespace other, the spec for mine"):
+    with pytest.raises(
+        InvalidInputError, match="is for the namespace other, but the spec is for mine"
+    ):
         rendered(text, **asked)
 
 
@@ -266,7 +271,7 @@ async def test_what_fails_again_and_again_is_one_node_with_attempts(
         assert (last.exit_code, last.reason) == (7, "exit code 7")
     else:
         assert (last.exit_code, run.status.reason_code) == (None, "restarts_used_up")
-        assert "the last to end by itself had exit code 7" in (last.reason or "")
+        assert "the last one that ended by itself had exit code 7" in (last.reason or "")
     names = {path.name for path in user.logs(run_id)}
     assert names == {"node-0.rank-0.log"}
 
@@ -283,7 +288,7 @@ async def test_a_log_says_which_containers_are_not_in_it(
     said = {path.name: path.read_text() for path in user.logs(run_id)}
     assert said["node-0.rank-0.log"] == "mine\n"
     (line,) = said["node-0.log"].splitlines()
-    assert "what the container c prints; those of the others (side) are shown by: " in line
+    assert "the output of the container c; for the other containers (side) use:  " in line
     words = line.partition("kubectl ")[2].split()
     assert kubernetes_cluster.kubectl(*words) == "beside\n"
 

@@ -30,7 +30,7 @@ async def test_a_drained_node_takes_no_pods_and_says_why_until_it_is_resumed(
         rows = await until(services.nodes, lambda rows: named(rows, name).state != "up")
         row = named(rows, name)
         assert row.state in {"draining", "drained"}
-        assert row.reason == "it is cordoned: it takes no new pods (GPU 3 falls off the bus)"
+        assert row.reason == "it is cordoned and accepts no new pods (GPU 3 falls off the bus)"
         assert "SchedulingDisabled" in await kubectl(session, "get", "node", name)
     finally:
         results = await _done(services, NodeRequest("resume", [name]))

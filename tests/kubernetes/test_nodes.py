@@ -55,7 +55,7 @@ def node(
                 }
             ),
             "not-answering",
-            "stopped answering",
+            "stopped reporting",
         ),
         (
             node(
@@ -71,7 +71,7 @@ def node(
         (
             node({"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "True"}),
             "failing",
-            "disk is nearly full",
+            "low on disk space",
         ),
         (
             node(taints=[{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]),
@@ -89,7 +89,7 @@ def node(
                 ]
             ),
             "starting",
-            "not all that belongs on it",
+            "its system pods are still starting",
         ),
         (
             node(taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]),

@@ -75,7 +75,7 @@ async def test_a_waiting_run_is_moved_to_another_queue(session: KubernetesSessio
         await session.hyperpod.runs.act(second, "change", Change(queue="nothing-like-it"))
     await session.hyperpod.runs.act(second, "change", Change(queue="spare"))
     await session.until(second, running)
-    with pytest.raises(ConflictError, match="only while it waits"):
+    with pytest.raises(ConflictError, match="only while a job is waiting"):
         await session.hyperpod.runs.act(second, "change", Change(queue="team"))
 
 

@@ -40,7 +40,7 @@ else:
 
 BROKEN_OFF = 24
 
-INTERRUPTED = re.compile(r"interrupted; the run \S+ goes on\nhint: come back with: hpj logs .*\n")
+INTERRUPTED = re.compile(r"interrupted; the run \S+ continues\nhint: continue with: hpj logs .*\n")
 
 TWO_BY_TWO: dict[str, Any] = {
     "resources": {"nodes": 2, "processes_per_node": 2},

@@ -52,7 +52,7 @@ def test_of_several_pods_of_a_rank_the_one_that_runs_counts() -> None:
         (1, "w-old", True),
     ]
     assert pod_of(pods, 1).container == "pytorch"
-    with pytest.raises(ConflictError, match="m-new does not run; it is failed"):
+    with pytest.raises(ConflictError, match="m-new is not running; it is failed"):
         pod_of(pods, 0)
     with pytest.raises(NotFoundError, match="no pod for node 2"):
         pod_of(pods, 2)

@@ -71,7 +71,7 @@ async def findings(session: KubernetesSession, **spec: Any) -> dict[str, Finding
 async def test_queues_have_their_quota_and_say_what_is_wrong(session: KubernetesSession) -> None:
     await until(
         lambda: named(session, "stopped"),
-        lambda row: row.reason is not None and "an admin stopped it" in row.reason,
+        lambda row: row.reason is not None and "an administrator stopped it" in row.reason,
     )
     team = await until(lambda: named(session, "team"), lambda row: row.state == "up")
     assert (team.usable, team.accelerators, team.accelerators_free) == (True, 4, 4)

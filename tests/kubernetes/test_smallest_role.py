@@ -157,7 +157,7 @@ async def test_a_pod_security_profile_needs_a_patch(
     label = "pod-security.kubernetes.io/enforce=restricted"
     kubernetes_cluster.kubectl("label", "namespace", namespace, label)
     plain = sessions(claim=False)
-    with pytest.raises(RefusedError, match=r'pods would be refused.*container "pytorch" must set'):
+    with pytest.raises(RefusedError, match=r'pods would be rejected.*container "pytorch" must set'):
         await plain.submit("id -u")
     secured = sessions(claim=False, patch=restricted_patch())
     run_id = await secured.submit("id -u")

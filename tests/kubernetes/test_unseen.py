@@ -52,10 +52,10 @@ async def test_pods_that_were_removed_unseen_were_an_attempt(bare: KubernetesSes
     await begun(bare, run_id, first)
     # A look waits a moment only for what is still to be found out.
     looks = 1
-    while looks < 5 and "its log was not kept" not in (await bare.hpj("show", run_id)).out:
+    while looks < 5 and "its log is lost" not in (await bare.hpj("show", run_id)).out:
         looks += 1
     answer = await bare.hpj("show", run_id)
-    assert "its pods were removed; its log was not kept" in answer.out, answer
+    assert "its pods were removed; its log is lost" in answer.out, answer
     run = await bare.ended(run_id)
     one, two = run.status.attempts
     assert (run.state, one.state, two.state) == ("succeeded", "failed", "succeeded")

@@ -55,7 +55,7 @@ async def test_a_preemption_that_nobody_saw_is_an_attempt(
     assert (run.state, one.state, two.state) == ("succeeded", "failed", "succeeded")
     assert one.reason_code == "preempted"
     assert "preempted" in (one.reason or "")
-    assert (one.reason or "").endswith("; its log was not kept")
+    assert (one.reason or "").endswith("; its log is lost")
     assert len(one.nodes) == (1 if events else 0)
     assert node_log(bare, low, 1).startswith(LOST)
     assert bare.log(low, attempt=2) == "said\n"

@@ -68,7 +68,7 @@ def test_memory_is_the_reason_whichever_pod_lacked_it() -> None:
     found = refined(word(), [pod(0), lacking], 2)
     assert (found.verdict, found.reason_code) == ("OOM", "out_of_memory")
     assert (found.reason or "").startswith("node 1 (node2): ")
-    assert (found.reason or "").endswith("(it may have 1Gi)")
+    assert (found.reason or "").endswith("(limit 1Gi)")
 
 
 @pytest.mark.parametrize(

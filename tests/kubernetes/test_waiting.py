@@ -122,14 +122,14 @@ def test_what_no_node_can_ever_take() -> None:
     nodes = [node("a", labels={"t": "x"}), node("b", 4)]
     assert never_on_nodes(wanted(1, 8), nodes) is None
     assert never_on_nodes(wanted(1, 9), nodes) == Never(
-        "it asks for 9 GPUs on each node, and no node has more than 8 GPUs",
+        "it requests 9 GPUs on each node, but no node has more than 8 GPUs",
         may_come=False,
         resource=GPU,
     )
     assert never_on_nodes(wanted(1, 99), []) is None
     small = replace(wanted(1, 1), each={"memory": 2**40 * 1000})
     assert never_on_nodes(small, nodes) == Never(
-        "it asks for 1024 GiB of memory on each node, and no node has more than 512 GiB of memory",
+        "it requests 1024 GiB of memory on each node, but no node has more than 512 GiB of memory",
         may_come=False,
         resource="memory",
     )
@@ -257,7 +257,7 @@ async def test_a_namespace_s_quota(session: KubernetesSession) -> None:
 
     told = await why(session, run_id, "quota_exceeded")
     assert told.reason is not None
-    assert "the namespace's quota few does not allow it" in told.reason
+    assert "the quota few of the namespace does not allow it" in told.reason
     assert "pods=1 is allowed" in told.reason
 
 
@@ -283,4 +283,4 @@ async def test_a_run_that_is_held(session: KubernetesSession) -> None:
     told = await until(
         lambda: session.hyperpod.runs.explain_wait(run_id), lambda told: told.reason_code == "held"
     )
-    assert told.reason == "it is suspended: it starts once it is released"
+    assert told.reason == "it is suspended: it starts when it is released"

@@ -184,7 +184,7 @@ async def test_what_may_not_be_or_is_not_there_is_an_error_and_is_not_asked_for_
 ) -> None:
     kinds = watches.of("/apis/nobody.example/v1/things", value)
     for _ in range(20):
-        with pytest.raises(NotFoundError, match="operator for it is not installed"):
+        with pytest.raises(NotFoundError, match="its operator is not installed"):
             await kinds.rows()
     assert sum("nobody.example" in seen.path for seen in proxy.requests) == 1
     user = kubernetes_cluster.user("narrow", namespace)

@@ -58,7 +58,7 @@ def test_first_start_and_second(space, script, network):
         # Nobody is at login-1, and there are no AWS credentials here: the doctor says so.
         assert (steps(status)["doctor"], status["state"]) == ("failed", "failed")
         assert "hpj doctor" in message(status, "doctor")
-        assert "there are no AWS credentials" in started.log()
+        assert "no AWS credentials found" in started.log()
 
         # As in a terminal: hpj is on the PATH, works, and knows the cluster.
         told = json.loads(started.run("bash", "-c", "hpj clusters --json").stdout)

@@ -129,4 +129,4 @@ def test_the_program_says_what_it_did(files, tmp_path):
     into.write_text("a: [")
     done = run()
     assert done.returncode == 1
-    assert done.stdout.startswith("~/.kube/config stays as it is: it is no kubeconfig")
+    assert done.stdout.startswith("~/.kube/config was not changed: it is not a kubeconfig")

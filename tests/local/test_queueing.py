@@ -23,7 +23,7 @@ async def test_later_runs_wait_with_a_reason_and_in_order(local: LocalCluster) -
     third = await local.submit("date +%s%N", name="third")
     run = await local.until(second, lambda run: run.status.reason_code == "slots")
     assert run.state == "waiting"
-    assert run.status.reason == "the only slot of this machine taken by first"
+    assert run.status.reason == "the only slot of this machine in use by first"
     await local.until(third, lambda run: run.status.reason_code == "slots")
     why = await local.hyperpod.runs.explain_wait(third)
     assert why.position == 2
@@ -69,7 +69,7 @@ async def test_actions_that_do_not_fit_say_so(local: LocalCluster) -> None:
     run_id = await local.submit("true")
     await local.ended(run_id)
     for action in ("hold", "release", "requeue"):
-        with pytest.raises(ConflictError, match=f"{action} needs a run that is"):
+        with pytest.raises(ConflictError, match=f"to {action} it, the run must be"):
             await local.hyperpod.runs.act(run_id, action)
 
 
@@ -82,7 +82,7 @@ async def test_dependencies(local: LocalCluster) -> None:
     never = await local.submit("echo never", after=[first, failing])
     run = await local.ended(never)
     assert (run.state, run.status.reason_code) == ("failed", "dependency")
-    assert run.status.reason == f"waits for {failing}, which ended failed"
+    assert run.status.reason == f"waiting for {failing}, which ended as failed"
 
 
 async def test_more_gpus_than_there_are_is_refused(local: LocalCluster) -> None:

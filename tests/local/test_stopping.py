@@ -79,7 +79,7 @@ async def test_one_that_is_stopped_while_it_waits_says_so(local: LocalCluster) -
     run = await local.ended(run_id)
     assert (run.status.reason_code, run.status.reason) == (
         "lost",
-        "its supervisor was told to stop",
+        "its supervisor was stopped",
     )
     assert not (local.records(run_id) / "secrets").exists()
 

@@ -49,7 +49,7 @@ async def test_a_launcher_that_was_changed_while_the_run_waited_is_not_run(
     assert not marker.exists()
     assert (run.state, run.status.attempts) == ("failed", ())
     assert run.status.reason == (
-        f"The bundle of {run_id} was changed or belongs to another user; nothing was run"
+        f"the bundle of {run_id} was changed or belongs to another user; no code was run"
     )
 
 

@@ -38,7 +38,7 @@ def array(tmp_path: Path) -> ArrayFolder:
 
 @pytest.fixture
 async def logs(array: ArrayFolder) -> AsyncIterator[LogService]:
-    service = LogService(array, Hub(notifications=False), elsewhere=array.sources)
+    service = LogService(array, Hub(notifications=False))
     yield service
     await service.close()
 

@@ -108,6 +108,13 @@ def server() -> Iterator[str]:
         made.shutdown()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_garbage_collector() -> None:
+    """Each moment below ends with a collection, which is to find that moment's garbage and not to walk through all that is here."""
+    gc.collect()
+    gc.freeze()
+
+
 def strays(work: Callable[[], Awaitable[None]]) -> list[str]:
     """Run something as `asyncio.run` does; what its end made Python say, which would come to stderr."""
     found: list[str] = []

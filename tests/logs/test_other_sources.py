@@ -62,6 +62,9 @@ class PodSource:
     def size(self) -> int:
         return len(self._spool.data)
 
+    def known_end(self) -> Position:
+        return self.end()
+
     def end(self) -> Position:
         size = self.size()
         return Position(size, check_of(7, self._spool.data[-TAIL:])) if size else Position()
@@ -112,10 +115,20 @@ class Pods:
         return None
 
 
+class OtherLogs:
+    """The pods' logs as those of the run, which tells when it has ended."""
+
+    def __init__(self, run: RunFolder, pods: SourceSet) -> None:
+        self._pods = pods
+        self.is_ended = run.is_ended
+
+    def sources(self, run_id: str) -> SourceSet:
+        return self._pods
+
+
 async def test_pods(run: RunFolder) -> None:
     pods = Pods()
-    sources: SourceSet = pods
-    logs = LogService(run, Hub(notifications=False), elsewhere=lambda run_id: sources)
+    logs = LogService(OtherLogs(run, pods), Hub(notifications=False))
     first, second = pods.spools.values()
     for number in range(10):
         first.receive(f"a{number}\n".encode(), 100 + number)

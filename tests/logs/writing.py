@@ -9,6 +9,8 @@ from pathlib import Path
 
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.lines import LogBatch, LogLine
+from hyperpod_jlab.logs.records import RecordStreams
+from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import Stream
 
 
@@ -21,11 +23,8 @@ class RunFolder:
         self.ended = True
         self.asked = 0
 
-    def records_dir(self, run_id: str) -> Path:
-        return self.root
-
-    def processes_per_node(self, run_id: str) -> int:
-        return self.per_node
+    def sources(self, run_id: str) -> SourceSet:
+        return RecordStreams(self.root, self.per_node)
 
     async def is_ended(self, run_id: str) -> bool:
         self.asked += 1

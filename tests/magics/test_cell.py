@@ -73,18 +73,18 @@ def test_a_dry_run_shows_what_would_run_and_sends_nothing(shell):
         ("%%hyperpod --cluster lokal\n1", "unknown_cluster", "lokal"),
         ("%%hyperpod --array 9-0\n1", "invalid_spec", "--array: "),
         ("%%hyperpod --env X\n1", "invalid_spec", "--env: 'X' has no '='"),
-        ("%%hyperpod --secret NOT_THERE\n1", "secret_missing", "has no value here"),
-        ("%%hyperpod -o a-b\n1", "usage", "'a-b' is no name in Python"),
+        ("%%hyperpod --secret NOT_THERE\n1", "secret_missing", "has neither a value here"),
+        ("%%hyperpod -o a-b\n1", "usage", "'a-b' is not a Python name"),
         ("%%hyperpod 'open\n1", "usage", "no closing quotation"),
         ("%%hyperpod logs\n1", "usage", "unexpected extra argument"),
-        ("%%hyperpod\n  \n", "empty_cells", "nothing below %%hyperpod"),
+        ("%%hyperpod\n  \n", "empty_cells", "no code below %%hyperpod"),
         ("%%hyperpod\n%sql select 1", "unknown_magic", "%sql"),
         ("%%hyperpod --cells 7\n1", "no_such_cell", "there is no cell 7"),
         ("%%hyperpod --cells 0\n1", "invalid_spec", "counted from 1"),
         ("%%hyperpod --spec nothing.toml\n1", "invalid_spec_file", "nothing.toml"),
         ("%hyperpod clster", "usage", "did you mean 'clusters'?"),
         ("%hyperpod --nodes 2", "usage", "write %%hyperpod, with two %"),
-        ("%hyperpod show 20200101-000000-aaaaaa", "no_such_run", "there is no run"),
+        ("%hyperpod show 20200101-000000-aaaaaa", "no_such_run", "not found"),
     ],
 )
 def test_what_is_wrong_is_told_in_words_and_nothing_is_sent(shell, cell, code, words):
@@ -182,7 +182,7 @@ def test_an_interrupt_before_anything_is_sent(shell, monkeypatch):
     begin = time.monotonic()
     shown = shell.run("%%hyperpod\nprint(1)")
     assert time.monotonic() - begin < 10
-    assert shown.error == "interrupted; nothing was sent [interrupted]"
+    assert shown.error == "interrupted; nothing was submitted [interrupted]"
 
 
 def test_a_fault_of_ours_is_no_stack_trace(shell, monkeypatch, capfd):

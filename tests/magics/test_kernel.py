@@ -86,8 +86,8 @@ def test_an_interrupt_ends_the_waiting_and_not_the_run(kernel):
     begin = time.monotonic()
     shown = kernel.finish(identity)
     assert time.monotonic() - begin < 3
-    assert f"interrupted; the run {run_id} goes on" in shown.error
-    assert f"come back with: hpj logs -f {run_id}" in shown.error
+    assert f"interrupted; the run {run_id} continues" in shown.error
+    assert f"continue with: hpj logs -f {run_id}" in shown.error
     assert "Traceback" not in shown.error
     assert kernel.run("1 + 1").data[-1]["text/plain"] == "2"
     assert log_of(run_id) == ["0|still here"]
@@ -119,7 +119,7 @@ def test_a_restart_of_the_kernel_leaves_the_run(kernel):
 
 def test_errors_are_words_and_send_nothing(kernel):
     shown = kernel.run("%%hyperpod --nods 2\nprint(1)")
-    assert shown.error == "error: there is no option --nods [usage]\nhint: did you mean '--nodes'?"
+    assert shown.error == "error: unknown option --nods [usage]\nhint: did you mean '--nodes'?"
     assert (shown.out, shown.err, shown.data) == ("", "", [])
     assert hyperpod_jlab.runs(limit=None) == []
 

@@ -75,14 +75,14 @@ def test_what_was_saved_otherwise_than_run_is_told(shell, save, monkeypatch):
     monkeypatch.setenv("JPY_SESSION_NAME", "train.ipynb")
     shell.run("scale = 3")
     shown = shell.run("%%hyperpod --cells 1 --dry-run\nprint(scale)")
-    assert "cell 1 goes along as it was saved, and was not run like that" in shown.out
+    assert "cell 1 is included as saved, but this kernel did not run that version" in shown.out
 
 
 def test_a_cell_that_is_a_job_of_its_own_does_not_go_along(shell):
     shell.run(SETUP)
     shell.run("%%hyperpod --dry-run\nraise SystemExit(3)")
     shown = shell.run("%%hyperpod --cells 2-3 --dry-run\nprint(scale)")
-    assert "cell 3 is a job of its own and does not go along" in shown.out
+    assert "cell 3 is a separate job and is not included" in shown.out
     assert "SystemExit" not in shown.out
     assert "kernel_names" not in shown.out
 

@@ -89,7 +89,7 @@ BEFORE_ANY_ATTEMPT = [
     Case("cancelled by the scheduler's admin", records(observations=(ended(5, "CANCELLED"),)), want("cancelled")),
     Case("nodes are being prepared", records(observations=(word(3, "running"),)), want("running", "starting")),
     Case("cancelled while nodes are being prepared", records(observations=(word(3, "running"),), actions=(act(4),)), want("running", "cancelling")),
-    Case("a run before it failed", records(observations=(ended(5, "DEPENDENCY", reason="waits for a, which ended failed"),)), want("failed", "dependency", reason="waits for a, which ended failed")),
+    Case("a run before it failed", records(observations=(ended(5, "DEPENDENCY", reason="waiting for a, which ended as failed"),)), want("failed", "dependency", reason="waiting for a, which ended as failed")),
     Case("refused after it was taken", records(observations=(ended(5, "REFUSED", reason="no such account"),)), want("failed", "refused", reason="no such account")),
     Case("lost before it began", records(observations=(ended(5, "LOST"),)), want("failed", "lost")),
     Case("ended by the scheduler, which calls that exit code 0", records(observations=(ended(5, "TIMEOUT", exit_code=0),)), want("failed", "timeout", exit_code=None)),
@@ -150,7 +150,7 @@ VERDICTS = [
     Case("TIMEOUT without a word of the nodes", records(attempt(node()), observations=(ended(21, "TIMEOUT", exit_code=1),)), want("failed", "timeout", exit_code=1, ended_at=21.0)),
     Case("OOM", records(attempt(broke(code=137)), observations=(ended(21, "OOM"),)), want("failed", "out_of_memory", exit_code=137)),
     Case("OOM without a word of the nodes", records(attempt(node()), observations=(ended(21, "OOM"),)), want("failed", "out_of_memory", exit_code=None)),
-    Case("NODE_FAIL", records(attempt(broke(0, code=9), node(1)), nodes=2, observations=(ended(21, "NODE_FAIL", reason="n1 does not answer"),)), want("failed", "node_fail", reason="n1 does not answer", exit_code=9)),
+    Case("NODE_FAIL", records(attempt(broke(0, code=9), node(1)), nodes=2, observations=(ended(21, "NODE_FAIL", reason="n1 does not respond"),)), want("failed", "node_fail", reason="n1 does not respond", exit_code=9)),
     Case("PREEMPTED", records(attempt(stopped()), observations=(ended(21, "PREEMPTED"),)), want("failed", "preempted")),
     Case("CANCELLED by others", records(attempt(stopped()), observations=(ended(21, "CANCELLED", reason="by the admin"),)), want("cancelled", "cancelled", reason="by the admin", exit_code=143)),
     Case("REFUSED", records(attempt(), observations=(ended(21, "REFUSED"),)), want("failed", "refused")),
@@ -192,7 +192,7 @@ SEVERAL_ATTEMPTS = [
     Case("the verdict on the first stays when the scheduler speaks of the second", twice(node(start=30.0), observations=(word(21, "waiting", observer="local.attempt-1", attempt=1, verdict="NODE_FAIL"), word(31, "running"))), want("running"), (("failed", "node_fail", 3), ("running", None, None))),
     Case("the first verdict on an attempt stays", records(attempt(stopped()), observations=(ended(21, "TIMEOUT", attempt=1), ended(50, "NODE_FAIL", attempt=1, observer="b"))), want("failed", "timeout")),
     Case("restarts are used up while the next one had begun", twice(node(start=30.0), observations=(ended(40, "FAILED", exit_code=3, reason="too often", reason_code="restarts_used_up"),)), want("failed", "restarts_used_up", exit_code=3, reason="too often"), (FIRST, ("failed", "restarts_used_up", None))),
-    Case("an attempt that nobody saw", records(attempt(node()), attempt(node(start=30.0), number=2), observations=(word(21, "waiting", observer="events", attempt=1, verdict="PREEMPTED", reason="it was preempted; its log was not kept", reason_code="preempted"),)), want("running"), (("failed", "preempted", None), ("running", None, None))),
+    Case("an attempt that nobody saw", records(attempt(node()), attempt(node(start=30.0), number=2), observations=(word(21, "waiting", observer="events", attempt=1, verdict="PREEMPTED", reason="it was preempted; its log is lost", reason_code="preempted"),)), want("running"), (("failed", "preempted", None), ("running", None, None))),
     Case("one that nobody saw, and the run waits", records(attempt(node()), observations=(word(21, "waiting", observer="events", attempt=1, verdict="PREEMPTED", reason="not kept", reason_code="preempted"), word(22, "waiting", reason="no quota", reason_code="quota"))), want("waiting", "quota", reason="no quota"), (("failed", "preempted", None),)),
     Case("LOST gives way to a word that knows better", records(attempt(node()), observations=(ended(21, "LOST", attempt=1, observer="watch"), ended(25, "OOM", attempt=1))), want("failed", "out_of_memory")),
 ]  # fmt: skip
@@ -204,13 +204,13 @@ DAMAGE = [
     Case("only three are named", records(attempt(node()), damage=tuple("abcde")), want("unknown", "damaged", reason="records cannot be read: a, b, c")),
 ]  # fmt: skip
 
-DEAF = at(100_000.0, unreachable="ml does not answer")
-HEARD = Moment(100_000.0, "unknown", "ml does not answer", heard=True)
+DEAF = at(100_000.0, unreachable="ml does not respond")
+HEARD = Moment(100_000.0, "unknown", "ml does not respond", heard=True)
 
 UNREACHABLE = [
-    Case("a waiting run of a cluster that does not answer", records(), want("unknown", "unreachable", reason="ml does not answer"), moment=DEAF),
+    Case("a waiting run of a cluster that does not respond", records(), want("unknown", "unreachable", reason="ml does not respond"), moment=DEAF),
     Case("a running one", records(attempt(node())), want("unknown", "unreachable", started_at=10.0), (("running", None, None),), moment=DEAF),
-    Case("one whose nodes are heard of", records(attempt(node())), want("running", reason="it runs, as its nodes say; ml does not answer"), (("running", None, None),), moment=HEARD),
+    Case("one whose nodes are heard of", records(attempt(node())), want("running", reason="its nodes report that it is running; ml does not respond"), (("running", None, None),), moment=HEARD),
     Case("one that is being cancelled and is heard of", records(attempt(node()), actions=(act(15),)), want("running", "cancelling"), moment=HEARD),
     Case("nobody is heard of what waits", records(), want("unknown", "unreachable"), moment=HEARD),
     Case("what has ended there stays ended", records(attempt(broke())), want("failed", "exit_code"), moment=DEAF),

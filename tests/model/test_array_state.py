@@ -73,7 +73,7 @@ def test_a_failed_child_without_an_exit_code():
 def test_children_that_live_on_without_a_supervisor():
     status = summed(GONE, [child("succeeded"), child("running")])
     assert status.state == "running"
-    assert status.reason == "its supervisor is gone; 1 succeeded, 1 running"
+    assert status.reason == "its supervisor is not running; 1 succeeded, 1 running"
 
 
 def test_children_count_more_than_the_arrays_own_end():

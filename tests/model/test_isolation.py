@@ -59,7 +59,7 @@ def test_the_evidence_says_which_folder_is_mounted_and_what_is_elsewhere():
         (Grant("user", "bob", False, True), "user bob may write"),
         (
             Grant("everybody", None, False, False, True),
-            "everybody may go to what they know by name",
+            "everybody may open files by name",
         ),
     ],
 )

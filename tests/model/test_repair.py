@@ -77,7 +77,7 @@ def test_what_is_said_of_a_run() -> None:
     said = recovering(word("running"), nodes, {"n1": "reboot"}, KUBERNETES)
     assert said.reason_code == "recovering"
     assert said.reason == (
-        "HyperPod reboots n1, on which it runs; what is lost of it there comes anew on a node that has room"
+        "HyperPod reboots n1, on which it runs; lost pods are recreated on a node with free resources"
     )
     said = recovering(word("waiting", "no room"), nodes, {"n1": "replace"}, SLURM)
     assert said.reason == "HyperPod replaces n1, on which it ran; Slurm says: no room"

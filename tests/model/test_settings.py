@@ -94,4 +94,4 @@ def test_a_wrong_value_is_refused_at_its_key(data, field):
 def test_a_cluster_may_not_have_any_name(name):
     error = refused({"clusters": {name: SLURM}})
     assert error.detail["field"].startswith("clusters.")
-    assert "may have up to 63 letters" in error.message
+    assert "must have at most 63 letters" in error.message

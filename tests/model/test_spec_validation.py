@@ -53,7 +53,7 @@ def test_an_unknown_field_is_named_with_the_nearest_valid_one(data, field, hint)
     assert error.detail["field"] == field
     if "notebook" not in hint:
         assert error.hint == hint
-    assert f"there is no field '{field.rsplit('.', maxsplit=1)[-1]}'" in error.message
+    assert f"unknown field '{field.rsplit('.', maxsplit=1)[-1]}'" in error.message
 
 
 def test_names_of_another_kind_of_source_are_not_offered():
@@ -201,11 +201,11 @@ def test_a_wrong_value_is_refused_at_its_field(data, field):
         (with_command(args="a"), "args: must be a list, not 'a'", 'write a list, such as ["a", "b"]'),
         (with_command(args=[True]), "args.0: must be text, not true", "put it in quotes"),
         (with_command(environment={"variables": ["A=1"]}), "environment.variables: must be names with values, not a list", 'write names with values, such as {"NAME": "value"}'),
-        (with_command(resources=3), "resources: takes further fields, not one value", None),
-        (with_command(name="-a"), "name: may have up to 63 letters A-Z, digits, spaces and . _ -, a letter or digit first, not '-a'", None),
-        (with_command(name="x" * 64), f"name: may have up to 63 letters A-Z, digits, spaces and . _ -, a letter or digit first, not '{'x' * 60}'", None),
-        (with_command(resources={"accelerators": {"type": "a b"}}), "resources.accelerators.type: may have up to 63 letters A-Z, digits and . _ -, a letter or digit first, not 'a b'", None),
-        (with_command(kubernetes={"namespace": "A"}), "kubernetes.namespace: may have up to 63 small letters, digits and -, a letter or digit first and last, not 'A'", None),
+        (with_command(resources=3), "resources: must be an object with fields, not one value", None),
+        (with_command(name="-a"), "name: must have at most 63 letters A-Z, digits, spaces and . _ -, and start with a letter or digit, not '-a'", None),
+        (with_command(name="x" * 64), f"name: must have at most 63 letters A-Z, digits, spaces and . _ -, and start with a letter or digit, not '{'x' * 60}'", None),
+        (with_command(resources={"accelerators": {"type": "a b"}}), "resources.accelerators.type: must have at most 63 letters A-Z, digits and . _ -, and start with a letter or digit, not 'a b'", None),
+        (with_command(kubernetes={"namespace": "A"}), "kubernetes.namespace: must have at most 63 lower-case letters, digits and -, and start and end with a letter or digit, not 'A'", None),
         ({"source": {"kind": "command", "command": ""}}, "source.command: must not be empty", None),
         ({"source": {"kind": "command", "command": "  "}}, "source.command: must not be empty", None),
     ],

@@ -27,7 +27,7 @@ _GIVE_UP = 60.0
 _FAULTS = (
     "Traceback (most recent call last)",
     "internal error",
-    "fault of hyperpod_jlab",
+    "bug in hyperpod_jlab",
     '"internal"',
 )
 

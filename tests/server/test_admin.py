@@ -231,8 +231,8 @@ async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from
     step = (await steps(api))[f"apply to domain {DOMAIN}"]
     assert (step["state"], step["before"], step["after"]) == (
         "to-do",
-        "has begun, not ended: per-user",
-        "none begun",
+        "started, not ended: per-user",
+        "none started",
     )
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     answer = await until(api, "applied", "stopped", "failed")

@@ -50,7 +50,7 @@ async def test_while_nobody_looks_profiles_wait(aws, api):
     assert answer["asked"]["folders"]["by"] == "none"
     found = await steps(api, state="waits")
     assert {"folder /alice", "profile alice"} <= found.keys()
-    assert found["profile alice"]["reason"] == "nobody has seen the folder /alice"
+    assert found["profile alice"]["reason"] == "the folder /alice was not checked"
 
 
 async def test_folders_are_made_by_a_job_of_slurm(aws, api, slurm, slurm_folders):

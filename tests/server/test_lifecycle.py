@@ -128,7 +128,7 @@ async def test_links_folders_pipes_and_files_of_others_are_not_read(api, folder,
     assert "cannot be read" in (await refused())["message"]
     path.rmdir()
     os.mkfifo(path)
-    assert "it is no file" in (await refused())["message"]
+    assert "it is not a regular file" in (await refused())["message"]
     path.unlink()
     if os.getuid() == 0:
         path.write_text("{}")

@@ -85,38 +85,40 @@ def by_name(clusters):
 async def test_one_that_hangs_keeps_nobody_from_the_others(beside):
     hyperpod, far = beside
     begin = time.monotonic()
-    first, second = await asyncio.gather(hyperpod.clusters(0.3), hyperpod.clusters(0.3))
+    first, second = await asyncio.gather(
+        hyperpod.clusters.configured(0.3), hyperpod.clusters.configured(0.3)
+    )
     assert time.monotonic() - begin > 0.25
     for found in (by_name(first), by_name(second)):
         assert found["local"].state == "up"
         line = found["far"]
         assert (line.state, line.nodes, line.as_of) == ("unreachable", None, None)
-        assert line.reason == "it has not answered for, for 0 s"
+        assert line.reason == "it has not answered for 0 s"
     # Whoever asks later does not wait anew for the same question, nor put another one.
     begin = time.monotonic()
     for _ in range(10):
-        await hyperpod.clusters(0.3)
+        await hyperpod.clusters.configured(0.3)
     assert time.monotonic() - begin < 10 * 0.3
     assert far.asked == 1
 
 
 async def test_what_it_answers_at_last_is_told_to_who_asks_next(beside):
     hyperpod, far = beside
-    await hyperpod.clusters(0.1)
+    await hyperpod.clusters.configured(0.1)
     far.let.set()
     await asyncio.sleep(0.1)
-    late = by_name(await hyperpod.clusters(0.1))["far"]
+    late = by_name(await hyperpod.clusters.configured(0.1))["far"]
     assert (late.state, late.as_of, far.asked) == ("up", None, 1)
     # Its next silence shows those numbers.
     far.let.clear()
-    old = by_name(await hyperpod.clusters(0.1))["far"]
+    old = by_name(await hyperpod.clusters.configured(0.1))["far"]
     assert (old.state, old.nodes, far.asked) == ("unreachable", late.nodes, 2)
     assert old.as_of == pytest.approx(time.time(), abs=5)
 
 
 async def test_an_answer_that_nobody_wanted_for_long_is_not_told(beside, monkeypatch):
     hyperpod, far = beside
-    await hyperpod.clusters(0.1)
+    await hyperpod.clusters.configured(0.1)
     far.let.set()
     await asyncio.sleep(0.1)
     monkeypatch.setattr(cluster_lines, "_KEPT", 0.0)
@@ -126,7 +128,7 @@ async def test_an_answer_that_nobody_wanted_for_long_is_not_told(beside, monkeyp
 
 async def test_a_question_that_goes_on_ends_with_the_services(beside):
     hyperpod, far = beside
-    await hyperpod.clusters(0.1)
+    await hyperpod.clusters.configured(0.1)
     await asyncio.wait_for(hyperpod.close(), 2)
     assert (far.asked, far.broken_off) == (1, 1)
 

@@ -83,12 +83,12 @@ async def test_all_steps_together_are_bounded():
     )
     assert time.monotonic() - begin < 2
     assert {check.level for check in found.values()} == {"unknown"}
-    assert "all checks together have 0.3 s" in found["d"].evidence
+    assert "the time limit of all checks (0.3 s)" in found["d"].evidence
 
 
 async def test_a_right_that_is_missing_is_unknown_and_an_admins():
     denied = DeniedError(
-        "AWS does not let you ec2:X", code="missing_right", hint="grant ec2:X", detail={}
+        "you do not have the permission ec2:X", code="missing_right", hint="grant ec2:X", detail={}
     )
     found = await walk(
         step("a", raising(denied)), step("b", raising(UnreachableError("gone", hint="wait")))

@@ -376,7 +376,8 @@ async def test_a_cluster_that_does_not_answer_makes_its_open_runs_unknown(place)
     assert one.status.reason == "local does not answer: no route to host"
     why = await place.hyperpod.runs.explain_wait("open")
     assert (
-        why.reason == "whether it waits is not known now: local does not answer: no route to host"
+        why.reason
+        == "whether it is waiting is unknown now: local does not answer: no route to host"
     )
     assert why.reason_code == "unreachable"
     engine.deaf = False

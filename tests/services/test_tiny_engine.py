@@ -104,8 +104,8 @@ async def test_what_it_has_not_is_refused_in_plain_words(tiny: Session) -> None:
     assert await said(services.queues()) == no_tables
     assert await said(services.jobs()) == no_tables
     assert await said(services.act_on_jobs(None, "cancel", ["7"])) == no_tables
-    assert await said(services.adopt("7")) == "tiny clusters have no jobs from elsewhere to adopt"
-    no_ports = "ports of runs on tiny clusters cannot be reached from here"
+    assert await said(services.adopt("7")) == "jobs of tiny clusters cannot be adopted"
+    no_ports = "port forwarding is not supported on tiny clusters"
     assert await said(open_port(services.engines, services.runs, run_id, 0, 8080)) == no_ports
     drain = NodeRequest("drain", ["n1"], cluster="tiny", reason="broken")
     assert await said(NodeActions(services).plan(drain)) == "tiny clusters cannot drain nodes"

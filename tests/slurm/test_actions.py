@@ -87,7 +87,7 @@ class TestRuns:
         run = await session.running(run_id)
         await session.hyperpod.runs.act(run_id, "change", Change(time_limit=1200))
         assert look(session.cluster, session.job_of(run), "%l") == "20:00"
-        with pytest.raises(ConflictError, match="only while it waits") as caught:
+        with pytest.raises(ConflictError, match="only while a job is waiting") as caught:
             await session.hyperpod.runs.act(run_id, "change", Change(queue="batch"))
         assert caught.value.code == "wrong_state"
         assert (await session.hyperpod.runs.get(run_id)).queue == "dev"
@@ -177,7 +177,7 @@ class TestJobs:
         assert errors(results) == [None, "denied", "no_such_job"]
         assert isinstance(results[1].error, DeniedError)
         assert results[1].error.message == (
-            f"job {other} is bob's; only bob or an operator of the cluster may cancel it"
+            f"job {other} belongs to bob; only bob or an operator of the cluster may cancel it"
         )
         assert isinstance(results[2].error, NotFoundError)
         assert look(slurm, own, "%T") == "CANCELLED"
@@ -226,9 +226,7 @@ class TestJobs:
         await until(lambda: look(slurm, job, "%T") == "RUNNING")
         higher = await alice.act_on_jobs(CLUSTER, "change", [job], Change(time_limit=3000))
         assert errors(higher) == ["limit_raised"]
-        assert "only an operator of the cluster may give it time limit 50m 00s" in str(
-            higher[0].error
-        )
+        assert "only an operator of the cluster may set time limit 50m 00s" in str(higher[0].error)
         lower = await alice.act_on_jobs(CLUSTER, "change", [job], Change(time_limit=600))
         assert errors(lower) == [None]
         assert look(slurm, job, "%l") == "10:00"

@@ -162,7 +162,7 @@ class TestKinds:
 @here_only
 class TestRefused:
     async def test_what_is_no_id_costs_no_call(self, session: SlurmSession) -> None:
-        with pytest.raises(InvalidInputError, match="is no job's id"):
+        with pytest.raises(InvalidInputError, match="is not a job id"):
             await session.hyperpod.adopt("12;id")
         assert session.cluster.calls() == []
 
@@ -290,7 +290,7 @@ class TestForgotten:
         run_id = await forgetful.hyperpod.adopt(adopted)
         for each in (job, adopted):
             until_forgotten(forgetful, each)
-        with pytest.raises(NotFoundError, match=f"knows of no job {job}"):
+        with pytest.raises(NotFoundError, match=f"job {job} not found"):
             await forgetful.hyperpod.adopt(job)
         # Nobody looked while it ran: how it ended is lost, its log is not.
         _age(forgetful, run_id)

@@ -84,4 +84,4 @@ def test_flags_on_the_command_line_are_in_the_script(environment: dict[str, str]
 def test_a_flag_that_is_ours_is_refused(environment: dict[str, str]):
     done = _hpj(environment, "submit", "--slurm", "wrap=true", "-c", "true")
     assert done.returncode == 2
-    assert "--wrap cannot be set here: the code is the spec's source" in done.stderr
+    assert "--wrap cannot be set here: the code is source of the spec" in done.stderr

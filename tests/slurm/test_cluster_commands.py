@@ -98,7 +98,7 @@ def test_jobs(slurm: SlurmTestbed, environment: dict[str, str]) -> None:
     row = next(row for row in rows if row.startswith(f"{job} "))
     assert max(map(len, [head, *rows])) <= WIDTH
     assert re.search(r"root +held +dev +1 +2 +1 +30m 00s", row)
-    assert "its user holds it" in row
+    assert "its user held it" in row
 
 
 def test_all_of_it_is_in_a_pipe(slurm: SlurmTestbed, environment: dict[str, str]) -> None:

@@ -75,7 +75,7 @@ async def test_one_that_fails_ends_those_that_wait_for_it(session: SlurmSession)
     await session.hyperpod.runs.act(first, "release")
     run = await session.ended(second)
     assert (run.state, run.status.reason_code) == ("failed", "dependency")
-    assert run.status.reason == "a run that it waits for did not succeed"
+    assert run.status.reason == "a run that it depends on did not succeed"
     assert run.status.attempts == ()
     run = await session.ended(third)
     assert (run.state, run.status.reason_code) == ("failed", "dependency")

@@ -51,7 +51,7 @@ async def test_a_cluster_where_all_is_well(
     assert "auth/munge" in checks["controller"]["evidence"]
     assert checks["identity"]["level"] == "ok"
     assert "uid" in checks["identity"]["evidence"]
-    assert "takes a job of one task" in checks["queue"]["evidence"]
+    assert "accepts a job of one task" in checks["queue"]["evidence"]
     assert checks["cluster"]["level"] == "ok"
     assert ("clock" in checks, "far-side" in checks) == (transport == "ssh", transport == "ssh")
     assert {check["about"] for key, check in checks.items() if key == "controller"} == {CLUSTER}
@@ -70,7 +70,7 @@ async def test_a_real_job_runs_and_nothing_of_it_stays(
     before = set(bundles(slurm))
     code, checks = await examine("--job")
     assert (code, checks["job"]["level"]) == (0, "ok")
-    assert "its log was here" in checks["job"]["evidence"]
+    assert "its log arrived" in checks["job"]["evidence"]
     left = slurm.exec("ctl", "squeue", "--noheader", "--states=PD,R,CG", "--name=doctor")
     assert not any(" R " in line or " PD " in line for line in left.splitlines())
     assert set(bundles(slurm)) <= before  # those of other tests
@@ -117,7 +117,10 @@ async def test_commands_that_are_not_there_are_named(examine: Examine, tmp_path:
 async def test_a_partition_that_is_elsewhere_on_the_login_node(examine: Examine) -> None:
     code, checks = await examine(storage="/nowhere")
     assert (code, checks["far-side"]["level"]) == (2, "fail")
-    assert "the login node has no folder /nowhere" in checks["far-side"]["evidence"]
+    assert (
+        "folder /nowhere of the storage partition not found on the login node"
+        in checks["far-side"]["evidence"]
+    )
     assert "storage" in checks["far-side"]["fix"]
 
 
@@ -132,5 +135,5 @@ async def test_queues_that_take_nothing(examine: Examine, slurm: SlurmTestbed) -
         for name in set(names):
             slurm.exec("ctl", "scontrol", "update", f"PartitionName={name}", "State=UP")
     assert (code, checks["queue"]["level"], checks["queue"]["who"]) == (2, "fail", "admin")
-    assert "none is up" in checks["queue"]["evidence"]
+    assert "no queue is up" in checks["queue"]["evidence"]
     assert "State=UP" in checks["queue"]["fix"]

@@ -82,7 +82,7 @@ async def test_ends_that_nobody_saw(
     else:
         assert (run.state, run.status.reason_code) == ("failed", "lost")
         assert run.status.reason == (
-            "Slurm knows nothing of its job any more, and the cluster keeps no accounting"
+            "Slurm no longer has its job, and the cluster has no accounting"
         )
 
 

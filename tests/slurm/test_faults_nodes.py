@@ -23,12 +23,12 @@ async def test_a_node_that_does_not_see_the_partition_is_named(
     run = await session.ended(alone)
     assert (run.state, run.status.reason_code) == ("failed", "partition_missing")
     assert run.status.reason == (
-        "Slurm could not open the run's log on node2: the storage partition is not mounted there, or its user may not write there"
+        "Slurm could not open the log of the run on node2: the storage partition is not mounted or not writable there"
     )
     run = await session.ended(both)
     assert (run.state, run.status.reason_code) == ("failed", "partition_missing")
     assert run.status.reason == (
-        "the run's folder is not there on node2: is the storage partition mounted?"
+        "the folder of the run does not exist on node2: check that the storage partition is mounted there"
     )
     fine = await session.submit("hostname", slurm={"flags": {"nodelist": "node1"}})
     assert (await session.ended(fine)).state == "succeeded"

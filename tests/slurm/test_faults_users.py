@@ -165,7 +165,7 @@ class TestLimits:
         assert people.until("alice", second, "waiting")["reason_code"] == "Dependency"
         run = people.until("alice", second, "failed", "cancelled")
         assert (run["state"], run["reason_code"]) == ("failed", "dependency")
-        assert run["reason"] == "a run that it waits for did not succeed"
+        assert run["reason"] == "a run that it depends on did not succeed"
 
 
 @pytest.mark.full

@@ -91,9 +91,7 @@ def test_what_is_found(spec: dict[str, Any], codes: list[str]):
 
 def test_no_queue_named_and_no_default_one():
     found = fitting_findings(_spec(), _limits(ROWS[2]), hyperpod=False)
-    assert [(one.code, one.hint) for one in found] == [
-        ("no_default_queue", "name one with --queue: p5")
-    ]
+    assert [(one.code, one.hint) for one in found] == [("no_default_queue", "use --queue: p5")]
 
 
 def test_a_default_queue_with_all_nodes_is_a_trap_on_hyperpod_alone():

@@ -73,7 +73,7 @@ def test_what_others_would_misuse_is_protected():
     [
         ({"prolog": "x"}, "sbatch has no option '--prolog'"),
         ({"exclusiv": True}, "did you mean 'exclusive'"),
-        ({"wrap": "x"}, "--wrap cannot be set here: the code is the spec's source"),
+        ({"wrap": "x"}, "--wrap cannot be set here: the code is source of the spec"),
         ({"hold": "yes"}, "--hold takes no value"),
         ({"begin": True}, "--begin needs a value"),
         ({"begin": " "}, "the value of --begin is empty"),

@@ -110,7 +110,7 @@ async def test_without_a_login_group_it_is_the_controller_and_that_is_said(clust
     cluster.nodes = [node for node in cluster.nodes if node.group != "doors"]
     found = await FoundNodes("ml").get()
     assert found.hosts == names(cluster, "head")
-    assert found.note == "ml has no instance group of login nodes: its controller is used"
+    assert found.note == "ml has no instance group of login nodes, so its controller is used"
 
 
 async def test_a_cluster_of_which_aws_does_not_say_it(endpoint, cluster):
@@ -118,8 +118,8 @@ async def test_a_cluster_of_which_aws_does_not_say_it(endpoint, cluster):
         group.slurm_node_type = None
     endpoint.account.add_cluster("eks", REGION, orchestrator=endpoint.account.eks("eks", REGION))
     said = {
-        "ml": ("do not say what they are to Slurm", "login_nodes = "),
-        "eks": ("Slurm does not orchestrate it", 'orchestrator = "kubernetes"'),
+        "ml": ("have no Slurm roles", "login_nodes = "),
+        "eks": ("it is not a Slurm cluster", 'orchestrator = "kubernetes"'),
     }
     for name, (words, hint) in said.items():
         with pytest.raises(HyperpodError, match=words) as caught:
@@ -133,7 +133,7 @@ async def test_aws_that_refuses_or_is_silent(endpoint, tmp_path):
     with pytest.raises(HyperpodError) as caught:
         await FoundNodes("ml").get()
     assert caught.value.code == "missing_right"
-    assert "AWS does not name the login nodes of ml: AWS does not let you sagemaker:ListClusterNodes" in caught.value.message  # fmt: skip
+    assert "AWS does not list the login nodes of ml: you do not have the permission sagemaker:ListClusterNodes" in caught.value.message  # fmt: skip
     assert "or name them in the configuration" in (caught.value.hint or "")
     endpoint.faults.denied.clear()
     found = await FoundNodes("ml").get()

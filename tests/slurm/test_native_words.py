@@ -224,12 +224,12 @@ def test_what_has_no_place_in_a_script(field: str, given: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("name", ["job.yaml", "job.yml", "job.py", "job"])
 def test_other_schedulers_files(name: str) -> None:
-    with pytest.raises(InvalidInputError, match="is no sbatch script"):
+    with pytest.raises(InvalidInputError, match="is not an sbatch script"):
         rendered(path=name)
 
 
 def test_a_file_without_an_interpreter() -> None:
-    with pytest.raises(InvalidInputError, match="does not begin with #!"):
+    with pytest.raises(InvalidInputError, match="does not start with #!"):
         rendered(first="#SBATCH -N1\n")
 
 
@@ -274,7 +274,7 @@ INVALID = [
 
 @pytest.mark.parametrize("given", INVALID)
 def test_what_is_no_jobs_id(given: str) -> None:
-    with pytest.raises(InvalidInputError, match="is no job's id"):
+    with pytest.raises(InvalidInputError, match="is not a job id"):
         check_id(given)
 
 

@@ -110,7 +110,7 @@ async def test_a_user_without_the_right_is_told_who_has_it(slurm: SlurmTestbed) 
     for one in results:
         assert isinstance(one.error, DeniedError)
         assert one.error.code == "missing_right"
-        assert "only administrators of the Slurm cluster may" in one.error.message
+        assert "only Slurm administrators may" in one.error.message
         assert "scontrol update nodename=node1,node2 state=drain" in (one.error.hint or "")
     assert slurm.exec("ctl", "sinfo", "-h", "-n", "node1", "-o", "%T").startswith("idle")
 

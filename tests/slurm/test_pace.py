@@ -28,7 +28,7 @@ from tests.slurm.job_fixtures import job
 
 __all__ = ["clock"]
 
-DOWN = UnreachableError("the controller does not answer", code="controller_down")
+DOWN = UnreachableError("the controller does not respond", code="controller_down")
 
 
 class TestPace:

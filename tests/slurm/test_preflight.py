@@ -120,7 +120,7 @@ def test_what_is_refused_here_the_scheduler_refuses_too(slurm_cluster: SlurmTest
 def test_a_time_limit_over_the_queues(here: Asked):
     error = here.error(queue="dev", time_limit="2h")
     assert error.code == "time_limit"
-    assert error.hint == "use --time-limit 1h00m or less, or name another queue"
+    assert error.hint == "use --time-limit 1h00m or less, or another queue"
 
 
 def test_no_time_limit_anywhere_is_a_warning(here: Asked):

@@ -159,7 +159,7 @@ def test_the_codes_of_the_later_version_are_in_its_library():
         (
             "Job's QOS not permitted to use this partition (batch denies a including a)",
             "QOSNotAllowed",
-            "choose another QoS",
+            "use another QoS",
         ),
         ("Reservation upkeep was deleted", "ReservationDeleted", "reservation upkeep was"),
         ("Job is at or exceeds QOS x's group wall limit of 3 with 4", "TimeLimit", "used up"),
@@ -178,7 +178,7 @@ def test_what_the_controller_adds(text: str, code: str, part: str):
 
 
 def test_an_unknown_reason_is_shown_as_it_is():
-    assert reason_words("MoonPhase") == ("Slurm says: MoonPhase (a reason that is not known here)")
+    assert reason_words("MoonPhase") == ("Slurm reports: MoonPhase (an unknown reason)")
     assert reason_code("MoonPhase") == "MoonPhase"
 
 

@@ -47,7 +47,7 @@ async def test_a_run_recovers_while_its_node_is_replaced(
     order(slurm, "fail", "Action:Replace")
     run = await session.until(run_id, recovers("running"), 40)
     assert run.status.reason == (
-        "HyperPod replaces node1, on which it runs; it is resumed there, or goes back into the queue"
+        "HyperPod replaces node1, on which it runs; it is resumed there or requeued"
     )
     slurm.node_kill("node1")
     order(slurm, "down", "Action:Replace")

@@ -77,7 +77,7 @@ def test_another_one_cannot_use_the_folder(slurm_cluster: SlurmTestbed, folder: 
     bob = _person(slurm_cluster, "bob", folder)
     sent = bob.hpj("submit", "--no-project-files", "-c", "true")
     assert sent.returncode == 4
-    assert "ask its owner for the right" in sent.stderr
+    assert "ask its owner for access" in sent.stderr
     assert slurm_cluster.exec("ctl", "squeue", "-h", "-u", "bob") == ""
 
 

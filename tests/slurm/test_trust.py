@@ -53,7 +53,7 @@ async def test_nothing_of_it_is_run(session: SlurmSession, change: Callable[[Pat
     assert (run.state, run.status.reason_code) == ("failed", "untrusted_bundle")
     assert run.status.reason is not None
     assert run.status.reason.startswith(
-        f"The bundle of {run_id} was changed or belongs to another user; nothing was run: "
+        f"the bundle of {run_id} was changed or belongs to another user; no code was run: "
     )
     assert run.status.reason.endswith(why)
     assert run.status.attempts == ()

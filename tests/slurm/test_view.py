@@ -1,4 +1,4 @@
-"""How often the scheduler is asked for tables, and what is done when it does not answer; its answers are recorded ones."""
+"""How often the scheduler is asked for tables, and what is done when it does not respond; its answers are recorded ones."""
 
 import asyncio
 import re

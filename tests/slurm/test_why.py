@@ -153,10 +153,10 @@ async def test_all_gpus_are_taken_by_others(waiting: Waiting):
     run = await waiting.submit()
     told = await waiting.why(run, "Resources")
     assert told.reason_code == "Resources"
-    assert "that others use now" in str(told.reason)
+    assert "that are in use" in str(told.reason)
     assert told.position == 1
     assert told.ahead == ()
-    assert told.counted == "jobs that wait for nodes in dev, by priority"
+    assert told.counted == "jobs waiting for nodes in dev, by priority"
     assert told.holders == (Holder("alice", accelerators=32, nodes=4, jobs=1),)
     assert told.expected_start is not None
     assert 400 < told.expected_start - time.time() < 700
@@ -165,7 +165,7 @@ async def test_all_gpus_are_taken_by_others(waiting: Waiting):
     assert lines[0] == f"{run}: {told.reason}"
     assert "place            1" in lines
     assert "in use by        alice: 32 accelerators, 4 nodes, 1 job" in lines
-    assert "would start now  sent in its place in the queue spare (--queue spare)" in lines
+    assert "would start now  in the queue spare (--queue spare)" in lines
     await waiting.starts(await waiting.submit(queue="spare"))
 
 
@@ -275,7 +275,7 @@ async def test_a_run_that_waits_for_another(waiting: Waiting):
     await waiting.scontrol("update", f"JobId={job}", f"Dependency=afterok:{first}")
     await waiting.hyperpod.runs.act(run, "release")
     told = await waiting.why(run, "Dependency")
-    assert told.reason == "it waits for another job to end"
+    assert told.reason == "it is waiting for another job to end"
     assert told.reason_code == "Dependency"
     assert told.position is None
     assert told.tried == 0
@@ -284,7 +284,7 @@ async def test_a_run_that_waits_for_another(waiting: Waiting):
 async def test_a_run_that_begins_later(waiting: Waiting):
     run = await waiting.submit(slurm={"flags": {"begin": "now+1hour"}})
     told = await waiting.why(run, "BeginTime")
-    assert "begin time has not come" in str(told.reason)
+    assert "begin time is in the future" in str(told.reason)
     assert told.position is None
 
 
@@ -308,7 +308,7 @@ async def test_a_run_over_the_limit_of_its_qos(waiting: Waiting):
     second = await waiting.submit(gpus=1, qos="single")
     told = await waiting.why(second, "QOSMaxJobsPerUserLimit")
     assert told.reason == (
-        "as many of your jobs run as its QoS allows at once; wait until some have ended"
+        "your jobs that run have reached the limit of its QoS; wait until some end"
     )
     assert told.position is None
     assert told.would_start_now == ()
@@ -318,4 +318,4 @@ async def test_one_that_runs_does_not_wait(waiting: Waiting):
     run = await waiting.submit(gpus=1)
     await waiting.starts(run)
     told = await waiting.hyperpod.runs.explain_wait(run)
-    assert told.reason == "it does not wait, it is running"
+    assert told.reason == "it is not waiting, it is running"

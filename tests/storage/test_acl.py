@@ -97,4 +97,4 @@ def test_a_file_system_without_acls_is_told(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.startswith("no_acl ")
-    assert "same number as here" in done.stdout
+    assert "with the uid of this machine" in done.stdout

@@ -47,7 +47,7 @@ def others_can(path: Path) -> bool:
         (0o700, []),
         (0o755, ["group root may read", "everybody may read"]),
         (0o777, ["group root may read and write", "everybody may read and write"]),
-        (0o711, ["group root may go to what they know by name", "everybody may go to what they know by name"]),
+        (0o711, ["group root may open files by name", "everybody may open files by name"]),
         (0o750, ["group root may read"]),
     ],
 )  # fmt: skip
@@ -65,7 +65,7 @@ def test_a_file_behind_a_closed_folder_is_closed(folder):
     path = make(closed / "data", 0o644, file=True)
     assert told(path) == []
     assert not others_can(path)
-    assert f"{closed} does not let everybody through" in rights_on(path, Path("/")).evidence
+    assert f"{closed} is not accessible for all users" in rights_on(path, Path("/")).evidence
     closed.chmod(0o711)
     assert told(path) == ["group root may read", "everybody may read"]
     assert others_can(path)
@@ -93,7 +93,7 @@ def test_an_access_list_names_whom_it_lets_in(folder):
     (grant,) = [one for one in rights_on(path, Path("/")).grants if one.whom == "user"]
     assert (grant.read, grant.write) == (True, True)
     assert others_can(path)
-    assert f"{path} has an access list" in rights_on(path, Path("/")).evidence
+    assert f"{path} has an ACL" in rights_on(path, Path("/")).evidence
     # The mask takes it away again.
     path.chmod(0o700)
     assert told(path) == []

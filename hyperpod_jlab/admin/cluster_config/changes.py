@@ -162,17 +162,17 @@ def _check_members(wanted: _Object, there: _Object, known: set[str]) -> Iterator
             continue
         if member not in of_create:
             hint = nearest_hint(member, known)
-            yield Verdict("schema", "error", f"there is no member {member[:60]}", hint, member)
+            yield Verdict("schema", "error", f"unknown member '{member[:60]}'", hint, member)
         elif member == "Tags":
-            words, hint = "tags are not changed by an update", "aws sagemaker add-tags"
+            words, hint = "an update does not change tags", "aws sagemaker add-tags"
             yield Verdict("cluster", "warning", words, hint, member)
         elif not _covers(there.get(member), value):
-            words = f"{member} cannot be changed once a cluster is made; it stays as it is"
+            words = f"{member} cannot be changed after the cluster is created; it stays unchanged"
             yield Verdict("cluster", "warning", words, None, member)
     before, after = there.get("Orchestrator") or {}, wanted.get("Orchestrator") or {}
     if before and isinstance(after, dict) and after and set(before) != set(after):
-        words = f"the cluster is on {', '.join(before)}, and the file says {', '.join(after)}"
-        yield Verdict("cluster", "error", words, "make another cluster", "Orchestrator")
+        words = f"the cluster runs on {', '.join(before)}, but the file says {', '.join(after)}"
+        yield Verdict("cluster", "error", words, "create another cluster", "Orchestrator")
 
 
 def _check_deleted(
@@ -180,14 +180,17 @@ def _check_deleted(
 ) -> Iterator[Verdict]:
     for name in gone:
         if name not in present:
-            words, hint = f"the cluster has no group {name[:60]}", nearest_hint(name, present)
+            words, hint = (
+                f"the cluster has no instance group {name[:60]}",
+                nearest_hint(name, present),
+            )
             yield Verdict("groups", "error", words, hint, _DELETE)
         elif _is_controller(present[name]):
-            words = f"{name} is the controller, without which there is no Slurm"
+            words = f"{name} is the Slurm controller and cannot be deleted"
             yield Verdict("groups", "error", words, None, _DELETE)
         if name in kept:
-            words = f"{name} is to go away, and stands among the groups too"
-            yield Verdict("groups", "error", words, "take it out of one of both", _DELETE)
+            words = f"{name} is both in InstanceGroups and in the list of groups to delete"
+            yield Verdict("groups", "error", words, "remove it from one of them", _DELETE)
 
 
 def _is_controller(group: _Object) -> bool:

@@ -133,9 +133,9 @@ async def _change(aws: Aws, operation: str, what: str, **given: Any) -> dict[str
         if error.code == "aws_throttled":
             raise
         raise UnreachableError(
-            f"whether the cluster is being {what} is not known: {error.message}",
+            f"the request was sent, but the cluster may not be {what}: {error.message}",
             code=error.code,
-            hint="look before you try again: hpj clusters",
+            hint="check before you try again: hpj clusters",
             detail=error.detail,
         ) from error
 
@@ -189,7 +189,7 @@ class Follower:
             return Progress(self._name, self._arn, "Deleted", ended=True, ok=self._deleted)
         status, failure = str(told["ClusterStatus"]), told.get("FailureMessage")
         if status == "RollingBack":
-            self._rolled_back = str(failure or "AWS does not say why")
+            self._rolled_back = str(failure or "AWS gives no reason")
         counts = tuple(map(_count, _groups(told)))
         events, notes = await self._events(told)
         ended, good = self._end(status, counts)
@@ -222,7 +222,7 @@ class Follower:
                 found += [one for one in page if one.event_id not in self._seen]
         except DeniedError as error:
             self._events_denied = True
-            return (), (f"no events: {error.message}",)
+            return (), (f"events are not available: {error.message}",)
         notes, detailed = set[str](), list[ClusterEvent]()
         for event in reversed(found):
             try:
@@ -231,7 +231,7 @@ class Follower:
                     await describe_event(self._aws, self._arn, event.event_id) if failed else event
                 )
             except DeniedError as error:
-                notes.add(f"why it failed is not known: {error.message}")
+                notes.add(f"the reason of the failure is unknown: {error.message}")
                 detailed.append(event)
         self._seen |= {one.event_id for one in found}
         return tuple(detailed), tuple(sorted(notes))
@@ -257,8 +257,8 @@ def what_stays(told: Mapping[str, Any]) -> list[str]:
             folders.add(str(folder))
     stays = [f"the file system {name} with all its data" for name in sorted(file_systems)]
     if not stays:
-        stays.append("file systems that life cycle scripts mount, with all their data")
-    stays += [f"life cycle scripts at {folder}" for folder in sorted(folders)]
+        stays.append("file systems that lifecycle scripts mount, with all their data")
+    stays += [f"lifecycle scripts at {folder}" for folder in sorted(folders)]
     if eks := ((told.get("Orchestrator") or {}).get("Eks") or {}).get("ClusterArn"):
         stays.append(f"the EKS cluster {eks}")
     logs = log_group(str(told["ClusterArn"]), str(told["ClusterName"]))

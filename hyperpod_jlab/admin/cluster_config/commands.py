@@ -145,7 +145,7 @@ def _show_report(report: Report, *, brief: bool = False) -> None:
         for word, count in found.items()
         if count
     ]
-    print(", ".join(words) or "the configuration is good")
+    print(", ".join(words) or "the configuration is valid")
 
 
 def _show_verdict(one: Verdict, width: int = 0) -> None:
@@ -162,7 +162,7 @@ def _refuse(report: Report, *, strict: bool = False) -> None:
         bad += [*report.of("warning"), *report.of("unknown")]
     if bad:
         raise ChecksFailedError(
-            f"the configuration is not good: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
+            f"the configuration is not valid: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
             code="bad_configuration",
             detail={"checks": plain(bad, list[Verdict])},
         )
@@ -199,7 +199,7 @@ def create_cluster(
     count = sum(group.count or 0 for group in documents.groups)
     types = sorted({one for group in documents.groups for one in group.types})
     name = str(documents.name)
-    _ask(f"make the cluster {name} with {count} instances ({', '.join(types)})", yes)
+    _ask(f"create the cluster {name} with {count} instances ({', '.join(types)})", yes)
     begin = time.time()
     arn = with_services(lambda _: clusters.create(Aws(region), documents.cluster))
     _begun(name, arn, "being made", wait)
@@ -244,7 +244,7 @@ def update_cluster(
     name = wanted.get("ClusterName")
     if not isinstance(name, str):
         raise InvalidInputError(
-            f"{config} does not say which cluster: ClusterName is missing",
+            f"{config} has no ClusterName",
             code="bad_file",
             detail={"field": "ClusterName"},
         )
@@ -258,17 +258,17 @@ def update_cluster(
     _refuse_changes(found.checks)
     if dry_run or not found.changes:
         if not found.changes and not invocation().as_json:
-            print("nothing is to be changed")
+            print("there is nothing to change")
         elif not found.changes and not dry_run:
             print_json({**plain(found), "changed": False})
         return
     losses = "; ".join(
-        f"{one.target} goes away"
+        f"{one.target} will be deleted"
         if one.kind == "gone"
         else f"{one.target} loses {one.before - one.after} instances"
         for one in found.losses
     )
-    _ask(f"change the cluster {name}" + (f" ({losses})" if losses else ""), yes)
+    _ask(f"update the cluster {name}" + (f" ({losses})" if losses else ""), yes)
     with_services(lambda _: clusters.update(Aws(region), found.request))
     arn = str(there["ClusterArn"])
     _begun(str(there["ClusterName"]), arn, "being changed", wait)
@@ -281,7 +281,7 @@ def _show_changes(found: ClusterChanges) -> None:
         print(printable(_line(one)))
     for left in found.left:
         more = "" if left in found.lasting else f" (--delete-group {left} deletes it)"
-        print(printable(f"= group {left}: stays as it is{more}"))
+        print(printable(f"= group {left}: unchanged{more}"))
     for verdict in found.checks:
         _show_verdict(verdict)
 
@@ -290,7 +290,7 @@ def _line(one: Change) -> str:
     if one.kind == "new":
         return f"+ {one.target}: {one.after} instances"
     if one.kind == "gone":
-        return f"- {one.target}: goes away, with its {one.before} instances"
+        return f"- {one.target}: will be deleted, with its {one.before} instances"
     sign = "-" if one.kind == "smaller" else "~"
     return f"{sign} {one.target}: {one.member}: {_short(one.before)} -> {_short(one.after)}"
 
@@ -304,7 +304,7 @@ def _refuse_changes(verdicts: Sequence[Verdict]) -> None:
     bad = [one for one in verdicts if one.level == "error"]
     if bad:
         raise ChecksFailedError(
-            f"the cluster cannot be changed so: {bad[0].message}",
+            f"the cluster cannot be updated: {bad[0].message}",
             code="bad_configuration",
             hint=bad[0].hint,
             detail={"field": bad[0].path, "checks": plain(bad, list[Verdict])},
@@ -338,7 +338,7 @@ def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -
     name, arn = str(there["ClusterName"]), str(there["ClusterArn"])
     if yes is not None and yes != name:
         raise InvalidInputError(
-            f"--yes says {yes[:60]}, and the cluster is {name}; nothing was done",
+            f"--yes names {yes[:60]}, but the cluster is {name}; nothing was deleted",
             code="not_confirmed",
             detail={"field": "yes"},
         )
@@ -355,12 +355,12 @@ def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -
 def _show_deletion(there: dict[str, Any]) -> None:
     groups = [*(there.get("InstanceGroups") or ()), *(there.get("RestrictedInstanceGroups") or ())]
     count = sum(int(one.get("CurrentCount", 0)) for one in groups)
-    lines = [f"the cluster {there['ClusterName']} goes away, with {count} instances:"]
+    lines = [f"the cluster {there['ClusterName']} will be deleted, with {count} instances:"]
     for one in groups:
         kind = one.get("InstanceType") or "several types"
         lines.append(f"  {one['InstanceGroupName']}: {one.get('CurrentCount', 0)} of {kind}")
     lines += with_services(lambda services: _jobs(services, there))
-    lines += [f"stays: {one}" for one in clusters.what_stays(there)]
+    lines += [f"kept: {one}" for one in clusters.what_stays(there)]
     for line in lines:
         print(printable(line))
 
@@ -374,16 +374,18 @@ async def _jobs(services: Hyperpod, there: dict[str, Any]) -> list[str]:
         if getattr(cluster, "hyperpod", None) in names
     ]
     if not known:
-        return ["what runs there is not known: no cluster of this configuration is on it"]
+        return ["running jobs are unknown: this cluster is not in the configuration"]
     lines = []
     for label in known:
         try:
             jobs = [one for one in await services.jobs(label) if one.state not in JOB_ENDED]
         except HyperpodError as error:
-            lines.append(f"what runs on {label} is not known: {error.message}")
+            lines.append(f"running jobs on {label} are unknown: {error.message}")
             continue
         lines.append(
-            f"jobs that run or wait on {label}: {len(jobs)}" if jobs else f"nothing runs on {label}"
+            f"running or waiting jobs on {label}: {len(jobs)}"
+            if jobs
+            else f"no jobs run or wait on {label}"
         )
         lines += [
             f"  {one.run_id or one.scheduler_id} of {one.user}: {one.name} ({one.state})"
@@ -401,14 +403,16 @@ def _have_name_typed(name: str) -> None:
     """Raises `InvalidInputError` where the user cannot be asked, or types something else."""
     if not _can_ask():
         raise InvalidInputError(
-            "nothing is deleted without your word",
+            "deleting a cluster needs confirmation",
             code="not_confirmed",
-            hint=f"add --yes {name} to do it",
+            hint=f"confirm with --yes {name}",
         )
     question = "Type the cluster's name to delete it"
     typed = click.prompt(question, default="", show_default=False, err=True)
     if typed.strip() != name:
-        raise InvalidInputError("that is not its name; nothing was done", code="not_confirmed")
+        raise InvalidInputError(
+            "the name does not match; nothing was deleted", code="not_confirmed"
+        )
 
 
 def _ask(words: str, yes: bool) -> None:
@@ -417,9 +421,9 @@ def _ask(words: str, yes: bool) -> None:
         return
     if not _can_ask():
         raise InvalidInputError(
-            f"nothing is done without your word; it would be: {words}",
+            f"this needs confirmation: {words}",
             code="not_confirmed",
-            hint="add --yes to do it",
+            hint="confirm with --yes",
         )
     if not click.confirm(f"{words[0].upper()}{words[1:]}?", err=True):
         raise InvalidInputError("nothing was done", code="not_confirmed")
@@ -439,7 +443,7 @@ class ClusterEndedError(RunEndedError):
 
 
 def _how_to_look(name: str) -> str:
-    return f"look again: hpj show {name}, hpj nodes {name}"
+    return f"check its state: hpj show {name}, hpj nodes {name}"
 
 
 def _begun(name: str, arn: str, what: str, wait: bool) -> None:
@@ -462,7 +466,7 @@ def _follow(follower: Follower, name: str, wanted: str) -> None:
     """
     call = invocation()
     call.on_interrupt = lambda: InterruptionError(
-        f"nobody looks any more; AWS goes on, and {name} will be {wanted}",
+        f"stopped waiting; AWS continues, and {name} will be {wanted}",
         hint=_how_to_look(name),
         detail={"cluster": name},
     )
@@ -522,7 +526,7 @@ def _conclude(last: Progress, failures: list[ClusterEvent], wanted: str) -> None
     first = next((f"{one.name}/" for one in last.groups if one.status == "Failed"), "")
     raise ClusterEndedError(
         f"the cluster {last.name} was not {wanted}; it is {last.status}{why}",
-        hint=f"logs of life cycle scripts: log group {last.logs}, streams LifecycleConfig/{first}...; "
+        hint=f"logs of lifecycle scripts: log group {last.logs}, streams LifecycleConfig/{first}...; "
         f"or: hpj node-logs --cluster {last.name}",
         detail=told,
     )

@@ -54,23 +54,23 @@ def read_document(path: Path) -> dict[str, Any]:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise _refused(path, f"has {size} bytes, which is too much for a configuration")
+            raise _refused(path, f"has {size} bytes, which is too large for a configuration")
         found = json.loads(
             path.read_text(encoding="utf-8-sig"),
             object_pairs_hook=_unique,
             parse_constant=_no_number,
         )
     except UnicodeDecodeError as error:
-        raise _refused(path, "is no text in UTF-8") from error
+        raise _refused(path, "is not UTF-8 text") from error
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise _refused(path, f"is no JSON: {where}: {error.msg}") from error
+        raise _refused(path, f"is not valid JSON: {where}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise _refused(path, f"is no JSON that AWS takes: {error}") from error
+        raise _refused(path, f"contains JSON that AWS does not accept: {error}") from error
     if not isinstance(found, dict):
-        raise _refused(path, "has no JSON object at its top")
+        raise _refused(path, "must be a JSON object")
     return found
 
 
@@ -83,12 +83,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Python keeps the last of two members with one name, which would hide the first."""
     names = [name for name, _ in pairs]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"the name {', '.join(twice)} stands there twice in one object")
+        raise ValueError(f"duplicate name {', '.join(twice)} in one object")
     return dict(pairs)
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def file_system_id(dns_name: str | None) -> str | None:
@@ -132,7 +132,7 @@ class Group:
     @property
     def title(self) -> str:
         """Its name in sentences."""
-        return f"the group {self.name}" if self.name else self.path
+        return f"instance group {self.name}" if self.name else self.path
 
     @property
     def mounts(self) -> tuple[Mount, ...]:

@@ -120,7 +120,7 @@ class Facts:
         answer = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
         for one in answer.get("FileSystems") or ():
             return dict(one)
-        raise NotFoundError(f"there is no file system {name}")
+        raise NotFoundError(f"file system {name} not found")
 
     @_once
     async def interfaces(self, name: str) -> tuple[list[SecurityGroup], list[str]]:
@@ -204,7 +204,7 @@ class Facts:
         role = (await self._call("iam", "GetRole", RoleName=arn.rpartition("/")[2]))["Role"]
         # IAM looks a bare name up in this account, whatever the ARN says.
         if role["Arn"] != arn:
-            raise NotFoundError(f"there is no role {arn}", hint=f"did you mean {role['Arn']}?")
+            raise NotFoundError(f"role {arn} not found", hint=f"did you mean {role['Arn']}?")
         document = role.get("AssumeRolePolicyDocument")
         return document if isinstance(document, dict) else {}
 

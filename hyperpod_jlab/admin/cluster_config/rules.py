@@ -51,19 +51,19 @@ class Check(NamedTuple):
 
 
 CHECKS = {
-    "files": Check("The files", "both can be read, and nothing is left to be filled in"),
-    "schema": Check("Members and values", "AWS' model takes all of it"),
-    "groups": Check("Instance groups", "each has its place"),
-    "scripts": Check("Life cycle scripts", "they lie where they are to be"),
-    "storage": Check("File systems and volumes", "they are there and can be reached"),
+    "files": Check("The files", "files are readable and have no placeholders left"),
+    "schema": Check("Members and values", "members and values match the AWS API"),
+    "groups": Check("Instance groups", "each group is placed"),
+    "scripts": Check("Lifecycle scripts", "scripts found"),
+    "storage": Check("File systems and volumes", "found and reachable"),
     "network": Check(
         "Network",
-        "subnets are private and large enough, and security groups let through what is needed",
+        "subnets are private and large enough, and security groups allow the traffic that is needed",
     ),
-    "capacity": Check("Instance types and quotas", "types are there, and quotas allow them"),
-    "role": Check("Execution roles", "instances can take them"),
-    "cluster": Check("The cluster's name", "it is free"),
-    "eks": Check("The EKS cluster", "it is there, and active"),
+    "capacity": Check("Instance types and quotas", "types are available, and quotas allow them"),
+    "role": Check("Execution roles", "instances can assume them"),
+    "cluster": Check("The cluster's name", "the name is available"),
+    "eks": Check("The EKS cluster", "found and active"),
 }
 """Checks in their order."""
 
@@ -133,14 +133,14 @@ def _report(documents: Documents, found: Sequence[Verdict], *, asked: bool) -> R
         if name == "eks" and not documents.on_eks:
             continue
         if not asked and name not in OFFLINE:
-            said.append(Verdict(name, "unknown", f"{title}: not asked of AWS (--offline)"))
+            said.append(Verdict(name, "unknown", f"{title}: skipped (--offline)"))
         elif name not in names:
             missing = _missing(name, documents)
             said.append(Verdict(name, "unknown" if missing else "ok", missing or well))
             if name == "storage" and not any(documents.mounts):
-                said[-1] = Verdict(name, "ok", "no file system is named")
+                said[-1] = Verdict(name, "ok", "the configuration names no file system")
             if name == "scripts" and not any(one.script_folder for one in documents.groups):
-                said[-1] = Verdict(name, "ok", "none are named")
+                said[-1] = Verdict(name, "ok", "the configuration names none")
     order = list(CHECKS)
     return Report(tuple(sorted(said, key=lambda one: order.index(one.check))))
 
@@ -148,11 +148,11 @@ def _report(documents: Documents, found: Sequence[Verdict], *, asked: bool) -> R
 def _missing(name: str, documents: Documents) -> str | None:
     """Why a check had nothing to look at that every cluster has."""
     if name == "cluster" and not documents.name:
-        return "could not be checked: no name is given"
+        return "could not be checked: ClusterName is missing"
     if name in {"groups", "capacity", "role"} and not documents.groups:
-        return "could not be checked: there is no instance group"
+        return "could not be checked: there are no instance groups"
     if name == "role" and not any(one.role for one in documents.groups):
-        return "could not be checked: no role is named"
+        return "could not be checked: the configuration names no role"
     return None
 
 
@@ -232,10 +232,10 @@ def _files(documents: Documents, region: str | None) -> Found:
     yield from problems(dict(documents.cluster), input_shape("CreateCluster"))
     found = _EKS_ARN.fullmatch(documents.eks_arn or "")
     if documents.on_eks and documents.eks_arn and not found:
-        words = f"'{documents.eks_arn[:80]}' is no ARN of an EKS cluster"
+        words = f"'{documents.eks_arn[:80]}' is not the ARN of an EKS cluster"
         yield Verdict("eks", "error", words, None, EKS_PLACE)
     elif documents.on_eks and found and region is not None and found["region"] != region:
-        words = f"the EKS cluster is in {found['region']}, and the HyperPod cluster is to be in {region}"
+        words = f"the EKS cluster is in {found['region']}, but the HyperPod cluster is to be created in {region}"
         yield Verdict("eks", "error", words, None, EKS_PLACE)
 
 
@@ -252,7 +252,9 @@ def _placeholders(documents: Documents) -> Found:
     ):
         for path, text in _texts(dict(document)):
             if "${" in text or text.startswith("<"):
-                yield error(f"'{text[:60]}' was to be filled in", f"{prefix}{path}")
+                yield error(
+                    f"'{text[:60]}' is a placeholder that is not filled in", f"{prefix}{path}"
+                )
 
 
 def _texts(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
@@ -276,8 +278,8 @@ def _readable(documents: Documents) -> Found:
 def _one_orchestrator(documents: Documents) -> Found:
     scheduler = documents.cluster.get("Orchestrator")
     if isinstance(scheduler, dict) and {"Eks", "Slurm"} <= scheduler.keys():
-        words = "a cluster is on Eks or on Slurm, and both are named"
-        yield error(words, "Orchestrator", "leave one of them out")
+        words = "Orchestrator has both Eks and Slurm, but only one is allowed"
+        yield error(words, "Orchestrator", "remove one of them")
 
 
 # ---------------------------------------------------------------------------------- instance groups
@@ -302,7 +304,9 @@ def _names(documents: Documents) -> Found:
     for name, times in Counter(one.name for one in documents.groups if one.name).items():
         if times > 1:
             places = [one.path for one in documents.groups if one.name == name]
-            yield error(f"{times} groups are called {name}: {', '.join(places)}", places[0])
+            yield error(
+                f"{times} instance groups have the same name {name}: {', '.join(places)}", places[0]
+            )
 
 
 @rule("groups")
@@ -310,11 +314,11 @@ def _slurm_on_eks(documents: Documents) -> Found:
     if not documents.on_eks:
         return
     if documents.second is not None:
-        words = f"{PROVISIONING} is of Slurm; a cluster on EKS does not read it"
-        yield warning(words, None, "leave it out")
+        words = f"{PROVISIONING} is for Slurm; a cluster on EKS does not read it"
+        yield warning(words, None, "remove it")
     for group in documents.groups:
         if group.slurm_role:
-            words = f"{group.title} has a SlurmConfig, and the cluster is on EKS"
+            words = f"{group.title} has a SlurmConfig, but the cluster is on EKS"
             yield error(words, f"{group.path}.SlurmConfig")
 
 
@@ -326,15 +330,15 @@ def _one_way_to_say_roles(documents: Documents) -> Found:
     own = any(group.slurm_role for group in documents.groups)
     for group in documents.groups if own else ():
         if not group.slurm_role:
-            words = f"{group.title} says nothing of Slurm, and others do"
-            hint = "give each group a SlurmConfig with its NodeType, or none"
+            words = f"{group.title} has no SlurmConfig, but other groups have one"
+            hint = "give either all groups a SlurmConfig with a NodeType, or none"
             yield error(words, f"{group.path}.SlurmConfig", hint)
     if own and documents.second is not None:
-        words = f"the groups say by SlurmConfig what they are, and {PROVISIONING} says it too"
-        hint = f"leave one of them out; with SlurmConfig {PROVISIONING} is not to lie in S3 either"
+        words = f"the roles of groups are given twice: by SlurmConfig and by {PROVISIONING}"
+        hint = f"remove one of them; with SlurmConfig, also remove {PROVISIONING} from S3"
         yield error(words, PROVISIONING, hint)
     if not own and documents.second is None and documents.groups:
-        words = f"nothing says which group is the controller: there is neither {PROVISIONING} nor a SlurmConfig"
+        words = f"no group is marked as the controller: there is neither {PROVISIONING} nor a SlurmConfig"
         hint = f"hpj admin validate cluster-config.json {PROVISIONING}"
         yield error(words, "InstanceGroups", hint)
 
@@ -351,39 +355,39 @@ def _roles_by_slurm_config(documents: Documents) -> Found:
     if len(controllers) != 1:
         listed = ", ".join(str(one.name) for one in controllers)
         said = f"{listed} are" if listed else "none is"
-        yield error(f"exactly one group is to be the controller, and {said}", "InstanceGroups")
+        yield error(f"exactly one group must be the controller, but {said}", "InstanceGroups")
     for group in controllers:
         yield from _controller(group)
     if "Compute" not in by_role:
-        words = "no group has the NodeType Compute, so nothing could run"
+        words = "no group has the NodeType Compute, so no job could run"
         yield error(words, "InstanceGroups")
     for group in documents.groups:
         at = f"{group.path}.SlurmConfig.PartitionNames"
         if group.slurm_role == "Compute" and not group.partitions:
-            yield warning(f"{group.title} names no partition, so HyperPod puts it into its own", at)
+            yield warning(
+                f"{group.title} names no partition, so HyperPod creates a partition for it", at
+            )
         if group.slurm_role != "Compute" and group.partitions:
-            yield error(f"{group.title} is no Compute group, and names a partition", at)
+            yield error(f"{group.title} names a partition, but is not a Compute group", at)
         for name in group.partitions:
             yield from _partition(name, at)
 
 
 def _controller(group: Group) -> Found:
     if group.count not in {None, 1}:
-        words = (
-            f"{group.title} is the controller and has InstanceCount {group.count}; it is to be 1"
-        )
+        words = f"{group.title} is the controller and must have InstanceCount 1, not {group.count}"
         yield error(words, f"{group.path}.InstanceCount")
 
 
 def _partition(name: str, at: str) -> Found:
     if not _PARTITION.fullmatch(name):
         hint = "letters, digits, hyphens and underscores"
-        yield error(f"'{name[:60]}' is no name of a Slurm partition", at, hint)
+        yield error(f"'{name[:60]}' is not a valid name of a Slurm partition", at, hint)
     elif name.lower() in _NO_PARTITION:
-        yield error(f"'{name}' means something else to Slurm", at, "take another name")
+        yield error(f"'{name}' is a reserved word of Slurm", at, "use another name")
     elif name == "dev":
-        words = "HyperPod makes a partition dev of all nodes by itself"
-        yield warning(words, at, "take another name")
+        words = "HyperPod itself creates a partition dev with all nodes"
+        yield warning(words, at, "use another name")
 
 
 # The second file
@@ -402,20 +406,20 @@ def _members_of_second_file(documents: Documents) -> Found:
         if name not in _MEMBERS:
             near = nearest(name, _MEMBERS)
             hint = f"did you mean {near}?" if near else None
-            yield warning(f"the life cycle scripts know no member {name[:60]}", at, hint)
+            yield warning(f"the lifecycle scripts do not know the member {name[:60]}", at, hint)
         elif name == "worker_groups" and not isinstance(value, list):
-            yield error("worker_groups is no list", at)
+            yield error("worker_groups must be a list", at)
         elif (
             name in {"controller_group", "login_group", "fsx_dns_name", "fsx_mountname"}
             and value is not None
             and not isinstance(value, str)
         ):
-            yield error(f"{name} is {json.dumps(value)[:40]}, and is to be a text", at)
+            yield error(f"{name} must be text, not {json.dumps(value)[:40]}", at)
     manager = second.raw.get("workload_manager") if second else "slurm"
     if manager != "slurm":
         said = "is missing" if manager is None else f"is '{str(manager)[:40]}'"
         at = f"{PROVISIONING}: workload_manager"
-        yield error(f"workload_manager {said}; it is to be slurm", at)
+        yield error(f"workload_manager {said}; it must be slurm", at)
 
 
 @rule("groups")
@@ -433,29 +437,29 @@ def _roles_by_second_file(documents: Documents) -> Found:
     if controller in known:
         yield from _controller(known[controller])
     if login is not None and login == controller:
-        words = f"{login} is the controller and the login group"
+        words = f"{login} is both the controller and the login group"
         yield error(words, f"{PROVISIONING}: login_group")
     yield from _workers(second, known)
     named = {controller, login, *(name for _, name, _ in second.workers)}
     for name, group in known.items():
         if name not in named:
-            words = f"{PROVISIONING} does not speak of the group {name}: its instances would come into no partition"
-            hint = "name it among the worker_groups"
+            words = f"{PROVISIONING} does not name the group {name}, so its instances would be in no partition"
+            hint = "add it to worker_groups"
             if controller not in known:
-                hint = "name it as the controller_group, or among the worker_groups"
+                hint = "add it as controller_group or to worker_groups"
             yield error(words, group.path, hint)
 
 
 def _known(name: str, at: str, known: Mapping[str, Group]) -> Found:
     if name not in known:
         near = nearest(name, known)
-        hint = f"did you mean {near}?" if near else f"there are: {', '.join(known) or 'none'}"
-        yield error(f"the cluster has no group {name[:60]}", at, hint)
+        hint = f"did you mean {near}?" if near else f"valid values: {', '.join(known) or 'none'}"
+        yield error(f"the cluster has no instance group {name[:60]}", at, hint)
 
 
 def _workers(second: Provisioning, known: Mapping[str, Group]) -> Found:
     if not second.workers:
-        words = "there is no worker group, so nothing could run"
+        words = "there is no worker group, so no job could run"
         yield error(words, f"{PROVISIONING}: worker_groups")
     seen = set[str]()
     for path, name, partition in second.workers:
@@ -465,10 +469,10 @@ def _workers(second: Provisioning, known: Mapping[str, Group]) -> Found:
             continue
         yield from _known(name, at, known)
         if name in {second.controller, second.login}:
-            words = f"{name} is a worker group, and the controller or login group too"
+            words = f"{name} is a worker group, but also the controller or login group"
             yield error(words, at)
         if name in seen:
-            yield error(f"{name} is named twice", at)
+            yield error(f"{name} is listed twice", at)
         seen.add(name)
         if partition is None:
             yield error(f"the worker group {name} has no partition_name", at)
@@ -490,19 +494,19 @@ def _script_names(documents: Documents) -> Found:
             continue
         if folder is None and script is None:
             if documents.on_eks or not group.slurm_role:
-                hint = "AWS sets such instances up by their image alone"
-                yield warning(f"{group.title} has no life cycle scripts", at, hint)
+                hint = "AWS then sets up the instances from their image alone"
+                yield warning(f"{group.title} has no lifecycle scripts", at, hint)
             continue
         if folder is None or script is None:
             missing = "SourceS3Uri" if folder is None else "OnCreate"
-            words = f"{group.title} has life cycle scripts without {missing}"
+            words = f"the lifecycle scripts of {group.title} have no {missing}"
             yield error(words, f"{at}.{missing}")
         if folder is not None and not folder.startswith(READABLE):
             words = f"{folder[:80]} does not begin with {READABLE}"
-            hint = "AmazonSageMakerClusterInstanceRolePolicy lets instances read only such buckets: let their role read this one too"
+            hint = "AmazonSageMakerClusterInstanceRolePolicy allows reading only such buckets; allow the role of the instances to read this bucket too"
             yield warning(words, f"{at}.SourceS3Uri", hint)
         if script is not None and script.startswith(("/", "s3:")):
-            words = f"OnCreate is the script's name below SourceS3Uri, not {script[:60]}"
+            words = f"OnCreate must be a script's name below SourceS3Uri, not {script[:60]}"
             yield error(words, f"{at}.OnCreate")
 
 
@@ -530,18 +534,18 @@ async def _scripts_exist(facts: Facts, group: Group) -> Asked:
     second = PROVISIONING in found
     if not found:
         hint = f"aws s3 cp --recursive SCRIPTS {folder}"
-        yield error(f"nothing lies at {folder}", f"{at}.SourceS3Uri", hint)
+        yield error(f"no files found at {folder}", f"{at}.SourceS3Uri", hint)
     elif script is not None and script not in found:
         near = nearest(script, found)
         hint = f"did you mean {near}?" if near else ""
-        yield error(f"there is no {script} at {folder}", f"{at}.OnCreate", hint or None)
+        yield error(f"{script} not found at {folder}", f"{at}.OnCreate", hint or None)
     # AWS' scripts read the second file from the same folder.
     if facts.documents.second is not None and found and not second:
         hint = f"aws s3 cp {PROVISIONING} {folder}"
-        yield warning(f"{PROVISIONING} does not lie at {folder}", at, hint)
+        yield warning(f"{PROVISIONING} not found at {folder}", at, hint)
     if not facts.documents.on_eks and group.slurm_role and second:
-        words = f"{PROVISIONING} lies at {folder}, and the groups have a SlurmConfig"
-        yield error(words, at, "take it out of S3: both say what the groups are")
+        words = f"{PROVISIONING} is at {folder}, but the groups have a SlurmConfig"
+        yield error(words, at, "remove it from S3: both give the roles of the groups")
 
 
 # ---------------------------------------------------------------------------------- file systems and volumes
@@ -561,17 +565,17 @@ def _volumes(documents: Documents) -> Found:
         roots = [one for one in every if one.get("RootVolume") is True]
         others = [one for one in every if one.get("RootVolume") is not True]
         if len(every) > MAX_VOLUMES:
-            yield error(f"{title} has {len(every)} volumes; {MAX_VOLUMES} are allowed", at)
+            yield error(f"{title} has {len(every)} volumes, but {MAX_VOLUMES} are allowed", at)
         for kind, words in ((roots, "root volumes"), (others, "further volumes")):
             if len(kind) > 1:
-                yield error(f"{title} has {len(kind)} {words}; one is allowed", at)
+                yield error(f"{title} has {len(kind)} {words}, but one is allowed", at)
         for one in roots:
             if "VolumeSizeInGB" in one:
-                words = f"{title}: the size of the root volume is AWS' own"
-                yield error(words, at, "leave VolumeSizeInGB out")
+                words = f"{title}: the size of the root volume cannot be set"
+                yield error(words, at, "remove VolumeSizeInGB")
             if "VolumeKmsKeyId" not in one:
-                words = f"{title}: a root volume is named for its key alone, and has none"
-                yield error(words, at, "give VolumeKmsKeyId, or leave it out")
+                words = f"{title}: the root volume has no VolumeKmsKeyId"
+                yield error(words, at, "set VolumeKmsKeyId, or remove the root volume")
         if any("VolumeSizeInGB" not in one for one in others):
             yield error(f"{title}: a volume has no VolumeSizeInGB", at)
 
@@ -582,13 +586,13 @@ def _mount_paths(documents: Documents) -> Found:
     second = documents.second
     if second is not None and (second.dns_name is None) != (second.mount_name is None):
         missing = "fsx_mountname" if second.mount_name is None else "fsx_dns_name"
-        words = f"{missing} is missing, and its counterpart is there"
+        words = f"{missing} is missing, but its counterpart is set"
         yield error(words, f"{PROVISIONING}: {missing}")
     for group in documents.groups:
         paths = [one.mount_path for one in group.mounts]
         for number, one in enumerate(group.mounts):
             if one.mount_path in paths[:number]:
-                yield error(f"{group.title} mounts two file systems at the same place", one.path)
+                yield error(f"{group.title} mounts two file systems at the same path", one.path)
             if (
                 one.mount_path in {None, "/fsx"}
                 and second is not None
@@ -606,13 +610,13 @@ def _mount_names(documents: Documents) -> Found:
         if name is None:
             continue  # the schema reports it
         if not all(map(documents.subnets_of, mount.groups)):
-            words = f"{name[:80]} is not reached from SageMaker's own network, and the cluster names no subnets"
-            yield error(words, mount.path, "give VpcConfig")
+            words = f"{name[:80]} cannot be reached from SageMaker's own network, and the cluster names no subnets"
+            yield error(words, mount.path, "set VpcConfig")
         if _EFS.match(name):
-            words = f"'{name[:80]}' is a file system of EFS, and what is mounted is Lustre"
-            yield error(words, mount.path, "name one of FSx for Lustre")
+            words = f"'{name[:80]}' is an EFS file system, but a Lustre file system is needed"
+            yield error(words, mount.path, "use an FSx for Lustre file system")
         elif file_system_id(name) is None:
-            yield warning(f"'{name[:80]}' is no DNS name of a file system of FSx", mount.path)
+            yield warning(f"'{name[:80]}' is not the DNS name of an FSx file system", mount.path)
 
 
 def fsx_mounts(documents: Documents) -> Iterable[tuple[Mount, str]]:
@@ -636,7 +640,7 @@ async def _file_systems(facts: Facts, item: tuple[Mount, str]) -> Asked:
     )
     mount_name = (found.get("LustreConfiguration") or {}).get("MountName")
     if kind != "LUSTRE":
-        yield error(f"{name} is a file system of kind {kind}, not of Lustre", mount.path)
+        yield error(f"{name} is a {kind} file system, not Lustre", mount.path)
     if state != "AVAILABLE":
         yield error(f"{name} is {state}", mount.path, "wait until it is AVAILABLE")
     if dns_name and mount.dns_name != dns_name:
@@ -655,12 +659,14 @@ async def _file_systems_are_near(facts: Facts, item: tuple[Mount, str]) -> Asked
         known = await facts.known_subnets(subnets)
         vpcs = sorted({one["VpcId"] for one in known})
         if vpcs and found.get("VpcId") not in vpcs:
-            words = f"{name} is in {found.get('VpcId')}, and instances come into {', '.join(vpcs)}"
+            words = (
+                f"{name} is in {found.get('VpcId')}, but the instances will be in {', '.join(vpcs)}"
+            )
             yield error(words, mount.path)
         elif known and not {one["SubnetId"] for one in known} & set(found.get("SubnetIds") or ()):
             theirs = ", ".join(one["SubnetId"] for one in known)
-            words = f"{name} is in {', '.join(found.get('SubnetIds') or ())}, and instances come into {theirs}"
-            yield warning(words, mount.path, "between zones traffic costs more and is slower")
+            words = f"{name} is in {', '.join(found.get('SubnetIds') or ())}, but the instances will be in {theirs}"
+            yield warning(words, mount.path, "traffic between zones costs more and is slower")
 
 
 @aws_rule("storage", fsx_mounts, mount_place)
@@ -670,7 +676,7 @@ async def _lustre_ports(facts: Facts, item: tuple[Mount, str]) -> Asked:
     servers, addresses = await facts.interfaces(name)
     known = await facts.security_groups()
     if not servers:
-        words = f"could not be checked: AWS tells no security groups of {name}"
+        words = f"could not be checked: AWS does not show the security groups of {name}"
         yield unknown(words, mount.path)
         return
     for ids in dict.fromkeys(map(facts.documents.security_groups_of, mount.groups)):
@@ -682,7 +688,9 @@ async def _lustre_ports(facts: Facts, item: tuple[Mount, str]) -> Asked:
             say = warning if gap.answers else error
             yield say(gap.words(), mount.path, gap.command(facts.region))
         if passage.lists:
-            words = f"whether Lustre gets through is up to prefix lists: {', '.join(passage.lists)}"
+            words = (
+                f"prefix lists decide whether Lustre traffic is allowed: {', '.join(passage.lists)}"
+            )
             yield unknown(words, mount.path)
 
 
@@ -695,8 +703,8 @@ def _subnets_are_named(documents: Documents) -> Found:
         words = "a cluster on EKS needs VpcConfig: its nodes are in the EKS cluster's VPC"
         yield error(words, "VpcConfig")
     elif not documents.subnets:
-        words = "the cluster names no subnets, so it comes into a network of SageMaker's own"
-        yield warning(words, "VpcConfig", "with VpcConfig it reaches your file systems")
+        words = "the cluster names no subnets, so it will be in a network of SageMaker"
+        yield warning(words, "VpcConfig", "with VpcConfig it can reach your file systems")
 
 
 def networks(documents: Documents) -> Iterable[Network]:
@@ -717,12 +725,12 @@ async def _subnets_exist(facts: Facts, network: Network) -> Asked:
     at, known, gateways = f"{network.path}.Subnets", await facts.subnets(), None
     for name in dict.fromkeys(network.subnets):
         if name not in known:
-            yield error(f"there is no subnet {name} in this region", at)
+            yield error(f"subnet {name} not found in this region", at)
             continue
         gateways = gateways or await facts.gateways()
         if gateways[name]:
-            words = f"{name} is a public subnet: its routes lead to {', '.join(gateways[name])}"
-            hint = "instances have no public address: take a private subnet, whose way out is a NAT gateway or VPC endpoints"
+            words = f"{name} is a public subnet: its routes go to {', '.join(gateways[name])}"
+            hint = "instances have no public address: use a private subnet with a NAT gateway or VPC endpoints"
             yield error(words, at, hint)
 
 
@@ -734,7 +742,7 @@ async def _addresses_are_enough(facts: Facts, network: Network) -> Asked:
     for group in network.groups:
         types = {name: await facts.type_of(name) for name in group.types}
         if missing := [name for name, one in types.items() if one is None]:
-            words = f"it is not known how many addresses an instance of {missing[0][:40]} takes: one is counted"
+            words = f"the number of addresses that an instance of {missing[0][:40]} needs is unknown; 1 is assumed"
             yield unknown(words, at)
         count, facts_known = group.count or 0, [one for one in types.values() if one is not None]
         instances += count
@@ -747,20 +755,20 @@ async def _addresses_are_enough(facts: Facts, network: Network) -> Asked:
     free = sum(int(one["AvailableIpAddressCount"]) for one in known)
     if not known or len(known) < len(network.subnets) or needed <= free:
         return
-    words = f"{instances} instances take {needed} addresses, and the subnets have {free} free ones"
-    hint = "take larger subnets, or more of them, before the cluster is made"
+    words = f"{instances} instances need {needed} addresses, but the subnets have {free} free"
+    hint = "use larger or more subnets before you create the cluster"
     if least > free:
         yield error(words, at, hint)
     else:
         # On EKS most of them are for pods: Amazon's VPC CNI takes them as pods come, or fewer, as it is set up.
-        yield warning(f"{words}: pods may be left without one", at, hint)
+        yield warning(f"{words}: pods may get no address", at, hint)
 
 
 @aws_rule("network", only, lambda _: SUBNETS)
 async def _one_vpc(facts: Facts, _: Documents) -> Asked:
     vpcs = sorted({str(one["VpcId"]) for one in (await facts.subnets()).values()})
     if len(vpcs) > 1:
-        yield error(f"the subnets are of several VPCs: {', '.join(vpcs)}", SUBNETS)
+        yield error(f"the subnets are in several VPCs: {', '.join(vpcs)}", SUBNETS)
 
 
 @aws_rule("network", networks, lambda _: "VpcConfig.SecurityGroupIds")
@@ -768,7 +776,7 @@ async def _security_groups(facts: Facts, network: Network) -> Asked:
     at, known = f"{network.path}.SecurityGroupIds", await facts.security_groups()
     for name in network.security_groups:
         if name not in known:
-            yield error(f"there is no security group {name} in this region", at)
+            yield error(f"security group {name} not found in this region", at)
     found = [known[name] for name in network.security_groups if name in known]
     if found and len(found) == len(network.security_groups):
         for direction in ("inbound", "outbound"):
@@ -789,14 +797,14 @@ async def _members_reach_each_other(
         f"aws ec2 authorize-security-group-{verb} --group-id {name} --ip-permissions "
         f"'IpProtocol=-1,UserIdGroupPairs=[{{GroupId={name}}}]'"
     )
-    words = f"no security group lets all traffic of its own members {way}"
+    words = f"no security group allows all traffic of its own members {way}"
     types = {name: await facts.type_of(name) for one in network.groups for name in one.types}
     efa = sorted(name for name, one in types.items() if one is not None and one.efa != 0)
     opened = any(one.protocol == "-1" and one.ranges for _, one in rules)
     if efa:
-        yield error(f"{words}, which the EFA of {', '.join(efa)} needs", at, hint)
+        yield error(f"{words}, which EFA on {', '.join(efa)} needs", at, hint)
     elif sum(group.count or 0 for group in network.groups) > 1 and not opened:
-        yield warning(f"{words}: instances would not reach each other", at, hint)
+        yield warning(f"{words}: instances could not reach each other", at, hint)
 
 
 def _rules(group: SecurityGroup, direction: str) -> tuple[Rule, ...]:
@@ -809,7 +817,7 @@ async def _security_groups_of_vpc(facts: Facts, network: Network) -> Asked:
     known = await facts.security_groups()
     for name in network.security_groups if vpcs else ():
         if name in known and known[name].vpc not in vpcs:
-            words = f"{name} is of {known[name].vpc}, and the subnets are of {', '.join(vpcs)}"
+            words = f"{name} is in {known[name].vpc}, but the subnets are in {', '.join(vpcs)}"
             yield error(words, f"{network.path}.SecurityGroupIds")
 
 
@@ -827,7 +835,7 @@ def _type_names(documents: Documents) -> Found:
             yield error(f"{group.title} has no instance type", at)
         for name in group.types:
             if not name.startswith("ml."):
-                yield error(f"{name[:40]} is a name of EC2", at, f"did you mean ml.{name[:40]}?")
+                yield error(f"{name[:40]} is an EC2 name", at, f"did you mean ml.{name[:40]}?")
 
 
 def types_of_groups(documents: Documents) -> Iterable[tuple[Group, str]]:
@@ -846,15 +854,15 @@ async def _types_exist(facts: Facts, item: tuple[Group, str]) -> Asked:
     at = f"{group.path}.InstanceType"
     if found is None:
         if name.startswith("ml."):
-            yield warning(f"EC2 does not know {name.removeprefix('ml.')} in this region", at)
+            yield warning(f"EC2 has no instance type {name.removeprefix('ml.')} in this region", at)
         return
     threads = (found.get("VCpuInfo") or {}).get("ValidThreadsPerCore") or ()
     if group.threads is not None and threads and group.threads not in threads:
         allowed = " or ".join(map(str, threads))
-        words = f"{name} takes {allowed} threads for each core, not {group.threads}"
+        words = f"{name} allows {allowed} threads per core, not {group.threads}"
         yield error(words, f"{group.path}.ThreadsPerCore")
     if not found.get("CurrentGeneration", True):
-        yield warning(f"{name} is of an old generation, of which AWS has ever less", at)
+        yield warning(f"{name} is of an old generation, whose capacity at AWS shrinks", at)
 
 
 @aws_rule("capacity", types_of_groups, nowhere)
@@ -865,8 +873,8 @@ async def _types_are_in_zone(facts: Facts, item: tuple[Group, str]) -> Asked:
         zones.add(str(subnet["AvailabilityZone"]))
     # A training plan has its own zone.
     if zones and offered and not zones & offered and group.training_plan is None:
-        hint = f"it is in {', '.join(sorted(offered))}: take a subnet there"
-        words = f"there is no {name} in {', '.join(sorted(zones))}"
+        hint = f"it is available in {', '.join(sorted(offered))}: use a subnet there"
+        words = f"{name} is not available in {', '.join(sorted(zones))}"
         yield error(words, f"{group.path}.InstanceType", hint)
 
 
@@ -882,10 +890,12 @@ async def _quotas(facts: Facts, documents: Documents) -> Asked:
     wanted.update({title: every for title in (MOST_IN_CLUSTER, MOST_IN_ALL) if title in known})
     for title, count in wanted.items():
         if title not in known:
-            yield unknown(f"there is no quota '{title}' to compare {count} instances with")
+            yield unknown(f"quota '{title}' not found, so {count} instances could not be checked")
         elif count > known[title]:
-            words = f"{count} instances are wanted, and the quota '{title}' is {known[title]:.0f}"
-            hint = "ask for more in the Service Quotas console, under Amazon SageMaker"
+            words = (
+                f"{count} instances are requested, but the quota '{title}' is {known[title]:.0f}"
+            )
+            hint = "request an increase in the Service Quotas console, under Amazon SageMaker"
             yield error(words, "InstanceGroups", hint)
 
 
@@ -907,11 +917,11 @@ async def _roles(facts: Facts, group: Group) -> Asked:
     try:
         policy = await facts.trust_policy(role)
     except NotFoundError as missing:
-        yield error(f"there is no role {role}", at, missing.hint)
+        yield error(f"role {role} not found", at, missing.hint)
         return
     if not trusts(policy):
-        words = f"{role.rpartition('/')[2]} does not trust {SERVICE}, so instances cannot take it"
-        hint = f"let its trust policy allow sts:AssumeRole to the service {SERVICE}"
+        words = f"{role.rpartition('/')[2]} does not trust {SERVICE}, so instances cannot assume it"
+        hint = f"allow sts:AssumeRole for the service {SERVICE} in its trust policy"
         yield error(words, at, hint)
 
 
@@ -937,8 +947,8 @@ async def _name_is_free(facts: Facts, name: str) -> Asked:
     status = await facts.cluster_status(name)
     if status is not None:
         instead = f"delete-cluster {name}" if status == "Failed" else "update-cluster"
-        words = f"there is a cluster {name} already ({status})"
-        yield error(words, "ClusterName", f"take another name, or: hpj admin {instead}")
+        words = f"a cluster {name} already exists ({status})"
+        yield error(words, "ClusterName", f"use another name, or: hpj admin {instead}")
 
 
 def eks_clusters(documents: Documents) -> Iterable[str]:
@@ -953,11 +963,11 @@ async def _eks_is_ready(facts: Facts, arn: str) -> Asked:
         words = f"the EKS cluster is {found.get('status')}"
         yield error(words, EKS_PLACE, "wait until it is ACTIVE")
     if (found.get("accessConfig") or {}).get("authenticationMode") == "CONFIG_MAP":
-        words = "the EKS cluster knows people by a ConfigMap only; HyperPod needs access entries"
+        words = "the EKS cluster authenticates users by a ConfigMap only, but HyperPod needs access entries"
         hint = "aws eks update-cluster-config --access-config authenticationMode=API_AND_CONFIG_MAP"
         yield error(words, EKS_PLACE, hint)
     if not (found.get("resourcesVpcConfig") or {}).get("vpcId"):
-        yield unknown("could not be checked: AWS does not tell its VPC", EKS_PLACE)
+        yield unknown("could not be checked: AWS does not show its VPC", EKS_PLACE)
 
 
 @aws_rule("eks", eks_clusters, lambda _: SUBNETS)
@@ -968,5 +978,5 @@ async def _eks_vpc(facts: Facts, arn: str) -> Asked:
         return  # the rule above reports it
     vpcs = sorted({one["VpcId"] for one in (await facts.subnets()).values()})
     if vpc and vpcs and vpc not in vpcs:
-        words = f"the EKS cluster is in {vpc}, and the subnets are of {', '.join(vpcs)}"
+        words = f"the EKS cluster is in {vpc}, but the subnets are in {', '.join(vpcs)}"
         yield error(words, SUBNETS)

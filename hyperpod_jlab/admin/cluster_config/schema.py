@@ -18,7 +18,7 @@ _KINDS: dict[str, tuple[tuple[Any, ...], str]] = {
     "structure": ((dict,), "an object"),
     "map": ((dict,), "an object"),
     "list": ((list,), "a list"),
-    "string": ((str,), "a text"),
+    "string": ((str,), "text"),
     "boolean": ((bool,), "true or false"),
     "integer": ((int,), "a number"),
     "long": ((int,), "a number"),
@@ -29,7 +29,7 @@ _KINDS: dict[str, tuple[tuple[Any, ...], str]] = {
 _FOUND = {
     dict: "an object",
     list: "a list",
-    str: "a text",
+    str: "text",
     bool: "true or false",
     type(None): "null",
 }
@@ -107,26 +107,25 @@ def _other_kind(value: Any, shape: Any, at: str) -> Verdict:
         found, needed = str(value), "a whole number"
     elif needed == "a number" and isinstance(value, str) and value.strip().isdigit():
         hint = f"write it without quotes: {value.strip()}"
-    return _wrong(f"it is {found}, and is to be {needed}", at, hint)
+    return _wrong(f"must be {needed}, not {found}", at, hint)
 
 
 def _structure(value: dict[str, Any], shape: Any, at: str) -> Iterator[Verdict]:
     prefix = f"{at}." if at else ""
     for name in shape.required_members:
         if name not in value:
-            hint = f"{_version()} wants it; a newer one may not: pip install --upgrade boto3"
+            hint = f"{_version()} requires it; a newer version may not: pip install --upgrade boto3"
             yield _wrong(f"{name} is missing", f"{prefix}{name}", hint)
     for name, one in value.items():
         if name in shape.members:
             yield from problems(one, shape.members[name], f"{prefix}{name}")
         elif name.startswith("//"):
-            yield _wrong("JSON has no comments", f"{prefix}{name}", "take it out")
+            yield _wrong("JSON has no comments", f"{prefix}{name}", "remove it")
         else:
             hint = _meant(name, shape.members) or (
-                f"there are: {', '.join(shape.members)} ({_version()}; one that is newer than it "
-                "needs: pip install --upgrade boto3)"
+                f"valid members: {', '.join(shape.members)} ({_version()}; for newer members: pip install --upgrade boto3)"
             )
-            yield _wrong(f"there is no member {name[:60]}", f"{prefix}{name}", hint)
+            yield _wrong(f"unknown member '{name[:60]}'", f"{prefix}{name}", hint)
 
 
 def _text(value: str, shape: Any, at: str) -> Iterator[Verdict]:
@@ -136,13 +135,13 @@ def _text(value: str, shape: Any, at: str) -> Iterator[Verdict]:
     if allowed and value not in allowed:
         hint = _meant(value, allowed)
         if hint is None and len(allowed) <= _FEW:
-            hint = f"there are: {', '.join(allowed)}"
+            hint = f"valid values: {', '.join(allowed)}"
         elif hint is None:
-            hint = f"{_version()} knows {len(allowed)} such words, and none like it"
-        yield _wrong(f"'{value[:60]}' is no {title}", at, hint)
+            hint = f"{_version()} has {len(allowed)} valid values, and none is similar"
+        yield _wrong(f"'{value[:60]}' is not a valid {title}", at, hint)
     if pattern and not re.fullmatch(_python(pattern), value):
-        words = f"'{value[:60]}' has not the form of a {title}"
-        yield _wrong(words, at, f"it is to match {pattern}")
+        words = f"'{value[:60]}' does not have the form of a {title}"
+        yield _wrong(words, at, f"it must match {pattern}")
 
 
 def _meant(word: str, valid: Any) -> str | None:
@@ -162,6 +161,6 @@ def _bounds(number: float, shape: Any, at: str, of: str | None = None) -> Iterat
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
     words = f"has {number} {of}" if of else f"is {number}"
     if low is not None and number < low:
-        yield _wrong(f"it {words}, and the least is {low}", at)
+        yield _wrong(f"it {words}, but the minimum is {low}", at)
     if high is not None and number > high:
-        yield _wrong(f"it {words}, and the most is {high}", at)
+        yield _wrong(f"it {words}, but the maximum is {high}", at)

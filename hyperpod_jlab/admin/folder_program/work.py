@@ -114,7 +114,7 @@ def main(text: str) -> int:
     try:
         _reply(order["root"], order["reply"], order["name"], answer.encode())
     except (OSError, WorkError) as error:
-        sys.stderr.write("%s: the answer cannot be written: %s\n" % (MARK, error))
+        sys.stderr.write("%s: cannot write the answer: %s\n" % (MARK, error))
         return NO_REPLY
     return 0
 
@@ -138,7 +138,7 @@ def _reply(root: str, folder: str, name: str, data: bytes) -> None:
     try:
         found = os.fstat(opened)
         if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-            raise WorkError("foreign_folder", "%s belongs to somebody else" % folder)
+            raise WorkError("foreign_folder", "%s belongs to another user" % folder)
         os.fchmod(opened, 0o711)
         _tidy(opened)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

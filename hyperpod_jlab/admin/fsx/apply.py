@@ -153,7 +153,7 @@ class Executor:
     def _reason_to_wait(self, step: EntryStep) -> str | None:
         path = path_behind(step, self._file_system)
         if path in self._lacking:
-            return f"the folder {path} was not made"
+            return f"the folder {path} was not created"
         return reason_to_wait(step, self._there, self._wanted, self._written)
 
     async def _do(self, step: PlanStep) -> PlanStep | None:
@@ -219,9 +219,9 @@ class Executor:
     async def _made(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
         if self._keeper is None:
             raise RefusedError(
-                "folders cannot be made from here",
+                "folders cannot be created from here",
                 code="nobody_makes_folders",
-                hint="say who is to: --folders here, with --mounted-at; or slurm, or kubernetes",
+                hint="choose where: --folders here with --mounted-at, --folders slurm or --folders kubernetes",
             )
         return await self._keeper.make(wanted)
 
@@ -282,9 +282,9 @@ class Executor:
                 await self._holders.was_in_the_way(error)
                 last = error
         raise last or RefusedError(
-            f"others change the {step.holder.words} at the same time",
+            f"someone else changes the {step.holder.words} at the same time",
             code="changed_by_others",
-            hint="see who does; then run this again",
+            hint="wait until that change is done, then run this again",
         )
 
     def _merged(self, step: EntryStep, found: Sequence[lists.Entry]) -> tuple[lists.Entry, ...]:
@@ -312,9 +312,9 @@ def _check_room(
     most = lists.MOST_ATTACHED if holder.kind == "space" else lists.MOST_SETTINGS
     if len(entries) > most:
         raise RefusedError(
-            f"the {holder.words} has {len(found)} file systems already, and {most} are allowed",
+            f"the {holder.words} already has {len(found)} file systems, and {most} are allowed",
             code="too_many_file_systems",
-            hint="take one out of its list first",
+            hint="remove one from its list first",
         )
 
 
@@ -419,7 +419,7 @@ class DomainClaim:
                         "sagemaker", "DeleteTags", ResourceArn=one.arn, TagKeys=keys
                     )
         except HyperpodError as error:
-            log.warning("marks are left: %s", error)
+            log.warning("tags were not removed: %s", error)
             return False
         return True
 
@@ -453,9 +453,9 @@ async def check_unclaimed(aws: PatientAws, there: ActualState) -> None:
 
 def _superseded(claim: str) -> RefusedError:
     return RefusedError(
-        f"somebody else has begun to apply: {claim}",
+        f"another apply to this domain is in progress: {claim}",
         code="superseded",
-        hint="agree on one; 'hpj admin status' says what there is",
+        hint="wait for its end or agree on one; 'hpj admin status' shows the current state",
     )
 
 

@@ -448,7 +448,7 @@ class StateReader:
         if found is None and self._question.gone:
             return FsxFileSystem(name, kind="", state="", vpc="", subnets=())
         if found is None:
-            raise NotFoundError(f"there is no file system {name}", code="no_such_file_system")
+            raise NotFoundError(f"file system {name} not found", code="no_such_file_system")
         return FsxFileSystem(
             name=name,
             kind=str(found.get("FileSystemType") or ""),
@@ -553,17 +553,18 @@ class HolderCalls:
                 return told
             if status not in PASSING:
                 raise RefusedError(
-                    f"SageMaker says of the {holder.words}: {status}",
+                    f"SageMaker reports for the {holder.words}: {status}",
                     code="not_in_service",
                     hint=str(
-                        told.get("FailureReason") or "its page in SageMaker's console says why"
+                        told.get("FailureReason")
+                        or "its page in the SageMaker console shows the reason"
                     ),
                 )
             if time.monotonic() > deadline:
                 raise UnreachableError(
-                    f"SageMaker has been at work on the {holder.words} for {LONGEST_WAIT:.0f} s",
+                    f"SageMaker did not finish the change of the {holder.words} within {LONGEST_WAIT:.0f} s",
                     code="still_updating",
-                    hint="run this again later: it goes on where it was",
+                    hint="run this again later; it continues where it stopped",
                 )
             await asyncio.sleep(min(pause, self._look))
             pause *= 1.5

@@ -105,7 +105,7 @@ def folder_place(options: dict[str, Any]) -> FolderPlace:
     if found is not None:
         name, known = found
         raise InvalidInputError(
-            f"--{name.replace('_', '-')} goes with --folders {' or '.join(known)} only",
+            f"--{name.replace('_', '-')} can be used only with --folders {' or '.join(known)}",
             detail={"field": name},
         )
     return place
@@ -133,9 +133,9 @@ def confirmed(count: int, more: str | None = None) -> bool:
     """
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
-            f"nothing is changed without your word; to do: {steps_words(count)}",
+            f"changes need confirmation; to do: {steps_words(count)}",
             code="not_confirmed",
-            hint="add --yes to do them; 'hpj admin plan' shows them",
+            hint="confirm with --yes; 'hpj admin plan' shows them",
         )
     wanted = click.confirm(f"Do {steps_words(count)}?", err=True)
     if wanted and (more is None or click.confirm(more, err=True)):
@@ -385,15 +385,15 @@ def wiring_of(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageReques
         domain = studio.domain_id if studio else None
     if domain is None:
         raise InvalidInputError(
-            "nobody says which domain",
-            hint="name it: --domain d-...; 'aws sagemaker list-domains' lists them",
+            "no Studio domain is given",
+            hint="use --domain d-...; 'aws sagemaker list-domains' lists them",
             detail={"field": "domain"},
         )
     shared_path = options.get("shared_path", "/shared")
     if not is_folder(shared_path):
         raise InvalidInputError(
-            f"--shared-path: '{shared_path[:60]}' is no folder of a file system",
-            hint="letters, digits, dots and dashes after a slash, and no slash at the end: such as /shared",
+            f"--shared-path: '{shared_path[:60]}' is not a valid folder path",
+            hint="use a slash and then letters, digits, dots and dashes, without a slash at the end, such as /shared",
             detail={"field": "shared_path"},
         )
     profiles = frozenset(options["profiles"]) or None
@@ -550,16 +550,16 @@ def destroy(yes: bool, delete_data: str | None, **options: Any) -> None:
     if delete_data is None:
         if place.by != "none":
             raise InvalidInputError(
-                "who looks at folders is asked for with --delete-data only",
-                hint="folders stay: leave --folders and --mounted-at out",
+                "--folders and --mounted-at can be used only with --delete-data",
+                hint="leave out --folders and --mounted-at; folders are kept",
                 detail={"field": "folders"},
             )
         carry_out(wiring, region, yes, place)
         return
     if place.by == "none":
         raise InvalidInputError(
-            "--delete-data: nobody says who deletes the folders",
-            hint="where the whole file system is mounted here: --mounted-at; else --folders slurm or kubernetes",
+            "--delete-data needs a place where folders can be deleted",
+            hint="use --mounted-at if the whole file system is mounted here, otherwise --folders slurm or kubernetes",
             detail={"field": "folders"},
         )
     _with_data(wiring, region, yes, place, delete_data)
@@ -631,8 +631,8 @@ def _check_named(there: ActualState, given: str) -> None:
     found = there.file_system.name
     if given != found:
         raise InvalidInputError(
-            f"--delete-data: '{given[:60]}' is not the file system that this is about, {found}",
-            hint=f"nothing was done; if its folders are to be deleted: --delete-data {found}",
+            f"--delete-data names '{given[:60]}', but the file system is {found}",
+            hint=f"nothing was deleted; to delete its folders, use --delete-data {found}",
             detail={"field": "delete_data"},
         )
 
@@ -645,9 +645,9 @@ def _check_claim(there: ActualState) -> None:
     """
     if there.claim is not None and there.claim != words_of(DesiredState(None)):
         raise RefusedError(
-            f"an apply to the domain has begun and not ended: {there.claim}",
+            f"an apply to this domain was started and has not ended: {there.claim}",
             code="superseded",
-            hint="let it end, or bring it to its end: run the same apply again, or destroy without --delete-data",
+            hint="wait for its end, or run the same apply again, or destroy without --delete-data",
         )
 
 
@@ -659,9 +659,9 @@ def _check_same(shown: StoragePlan, now: StoragePlan) -> None:
     """
     if (shown.steps, shown.deletions) != (now.steps, now.deletions):
         raise RefusedError(
-            "something has changed since the plan was shown, so nothing was done",
+            "the state has changed since the plan was shown, so nothing was done",
             code="changed_meanwhile",
-            hint="run this again, and look at the new plan",
+            hint="run this again and check the new plan",
         )
 
 
@@ -678,9 +678,9 @@ def _check_all(made: StoragePlan) -> None:
         said = "; ".join(f"{step.target}: {step.reason}" for step in held[:_MOST])
         more = f"; and {len(held) - _MOST} more" if len(held) > _MOST else ""
         raise RefusedError(
-            f"not all of it can be done now, so nothing was: {said}{more}",
+            f"some steps cannot be done now, so nothing was done: {said}{more}",
             code="data_in_use",
-            hint="see to that first, or leave --delete-data out: folders stay then",
+            hint="resolve that first, or leave out --delete-data to keep the folders",
         )
 
 
@@ -689,4 +689,4 @@ def _question(folders: Sequence[DeletionStep]) -> str | None:
     if not folders:
         return None
     paths = ", ".join(step.path for step in folders)
-    return f"Delete {paths} with all that is in {'it' if len(folders) == 1 else 'them'}, for good?"
+    return f"Permanently delete {paths} with all content?"

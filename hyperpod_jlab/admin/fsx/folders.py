@@ -59,8 +59,7 @@ def check_mounted(root: Path, wanted: FsxFileSystem) -> None:
         raise RefusedError(
             f"the file system {wanted.name} is not mounted at {root}: {said}",
             code="not_mounted",
-            hint="mount the whole of it there first, or name where it is (--mounted-at): "
-            f"'findmnt -t lustre' lists what is mounted; its mount name is {wanted.mount_name}",
+            hint=f"mount the whole file system there first, or give its mount point with --mounted-at; 'findmnt -t lustre' lists mounts, and its mount name is {wanted.mount_name}",
             detail={"field": "mounted_at"},
         )
 
@@ -68,14 +67,14 @@ def check_mounted(root: Path, wanted: FsxFileSystem) -> None:
 def _otherwise(mount: Mount, place: Path, name: str | None) -> str | None:
     """What is there in its place; None: nothing else is."""
     if Path(mount.point) != place:
-        return "this is a folder of what is mounted at " + mount.point
+        return "this is a folder of the mount at " + mount.point
     if mount.kind != "lustre":
-        return f"what is mounted there is {mount.kind}, not Lustre"
+        return f"the file system mounted there is {mount.kind}, not Lustre"
     source = _SOURCE.fullmatch(mount.source or "")
     if source is None or mount.inner != "/":
         return "only a folder of a file system is mounted there"
     if name not in {None, source["name"]}:
-        return f"what is mounted there has the mount name {source['name']}"
+        return f"the file system mounted there has the mount name {source['name']}"
     return None
 
 
@@ -244,9 +243,9 @@ class FoldersThere(_Keeper):
             raise _no_answer()
         if answer.get("error") == "not_mounted":
             raise RefusedError(
-                f"nothing is mounted at {self._errand.root} where folders are looked at",
+                f"no file system is mounted at {self._errand.root} where folders are checked",
                 code="not_mounted",
-                hint="say where the whole file system is mounted there: --mounted-at",
+                hint="give the mount point of the whole file system there: --mounted-at",
             )
         return answer
 
@@ -299,55 +298,55 @@ def _unlike(path: str, found: Folder | None, wanted: Folder) -> HyperpodError | 
         return None
     said = "not there" if found is None else found.words
     return StorageError(
-        f"{path} is {said}, although the file system took all of it",
+        f"{path} is {said}, although all changes were accepted",
         code="not_as_wanted",
-        hint="see whether somebody else changes it, and run this again",
+        hint="check whether someone else changes it, then run this again",
     )
 
 
 def _no_answer() -> UnreachableError:
     return UnreachableError(
-        "the answer on the folders did not come back whole",
+        "the answer about the folders was incomplete",
         code="no_answer",
-        hint="run this again: what was done already is left as it is",
+        hint="run this again; finished steps are not repeated",
     )
 
 
 _ERRORS: Mapping[str, tuple[type[HyperpodError], str, str]] = {
     "no_path": (
         RefusedError,
-        "'{path:.60}' is no folder of a file system",
-        "it begins with a slash, such as /shared",
+        "'{path:.60}' is not a valid folder path",
+        "it must start with a slash, such as /shared",
     ),
     "no_folder": (
         RefusedError,
-        "{path} is a file or a link on the file system, or lies below one",
-        "see what it is, and move it away",
+        "{path} is a file or a link on the file system, or is below one",
+        "check what it is, and move it",
     ),
     "no_parent": (
         RefusedError,
-        "the folder above {path} is not there",
-        "make it, or name another",
+        "the parent folder of {path} does not exist",
+        "create it, or choose another folder",
     ),
     "foreign_folder": (
         RefusedError,
-        "{path} belongs to uid {words} and is left to it",
-        "see whose it is and what is in it, and move it away or give it away by chown",
+        "{path} belongs to uid {words} and was not changed",
+        "check its owner and content, then move it or change its owner with chown",
     ),
     "in_use": (
         RefusedError,
-        "somebody puts files into {path} as fast as they are deleted",
-        "stop what writes there, and delete what is left where the file system is mounted",
+        "a program keeps writing files into {path} while they are deleted",
+        "stop that program, then delete the rest where the file system is mounted",
     ),
     "mounted_below": (
         RefusedError,
-        "something is mounted at {path} or in it, at {words}: it was left as it is, and so is what is around it",
-        "unmount it there, and delete what is left",
+        "a file system is mounted at {path} or below it, at {words}; it and the folders around it were not changed",
+        "unmount it there, then delete the rest",
     ),
     "no_acl": (
         StorageError,
-        "{path}: the file system keeps no access lists (ACLs), so only its owner is let in",
-        "mount it with ACLs, or leave --cluster-user out",
+        "{path}: the file system has no ACLs, so only its owner has access",
+        "mount it with ACLs, or leave out --cluster-user",
     ),
 }
 """By the program's codes: kind, message and hint."""
@@ -361,7 +360,7 @@ def _error(path: str, said: Mapping[str, str]) -> HyperpodError:
     if code == "denied":
         return StorageDeniedError(
             f"{path}: {words}",
-            hint="this takes root where the file system is mounted without root squash",
+            hint="this needs root on a machine that mounts the file system without root squash",
         )
     return StorageError(f"{path}: {words}")
 
@@ -455,10 +454,10 @@ async def to_controller(
     ]
     if not running:
         raise NotFoundError(
-            f"the cluster {name} has no controller that runs"
+            f"the cluster {name} has no running controller"
             + ("" if names else f": it has no instance group {group or GROUP}"),
             code="no_controller",
-            hint="name the controller's instance group: ControllerGroup",
+            hint="set ControllerGroup to the controller's instance group",
             detail={"field": "ControllerGroup"},
         )
     mounts = [storage for one in groups for storage in one.storage]
@@ -467,7 +466,7 @@ async def to_controller(
         raise RefusedError(
             f"the controller of {name} does not mount {file_system}",
             code="not_mounted",
-            hint="name the file system that the cluster mounts: FileSystemId",
+            hint="set FileSystemId to the file system that the cluster mounts",
         )
     root = next((one.path for one in fitting if one.path), ON_NODES)
     ident, (instance_group, instance) = found.arn.rpartition("/")[2], min(running)

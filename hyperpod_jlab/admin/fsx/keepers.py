@@ -109,7 +109,7 @@ async def _tasks(
     name = _cluster(settings, place)
     engine = make_orchestrator(name, settings.clusters[name], partition)
     try:
-        yield required(engine.remote_tasks, engine, "run no tasks of administrators")
+        yield required(engine.remote_tasks, engine, "do not run administrator tasks")
     finally:
         await engine.close()
 
@@ -139,14 +139,14 @@ async def user_number(
     if given.isascii() and given.isdecimal():
         if not 0 < int(given) <= MOST_UID:
             raise InvalidInputError(
-                f"the cluster's user: {given[:20]} is no number of a user that could be let in",
-                hint="root needs no leave; numbers begin with 1",
+                f"the cluster user must be a user id from 1 on, not {given[:20]}",
+                hint="root has access anyway",
                 detail=detail,
             )
         return int(given)
     if not _USER.fullmatch(given):
         raise InvalidInputError(
-            f"the cluster's user: '{given[:40]}' is neither a user's number nor a name",
+            f"the cluster user must be a user id or a name, not '{given[:40]}'",
             detail=detail,
         )
     number: int | None = None
@@ -157,15 +157,15 @@ async def user_number(
             number = await _number_there(given, settings, partition, place)
         except UnsupportedError as error:
             raise InvalidInputError(
-                f"the cluster's user: {error.message}",
-                hint="give the number: on a node, 'id -u NAME' says it",
+                f"the cluster user cannot be looked up: {error.message}",
+                hint="give the user id; 'id -u NAME' on a node prints it",
                 detail=detail,
             ) from error
     if not number:
         raise NotFoundError(
-            f"there is no user '{given}'" + (" on this machine" if place.by == "here" else ""),
+            f"user '{given}' not found" + (" on this machine" if place.by == "here" else ""),
             code="no_such_user",
-            hint="give the number: on a node, 'id -u NAME' says it",
+            hint="give the user id; 'id -u NAME' on a node prints it",
             detail=detail,
         )
     return number
@@ -175,7 +175,7 @@ async def _number_there(
     name: str, settings: Settings, partition: Partition, place: FolderPlace
 ) -> int | None:
     if place.by == "none":
-        raise UnsupportedError(f"nobody here knows the number of '{name}'")
+        raise UnsupportedError(f"the user id of '{name}' is unknown on this machine")
     async with _tasks(settings, partition, place) as tasks:
         return await tasks.user_number(name)
 
@@ -183,14 +183,14 @@ async def _number_there(
 def _here(place: FolderPlace) -> Path:
     if not place.mounted_at:
         raise InvalidInputError(
-            "nobody says where this machine has the whole file system",
-            hint="name the folder where it is mounted (--mounted-at), such as /fsx",
+            "the mount point of the whole file system on this machine is not given",
+            hint="give it with --mounted-at, such as /fsx",
             detail={"field": "mounted_at"},
         )
     root = Path(place.mounted_at)
     if not root.is_dir():
         raise InvalidInputError(
-            f"{root} is no folder of this machine",
+            f"{root} is not a folder on this machine",
             hint="mount the whole file system there first",
             detail={"field": "mounted_at"},
         )
@@ -215,12 +215,12 @@ def _cluster(settings: Settings, place: FolderPlace) -> str:
     ]
     if len(chosen) == 1:
         return chosen[0]
-    what = f"for the HyperPod cluster {place.cluster}" if place.cluster else "that could be meant"
+    what = f"for the HyperPod cluster {place.cluster}" if place.cluster else "that can be chosen"
     listed = ", ".join(chosen or found) or "none"
     raise InvalidInputError(
         f"the configuration has {len(chosen) or 'no'} {place.by} cluster{'s' if chosen else ''} {what}",
         code="no_cluster_for_folders",
-        hint=f'add it with hyperpod = "..." under [clusters.NAME], or name one of several (--cluster); of this kind it has: {listed}',
+        hint=f'add hyperpod = "..." under [clusters.NAME], or choose a cluster with --cluster; configured: {listed}',
         detail={"field": "cluster"},
     )
 

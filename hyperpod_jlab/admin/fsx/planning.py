@@ -51,7 +51,7 @@ from hyperpod_jlab.core.finding import Finding
 # --------------------------------------------------------------------------------------------------
 # Which folders of the file system there are to be, whose they are, and who may use them besides: pure.
 
-NOBODY_LOOKS = "nobody looks at folders: say who is to (--folders, in a stack Folders)"
+NOBODY_LOOKS = "folders are not checked: use --folders (in a stack: Folders)"
 
 
 def folder_steps(there: ActualState, wanted: DesiredState) -> Iterator[FolderStep]:
@@ -91,8 +91,8 @@ def folder_findings(there: ActualState, wanted: DesiredState) -> Iterator[Findin
         yield Finding(
             level="warning",
             code="no_acls",
-            message=f"the file system keeps no access lists (ACLs) where it is looked at: uid {wanted.cluster_user} is let into no folder of its own right",
-            hint="mount it with ACLs, or let jobs run as the folders' owners",
+            message=f"the file system has no ACLs where folders are checked, so uid {wanted.cluster_user} gets access to no folder",
+            hint="mount it with ACLs, or run jobs as the owners of the folders",
         )
 
 
@@ -112,15 +112,15 @@ def without_folder(
     if not step.can_be_done:
         return step
     if path == wanted.shared_path and _is_private(step.holder, wanted):
-        reason = f"the folder {path} cannot be private: it is the one that all share"
+        reason = f"the folder {path} cannot be private: all users share it"
         return replace(step, state="blocked", reason=reason, at_work=False)
     if folder is None:
         return step
     if folder.state == "blocked":
-        reason = f"the folder {folder.path} cannot be had: {folder.reason}"
+        reason = f"the folder {folder.path} cannot be used: {folder.reason}"
         return replace(step, state="blocked", reason=reason, at_work=False)
     if folder.state == "waits" and folder.private:
-        reason = f"nobody has seen the folder {folder.path}"
+        reason = f"the folder {folder.path} was not checked"
         return replace(step, state="waits", reason=reason, at_work=False)
     return step
 
@@ -163,18 +163,18 @@ def _step(there: ActualState, path: str, folder: Folder, cluster_user: int | Non
 
 def _standing(found: Folder, folder: Folder, private: bool) -> tuple[StepState, str | None]:
     if found.other:
-        return "blocked", "a file or a link is in its place: see what it is, and move it away"
+        return "blocked", "a file or a link is in its place: check what it is, and move it"
     if found == folder:
         return "done", None
     if found.uid not in {folder.uid, 0}:
         return (
             "blocked",
-            f"it belongs to uid {found.uid}: see whose it is, then give it to uid {folder.uid} by chown",
+            f"it belongs to uid {found.uid}: check its owner, then chown it to uid {folder.uid}",
         )
     if found.uid == 0 and private and not found.empty:
         return (
             "blocked",
-            f"it is root's, and something is in it: see what, then give it to uid {folder.uid} by chown",
+            f"it belongs to root and is not empty: check its content, then chown it to uid {folder.uid}",
         )
     return "to do", None
 
@@ -304,11 +304,9 @@ def reason_to_wait(
             if one.kind == "profile" and not one.entries and one.status not in _WITHOUT_APPS
             if one.words not in written
         ]
-        return (
-            f"without a folder of their own yet, and mounting this: {some(left)}" if left else None
-        )
+        return f"profiles without their own folder that mount this: {some(left)}" if left else None
     if step.holder.kind == "profile" and not _is_default(there, wanted.shared_path, written):
-        return f"{wanted.shared_path} is not the domain's default yet, so nothing would be mounted"
+        return f"{wanted.shared_path} is not yet the default of the domain, so nothing would be mounted"
     return None
 
 
@@ -328,7 +326,7 @@ def _is_default(there: ActualState, path: str, written: Collection[str]) -> bool
 # Only those that a mark names, so that were given from here, and that nobody mounts then. They need not have been made from here: what was there before an
 # apply, and was given to its owner by it, is deleted too. Marks stay until folders are gone, so that what is broken off may be done again.
 
-GONE = "deleted with all that is in it"
+GONE = "deleted with all its content"
 
 
 def deletion_steps(
@@ -351,9 +349,9 @@ def deletion_steps(
         mounting = [words for words, other in after.items() if _touches(path, other)]
         open_in = _open_in(there, path, before)
         if step.state == "to do" and mounting:
-            step = replace(step, state="blocked", reason=f"it is still mounted by {some(mounting)}")
+            step = replace(step, state="blocked", reason=f"{some(mounting)} still mounts it")
         elif step.state == "to do" and open_in:
-            reason = f"something that runs has it open: stop {some(open_in)} first"
+            reason = f"a running application uses it: stop {some(open_in)} first"
             step = replace(step, state="waits", reason=reason)
         yield step
 
@@ -370,12 +368,14 @@ def still_named(
         asked: The step that the admin saw.
     """
     if found is None:
-        return replace(asked, state="blocked", reason="its mark was taken away meanwhile")
+        return replace(asked, state="blocked", reason="its tag was removed in the meantime")
     if found.state == "to do" and found.owner != asked.owner:
-        return replace(found, state="blocked", reason="it was given to somebody else meanwhile")
+        return replace(
+            found, state="blocked", reason="it was given to another profile in the meantime"
+        )
     open_in = _open_in(now, asked.path, mounts_of(there.holders, there.file_system.name))
     if found.state == "to do" and open_in:
-        reason = f"something that runs may have it open: stop {some(open_in)} first"
+        reason = f"a running application may use it: stop {some(open_in)} first"
         return replace(found, state="waits", reason=reason)
     return found
 
@@ -387,7 +387,7 @@ def refusal(step: DeletionStep) -> HyperpodError | None:
     return RefusedError(
         f"{step.path} was not deleted: {step.reason}",
         code="data_in_use",
-        hint="see to that and run this again: it goes on from what it finds",
+        hint="resolve that and run this again; it continues from the current state",
     )
 
 
@@ -435,11 +435,11 @@ def _deletion_standing(found: Folder | None, owner: int) -> tuple[StepState, str
     if found is None:
         return "done", None, owner
     if found.other:
-        return "blocked", "a file or a link is in its place: see what it is", owner
+        return "blocked", "a file or a link has this path: check what it is", owner
     if found.uid not in {owner, 0}:
-        return "blocked", f"it belongs to uid {found.uid}: see whose it is", owner
+        return "blocked", f"it belongs to uid {found.uid}: check its owner", owner
     if found.uid == 0 and not found.empty:
-        return "blocked", "it is root's, and something is in it: see what", owner
+        return "blocked", "it belongs to root and is not empty: check its content", owner
     return "to do", None, found.uid
 
 
@@ -483,9 +483,9 @@ def plan(there: ActualState, wanted: DesiredState) -> StoragePlan:
 def _claims(there: ActualState, wanted: DesiredState) -> Iterator[PlanStep]:
     if there.claim is None or wanted.profiles is not None:
         return
-    reason = "it goes on elsewhere, where it stops then, or was broken off"
-    before = f"has begun, not ended: {there.claim}"
-    yield ClaimStep(f"apply to domain {there.domain}", "to do", before, "none begun", reason)
+    reason = "it runs elsewhere (and stops there now) or was interrupted"
+    before = f"started, not ended: {there.claim}"
+    yield ClaimStep(f"apply to domain {there.domain}", "to do", before, "none started", reason)
 
 
 def by_status(
@@ -493,9 +493,9 @@ def by_status(
 ) -> tuple[StepState, str | None]:
     """State and reason of a step on something that SageMaker may be at work on."""
     if state == "to do" and holder.status in PASSING:
-        return "waits", f"SageMaker is at work on it ({holder.status})"
+        return "waits", f"SageMaker is changing it ({holder.status})"
     if state == "to do" and holder.status != SETTLED:
-        words = f"SageMaker says {holder.status}; it can be changed only when it is {SETTLED}"
+        words = f"its status is {holder.status}; it can be changed only when it is {SETTLED}"
         return "blocked", words
     return state, reason
 
@@ -524,11 +524,11 @@ def _group_step(
         groups, state = (*groups, group), "to do"
         if len(groups) > MOST_GROUPS:
             state = "blocked"
-            reason = f"it has {len(interface.groups)} security groups already, and {MOST_GROUPS} are allowed"
+            reason = f"it already has {len(interface.groups)} security groups, and {MOST_GROUPS} are allowed"
     return GroupStep(
         f"network interface {interface.name}",
         state,
-        "Studio may reach it" if has else "Studio may not reach it",
+        "Studio can reach it" if has else "Studio cannot reach it",
         f"security group {group}" if group in groups else f"without security group {group}",
         reason,
         interface=interface.name,
@@ -577,10 +577,12 @@ def _setting_step(there: ActualState, holder: MountTarget, wanted: DesiredState)
     reason = None
     if foreign and state != "done" and not wanted.take_over:
         state = "blocked"
-        reason = f"somebody else has set {found} there; only taking over changes it (--take-over, in a stack TakeOver)"
+        reason = (
+            f"someone else set {found} there; use --take-over (in a stack: TakeOver) to change it"
+        )
     elif len(entries) > lists.MOST_SETTINGS:
         state = "blocked"
-        reason = f"it has {len(holder.entries)} file systems already, and {lists.MOST_SETTINGS} are allowed"
+        reason = f"it already has {len(holder.entries)} file systems, and {lists.MOST_SETTINGS} are allowed"
     mark = None if foreign and state == "done" else path
     if wanted.without_data:
         mark = holder.mark  # it names the folder until that is deleted
@@ -610,8 +612,8 @@ def _left_alone(steps: Iterable[EntryStep], wanted: DesiredState) -> Iterator[Fi
             yield Finding(
                 level="warning",
                 code="set_by_somebody_else",
-                message=f"the {holder.words} mounts {step.after} for all that have no list of their own; somebody else has set it, and it is left alone",
-                hint="--take-over takes it away",
+                message=f"the {holder.words} mounts {step.after} for all profiles without their own list; someone else set it, so it is not changed",
+                hint="--take-over removes it",
             )
 
 
@@ -630,13 +632,13 @@ def _of_marks(
     if mark is None:
         # Where a list of somebody else's stays as it is, a mark tells that it was ours; it goes with all else.
         left = holder.mark is not None
-        return ("to do", "a mark of ours is left there") if left else ("done", None)
+        return ("to do", "our tag is still there") if left else ("done", None)
     if holder.mark not in {None, mark}:
-        return "to do", f"our mark there is of {holder.mark}"
+        return "to do", f"our tag there is for {holder.mark}"
     if own == holder.own_mode:
         return "done", None
-    words = "it keeps this when the domain's mode changes"
-    return "to do", words if own else "it goes with the domain from now on"
+    words = "it keeps this mode when the domain's mode changes"
+    return "to do", words if own else "it follows the domain's mode from now on"
 
 
 def _own_mode(holder: MountTarget, wanted: DesiredState) -> Mode | None:
@@ -673,7 +675,7 @@ def _space_step(there: ActualState, holder: MountTarget, wanted: DesiredState) -
         return _step_of(
             holder,
             "to do" if left else "done",
-            "a mark of ours is left there" if left else None,
+            "our tag is still there" if left else None,
             _space_words(has),
             _space_words(wants),
             holder.entries,
@@ -688,11 +690,11 @@ def _space_step(there: ActualState, holder: MountTarget, wanted: DesiredState) -
     reason = None
     if len(entries) > lists.MOST_ATTACHED:
         state = "blocked"
-        reason = f"it has {len(holder.entries)} file systems already, and {lists.MOST_ATTACHED} are allowed"
+        reason = f"it already has {len(holder.entries)} file systems, and {lists.MOST_ATTACHED} are allowed"
     elif holder.apps:
         state = "waits"
         reason = (
-            f"it runs {', '.join(holder.apps)}: a space can be changed only while it is stopped"
+            f"it runs {', '.join(holder.apps)}; a space can be changed only while it is stopped"
         )
     mark = lists.ATTACHED if wants else None
     return _step_of(holder, state, reason, _space_words(has), _space_words(wants), entries, mark)

@@ -212,23 +212,23 @@ class Reconciler:
         """The file system that the cluster's instances mount.
 
         Raises:
-            InvalidInputError: They mount none that AWS knows of, or several.
+            InvalidInputError: They mount no file system that AWS knows, or several.
         """
         name = self._wiring.cluster
         if name is None:
             raise InvalidInputError(
-                "nobody says which file system",
-                hint="name the HyperPod cluster that mounts it, or the file system: --file-system fs-...",
+                "no file system is given",
+                hint="use --cluster with the HyperPod cluster that mounts it, or --file-system fs-...",
                 detail={"field": "file_system"},
             )
         bare = HyperpodCluster(name, name, await self._aws.region(), "")
         found = await describe_cluster(self._aws, bare)
         mounted = _mounted_by(found)
         if len(mounted) != 1:
-            words = ", ".join(mounted) if mounted else "none that AWS knows of"
+            words = ", ".join(mounted) if mounted else "no file system that AWS knows"
             raise InvalidInputError(
                 f"the cluster {name} mounts {words}",
-                hint="name the file system: --file-system fs-... (life cycle scripts may mount one that AWS does not know of)",
+                hint="use --file-system fs-... (lifecycle scripts may mount a file system that AWS does not know)",
                 detail={"field": "file_system"},
             )
         return mounted[0]

@@ -334,15 +334,15 @@ def _asked(body: AdminPlanBody) -> PlanRequest:
 
     domain = body.domain or _own_domain()
     if domain is None:
-        raise _wrong("domain", "nobody says which domain", "name it, such as d-abc123")
+        raise _wrong("domain", "no Studio domain is given", "give a domain id, such as d-abc123")
     if body.cluster is None and body.file_system is None:
-        raise _wrong("file_system", "nobody says which file system", "name it, or a cluster")
+        raise _wrong("file_system", "no file system is given", "give a file system or a cluster")
     path = body.shared_path
     if not is_folder(path):
         raise _wrong(
             "shared_path",
-            f"'{path[:60]}' is no folder of a file system",
-            "letters, digits, dots and dashes after a slash, and no slash at the end: such as /shared",
+            f"'{path[:60]}' is not a valid folder path",
+            "use a slash and then letters, digits, dots and dashes, without a slash at the end, such as /shared",
         )
     profiles = frozenset(body.profiles) if body.profiles else None
     wanted = DesiredState(body.mode, path, profiles, body.take_over)
@@ -367,14 +367,14 @@ def _place(body: AdminFoldersBody | None) -> FolderPlace:
     if found is not None:
         name, known = found
         raise _wrong(
-            f"folders.{name}", f"goes with folders by {' or '.join(known)} only", "leave it out"
+            f"folders.{name}", f"can be used only with folders by {' or '.join(known)}", "remove it"
         )
     mounted = place.mounted_at
     if place.by == "here" and mounted and not (mounted.startswith("/") and Path(mounted).is_dir()):
         raise _wrong(
             "folders.mounted_at",
-            f"there is no folder {mounted[:60]} on the server's machine",
-            "name where the whole file system is mounted there, such as /fsx",
+            f"folder {mounted[:60]} not found on the server's machine",
+            "give the mount point of the whole file system there, such as /fsx",
         )
     return place
 

@@ -299,9 +299,9 @@ class PlanService:
         planned = None if work is None else work.planned
         if work is None or planned is None or planned.id != plan_id:
             raise ConflictError(
-                "this plan is not the newest one of this server",
+                "a newer plan exists on this server",
                 code="other_plan",
-                hint="look at the plan that is shown now, and confirm that one",
+                hint="check the plan that is shown now and confirm it",
             )
         if work.state in BUSY:
             if work.state in {"checking", "applying"}:
@@ -311,7 +311,7 @@ class PlanService:
             raise ConflictError(
                 "this plan was applied already",
                 code="plan_is_used",
-                hint="make a new plan: it has what is left",
+                hint="make a new plan; it contains the remaining steps",
             )
         refuse_on_error(list(planned.plan.findings))
         self._begin(work, self._apply(work, planned), "broke", "checking")
@@ -441,9 +441,9 @@ def _is_left(result: StepResult) -> bool:
 
 def _busy() -> ConflictError:
     return ConflictError(
-        "another plan is made or applied on this server",
+        "another plan is being made or applied on this server",
         code="admin_busy",
-        hint="wait for its end, or stop it",
+        hint="wait for its end or stop it",
     )
 
 
@@ -518,7 +518,7 @@ def _good_for(found: AdminRights) -> float:
 
 async def _ask() -> AdminRights:
     if not await asyncio.to_thread(points_to_aws):
-        reason = NotFoundError("nothing here points to an AWS account", code="no_aws")
+        reason = NotFoundError("no AWS account is configured here", code="no_aws")
         return AdminRights(False, reason=reason)
     studio = await asyncio.to_thread(find_studio)
     domain = studio.domain_id if studio else None
@@ -527,7 +527,7 @@ async def _ask() -> AdminRights:
         if domain is None:
             domains = await list_domains(aws)
             if not domains:
-                raise NotFoundError("there is no domain of Studio in this region", code="no_domain")
+                raise NotFoundError("no Studio domain found in this region", code="no_domain")
             domain = domains[0].id
         await aws.call("sagemaker", "ListUserProfiles", DomainIdEquals=domain, MaxResults=1)
         await _try_to_change_nobody(aws, domain)

@@ -69,20 +69,19 @@ def _data(
         folders = some(f"/{name}" for name in alone)
         yield Effect(
             "data",
-            f"What each made in a folder of his or her own stays there, and is no longer mounted: {folders}.",
+            f"Files in private folders stay there and are no longer mounted: {folders}.",
         )
     for path, people in left.items():
         if len(alone) < 2 or people != [path[1:]]:
             yield Effect(
                 "data",
-                f"What {some(people)} made in {path} stays in {path}; they no longer mount it.",
+                f"Files of {some(people)} in {path} stay in {path}; they no longer mount it.",
             )
     left = {path: people for path, people in left.items() if is_folder(path)}
     if plan.wanted.mode is None and left:
         yield Effect(
             "data",
-            f"{'These' if deleted else 'All'} folders are kept: {some(left)}. 'hpj admin destroy --delete-data' deletes such with all else; afterwards one is "
-            f"deleted where the whole file system is mounted, such as at /fsx: rm -r -- /fsx{next(iter(left))}",
+            f"{'These' if deleted else 'All'} folders are kept: {some(left)}. 'hpj admin destroy --delete-data' deletes folders too; later, delete a folder where the whole file system is mounted, for example at /fsx: rm -r -- /fsx{next(iter(left))}",
         )
     own = [
         one.name
@@ -92,7 +91,7 @@ def _data(
     if own:
         yield Effect(
             "data",
-            f"A mode of their own keep: {some(own)}. 'hpj admin destroy --profile NAME' takes it away, and the next apply gives them what all have.",
+            f"These keep their own mode: {some(own)}. 'hpj admin destroy --profile NAME' removes it, and the next apply gives them the mode of the domain.",
         )
 
 
@@ -101,13 +100,12 @@ def _deleted(there: ActualState, paths: list[str]) -> Iterator[Effect]:
     if not paths:
         yield Effect(
             "data",
-            "Nothing is moved, copied or deleted. What lies in a folder stays there, and is seen again once that folder is mounted again.",
+            "Nothing is moved, copied or deleted. The content of a folder stays there and is available again when the folder is mounted again.",
         )
         return
     yield Effect(
         "data",
-        f"Deleted for good, with all that is in them, whoever made it: {', '.join(paths)} of {there.file_system.name}. Jobs of a cluster and other domains "
-        "that use them lose them too; where a folder is linked to S3 with an automatic export, its objects may go as well. Nothing else is moved, copied or deleted.",
+        f"Permanently deleted with all content, of any user: {', '.join(paths)} of {there.file_system.name}. Cluster jobs and other domains that use these folders lose them too. If a folder is linked to S3 with automatic export, its objects may be deleted as well. Nothing else is moved, copied or deleted.",
     )
 
 
@@ -124,13 +122,13 @@ def _places(
         elif path is not None:
             people[path].append(name)
     for path, ones in sorted(people.items()):
-        yield Effect("data", f"The files of {some(ones)} are in {path}, in one place for all.")
+        yield Effect("data", f"The files of {some(ones)} are in {path}, shared by all.")
     if private:
         places = some(f"{name} in /{name}" for name in private)
-        yield Effect("data", f"Each has a folder of his or her own: {places}.")
+        yield Effect("data", f"Each profile has its own folder: {places}.")
     none = [name for name in names if f"profile {name}" not in after]
     if none and (before or after):
-        yield Effect("data", f"No folder of the file system is mounted by {some(none)}.")
+        yield Effect("data", f"{some(none)} mount no folder of the file system.")
 
 
 def _left(
@@ -171,12 +169,9 @@ def _level(profile: MountTarget, numbers: Counter[int], *, alone: bool) -> Level
 
 
 _WHY: Mapping[Level, str] = {
-    "none": "All who mount this folder may read and change what is in it.",
-    "mount_path_only": "They mount another folder than others do, and nothing else keeps these out: on the file system they are not a user of their own "
-    f"(Studio makes everybody user {COMMON_UID} who has no number of his or her own). SageMaker sets CustomPosixUserConfig only when a profile is made, so for those that are there it is "
-    "path only unless recreated.",
-    "posix": "Each has a user number of his or her own, and the folder mode 0700. It is no real identity: each machine that mounts the file system "
-    "says itself who is who, and its root may be anybody.",
+    "none": "Everyone who mounts this folder can read and change its content.",
+    "mount_path_only": f"Profiles are separated only by the mounted path: on the file system they are not separate users (Studio uses uid {COMMON_UID} for every profile without its own uid). SageMaker sets CustomPosixUserConfig only when a profile is created, so existing profiles must be recreated to get one.",
+    "posix": "Each profile has its own uid, and its folder has mode 0700. This is not a strong identity: each machine that mounts the file system maps users itself, and its root can act as any user.",
 }
 
 
@@ -200,15 +195,15 @@ def _restarts(
     if stopped:
         yield Effect(
             "restarts",
-            f"To be stopped first: {some(stopped)}. A space is changed only while nothing runs in it; stop it and run this again.",
+            f"Stop these first: {some(stopped)}. A space can be changed only while it is stopped; stop it and run this again.",
         )
     if changed:
         yield Effect(
             "restarts",
-            f"To be started anew: {some(changed)}. Until then what runs there goes on with what it has mounted.",
+            f"Restart these: {some(changed)}. Until then, running applications keep their current mounts.",
         )
     if not (stopped or changed):
-        yield Effect("restarts", "Nothing that runs has to be started anew.")
+        yield Effect("restarts", "No running application needs a restart.")
 
 
 def _running(holder: MountTarget) -> str:
@@ -221,19 +216,15 @@ def _running(holder: MountTarget) -> str:
 def _new_profiles(plan: StoragePlan) -> Iterator[Effect]:
     wanted = plan.wanted
     if wanted.profiles is not None:
-        text = f"Profiles to come are not concerned: this is for {some(sorted(wanted.profiles))} alone."
+        text = (
+            f"New profiles are not affected: this applies only to {some(sorted(wanted.profiles))}."
+        )
     elif wanted.mode == "shared":
-        text = (
-            f"Profiles to come mount {wanted.shared_path} at once, by the domain's defaults; one that is made with file systems of its own has them "
-            "in place of these, until apply is run again."
-        )
+        text = f"New profiles mount {wanted.shared_path} at once through the defaults of the domain. A profile that is created with its own file systems mounts those instead, until the next apply."
     elif wanted.mode == "per-user":
-        text = (
-            f"Profiles to come mount {_default_of(plan)} until apply is run again, by an admin or by the wiring of new profiles. Who makes one with "
-            "CustomPosixUserConfig and a number that nobody else has makes it POSIX; later that cannot be done."
-        )
+        text = f"New profiles mount {_default_of(plan)} until the next apply, by an administrator or by the stack for new profiles. To separate a profile by POSIX permissions, create it with CustomPosixUserConfig and a unique uid; this cannot be added later."
     else:
-        text = "Profiles to come get nothing of this."
+        text = "New profiles get no folder."
     yield Effect("new profiles", text)
 
 
@@ -270,15 +261,15 @@ def _file_system(there: ActualState) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="not_lustre",
-            message=f"{found.name} is a file system of kind {found.kind}",
-            hint="name one of FSx for Lustre: --file-system fs-...",
+            message=f"{found.name} is a {found.kind} file system, not Lustre",
+            hint="use an FSx for Lustre file system: --file-system fs-...",
         )
     if found.state != "AVAILABLE":
         yield Finding(
             level="error",
             code="file_system_not_available",
             message=f"{found.name} is {found.state}",
-            hint="wait until it is AVAILABLE; FSx' console says what it does",
+            hint="wait until it is AVAILABLE; the FSx console shows its progress",
         )
 
 
@@ -288,15 +279,15 @@ def _network(there: ActualState) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="other_vpc",
-            message=f"the domain is in {there.vpc} and {found.name} in {found.vpc}",
-            hint="Studio mounts file systems of its own VPC only: make a domain in the file system's VPC",
+            message=f"the domain is in {there.vpc}, but {found.name} is in {found.vpc}",
+            hint="Studio mounts only file systems in its own VPC; create a domain in the VPC of the file system",
         )
         return
     if not set(found.subnets) & set(there.subnets):
         yield Finding(
             level="error",
             code="other_subnet",
-            message=f"{found.name} is in {', '.join(found.subnets)}, which is no subnet of the domain",
+            message=f"{found.name} is in {', '.join(found.subnets)}, which is not a subnet of the domain",
             hint=f"add it: aws sagemaker update-domain --domain-id {there.domain} "
             f"--subnet-ids {' '.join([*there.subnets, *found.subnets])}",
         )
@@ -304,8 +295,8 @@ def _network(there: ActualState) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="no_security_group",
-            message=f"the security group security-group-for-inbound-nfs-{there.domain} is not there",
-            hint="SageMaker makes it with the domain; without it Studio does not reach file systems",
+            message=f"security group security-group-for-inbound-nfs-{there.domain} not found",
+            hint="SageMaker creates it with the domain; without it Studio cannot reach file systems",
         )
 
 
@@ -316,7 +307,7 @@ def _domain(there: ActualState) -> Iterator[Finding]:
                 level="error",
                 code="domain_not_in_service",
                 message=f"the domain {there.domain} is {holder.status}",
-                hint="its page in SageMaker's console says why",
+                hint="its page in the SageMaker console shows the reason",
             )
 
 
@@ -342,8 +333,8 @@ def _shared_name(there: ActualState, profile: MountTarget, wanted: DesiredState)
     return Finding(
         level="warning" if harmless else "error",
         code="shared_folder_of_a_profile",
-        message=f"the folder of the user profile {profile.name} is the one that all share"
-        + (", so it can't have it for itself" if harmless else ""),
+        message=f"the folder of the user profile {profile.name} is the shared folder"
+        + (", so it cannot be private" if harmless else ""),
         hint="choose another shared folder: --shared-path /...",
     )
 
@@ -360,13 +351,13 @@ def _alike(profiles: Sequence[MountTarget]) -> Iterator[Finding]:
             yield Finding(
                 level="warning",
                 code="names_alike",
-                message=f"the user profiles {', '.join(sorted(same))} differ only in case; each has a folder of its own",
+                message=f"the user profiles {', '.join(sorted(same))} differ only in case; each has its own folder",
             )
     for number, same in numbers.items():
         if len(same) > 1 and number != COMMON_UID:
             yield Finding(
                 level="warning",
                 code="numbers_alike",
-                message=f"the user profiles {', '.join(sorted(same))} have the same user number {number}: to the file system they are one user",
-                hint="make all but one anew with a number of their own (CustomPosixUserConfig)",
+                message=f"the user profiles {', '.join(sorted(same))} have the same uid {number}: on the file system they are one user",
+                hint="recreate all but one with a unique uid (CustomPosixUserConfig)",
             )

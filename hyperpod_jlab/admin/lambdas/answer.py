@@ -48,7 +48,7 @@ class StackResponse:
     def __init__(self, event: Any, limit: Limit) -> None:
         url = event.get("ResponseURL") if isinstance(event, Mapping) else None
         if not isinstance(url, str) or not url.startswith(("https://", "http://")):
-            raise InvalidInputError("this is no request of CloudFormation: it has no ResponseURL")
+            raise InvalidInputError("this is not a CloudFormation request: it has no ResponseURL")
         self._url = url
         self._ids = {name: str(event.get(name) or "") for name in _IDS}
         self._limit = limit
@@ -57,7 +57,7 @@ class StackResponse:
         self.physical_id = str(event.get("PhysicalResourceId") or "")
         """What the resource is called; never empty once it is answered."""
 
-        self.progress = "nothing was begun"
+        self.progress = "nothing was started"
         """How far it is, for when time is up."""
 
     @contextmanager
@@ -94,7 +94,7 @@ class StackResponse:
         try:
             self.give(
                 "FAILED",
-                f"the time of {self._limit.whole:.0f} s is up: {self.progress}. Nothing is lost: running it again goes on from there",
+                f"the function stopped after {self._limit.whole:.0f} s: {self.progress}. Nothing is lost; the next run continues from there",
             )
         except UnreachableError as error:
             log.error("%s", error)  # noqa: TRY400 - its traceback would say nothing more
@@ -131,13 +131,13 @@ class StackResponse:
                 return
             if final or pause > self._limit.to_end():
                 break
-            log.warning("the answer was not taken (%s); trying again", problem)
+            log.warning("the answer was not accepted (%s); trying again", problem)
             time.sleep(pause)
             pause *= 2
         raise UnreachableError(
-            f"CloudFormation does not take the answer: {problem}",
+            f"CloudFormation does not accept the answer: {problem}",
             code="answer_not_taken",
-            hint="does the function reach S3? In a VPC without a way out that needs S3's gateway endpoint",
+            hint="check that the function can reach S3; a VPC without internet access needs the S3 gateway endpoint",
         )
 
     def _tried(self, body: bytes) -> tuple[str, bool]:

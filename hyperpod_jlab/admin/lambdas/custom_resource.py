@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 _KIND, _NOTHING = "hyperpod-jlab", "hyperpod-jlab/nothing"
 
-_AGAIN = "Running it again goes on from there"
+_AGAIN = "The next run continues from there"
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
             answer.give("FAILED", str(error))
         except Exception as error:
             # A fault of ours is answered too, or the stack waits for an hour.
-            log.exception("a fault of this function")
-            answer.give("FAILED", f"a fault of this function, see its log: {type(error).__name__}")
+            log.exception("a bug in this function")
+            answer.give("FAILED", f"a bug in this function, see its log: {type(error).__name__}")
         else:
             answer.give("SUCCESS", outcome["Summary"], outcome)
     return {"PhysicalResourceId": answer.physical_id}
@@ -105,7 +105,7 @@ async def _asked(event: Mapping[str, Any], answer: StackResponse, limit: Limit) 
         answer.physical_id = _NOTHING  # until it is known what is made
     if kind not in {"Create", "Update"}:
         raise InvalidInputError(
-            f"RequestType '{str(kind)[:30]}' is none of Create, Update and Delete"
+            f"RequestType must be Create, Update or Delete, not '{str(kind)[:30]}'"
         )
     settings = StackSettings.of_properties(event.get("ResourceProperties"))
     reconciler = Reconciler(Aws(), settings.wiring())
@@ -174,17 +174,17 @@ async def _deleted(event: Mapping[str, Any], answer: StackResponse, limit: Limit
             settings = StackSettings.of_properties(event.get("ResourceProperties"))
             wired = Wired(settings.domain, await Reconciler(Aws(), settings.wiring()).file_system())
         except (InvalidInputError, NotFoundError) as error:
-            log.info("nothing can have been made of these properties: %s", error)
+            log.info("nothing can have been created from these properties: %s", error)
     if not answer.physical_id:
         answer.physical_id = _NOTHING
     if wired is None:
-        return {"Summary": "nothing was made, so nothing is taken back"}
+        return {"Summary": "nothing was created, so nothing is removed"}
     outcome = await _taken_back(wired, answer, limit)
     if outcome.held:
         raise RefusedError(
-            f"not all is taken back: {outcome.words()}",
+            f"not everything was removed: {outcome.words()}",
             code="not_taken_back",
-            hint="stop what runs there, and delete the stack again: it goes on from there",
+            hint="stop the running applications and delete the stack again; it continues from there",
         )
     _check(outcome, reconciled=False)
     return _data(wired, outcome, "none")
@@ -201,7 +201,7 @@ async def _taken_back(wired: Wired, answer: StackResponse, limit: Limit) -> Reco
     except NotFoundError as error:
         if error.detail.get("action") != "sagemaker:DescribeDomain":
             raise
-        log.info("there is nothing to take back: %s", error)
+        log.info("there is nothing to remove: %s", error)
         return ReconcileOutcome(planned=True)
 
 
@@ -231,7 +231,7 @@ def _check(outcome: ReconcileOutcome, *, reconciled: bool, gives: bool = False) 
     decide = any(step.state == "blocked" for step in missing)
     again = "" if decide else f" {_AGAIN}"
     raise RefusedError(
-        f"{'the time is up: ' if late else 'not done: '}{outcome.words()}.{again}",
+        f"{'timed out: ' if late else 'not done: '}{outcome.words()}.{again}",
         code="time_is_up" if late else "not_done",
     )
 

@@ -75,7 +75,7 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     settings = StackSettings.of_environment()
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
-        raise InvalidInputError("this is no batch of a queue: it has no Records")
+        raise InvalidInputError("this is not an SQS batch: it has no Records")
     made, again = [], set()
     for record in records:
         message = str(record.get("messageId") or "")
@@ -105,13 +105,13 @@ def made_by(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
     try:
         told = json.loads(str(record.get("body")))
     except ValueError:
-        raise InvalidInputError("its body is no JSON") from None
+        raise InvalidInputError("its body is not valid JSON") from None
     detail = told.get("detail") if isinstance(told, Mapping) else None
     if not isinstance(detail, Mapping):
-        raise InvalidInputError("it is no event of EventBridge: it has no detail")
+        raise InvalidInputError("it is not an EventBridge event: it has no detail")
     call = str(detail.get("eventName"))
     if told.get("source") != "aws.sagemaker" or call not in EVENTS:
-        log.warning("an event that the rule should not let through: %s", call)
+        log.warning("an event that the rule should not match: %s", call)
         return None
     if detail.get("errorCode"):
         return None  # none was made
@@ -120,7 +120,7 @@ def made_by(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
     if not isinstance(given, Mapping) or not isinstance(given.get("domainId"), str):
         raise InvalidInputError("its requestParameters do not name a domain")
     if given["domainId"] != domain:
-        log.warning("a %s of another domain: the rule should name %s", kind, domain)
+        log.warning("a %s of another domain: the rule should match only %s", kind, domain)
         return None
     name = given.get(member)
     if isinstance(name, str):

@@ -46,7 +46,9 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG0
         log.warning("%s waits: %s -> %s: %s", step.target, step.before, step.after, step.reason)
     lasting = [one for one in outcome.failed if not is_passing(one.error)]
     if lasting or outcome.blind:
-        raise RefusedError(f"not all is as wanted: {outcome.words()}", code="not_done")
+        raise RefusedError(
+            f"not everything is in the wanted state: {outcome.words()}", code="not_done"
+        )
     return plain(outcome)
 
 

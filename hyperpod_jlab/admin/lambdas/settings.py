@@ -98,7 +98,7 @@ class StackSettings(BaseModel):
     def _names_a_file_system(self) -> Self:
         if self.cluster is None and self.file_system is None:
             raise ValueError(
-                "FileSystemId: name the file system, or the ClusterName that mounts it"
+                "FileSystemId is missing: set it, or set ClusterName to the cluster that mounts the file system"
             )
         return self
 
@@ -195,13 +195,13 @@ def _words(problem: Any, names: list[str]) -> str:
     if problem["type"] == "missing":
         return f"{name} is missing"
     if problem["type"] == "extra_forbidden":
-        return f"there is no property {name[:60]} ({nearest_hint(name, names)})"
+        return f"unknown property {name[:60]} ({nearest_hint(name, names)})"
     if problem["type"] == "literal_error":
-        return f"{name}: '{given}' is none of {problem['ctx']['expected']}"
+        return f"{name} must be one of {problem['ctx']['expected']}, not '{given}'"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
     if problem["type"] == "string_pattern_mismatch" or name in _EXAMPLES:
-        return f"{name}: '{given}' is none; one looks like {_EXAMPLES.get(name, '...')}"
+        return f"{name}: '{given}' is not valid; example: {_EXAMPLES.get(name, '...')}"
     return f"{name}: {problem['msg']}"
 
 
@@ -221,24 +221,24 @@ _EXAMPLES = {
 Function = Literal["custom_resource", "new_profile", "reconcile"]
 
 OF_CLUSTER = Permission(
-    "sagemaker:DescribeCluster", CLUSTER, "the file system has to be named: FileSystemId"
+    "sagemaker:DescribeCluster", CLUSTER, "FileSystemId is missing: set it to the file system"
 )
 """Needed where the stack names a cluster and no file system."""
 
-OF_EKS = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes makes no folders")
+OF_EKS = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes cannot create folders")
 """Needed where a Job makes folders; what it may do in the cluster is an access entry's to say."""
 
 OF_SESSIONS = (
-    Permission("ssm:StartSession", CLUSTER, "Folders: cluster makes no folders"),
+    Permission("ssm:StartSession", CLUSTER, "Folders: cluster cannot create folders"),
     Permission(
         "ssm:StartSession",
         f"arn:{{partition}}:ssm:{{region}}::document/{DOCUMENT}",
-        "Folders: cluster makes no folders",
+        "Folders: cluster cannot create folders",
     ),
     Permission(
         "ssmmessages:OpenDataChannel",
         "arn:{partition}:ssm:{region}:{account}:session/*",
-        "Folders: cluster makes no folders",
+        "Folders: cluster cannot create folders",
     ),
     Permission("sagemaker:ListClusterNodes", CLUSTER, "Folders: cluster finds no controller"),
 )

@@ -123,7 +123,7 @@ class ReconcileOutcome:
     def words(self) -> str:
         """What there is to say, in a sentence."""
         if not self.planned:
-            return "there was no time to read what is there"
+            return "timed out before the current state was read"
         parts = [f"{self.settled} of {self.total} steps are as wanted"]
         if self.done:
             parts.append(f"{len(self.done)} were changed")
@@ -139,7 +139,7 @@ class ReconcileOutcome:
             )
         if self.left:
             parts.append(
-                f"there was no time for {len(self.left)}: " + _some(one.target for one in self.left)
+                f"timed out before {len(self.left)}: " + _some(one.target for one in self.left)
             )
         if self.blind:
             parts.append(str(self.blind))
@@ -239,7 +239,7 @@ class _Round:
         self.plan = replace(made, steps=steps)
         # What waits is left for the next round: one profile that is being made is not to keep all others.
         todo = replace(made, steps=tuple(step for step in steps if step.state == "to do"))
-        self._told(f"none of {len(steps)} steps was looked at")
+        self._told(f"none of {len(steps)} steps was checked")
         if not todo.steps and there.claim is None:
             return
         # What is done to the whole domain is told on it, and looked through again (`admin.converging`).
@@ -255,7 +255,7 @@ class _Round:
                 self._tell(result, len(steps))
 
     def _tell(self, result: StepResult, total: int) -> None:
-        self._told(f"{len(self._results)} of {total} steps were looked at")
+        self._told(f"{len(self._results)} of {total} steps were checked")
         if result.done:
             log.info("%s: %s -> %s", result.step.target, result.step.before, result.step.after)
         elif result.error is not None and not _is_for_others(result):
@@ -326,7 +326,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except HyperpodError as error:
-        words = f"folders cannot be looked at: {error}"
+        words = f"folders cannot be checked: {error}"
         raise FoldersOutOfReachError(words, hint=error.hint, detail=error.detail) from error
 
 
@@ -377,7 +377,7 @@ async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderPr
     if found.eks_arn is None:
         raise InvalidInputError(
             f"Folders: the cluster {cluster} is not on EKS",
-            hint="for Slurm it is Folders: cluster",
+            hint="use Folders: cluster for Slurm",
             detail={"field": "Folders"},
         )
     # Heavy, and needed by few.

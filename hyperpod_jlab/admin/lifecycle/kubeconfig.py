@@ -36,11 +36,13 @@ def merged(theirs: Mapping[str, Any], made: Mapping[str, Any], namespace: str) -
     (context,) = made["contexts"]
     for plural, _ in KINDS:
         if not isinstance(found.setdefault(plural, []) or [], list):
-            raise RefusedError(f"it is no kubeconfig: {plural} is no list", code="no_kubeconfig")
+            raise RefusedError(
+                f"it is not a kubeconfig: {plural} must be a list", code="no_kubeconfig"
+            )
         found[plural] = [*(found[plural] or [])]
     there = _named(found["contexts"], context["name"])
     if there is not None and not _is_of(there, context["context"]["cluster"]):
-        raise RefusedError(f"the context {context['name']} is of another cluster", code="foreign")
+        raise RefusedError(f"the context {context['name']} is for another cluster", code="foreign")
     # Its address and authority are AWS' to say; how they log in and where their context points is theirs.
     (cluster,) = made["clusters"]
     found["clusters"] = [one for one in found["clusters"] if not _is(one, cluster["name"])]
@@ -83,9 +85,11 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RefusedError("it is no kubeconfig: it is no YAML", code="no_kubeconfig") from error
+        raise RefusedError(
+            "it is not a kubeconfig: it is not valid YAML", code="no_kubeconfig"
+        ) from error
     if found is not None and not isinstance(found, dict):
-        raise RefusedError("it is no kubeconfig", code="no_kubeconfig")
+        raise RefusedError("it is not a kubeconfig", code="no_kubeconfig")
     return found or {}
 
 
@@ -117,7 +121,7 @@ def main() -> int:
         new = add(Path(made), path, namespace)
     except (HyperpodError, OSError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
-        sys.stdout.write(f"{shown} stays as it is: {words}\n")
+        sys.stdout.write(f"{shown} was not changed: {words}\n")
         return 1
     sys.stdout.write(f"{context} is a context of {shown}{'' if new else ' already'}\n")
     return 0

@@ -265,22 +265,22 @@ def read_lifecycle_file(path: Path) -> LifecycleFile:
     except OSError as error:
         raise _wrong(path, f"it cannot be read: {error.strerror}", "path") from error
     except UnicodeDecodeError as error:
-        raise _wrong(path, "it is no text in UTF-8", "path") from error
+        raise _wrong(path, "it is not UTF-8 text", "path") from error
     except tomllib.TOMLDecodeError as error:
-        raise _wrong(path, f"it is no TOML: {error}", "path") from error
+        raise _wrong(path, f"it is not valid TOML: {error}", "path") from error
     known = ["apps", "start", *_SETTINGS]
     for name in told:
         if name not in known:
             raise InvalidInputError(
-                f"{path}: there is no setting {name}",
+                f"{path}: unknown setting {name}",
                 hint=nearest_hint(name, known),
                 detail={"field": name},
             )
     apps, start = told.pop("apps", list(APPS)), told.pop("start", "built-in")
     if not isinstance(apps, list) or not apps or any(app not in APPS for app in apps):
-        raise _wrong(path, f"apps is a list out of {', '.join(APPS)}", "apps")
+        raise _wrong(path, f"apps must be a list of {', '.join(APPS)}", "apps")
     if start not in _STARTS:
-        raise _wrong(path, f"start is {' or '.join(_STARTS)}", "start")
+        raise _wrong(path, f"start must be {' or '.join(_STARTS)}", "start")
     chosen = tuple(app for app in APPS if app in apps)
     return LifecycleFile(chosen, cast("Start", start), told)
 
@@ -304,8 +304,8 @@ def settings_of(file: LifecycleFile, found: Mapping[str, Any]) -> ScriptSettings
     ]
     if missing:
         raise InvalidInputError(
-            f"the lifecycle file does not say {', '.join(missing)}",
-            hint="write it into the file; --cluster tells what AWS knows of a cluster",
+            f"the lifecycle file has no {', '.join(missing)}",
+            hint="set it in the file, or use --cluster to read settings of the cluster from AWS",
             detail={"field": missing[0]},
         )
     given = {**dict.fromkeys(name for name in _NULLABLE if name not in given), **given}

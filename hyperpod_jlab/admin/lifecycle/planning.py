@@ -100,8 +100,8 @@ def lifecycle_findings(
                 yield Finding(
                     level="warning",
                     code="own_lifecycle_config",
-                    message=f"{holder.words} has {_name(own)} for {NAMES[app]}, which goes before the domain's",
-                    hint=f"--profile {holder.name} --take-over sets the domain's there",
+                    message=f"{holder.words} has {_name(own)} for {NAMES[app]}, which overrides the domain's",
+                    hint=f"--profile {holder.name} --take-over replaces it with the domain's",
                 )
 
 
@@ -128,8 +128,8 @@ def sight_findings(
             yield Finding(
                 level="warning",
                 code="out_of_sight",
-                message=f"{name}: in mode per-user '{value[:60]}' is looked for in each profile's own folder, which has it only if it was put there",
-                hint="name a file that all see: s3://BUCKET/KEY",
+                message=f"{name}: in mode per-user, '{value[:60]}' is read from each profile's own folder, so it must be in each of them",
+                hint="use a file that all profiles can read: s3://BUCKET/KEY",
                 field=name,
             )
 
@@ -148,10 +148,10 @@ def _config_step(
         if not found.is_ours:
             state, reason = (
                 "blocked",
-                "somebody else has made it: delete it, or give it another name",
+                "someone else created it: delete it, or choose another name",
             )
         elif found.text != script.text or found.app_type != APP_TYPES[app]:
-            state, reason = "blocked", "its script was changed by somebody: delete it"
+            state, reason = "blocked", "someone changed its script: delete it"
         elif there.domain in found.domains:
             state = "done"
         else:
@@ -222,13 +222,13 @@ def _attach_step(
     if state != "done":
         state, reason = by_status("to do", None, holder)
         if closed and arn is not None:
-            state, reason = "blocked", "its lifecycle configuration cannot be made"
+            state, reason = "blocked", "its lifecycle configuration cannot be created"
         elif arn is not None and foreign is not None and foreign not in ours:
             if wanted.take_over:
-                reason = f"{_name(foreign)} makes way, and does not come back by destroy"
+                reason = f"{_name(foreign)} is replaced, and destroy does not restore it"
             else:
                 state = "blocked"
-                reason = f"somebody else has set {_name(foreign)} there; --take-over changes it"
+                reason = f"someone else set {_name(foreign)} there; use --take-over to change it"
     app_type = APP_TYPES[slot.app]
     return AttachStep(
         f"{holder.words}, {NAMES[slot.app]}",

@@ -116,11 +116,11 @@ class ScriptSettings:
         for field, pattern in _NAMES.items():
             value = getattr(self, field)
             if value is not None and re.fullmatch(pattern, value) is None:
-                raise _wrong(field, value, "it does not look like one")
+                raise _wrong(field, value, "it is not in the expected form")
         for field in _PATHS:
             value = getattr(self, field)
             if value is not None and not (value.startswith("/") and _PATH.fullmatch(value)):
-                raise _wrong(field, value, "write a whole path, without blanks")
+                raise _wrong(field, value, "use an absolute path without spaces")
         for host in self.login_nodes:
             if _HOST.fullmatch(host) is None:
                 raise _wrong("login_nodes", host, "write [USER@]HOST[:PORT]")
@@ -128,7 +128,7 @@ class ScriptSettings:
         self._check_tools()
         self._check_slurm()
         if self.orchestrator == "eks" and self.eks is None:
-            raise _missing("eks", "name the EKS cluster behind the HyperPod cluster")
+            raise _missing("eks", "use the EKS cluster of the HyperPod cluster")
 
     def _check_package(self) -> None:
         if "==" in self.package:
@@ -154,25 +154,29 @@ class ScriptSettings:
             _check_digest("slurm_client_sha256", self.slurm_client_sha256)
         if self.slurm_auth == "munge":
             if self.munge_key is None:
-                raise _missing("munge_key", "say where the key is; better still: jwt, or ssh")
+                raise _missing("munge_key", "give the path of the key; jwt or ssh are better")
             _check_path("munge_key", self.munge_key.removeprefix("secret:"))
             _check_digest("munge_key_sha256", self.munge_key_sha256)
         if self.slurm_auth == "jwt":
             if self.slurm_token is None:
-                raise _missing("slurm_token", "say which file holds the token")
+                raise _missing("slurm_token", "give the file with the token")
             _check_path("slurm_token", self.slurm_token)
         if not self.on_slurm and (self.slurm_client or self.slurm_auth != "none"):
-            raise _wrong("slurm_client", self.slurm_client or self.slurm_auth, "no Slurm is there")
+            raise _wrong(
+                "slurm_client",
+                self.slurm_client or self.slurm_auth,
+                "it is a system folder without Slurm",
+            )
 
 
 def _check_path(field: str, value: str) -> None:
     if _PATH.fullmatch(value) is None or ".." in value.split("/"):
-        raise _wrong(field, value, "write a path or s3://BUCKET/KEY, without blanks and ..")
+        raise _wrong(field, value, "use a path or s3://BUCKET/KEY, without spaces and ..")
 
 
 def _check_digest(field: str, value: str | None) -> None:
     if value is None:
-        raise _missing(field, "what is run in everybody's space is pinned: sha256sum FILE")
+        raise _missing(field, "scripts that run in all spaces need a checksum: sha256sum FILE")
     if _SHA256.fullmatch(value) is None:
         raise _wrong(
             field,
@@ -289,9 +293,9 @@ def render(app: App, settings: ScriptSettings) -> str:
     size = len(encoded(text))
     if size > MAX_BASE64:
         raise InvalidInputError(
-            f"the script for {app} has {size} characters in base64, {MAX_BASE64} is the most that is sent",
+            f"the script for {app} has {size} characters in base64, but the limit is {MAX_BASE64}",
             code="script_too_long",
-            hint="shorten the settings: paths, names, the list of login nodes",
+            hint="shorten paths, names and the list of login nodes in the settings",
             detail={"field": "settings", "size": size},
         )
     return text

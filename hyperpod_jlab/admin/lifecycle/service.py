@@ -173,7 +173,7 @@ class LifecycleExecutor:
     async def _remove(self, step: RemovalStep) -> PlanStep | None:
         config = step.config
         if self._failed:
-            reason = "settings may still name it, since not all could be changed"
+            reason = "settings may still name it, because some could not be changed"
             return replace(step, state="waits", reason=reason)
         try:
             if step.fate == "deleted":
@@ -189,7 +189,7 @@ class LifecycleExecutor:
         except HyperpodError as error:
             if not is_in_use(error):
                 raise
-            reason = "SageMaker says that something still uses it: applications that were started with it go on until they are stopped"
+            reason = "SageMaker reports that it is still in use: applications that were started with it run until they are stopped"
             return replace(step, state="waits", reason=reason)
         return None
 
@@ -221,9 +221,9 @@ class LifecycleExecutor:
                 await self._holders.was_in_the_way(error)
                 last = error
         raise last or RefusedError(
-            f"others change the {step.holder.words} at the same time",
+            f"someone else changes the {step.holder.words} at the same time",
             code="changed_by_others",
-            hint="see who does; then run this again",
+            hint="wait until that change is done, then run this again",
         )
 
 
@@ -237,7 +237,7 @@ def _refuse_foreign(step: AttachStep, found: Attachment) -> None:
     if step.arn is None or foreign is None or foreign in step.ours or step.take_over:
         return
     raise RefusedError(
-        f"somebody else has set {foreign} for the {step.holder.words} meanwhile",
+        f"someone else set {foreign} for the {step.holder.words} in the meantime",
         code="set_by_somebody_else",
-        hint="--take-over changes it",
+        hint="use --take-over to change it",
     )

@@ -80,17 +80,17 @@ def _tell_what_is_left() -> None:
     changing = [one.name for one in FEATURES if one.changes and not one.for_admins]
     admins = [one.name for one in FEATURES if one.for_admins]
     for names, reason in (
-        (changing, "they let people change something"),
-        (admins, "they are admins'"),
+        (changing, "they change something"),
+        (admins, "they are for administrators"),
     ):
-        print(f"note: not in it, for {reason}: {', '.join(names)}", file=sys.stderr)
+        print(f"note: not included, because {reason}: {', '.join(names)}", file=sys.stderr)
 
 
 def _check(field: str, value: str, form: re.Pattern[str], example: str) -> None:
     if not form.fullmatch(value):
         raise InvalidInputError(
-            f"--{field}: '{value[:60]}' is none",
-            hint=f"one looks like {example}",
+            f"--{field}: '{value[:60]}' is not valid",
+            hint=f"example: {example}",
             detail={"field": field},
         )
 

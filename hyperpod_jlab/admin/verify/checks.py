@@ -207,7 +207,7 @@ STUDIO_FACTS = (
         (_HOLDERS, "cloudformation/roles.yaml", "cloudformation/wire-domain.yaml"),
         "`hpj admin apply` and the stack's functions fail at the defaults of shared spaces. Grant `iam:PassRole` on the domain's role to whoever applies.",
         "write",
-        "Makes the update in the throw-away domain with a session of `--as-role` whose policy lacks `iam:PassRole`: once where the space defaults have no role yet, once with the role that is there. Without `--write` it only says whether you have `iam:PassRole` on the role of `--domain`.",
+        "Makes the update in the temporary domain with a session of `--as-role` whose policy lacks `iam:PassRole`: once where the space defaults have no role yet, once with the role that is there. Without `--write` it only says whether you have `iam:PassRole` on the role of `--domain`.",
     ),
     Fact(
         "space-defaults-need-role",
@@ -231,7 +231,7 @@ STUDIO_FACTS = (
         (_HOLDERS, "hyperpod_jlab/admin/fsx/models.py"),
         "`hpj admin destroy` and a change of mode leave the file system mounted.",
         "write",
-        "With `--file-system`: gives the throw-away profile the file system, then an empty list.",
+        "With `--file-system`: gives the temporary profile the file system, then an empty list.",
     ),
     Fact(
         "none-takes-script-out",
@@ -239,7 +239,7 @@ STUDIO_FACTS = (
         (f"{_SCRIPTS}/models.py",),
         "`hpj admin destroy` leaves scripts in the settings.",
         "write",
-        "Sets `BuiltInLifecycleConfigArn` of the throw-away profile, then `None`.",
+        "Sets `BuiltInLifecycleConfigArn` of the temporary profile, then `None`.",
     ),
     Fact(
         "script-in-use-stays",
@@ -247,7 +247,7 @@ STUDIO_FACTS = (
         (f"{_SCRIPTS}/service.py",),
         "A script that another domain still uses is deleted, and its spaces do not start.",
         "write",
-        "Tries to delete the throw-away one while the throw-away domain names it.",
+        "Tries to delete the temporary one while the temporary domain names it.",
     ),
     Fact(
         "rights-before-existence",
@@ -361,7 +361,7 @@ STUDIO_FACTS = (
 
 Check = Callable[[CheckContext], Awaitable[FactFinding]]
 
-_NEEDS_ROLE = "needs --as-role: a role that you may assume"
+_NEEDS_ROLE = "needs --as-role: a role that you can assume"
 _NODE_STREAM = re.compile(r"[^/]+/[^/]+/i-[0-9a-f]{8,17}")
 _MINUTES = 15
 """Minutes of GPU metrics that are looked at."""
@@ -438,11 +438,11 @@ async def target_of_nodes(ground: CheckContext) -> FactFinding:
             asked += 1
             connected += str(told["Status"]).lower() == "connected"
     if not asked:
-        return unknown("no cluster here has a node that runs")
+        return unknown("no cluster here has a running node")
     if connected:
         return holds(f"{connected} of {asked} nodes are connected under that name")
     return wrong(
-        f"none of {asked} nodes is connected under that name; before you believe it, try: hpj terminal NODE --open"
+        f"none of {asked} nodes is connected under that name; to confirm, try: hpj terminal NODE --open"
     )
 
 
@@ -478,11 +478,11 @@ async def names_of_logs(ground: CheckContext) -> FactFinding:
             continue
         good = [name for name in names if _NODE_STREAM.fullmatch(name)]
         if good:
-            return holds(f"{len(good)} of {len(names)} streams of one cluster are called so")
+            return holds(f"{len(good)} of {len(names)} streams of one cluster have such names")
         if names:
-            return wrong(f"no stream of a cluster is called so; one is '{names[0][:80]}'")
+            return wrong(f"no stream of a cluster has such a name; an example is '{names[0][:80]}'")
     if not looked:
-        return unknown("no cluster here has a node that runs")
+        return unknown("no cluster here has a running node")
     return wrong(f"none of {len(looked)} clusters with nodes has the log group")
 
 
@@ -514,13 +514,15 @@ async def metrics_of_eks(ground: CheckContext) -> FactFinding:
         if not nodes:
             found = await _metrics(ground.aws, metrics.INSIGHTS, "ClusterName", eks)
             if found:
-                return wrong(f"a cluster's metrics have no nodes so; some are {_some_names(found)}")
+                return wrong(
+                    f"a cluster's metrics have no such node names; examples: {_some_names(found)}"
+                )
             continue
         known = await metrics.metrics_of_node(ground.aws, eks, next(iter(nodes)))
         health = [name for name in known if name.startswith("hyperpod_node_health_status_")]
         if not health:
             return wrong("a node has metrics, but none of hyperpod_node_health_status_*")
-        return holds(f"{len(nodes)} nodes of a cluster are named so")
+        return holds(f"{len(nodes)} nodes of a cluster have such names")
     return unknown("no EKS cluster here has Container Insights")
 
 
@@ -559,9 +561,9 @@ async def labels_of_gpus(ground: CheckContext) -> FactFinding:
             if one.labels.get("Hostname", "").startswith("hyperpod-") and "gpu" in one.labels
         ]
         if labelled:
-            return holds(f"{len(labelled)} of {len(series)} GPUs are labelled so")
+            return holds(f"{len(labelled)} of {len(series)} GPUs have these labels")
         return wrong(f"the labels are {', '.join(sorted(series[0].labels))}")
-    return unknown("no EKS cluster here has the add-on and GPUs that it measures")
+    return unknown("no EKS cluster here has the add-on with GPU metrics")
 
 
 async def right_on_addon(ground: CheckContext) -> FactFinding:
@@ -577,10 +579,10 @@ async def right_on_addon(ground: CheckContext) -> FactFinding:
             return unknown(_NEEDS_ROLE)
         allowed[words] = await _may_describe(aws, eks.rpartition("/")[2])
     if allowed["add-on"]:
-        return holds("the right on the add-on is enough")
+        return holds("the permission on the add-on is enough")
     if allowed["cluster"]:
-        return wrong("it needs the right on the cluster")
-    return unknown("the role of --as-role may not describe add-ons at all")
+        return wrong("it needs the permission on the cluster")
+    return unknown("the role of --as-role has no permission to describe add-ons")
 
 
 async def _may_describe(aws: Aws, eks: str) -> bool:

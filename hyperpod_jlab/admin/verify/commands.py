@@ -83,7 +83,7 @@ def _role(_: click.Context, parameter: click.Parameter, value: str | None) -> st
     if value is not None and not _ROLE.fullmatch(value):
         option = str(parameter.name).replace("_", "-")
         raise InvalidInputError(
-            f"--{option}: '{value[:80]}' is not the ARN of a role",
+            f"--{option} must be the ARN of a role, not '{value[:80]}'",
             hint="such as arn:aws:iam::111122223333:role/NAME",
             detail={"field": parameter.name},
         )
@@ -171,19 +171,19 @@ def _check_options(write: bool, clean_up: bool, options: dict[str, Any]) -> None
         InvalidInputError: An option has no use here.
     """
     if write and clean_up:
-        raise InvalidInputError("--clean-up makes nothing: leave out --write")
+        raise InvalidInputError("--clean-up and --write cannot be used together")
     for field in ("vpc", "subnets", "role", "file_system"):
         if options[field] and not write:
             option = field.removesuffix("s").replace("_", "-")
             raise InvalidInputError(
-                f"--{option} is for the throw-away domain, and none is made",
+                f"--{option} is for the temporary domain, but none is created",
                 hint=f"add --write, or leave out --{option}",
                 detail={"field": field},
             )
     needs = any(fact.how == "write" or fact.name in _EVENTS for fact in chosen(options["only"]))
     if write and not needs:
         raise InvalidInputError(
-            "none of these facts needs a throw-away domain",
+            "none of these facts needs a temporary domain",
             hint="leave out --write",
             detail={"field": "only"},
         )
@@ -202,15 +202,15 @@ def _write(asked: _Asked, yes: bool) -> None:
     teller = _Teller()
     made, clean, left = run_cancelled(lambda: _prepared(asked, teller))
     region = run_cancelled(asked.ground.aws.region)
-    _say(f"This will be made in {region}, and deleted at the end:")
+    _say(f"This will be created in {region} and deleted at the end:")
     for line in made.words():
         _say(f"  {line}")
     old = [one for one in left if not one.may_be_in_use]
     for one in old:
-        _say(f"This will be deleted, for an earlier run has left it: {one.words}")
-    _ask("Make it, try the facts, and delete it?", yes)
+        _say(f"This will be deleted, because an earlier run left it: {one.words}")
+    _ask("Create it, check the facts and delete it?", yes)
     found, notes, failure = run_cancelled(lambda: _tried(asked, made, clean, old, teller))
-    notes += [f"left alone: {one.words}" for one in left if one.may_be_in_use]
+    notes += [f"not changed: {one.words}" for one in left if one.may_be_in_use]
     _conclude(asked, found, notes, "with --write", failure)
 
 
@@ -258,13 +258,13 @@ async def _tried(
                 await made.make_space()
                 notes.append(_LATER)
         except HyperpodError as error:
-            notes.append(f"not all could be made: {words_of(error)}")
-            reason = unknown(f"the throw-away domain could not be made: {error.message}")
+            notes.append(f"some parts could not be created: {words_of(error)}")
+            reason = unknown(f"the temporary domain could not be created: {error.message}")
             left = {fact.name: reason for fact in asked.facts if fact.how == "write"}
             found = {**left, **found}
             failures.append(error)
         except asyncio.CancelledError:
-            teller(f"delete what was made; Ctrl-C once more leaves it to: {_CLEAN}")
+            teller(f"deleting what was created; press Ctrl-C again to leave that to: {_CLEAN}")
             raise
         finally:
             await delete(Leftover(made.name, gone=(made.domain,) if made.domain else ()))
@@ -282,7 +282,7 @@ def _clean_up(ground: CheckContext, yes: bool) -> None:
     clean, left = run_cancelled(look)
     old = [one for one in left if not one.may_be_in_use]
     for one in left:
-        word = "will be deleted" if one in old else "is left alone, a run may be using it"
+        word = "will be deleted" if one in old else "is not deleted, a run may be using it"
         _say(f"{one.words}: {word}")
     if old:
         _ask("Delete it?", yes)
@@ -352,9 +352,9 @@ def _ask(words: str, yes: bool) -> None:
         return
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
-            "nothing is made or deleted without your word",
+            "this needs confirmation",
             code="not_confirmed",
-            hint="add --yes to do it",
+            hint="confirm with --yes",
         )
     if not click.confirm(words, err=True):
         raise InvalidInputError("nothing was done", code="not_confirmed")

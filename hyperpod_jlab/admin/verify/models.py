@@ -21,7 +21,7 @@ from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 
 How = Literal["read", "write", "by hand"]
-"""How a fact is checked: with calls that change nothing, in a throw-away domain, or by a person."""
+"""How a fact is checked: with calls that change nothing, in a temporary domain, or by a person."""
 
 Verdict = Literal["holds", "does not hold", "not checked"]
 
@@ -233,7 +233,7 @@ def report(results: Sequence[FactOutcome], about: Sequence[str], notes: Sequence
     for one in results:
         if one.finding.verdict == "does not hold":
             lines += ["", f"**{one.fact.name}**: {one.fact.statement} It does not hold here."]
-            lines += [f"What follows: {one.fact.if_wrong}"]
+            lines += [f"Consequence: {one.fact.if_wrong}"]
             lines += [f"Code: {', '.join(f'`{path}`' for path in one.fact.code)}"]
     if notes:
         lines += ["", *(f"- {note}" for note in notes)]

@@ -41,7 +41,7 @@ async def read_only(
 async def tried(
     facts: Sequence[Fact], trial: WriteContext, told: Callable[[str], None]
 ) -> Findings:
-    """What is found in a throw-away domain that was made.
+    """What is found in a temporary domain that was made.
 
     Args:
         facts: The facts.
@@ -67,7 +67,7 @@ def outcomes(facts: Sequence[Fact], found: Findings) -> list[FactOutcome]:
 
 def _left(fact: Fact) -> FactFinding:
     if fact.how == "by hand":
-        return unknown(f"no API tells it; do this: {fact.check}")
+        return unknown(f"no API shows it; check by hand: {fact.check}")
     return unknown("needs --write")
 
 
@@ -93,7 +93,7 @@ def chosen(names: Sequence[str]) -> tuple[Fact, ...]:
     for name in names:
         if name not in known:
             raise InvalidInputError(
-                f"--only: there is no fact '{name[:60]}'",
+                f"--only: unknown fact '{name[:60]}'",
                 hint=nearest_hint(name, known) or "docs/unverified.md lists them",
                 detail={"field": "only"},
             )

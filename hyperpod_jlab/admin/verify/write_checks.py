@@ -1,4 +1,4 @@
-"""Checks of facts in a throw-away domain. Each says what it does before it does it, and changes nothing but what was made for it."""
+"""Checks of facts in a temporary domain. Each says what it does before it does it, and changes nothing but what was made for it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _SCRIPT = base64.b64encode(b"#!/bin/sh\nexit 0\n").decode()
 
 @dataclass(frozen=True)
 class ThrowAwayLocation:
-    """Where a throw-away domain is put: a VPC with some of its subnets, and the role that its people would have."""
+    """Where a temporary domain is put: a VPC with some of its subnets, and the role that its people would have."""
 
     vpc: str
     subnets: tuple[str, ...]
@@ -79,8 +79,8 @@ async def find_place(
     domain = await ground.some_domain()
     if domain is None:
         raise InvalidInputError(
-            "there is no domain of Studio in this region to take VPC, subnets and role from",
-            hint="name all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
+            "no Studio domain found in this region to take VPC, subnets and role from",
+            hint="give all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
             detail={"field": "vpc"},
         )
     told = await ground.aws.call("sagemaker", "DescribeDomain", DomainId=domain)
@@ -91,13 +91,13 @@ async def find_place(
     if vpc is not None and not near:
         raise InvalidInputError(
             f"{vpc} is not the VPC of the domain {domain}, so its subnets are not known",
-            hint="name them with --subnet",
+            hint="give them with --subnet",
             detail={"field": "subnets"},
         )
     if not (found and near and (role or theirs)):
         raise InvalidInputError(
-            f"the domain {domain} has no VPC, subnets and role of its own to take",
-            hint="name all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
+            f"the domain {domain} does not have VPC, subnets and role to use",
+            hint="give all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
             detail={"field": "vpc"},
         )
     return ThrowAwayLocation(str(found), tuple(near), str(role or theirs))
@@ -128,8 +128,8 @@ class ThrowAway:
         where = f"{self.place.vpc}, {', '.join(self.place.subnets)}"
         return [
             f"the lifecycle configuration {self.name} (it does nothing)",
-            f"the domain of Studio {self.name} in {where}, with the role {self.place.role}; SageMaker adds an EFS file system and two security groups",
-            f"in it a user profile and a space, both {self.name}; no application is started",
+            f"the Studio domain {self.name} in {where} with the role {self.place.role}; SageMaker adds an EFS file system and two security groups",
+            f"in it, a user profile and a space, both named {self.name}; no application is started",
         ]
 
     async def make(self) -> None:
@@ -140,7 +140,7 @@ class ThrowAway:
             HyperpodError: See `aws.errors`; what was made by then is there.
         """
         self._journal.begin(self.name)
-        self._tell(f"make the lifecycle configuration {self.name}")
+        self._tell(f"create the lifecycle configuration {self.name}")
         told = await self._made(
             "CreateStudioLifecycleConfig",
             StudioLifecycleConfigName=self.name,
@@ -149,7 +149,7 @@ class ThrowAway:
             Tags=self._tags,
         )
         self.script = str(told["StudioLifecycleConfigArn"])
-        self._tell(f"make the domain {self.name} in {self.place.vpc} (this takes some minutes)")
+        self._tell(f"create the domain {self.name} in {self.place.vpc} (this takes some minutes)")
         told = await self._made(
             "CreateDomain",
             DomainName=self.name,
@@ -163,7 +163,7 @@ class ThrowAway:
         self._journal.add(self.name, self.domain)
         inside: dict[str, Any] = {"DomainId": self.domain}
         await settled(self._aws, "DescribeDomain", **inside)
-        self._tell(f"make the user profile {self.name} in the domain {self.domain}")
+        self._tell(f"create the user profile {self.name} in the domain {self.domain}")
         inside["UserProfileName"] = self.name
         await self._made("CreateUserProfile", **inside, Tags=self._tags)
         await settled(self._aws, "DescribeUserProfile", **inside)
@@ -174,7 +174,7 @@ class ThrowAway:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        self._tell(f"make the space {self.name} in the domain {self.domain}")
+        self._tell(f"create the space {self.name} in the domain {self.domain}")
         inside = {"DomainId": self.domain, "SpaceName": self.name}
         await self._made(
             "CreateSpace",
@@ -216,7 +216,7 @@ async def settled(aws: Aws, operation: str, **given: Any) -> dict[str, Any]:
             return told
         if told["Status"] not in PASSING:
             raise RefusedError(
-                f"SageMaker says {told['Status']}: {told.get('FailureReason') or 'no reason'}",
+                f"SageMaker reports {told['Status']}: {told.get('FailureReason') or 'no reason'}",
                 code="not_in_service",
             )
     raise AssertionError  # `looks` ends with an error
@@ -234,17 +234,17 @@ async def looks(words: str) -> AsyncIterator[None]:
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, LOOK)
     raise UnreachableError(
-        f"SageMaker has been at work on the {words} for {LONGEST:.0f} s",
+        f"SageMaker did not finish the change of the {words} within {LONGEST:.0f} s",
         code="still_updating",
         hint="later: hpj admin verify-aws --clean-up",
     )
 
 
 NOBODY = "hyperpod-jlab-nobody"
-"""A user profile that is not in the throw-away domain."""
+"""A user profile that is not in the temporary domain."""
 
 _NEEDS_ROLE = (
-    "needs --as-role: a role that you may assume and that may do this, for a session without rights"
+    "needs --as-role: a role that you can assume and that may do this, for a session without rights"
 )
 _UPDATE = ("sagemaker:DescribeDomain", "sagemaker:UpdateDomain")
 
@@ -263,7 +263,7 @@ class WriteContext:
         ground: AWS.
         made: What was made.
         tell: Says what is done next, before it is done.
-        file_system: A file system of the VPC that the throw-away profile may name; None: none.
+        file_system: A file system of the VPC that the temporary profile may name; None: none.
     """
 
     ground: CheckContext
@@ -321,12 +321,12 @@ Check = Callable[[WriteContext], Awaitable[FactFinding]]
 
 async def role_of_space_defaults(trial: WriteContext) -> FactFinding:
     """Whether settings of shared spaces need a role. It comes first: later the domain has one."""
-    trial.tell("update the space defaults of the throw-away domain without a role")
+    trial.tell("update the space defaults of the temporary domain without a role")
     try:
         await trial.update("UpdateDomain", DefaultSpaceSettings={"CustomFileSystemConfigs": []})
     except InvalidInputError as error:
-        return holds(f"refused: {error.message}")
-    return wrong("the update was taken without a role")
+        return holds(f"denied: {error.message}")
+    return wrong("the update was accepted without a role")
 
 
 async def update_without_pass_role(trial: WriteContext) -> FactFinding:
@@ -334,23 +334,23 @@ async def update_without_pass_role(trial: WriteContext) -> FactFinding:
     limited = await trial.ground.limited(_UPDATE)
     if limited is None:
         return unknown(_NEEDS_ROLE)
-    trial.tell("update the space defaults with its own role, in a session that may not pass it on")
+    trial.tell("update the space defaults with its own role, in a session without iam:PassRole")
     first = await _update_space_defaults(trial, limited)
     trial.tell("update the space defaults with its own role, as you")
     own = await _update_space_defaults(trial, trial.aws)
     if own is not None:
         return unknown(f"the same update fails for you too: {own.message}")
-    trial.tell("update the space defaults once more, in a session that may not pass the role on")
+    trial.tell("update the space defaults once more, in a session without iam:PassRole")
     second = await _update_space_defaults(trial, limited)
     for error in (first, second):
         if error is not None and "PassRole" not in error.message:
             return unknown(f"the session failed for another reason: {error.message}")
     if second is not None:
-        return wrong(f"refused with the role that is there already: {second.message}")
+        return wrong(f"denied with the existing role: {second.message}")
     if first is not None:
-        return wrong("refused where the space defaults had no role; with one it is taken")
+        return wrong("denied where the space defaults had no role; accepted with a role")
     return holds(
-        "taken twice by a session that may not pass the role on: with no role there before, and with the same"
+        "accepted twice in a session without iam:PassRole: without a role before, and with the same role"
     )
 
 
@@ -370,31 +370,31 @@ async def _update_space_defaults(trial: WriteContext, aws: Aws) -> HyperpodError
 async def update_keeps_others(trial: WriteContext) -> FactFinding:
     """Whether an update leaves alone what it does not name."""
     if not await _attached(trial):
-        return unknown("the script that was set is not there")
-    trial.tell("update CodeEditorAppSettings of the throw-away domain")
+        return unknown("the script that was set is missing")
+    trial.tell("update CodeEditorAppSettings of the temporary domain")
     editor = {"CodeEditorAppSettings": {"DefaultResourceSpec": {"InstanceType": "ml.t3.medium"}}}
     await trial.update("UpdateDomain", DefaultUserSettings=editor)
     users = await trial.seen(trial.of_users, lambda told: "CodeEditorAppSettings" in told)
     if "CodeEditorAppSettings" not in users:
-        return unknown("the settings that were set are not there")
+        return unknown("the settings that were set are missing")
     gone = [] if _script(users) == trial.made.script else ["JupyterLabAppSettings"]
     gone += [] if users.get("ExecutionRole") == trial.made.place.role else ["ExecutionRole"]
     if gone:
-        return wrong(f"{' and '.join(gone)} went away")
+        return wrong(f"{' and '.join(gone)} were removed")
     return holds("ExecutionRole and JupyterLabAppSettings are still there")
 
 
 async def list_is_replaced(trial: WriteContext) -> FactFinding:
     """Whether an empty list takes file systems away."""
     if trial.file_system is None:
-        return unknown("needs --file-system: one of FSx for Lustre in the same VPC")
+        return unknown("needs --file-system: an FSx for Lustre file system in the same VPC")
     one = {"FileSystemId": trial.file_system, "FileSystemPath": "/"}
-    trial.tell(f"name the file system {trial.file_system} in the throw-away profile")
+    trial.tell(f"name the file system {trial.file_system} in the temporary profile")
     listed = [{"FSxLustreFileSystemConfig": one}]
     await trial.update("UpdateUserProfile", UserSettings={"CustomFileSystemConfigs": listed})
     if not _list(await trial.seen(trial.of_profile, _list)):
-        return unknown("the list that was set is not there")
-    trial.tell("give the throw-away profile an empty list")
+        return unknown("the list that was set is missing")
+    trial.tell("give the temporary profile an empty list")
     await trial.update("UpdateUserProfile", UserSettings={"CustomFileSystemConfigs": []})
     if _list(await trial.seen(trial.of_profile, lambda told: not _list(told))):
         return wrong("the file system is still there after an empty list")
@@ -403,31 +403,31 @@ async def list_is_replaced(trial: WriteContext) -> FactFinding:
 
 async def none_takes_out(trial: WriteContext) -> FactFinding:
     """Whether ``None`` takes a script out of settings."""
-    trial.tell("set the built-in script of the throw-away profile")
+    trial.tell("set the built-in script of the temporary profile")
     await trial.update("UpdateUserProfile", UserSettings=_built_in(trial.made.script))
     if _script(await trial.seen(trial.of_profile, _has_script)) is None:
-        return unknown("the script that was set is not there")
-    trial.tell("take the built-in script out of the throw-away profile")
+        return unknown("the script that was set is missing")
+    trial.tell("remove the built-in script from the temporary profile")
     try:
         await trial.update("UpdateUserProfile", UserSettings=_built_in("None"))
     except InvalidInputError as error:
-        return wrong(f"refused: {error.message}")
+        return wrong(f"denied: {error.message}")
     if _has_script(await trial.seen(trial.of_profile, lambda told: not _has_script(told))):
         return wrong("the script is still there")
-    return holds("it is out of the settings")
+    return holds("the script was removed from the settings")
 
 
 async def used_script_stays(trial: WriteContext) -> FactFinding:
     """Whether a script that the domain names can be deleted. It comes last: the script may be gone then."""
     if not await _attached(trial):
-        return unknown("the script that was set is not there")
-    trial.tell("try to delete the throw-away script while the throw-away domain names it")
+        return unknown("the script that was set is missing")
+    trial.tell("try to delete the temporary script while the temporary domain names it")
     given = {"StudioLifecycleConfigName": trial.made.name}
     try:
         await trial.aws.call("sagemaker", "DeleteStudioLifecycleConfig", **given)
     except HyperpodError as error:
         if is_in_use(error):
-            return holds(f"refused: {error.message}")
+            return holds(f"denied: {error.message}")
         raise
     return wrong("it was deleted")
 
@@ -441,25 +441,27 @@ async def rights_come_first(trial: WriteContext) -> FactFinding:
     except (NotFoundError, InvalidInputError):
         pass
     else:
-        return wrong("an update of a profile that is not there was taken")
+        return wrong("an update of a missing profile was accepted")
     limited = await trial.ground.limited(_UPDATE)
     if limited is None:
         return unknown(_NEEDS_ROLE)
-    trial.tell("do the same in a session without the right to")
+    trial.tell("do the same in a session without the permission")
     try:
         await limited.call("sagemaker", "UpdateUserProfile", **given)
     except DeniedError:
-        return holds("without the right AWS says so, with it that there is no such profile")
+        return holds(
+            "AWS denies the call without the permission, and reports the missing profile with it"
+        )
     except (NotFoundError, InvalidInputError):
-        return wrong("without the right AWS says that there is no such profile")
-    return wrong("an update of a profile that is not there was taken")
+        return wrong("AWS reports the missing profile even without the permission")
+    return wrong("an update of a missing profile was accepted")
 
 
 async def _attached(trial: WriteContext) -> bool:
-    """Let the throw-away domain name the script, if it does not; whether it does."""
+    """Let the temporary domain name the script, if it does not; whether it does."""
     if _script(await trial.of_users()) == trial.made.script:
         return True
-    trial.tell("name the throw-away script in the throw-away domain")
+    trial.tell("name the temporary script in the temporary domain")
     await trial.update("UpdateDomain", DefaultUserSettings=_built_in(trial.made.script))
     return _has_script(await trial.seen(trial.of_users, _has_script))
 
@@ -540,7 +542,7 @@ class Leftover:
         parts += ["its lifecycle configuration"] if self.script else []
         parts = parts or [f"security groups of the domain {one}" for one in self.gone]
         since = "" if self.age is None else f", made {self.age / 60:.0f} min ago"
-        return f"{self.name} ({', '.join(parts) or 'nothing any more'}{since})"
+        return f"{self.name} ({', '.join(parts) or 'nothing left'}{since})"
 
 
 class CleanUp:
@@ -635,7 +637,7 @@ class CleanUp:
         others = sorted(set(map(str, names)) - {name})
         if others:
             raise RefusedError(
-                f"the domain {domain} has {', '.join(others[:5])}, which this command did not make",
+                f"the domain {domain} has {', '.join(others[:5])}, which this command did not create",
                 code="not_ours",
                 hint="delete that, then run: hpj admin verify-aws --clean-up",
             )

@@ -130,7 +130,7 @@ def write_record(error: BaseException, places: Places) -> None:
         name = f"rank-{records.rank()}.error.json"
         records.write_json(os.path.join(folder, name), document)
     except OSError as problem:
-        print(f"hyperpod: the error's record can't be written: {problem}", file=sys.stderr)
+        print(f"hyperpod: the error record cannot be written: {problem}", file=sys.stderr)
 
 
 def type_name(error: BaseException) -> str:
@@ -146,7 +146,7 @@ def str_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as problem:  # noqa: BLE001 - user code, and this must not hide the error it belongs to
-        return f"<its message can't be had: {type(problem).__name__}>"
+        return f"<no message: {type(problem).__name__}>"
 
 
 def text_of(error: BaseException) -> str:

@@ -133,7 +133,7 @@ def _without_loop(work: Coroutine[Any, Any, None]) -> None:
         work.send(None)
     except StopIteration:
         return
-    raise RuntimeError("a cell waits for something, and the plan knows of no event loop")
+    raise RuntimeError("a cell uses await, but the plan has no event loop")
 
 
 def _in_loop(work: Coroutine[Any, Any, None]) -> None:

@@ -62,7 +62,7 @@ def keep_error(error: BaseException) -> None:
         records.write_json(os.path.join(root, "exception.json"), document)
         records.write_bytes(os.path.join(root, "exception.pkl"), _dumps(error))
     except OSError as problem:
-        print(f"hyperpod: the exception can't be kept: {problem}", file=sys.stderr)
+        print(f"hyperpod: the exception cannot be stored: {problem}", file=sys.stderr)
     except Exception:  # noqa: BLE001 - exceptions that can't be pickled exist; the text form is there
         return
 
@@ -103,7 +103,7 @@ def _pickle(value: Any) -> bytes:
         return _dumps(value)
     except Exception as error:
         raise ResultError(
-            f"the function returned a {type(value).__name__} object, which can't be pickled: {error}"
+            f"the function returned a {type(value).__name__} object, which cannot be pickled: {error}"
         ) from error
 
 

@@ -45,7 +45,7 @@ class _Pickler(pickle.Pickler):
         if type(obj).__module__.partition(".")[0] in _ARRAYS:
             device = getattr(getattr(obj, "device", None), "type", "cpu")
             if device not in ("cpu", "meta"):
-                raise _TooMuchError(f"it lies on an accelerator ({device})")
+                raise _TooMuchError(f"it is on an accelerator ({device})")
             size = getattr(obj, "nbytes", 0)
             if isinstance(size, int) and size > MAX_BYTES:
                 raise _TooMuchError(f"it is larger than {MAX_BYTES >> 20} MiB")
@@ -133,7 +133,7 @@ def _module(name: str) -> Any:
 
 
 def _words(error: Exception) -> str:
-    return f"it can't be pickled ({type(error).__name__}: {str(error)[:200]})"
+    return f"it cannot be pickled ({type(error).__name__}: {str(error)[:200]})"
 
 
 class Reader:
@@ -159,8 +159,7 @@ class Reader:
             except Exception as error:  # noqa: BLE001 - any __setstate__ may fail in any way
                 reason = f"{type(error).__name__}: {error}"
         return Missing(
-            "{} is set by cell {} of the notebook and is not known in this worker process{}: pass it to the worker as an argument or "
-            "attribute, or make it in a function".format(
+            "{} is set by cell {} of the notebook and does not exist in this worker process{}: pass it to the worker as an argument or attribute, or create it in a function".format(
                 name, cell, f" ({reason})" if reason else ""
             )
         )

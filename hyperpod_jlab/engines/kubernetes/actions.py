@@ -77,7 +77,7 @@ async def cancel(client: KubeClient, target: Target, look: Look | None = None) -
         DeniedError: This user may not.
     """
     if _over(target):
-        raise _unfit(target, "has ended; cancel needs one that waits or runs")
+        raise _unfit(target, "has ended; only waiting or running jobs can be cancelled")
     if look is not None:
         await look()
     options = {"propagationPolicy": "Background", "preconditions": {"uid": target.uid}}
@@ -97,9 +97,9 @@ async def hold(client: KubeClient, target: Target) -> None:
         DeniedError: This user may not.
     """
     if _over(target):
-        raise _unfit(target, "has ended; hold needs one that waits")
+        raise _unfit(target, "has ended; only waiting jobs can be held")
     if target.kind.observe(target.job, time.time()).state == "running":
-        raise _unfit(target, "runs; hold needs one that waits")
+        raise _unfit(target, "is running; only waiting jobs can be held")
     await _stop(client, target, await workload_of(client, target.job), held=True)
 
 
@@ -111,12 +111,12 @@ async def release(client: KubeClient, target: Target) -> None:
         DeniedError: This user may not.
     """
     if _over(target):
-        raise _unfit(target, "has ended; release needs one that is held")
+        raise _unfit(target, "has ended; only held jobs can be released")
     workload = await workload_of(client, target.job)
     if workload is not None and workload.active:
-        raise _unfit(target, "is held by nobody; it waits in its queue")
+        raise _unfit(target, "is not held; it is waiting in its queue")
     if workload is None and not is_suspended(target.kind, target.job):
-        raise _unfit(target, "is held by nobody")
+        raise _unfit(target, "is not held")
     await _go_on(client, target, workload)
 
 
@@ -130,10 +130,10 @@ async def requeue(client: KubeClient, target: Target, look: Look | None = None) 
         DeniedError: This user may not.
     """
     if _over(target):
-        raise _unfit(target, "has ended; requeue needs one that runs")
+        raise _unfit(target, "has ended; only running jobs can be requeued")
     workload = await workload_of(client, target.job)
     if is_suspended(target.kind, target.job) or (workload is not None and not workload.admitted):
-        raise _unfit(target, "waits; requeue needs one that runs")
+        raise _unfit(target, "is waiting; only running jobs can be requeued")
     if look is not None:
         await look()
     await _stop(client, target, workload, held=False)
@@ -154,8 +154,8 @@ async def change(client: KubeClient, target: Target, wanted: Change) -> None:
     """
     if wanted.time_limit is not None:
         raise UnsupportedError(
-            "the time limit of a job on Kubernetes cannot be changed once it was sent",
-            hint="send it again with another one: hpj clone RUN --time-limit TIME",
+            "the time limit of a Kubernetes job cannot be changed after submission",
+            hint="submit it again with another time limit: hpj clone RUN --time-limit TIME",
             detail={"field": "time_limit"},
         )
     queue = wanted.queue or ""
@@ -167,7 +167,7 @@ async def change(client: KubeClient, target: Target, wanted: Change) -> None:
     await _check_queue(client, version, target.namespace, queue)
     if _over(target) or not is_suspended(target.kind, target.job):
         raise _unfit(
-            target, "runs already, or has ended; its queue can be changed only while it waits"
+            target, "is running or has ended; the queue can be changed only while a job is waiting"
         )
     await client.patch(target.place, {"metadata": {"labels": {QUEUE_LABEL: queue}}})
 
@@ -292,7 +292,7 @@ def _has_begun(pod: Mapping[str, Any]) -> bool:
 async def _check_queue(client: KubeClient, version: str, namespace: str, queue: str) -> None:
     if not _NAME.fullmatch(queue):
         raise InvalidInputError(
-            f"'{queue[:60]}' is no queue's name",
+            f"'{queue[:60]}' is not a valid name of a queue",
             code="unknown_queue",
             hint="see: hpj queues",
             detail={"field": "queue"},
@@ -301,7 +301,7 @@ async def _check_queue(client: KubeClient, version: str, namespace: str, queue: 
         await client.get(f"/apis/{version}/namespaces/{namespace}/localqueues/{queue}")
     except NotFoundError as error:
         raise NotFoundError(
-            f"the namespace {namespace} has no queue {queue}",
+            f"queue {queue} not found in the namespace {namespace}",
             code="unknown_queue",
             hint="see: hpj queues",
             detail={"field": "queue", "queue": queue},
@@ -344,8 +344,8 @@ _TASK_ORDERS_LAST_WORDS = 15.0
 def refuse_task(run_id: str, action: ActionKind) -> UnsupportedError:
     """The error for what cannot be done to one task."""
     return UnsupportedError(
-        f"a task of an array cannot be told to {action} by itself on Kubernetes: all tasks are one Job",
-        hint=f"do it to the array: hpj {action} {run_id.partition('.')[0]}",
+        f"{action} is not possible for single tasks of an array on Kubernetes: all tasks are one Job",
+        hint=f"use the whole array: hpj {action} {run_id.partition('.')[0]}",
         detail={"run_id": run_id},
     )
 
@@ -373,15 +373,15 @@ async def cancel_task(
         return  # its array was removed, and all pods with it
     if seen.job.observe(seen.time).state == "ended":
         raise ConflictError(
-            f"{place.run_id} has ended; cancel needs one that waits or runs",
+            f"{place.run_id} has ended; only waiting or running jobs can be cancelled",
             code="wrong_state",
             detail={"run_id": place.run_id},
         )
     pods = [pod for pod in seen.pods if not pod.ended]
     if not pods and look is not None:
         raise UnsupportedError(
-            f"{place.run_id} has no pod yet, and without shared storage it cannot be told that it is cancelled",
-            hint=f"cancel it once it runs, or the whole array: hpj cancel {place.whole.run_id}",
+            f"{place.run_id} has no pod yet, so without shared storage it cannot be cancelled",
+            hint=f"cancel it when it is running, or cancel the whole array: hpj cancel {place.whole.run_id}",
             detail={"run_id": place.run_id},
         )
     if look is not None:
@@ -392,7 +392,7 @@ async def cancel_task(
             with contextlib.suppress(NotFoundError):
                 await client.delete(path, {"preconditions": {"uid": pod.uid}})
         except DeniedError as error:
-            error.hint = f"ask for delete on pods, or cancel the whole array: hpj cancel {place.whole.run_id}"
+            error.hint = f"ask your administrator for the verb delete on pods, or cancel the whole array: hpj cancel {place.whole.run_id}"
             raise
     if look is not None:
         await _last_words(runs, place, look)

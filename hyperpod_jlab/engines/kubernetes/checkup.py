@@ -73,14 +73,12 @@ class KubernetesCheckup:
         where = shown_server(client.access)
         via = " through the proxy" if client.access.proxy else ""
         try:
-            version = (await client.get("/version")).get("gitVersion", "of an unknown version")
+            version = (await client.get("/version")).get("gitVersion", "of unknown version")
         except DeniedError:  # not everybody may ask for the version, and it answers all the same
-            version = "which does not say its version"
+            version = "without a version"
         except HyperpodError as error:
             return of_error(error)
-        return ok(
-            f"Kubernetes {version} answers at {where}{via}: name, connection and TLS are well"
-        )
+        return ok(f"Kubernetes {version} answers at {where}{via}: name, connection and TLS work")
 
     async def _identity(self) -> CheckResult:
         """Who the API server takes us for."""
@@ -92,15 +90,17 @@ class KubernetesCheckup:
         except DeniedError as error:
             if error.code == "unauthorized":
                 return fail(error.message, error.hint)
-            return unknown(f"it takes the credentials, and does not say for whom: {error.message}")
+            return unknown(
+                f"the credentials are accepted, but the user is unknown: {error.message}"
+            )
         except NotFoundError:
-            return ok("it takes the credentials; before Kubernetes 1.28 it does not say for whom")
+            return ok("the credentials are accepted; Kubernetes before 1.28 does not show the user")
         user = (told.get("status") or {}).get("userInfo") or {}
         name, groups = user.get("username", "nobody"), user.get("groups") or []
         if name == "system:anonymous":
             return fail(
-                "it takes us for nobody (system:anonymous): it was given no credentials",
-                "look at the user in the kubeconfig, or: aws eks update-kubeconfig --name CLUSTER",
+                "the request is anonymous (system:anonymous): no credentials were sent",
+                "check the user in the kubeconfig, or: aws eks update-kubeconfig --name CLUSTER",
             )
         return ok(f"{name} in {', '.join(map(str, groups)) or 'no groups'}")
 
@@ -111,16 +111,16 @@ class KubernetesCheckup:
             found = await client.get(f"/api/v1/namespaces/{name}")
         except NotFoundError:
             return fail(
-                f"there is no namespace {name}",
-                f"name one that there is as namespace under [clusters.{self._name}], or: kubectl create namespace {name}",
+                f"namespace {name} not found",
+                f"set namespace under [clusters.{self._name}] to an existing one, or: kubectl create namespace {name}",
             )
         except DeniedError as error:
             if error.code == "unauthorized":
                 raise
-            return ok(f"{name}; this user may not look whether it is there")
+            return ok(f"{name}; this user has no permission to check whether it exists")
         if (found.get("metadata") or {}).get("deletionTimestamp"):
-            return fail(f"{name} is being removed", "name another namespace", "you")
-        return ok(f"{name} is there")
+            return fail(f"{name} is being removed", "use another namespace", "you")
+        return ok(f"{name} exists")
 
     async def _kind(self) -> tuple[Kind, Offers]:
         """The kind that a run becomes that names none, and what the cluster has."""
@@ -154,10 +154,16 @@ class KubernetesCheckup:
         fix = _ROLE.format(namespace=namespace)
         words = ", ".join(f"{one.verb} {one.resource}" for one in missing)
         if any(one in needed for one in missing):
-            return fail(f"in {namespace} this user may not: {words}", fix, "admin")
+            return fail(f"in {namespace}, this user has no permission to: {words}", fix, "admin")
         if missing:
-            return warn(f"in {namespace} this user may not: {words}; logs stay away", fix, "admin")
-        return ok(f"a run becomes a {kind.name}, which this user may make, and read its pods' logs")
+            return warn(
+                f"in {namespace}, this user has no permission to: {words}; logs are not available",
+                fix,
+                "admin",
+            )
+        return ok(
+            f"runs are created as {kind.name}; this user may create it and read the logs of its pods"
+        )
 
     async def _claim(self, storage: PodStorage) -> CheckResult:
         name, namespace = storage.claim, self._connection.namespace
@@ -168,8 +174,8 @@ class KubernetesCheckup:
             )
         except NotFoundError:
             return fail(
-                f"the namespace {namespace} has no claim {name}",
-                f"name another one as storage under [clusters.{self._name}], or make it",
+                f"claim {name} not found in the namespace {namespace}",
+                f"set storage under [clusters.{self._name}] to an existing claim, or create this one",
                 "admin",
             )
         except DeniedError as error:
@@ -180,17 +186,20 @@ class KubernetesCheckup:
             return fail(
                 f"the claim {name} is {phase}: pods wait until it has a volume", see, "admin"
             )
-        return ok(f"the claim {name} is bound; pods have it at {storage.mount}")
+        return ok(f"the claim {name} is bound; pods mount it at {storage.mount}")
 
     async def _queues(self) -> CheckResult:
         namespace = self._connection.namespace
         queues = await self._view.queues()
         notes = "; ".join(getattr(queues, "notes", ()))
         if not queues:
-            return ok(notes or "the cluster has no queues: runs start as soon as nodes have room")
+            return ok(
+                notes
+                or "the cluster has no queues: runs start as soon as nodes have free resources"
+            )
         states = ", ".join(f"{one.name} {one.state}" for one in queues)
         if not any(one.state == "up" for one in queues):
             return fail(
-                f"{states}: none is up", f"look at the local queues of {namespace}", "admin"
+                f"{states}: no queue is up", f"check the local queues of {namespace}", "admin"
             )
         return ok(states)

@@ -13,8 +13,8 @@ SCHEDULER = Scheduler(
     "kubernetes",
     side="pod",
     names_nodes_by_host=False,
-    after_node_loss="its pods there end, and its operator makes them anew where it restarts such pods",
-    after_repair="what is lost of it there comes anew on a node that has room",
+    after_node_loss="its pods there end, and its operator recreates them if it restarts such pods",
+    after_repair="lost pods are recreated on a node with free resources",
 )
 
 

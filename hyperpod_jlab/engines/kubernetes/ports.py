@@ -90,7 +90,7 @@ class PodPort:
                 await self._socket.send(b"\0" + data[start : start + _CHUNK])
         except ConnectionClosed as error:
             raise UnreachableError(
-                f"the pod {self._pod} has closed the connection to its port {self._port}",
+                f"the pod {self._pod} closed the connection to its port {self._port}",
                 code="port_closed",
                 detail={"pod": self._pod, "port": self._port},
             ) from error
@@ -118,7 +118,7 @@ class PodPort:
         except ConnectionClosedError as error:
             raise UnreachableError(
                 f"the connection to port {self._port} of the pod {self._pod} was cut",
-                hint="try again in a while",
+                hint="try again later",
                 detail={"pod": self._pod, "port": self._port},
             ) from error
         if not message or isinstance(message, str):
@@ -136,14 +136,14 @@ class PodPort:
         detail = {"pod": self._pod, "port": self._port}
         if any(words in text.lower() for words in ("refused", "failed to connect", "dial")):
             return RefusedError(
-                f"nothing listens on port {self._port} of the pod {self._pod}",
+                f"no program listens on port {self._port} of the pod {self._pod}",
                 code="nothing_listens",
-                hint="the program may not have got so far yet, or listens on another port",
+                hint="the program may still be starting, or listen on another port",
                 detail={**detail, "said": text[:300]},
             )
         return UnreachableError(
             f"port {self._port} of the pod {self._pod} cannot be reached: {text[:300].strip()}",
-            hint="try again in a while",
+            hint="try again later",
             detail=detail,
         )
 
@@ -163,7 +163,7 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
         from websockets.typing import Subprotocol
     except ImportError:
         raise UnsupportedError(
-            "reaching a port of a pod needs a package that is not installed",
+            "forwarding a port of a pod needs a package that is not installed",
             code="websockets_missing",
             hint="pip install 'hyperpod-jlab[kubernetes]'",
         ) from None
@@ -194,7 +194,7 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
         ) from error
     except (InvalidHandshake, OSError, TimeoutError) as error:
         raise UnreachableError(
-            f"the API server does not answer: {str(error) or type(error).__name__}",
+            f"the API server did not answer: {str(error) or type(error).__name__}",
             hint="see: kubectl cluster-info",
             detail={"server": shown_server(access)},
         ) from error
@@ -209,8 +209,8 @@ async def _begun(made: PodPort, pod: str, port: int) -> PodPort:
         await made.close()
         if isinstance(error, TimeoutError):
             raise UnreachableError(
-                f"the node of the pod {pod} does not answer",
-                hint="try again in a while",
+                f"the node of the pod {pod} does not respond",
+                hint="try again later",
                 detail={"pod": pod, "port": port},
             ) from error
         raise
@@ -233,13 +233,13 @@ def _refused(status: int, body: bytes, namespace: str, pod: str) -> HyperpodErro
     error = refusal(status, body.decode("utf-8", "replace"))
     if isinstance(error, DeniedError):
         return DeniedError(
-            f"you may not reach ports of pods in the namespace {namespace}",
+            f"you do not have the permission to forward ports of pods in the namespace {namespace}",
             code="no_port_forward",
-            hint="ask the cluster's admin for the verbs get and create on pods/portforward there",
+            hint="ask your cluster administrator for the verbs get and create on pods/portforward there",
             detail={**error.detail, "verb": "get", "resource": "pods/portforward"},
         )
     if isinstance(error, NotFoundError):
-        return NotFoundError(f"there is no pod {pod} any more", detail=error.detail)
+        return NotFoundError(f"the pod {pod} no longer exists", detail=error.detail)
     return error
 
 
@@ -321,11 +321,11 @@ def pod_of(pods: Iterable[ReachablePod], node_rank: int) -> ReachablePod:
     pod = known[node_rank]
     if not pod.running:
         raise ConflictError(
-            f"the pod {pod.name} does not run; it is {pod.phase.lower()}",
+            f"the pod {pod.name} is not running; it is {pod.phase.lower()}",
             code="pod_not_running",
-            hint="ports can be reached while a run runs; see: hpj why"
+            hint="ports are available while a run is running; see: hpj why"
             if pod.phase == "Pending"
-            else "ports can be reached while a run runs",
+            else "ports are available while a run is running",
             detail={"pod": pod.name, "phase": pod.phase},
         )
     return pod

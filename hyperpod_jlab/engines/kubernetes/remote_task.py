@@ -88,9 +88,9 @@ class KubernetesErrand:
     ) -> None:
         if not is_image_name(image) or not _DIGEST.search(image):
             raise InvalidInputError(
-                f"the image '{image[:100]}' is not named by its digest, and what runs as root on everybody's files must not change unseen",
+                f"the image '{image[:100]}' must be given by digest, because it runs as root on the files of all users",
                 code="image_without_digest",
-                hint="name it as registry/name@sha256:...: --image",
+                hint="use --image registry/name@sha256:...",
                 detail={"field": "image"},
             )
         self._connection = connection
@@ -177,9 +177,9 @@ class KubernetesErrand:
             if true.keys() & {"Failed", "FailureTarget"}:
                 raise _failed(name, pod)
         raise UnreachableError(
-            f"the Job {name} that looks after folders did not end in {self._patience:.0f} s and was taken back: {_why(pod)}",
+            f"the folder Job {name} did not end within {self._patience:.0f} s and was deleted: {_why(pod)}",
             code="job_did_not_end",
-            hint="see whether the namespace lets pods run as root, and whether nodes have room",
+            hint="check that the namespace allows pods to run as root, and that nodes have free resources",
             detail={"job": name},
         )
 
@@ -206,35 +206,37 @@ def _refuse_hopeless(pod: Mapping[str, Any]) -> None:
     container = pod_state(pod).container(_CONTAINER)
     if container.waiting in _HOPELESS:
         raise RefusedError(
-            f"the pod that looks after folders cannot start: {container.waiting}: {container.message or ''}",
+            f"the pod of the folder Job cannot start: {container.waiting}: {container.message or ''}",
             code="pod_cannot_start",
-            hint="name an image that the cluster's nodes can pull, with a python3 in it: --image",
+            hint="use --image with an image that has python3 and that the nodes can pull",
         )
     said = _unscheduled(pod)
     if _NO_CLAIM.search(said):
         raise NotFoundError(
-            f"the pod that looks after folders has no file system: {said}",
+            f"the pod of the folder Job cannot mount the file system: {said}",
             code="no_claim",
-            hint="name the claim of the whole file system, and its namespace: --claim, --namespace",
+            hint="give the claim of the whole file system and its namespace: --claim, --namespace",
         )
 
 
 def _failed(name: str, pod: Mapping[str, Any] | None) -> HyperpodError:
     state: PodState | None = None if pod is None else pod_state(pod)
     end = None if state is None else state.container(_CONTAINER).exit
-    words = "its pod is gone" if end is None else f"{end.reason or 'Error'}, exit code {end.code}"
+    words = (
+        "its pod was removed" if end is None else f"{end.reason or 'Error'}, exit code {end.code}"
+    )
     said = f": {end.message}" if end is not None and end.message else ""
     return RefusedError(
-        f"the Job {name} that looks after folders failed: {words}{said}",
+        f"the folder Job {name} failed: {words}{said}",
         code="job_failed",
-        hint="run this again: what was done already is left as it is; the image needs a python3, 3.8 or later",
+        hint="run this again; finished steps are not repeated, and the image needs python3 3.8 or later",
         detail={"job": name},
     )
 
 
 def _why(pod: Mapping[str, Any] | None) -> str:
     if pod is None:
-        return "no pod was made for it"
+        return "no pod was created for it"
     container = pod_state(pod).container(_CONTAINER)
     waiting = f"{container.waiting or ''} {container.message or ''}".strip()
     return _unscheduled(pod) or waiting or f"its pod is {pod_state(pod).phase}"
@@ -268,14 +270,14 @@ class KubernetesTasks:
         image = settings.image or config.image
         if not claim:
             raise InvalidInputError(
-                "nobody says which claim is of the whole file system",
-                hint="name the persistent volume claim (--claim) of the whole file system, here or as storage of the cluster in the configuration",
+                "the claim of the whole file system is not given",
+                hint="give the persistent volume claim with --claim, or as storage of the cluster in the configuration",
                 detail={"field": "claim"},
             )
         if not image:
             raise InvalidInputError(
-                "nobody says which image the pod is to have",
-                hint="name an image (--image) with a python3 by its digest, registry/name@sha256:..., here or in the cluster's configuration",
+                "the image of the pod is not given",
+                hint="give an image with python3 by digest, registry/name@sha256:..., with --image or in the configuration of the cluster",
                 detail={"field": "image"},
             )
         namespace = settings.namespace or self._connection.namespace
@@ -287,4 +289,4 @@ class KubernetesTasks:
         Raises:
             UnsupportedError: Always.
         """
-        raise UnsupportedError(f"nobody here knows the number of '{name}'")
+        raise UnsupportedError(f"the user id of '{name}' is unknown on this machine")

@@ -98,7 +98,7 @@ async def target_of(client: KubeClient, bundle: BundleReader) -> Target:
         same = job["metadata"].get("uid") == uid
     if not same:
         raise NotFoundError(
-            f"the {sent.kind.name} {sent.name} is another one now",
+            f"the {sent.kind.name} {sent.name} was replaced by another object",
             detail={"run_id": bundle.run_id, "name": sent.name},
         )
     return Target(sent.kind, sent.namespace, sent.name, job)
@@ -121,18 +121,17 @@ async def named(client: KubeClient, text: str, namespace: str) -> Target:
     found = parse_job_id(_short(text))
     if found is None:
         raise InvalidInputError(
-            f"'{text[:60]}' is no job's name",
+            f"'{text[:60]}' is not a valid name of a job",
             code="invalid_job",
-            hint="it is a name, or a kind and a name such as pytorchjob/train; see: hpj jobs",
+            hint="use a name, or a kind and a name such as pytorchjob/train; see: hpj jobs",
             detail={"job": text[:60]},
         )
     where = found.namespace or namespace
     kinds = KINDS if found.kind is None else _called(found.kind)
     if not kinds:
         raise UnsupportedError(
-            f"nothing can be done from here to objects of the kind {found.kind}",
-            hint="kinds that can be acted on: "
-            + ", ".join(sorted(kind.name.lower() for kind in KINDS)),
+            f"actions on objects of the kind {found.kind} are not supported",
+            hint="supported kinds: " + ", ".join(sorted(kind.name.lower() for kind in KINDS)),
             detail={"job": text[:300]},
         )
     for kind in kinds:
@@ -145,7 +144,7 @@ async def named(client: KubeClient, text: str, namespace: str) -> Target:
         return Target(kind, where, found.name, job)
     what = "job" if found.kind is None else kinds[0].name
     raise NotFoundError(
-        f"the namespace {where} has no {what} {found.name[:253]}",
+        f"{what} {found.name[:253]} not found in the namespace {where}",
         code="no_such_job",
         hint="see: hpj jobs",
         detail={"job": text[:300], "namespace": where},

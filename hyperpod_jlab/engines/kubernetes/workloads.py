@@ -102,24 +102,24 @@ def _eviction(workload: Mapping[str, Any]) -> Eviction | None:
 _EVICTIONS = {
     "Preempted": (
         "PREEMPTED",
-        "it was preempted: its quota went to a run that comes before it",
+        "it was preempted: its quota was given to a run with a higher priority",
         "preempted",
     ),
     "PodsReadyTimeout": (
         "REQUEUED",
-        "not all of its pods were ready in the time that Kueue gives them",
+        "not all of its pods were ready within the timeout of Kueue",
         "not_ready",
     ),
     "ClusterQueueStopped": ("REQUEUED", "its cluster queue was stopped", "queue_stopped"),
     "LocalQueueStopped": ("REQUEUED", "its queue was stopped", "queue_stopped"),
-    "Deactivated": ("REQUEUED", "it was held, or sent back into its queue", "requeued"),
-    "InactiveWorkload": ("REQUEUED", "it was held, or sent back into its queue", "requeued"),
+    "Deactivated": ("REQUEUED", "it was held or requeued", "requeued"),
+    "InactiveWorkload": ("REQUEUED", "it was held or requeued", "requeued"),
     "AdmissionCheck": (
         "REQUEUED",
-        "one of Kueue's checks took its admission back",
+        "an admission check revoked its admission",
         "admission_check",
     ),
-    "NodeFailures": ("NODE_FAIL", "a node of it failed", "node_fail"),
+    "NodeFailures": ("NODE_FAIL", "one of its nodes failed", "node_fail"),
 }
 """Reasons of the condition ``Evicted`` (kueue/apis/kueue/v1beta1/workload_types.go): a verdict, a sentence, a word."""
 
@@ -156,9 +156,9 @@ async def workload_of(client: KubeClient, job: Mapping[str, Any]) -> Workload | 
         await asyncio.sleep(_PAUSE if queued else 0)
     if queued:
         raise UnreachableError(
-            "Kueue has not looked at the job yet",
+            "Kueue has not processed the job yet",
             code="kueue_late",
-            hint="try again in a while; should it stay so, tell the cluster's admin",
+            hint="try again later; if this persists, tell your cluster administrator",
             detail={"job": meta["name"]},
         )
     return None

@@ -203,12 +203,12 @@ def dependency_word(partition: Partition, after: Sequence[str]) -> Decision | No
             records = BundleReader(partition, run_id).read()
         except HyperpodError as error:
             away = isinstance(error, NotFoundError) and not _is_there(partition)
-            return Decision(f"waits for {run_id}: {error.message}", never=not away)
+            return Decision(f"waiting for {run_id}: {error.message}", never=not away)
         status = derive(records, Moment(time.time()))
         if status.state in {"failed", "cancelled"}:
-            return Decision(f"waits for {run_id}, which ended {status.state}", never=True)
+            return Decision(f"waiting for {run_id}, which ended as {status.state}", never=True)
         if status.state != "succeeded":
-            return Decision(f"waits for {run_id} to succeed")
+            return Decision(f"waiting for {run_id} to succeed")
     return None
 
 

@@ -154,6 +154,6 @@ def _users() -> set[int]:
 def _refused(bundle: Path, error: guard.UntrustedError) -> UntrustedBundleError:
     return UntrustedBundleError(
         refusal(bundle.name, str(error)),
-        hint="see that only you may write to the bundle and to the folders above it, then submit again: hpj doctor",
+        hint="make sure that only you can write to the bundle and the folders above it, then submit again; see: hpj doctor",
         detail={"path": str(bundle)},
     )

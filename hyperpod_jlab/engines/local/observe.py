@@ -58,7 +58,10 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
     if newest is None or now - heard < _SILENCE:
         return None
     return newest.model_copy(
-        update={"time": now, "reason": f"runs on {owner.host}, last heard {now - heard:.0f} s ago"}
+        update={
+            "time": now,
+            "reason": f"running on {owner.host}, last heartbeat {now - heard:.0f} s ago",
+        }
     )
 
 
@@ -82,10 +85,10 @@ def why_waiting(board: Board, entries: list[BoardEntry], run_id: str) -> tuple[s
     if len(running) >= board.slots:
         slots = "the only slot" if board.slots == 1 else f"all {board.slots} slots"
         names = ", ".join(entry.name for entry in running[:3])
-        return f"{slots} of this machine taken by {names}{before}", "slots"
+        return f"{slots} of this machine in use by {names}{before}", "slots"
     held = sum(len(entry.gpus) for entry in running)
     if mine is not None and mine.gpus_wanted > board.gpus - held:
-        return f"needs {mine.gpus_wanted} GPUs, {board.gpus - held} are free{before}", "gpus"
+        return f"it needs {mine.gpus_wanted} GPUs, {board.gpus - held} are free{before}", "gpus"
     return f"about to start{before}", "starting"
 
 

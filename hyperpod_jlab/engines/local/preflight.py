@@ -73,8 +73,8 @@ def idle_findings(spec: JobSpec) -> list[Finding]:
         Finding(
             level="info",
             code="studio_idle_shutdown",
-            message="where Studio stops idle spaces, a run on this machine ends with the space: only what is done in it counts as activity, not the run",
-            hint="send long runs to another cluster; hpj doctor says whether and after how long this space is stopped",
+            message="if Studio stops idle spaces, a run on this machine ends with the space: a run does not count as activity",
+            hint="submit long runs to another cluster; hpj doctor shows whether and when this space is stopped",
         )
     ]
 
@@ -106,7 +106,7 @@ def interpreter(python: str) -> Interpreter:
     try:
         stamp = Path(python).stat().st_mtime_ns
     except OSError:
-        raise _no_python(python, "there is no such file") from None
+        raise _no_python(python, "the file does not exist") from None
     return _probe(python, stamp)
 
 
@@ -118,13 +118,13 @@ def _probe(python: str, stamp: int) -> Interpreter:  # noqa: ARG001 - the stamp 
         )
         major, minor, torch = (int(word) for word in done.stdout.split())
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise _no_python(python, f"it does not run as a Python: {error}") from error
+        raise _no_python(python, f"it is not a working Python interpreter: {error}") from error
     return Interpreter((major, minor), bool(torch))
 
 
 def _no_python(python: str, problem: str) -> RefusedError:
     return RefusedError(
-        f"the python {python} cannot be used: {problem}",
+        f"Python {python} cannot be used: {problem}",
         code="no_python",
         hint="give the path of an interpreter with --python",
         detail={"field": "environment.python", "python": python},
@@ -154,7 +154,7 @@ def _sizes(spec: JobSpec) -> list[Finding]:
             Finding(
                 level="error",
                 code="too_many_nodes",
-                message=f"the local cluster plays at most {MAX_NODES} nodes, not {spec.resources.nodes}",
+                message=f"the local cluster simulates at most {MAX_NODES} nodes, not {spec.resources.nodes}",
                 hint="use fewer nodes, or another cluster",
                 field="resources.nodes",
             )
@@ -164,7 +164,7 @@ def _sizes(spec: JobSpec) -> list[Finding]:
             Finding(
                 level="error",
                 code="too_many_processes",
-                message=f"{spec.world_size} processes are more than this machine runs ({MAX_PROCESSES})",
+                message=f"{spec.world_size} processes are more than the limit of this machine ({MAX_PROCESSES})",
                 hint="use fewer nodes or processes, or another cluster",
                 field="resources.processes_per_node",
             )
@@ -175,7 +175,7 @@ def _sizes(spec: JobSpec) -> list[Finding]:
                 level="warning",
                 code="oversubscribed",
                 message=f"{spec.world_size} processes share {machine.cpus()} CPUs",
-                hint="good for a smoke run, slow for more",
+                hint="this is fine for a test, but slow for more",
                 field="resources.processes_per_node",
             )
         )
@@ -195,8 +195,8 @@ def _gpus(spec: JobSpec) -> list[Finding]:
         Finding(
             level="error",
             code="not_enough_gpus",
-            message=f"{wanted} {accelerator.kind} devices are asked for and this machine has {have}",
-            hint="ask for fewer with --gpus-per-node, or use another cluster",
+            message=f"{wanted} {accelerator.kind} devices are requested, but this machine has {have}",
+            hint="request fewer with --gpus-per-node, or use another cluster",
             field="resources.gpus_per_node",
         )
     ]
@@ -209,8 +209,8 @@ def _torch(spec: JobSpec, python: str, found: Interpreter) -> list[Finding]:
         Finding(
             level="error",
             code="torch_missing",
-            message=f"torchrun is asked for, and {python} has no torch",
-            hint="install torch there, name another --python, or use --launcher python",
+            message=f"the launcher is torchrun, but {python} has no torch",
+            hint="install torch there, set another --python, or use --launcher python",
             field="launcher",
         )
     ]
@@ -234,7 +234,7 @@ def _ignored(spec: JobSpec) -> list[Finding]:
         Finding(
             level="info",
             code="ignored",
-            message=f"the local cluster has no use for {field}",
+            message=f"the local cluster ignores {field}",
             field=field,
         )
         for field, value in given.items()

@@ -97,7 +97,7 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         _check_writable(status)
         raise InternalError(
-            "the run's supervisor could not be started",
+            "the supervisor of the run could not be started",
             code="no_supervisor",
             hint=f"see {log}",
             detail={"error": str(error)},

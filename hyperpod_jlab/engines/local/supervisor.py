@@ -149,7 +149,7 @@ class Supervisor:
                 # Whoever stands far back looks rarely, so that a long line costs next to nothing.
                 pause = min(_FAR_BACK, _POLL * (1 + len(ahead_of(entries, self._bundle.run_id))))
             self._tick(pause)
-        self._observe("ended", "its supervisor was told to stop", "lost", verdict="LOST")
+        self._observe("ended", "its supervisor was stopped", "lost", verdict="LOST")
         return False
 
     def _take_slot(self) -> tuple[bool, list[BoardEntry]]:

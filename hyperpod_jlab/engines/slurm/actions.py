@@ -174,22 +174,24 @@ def _name(job: str, rows: Mapping[str, SlurmJob], order: JobOrder) -> str | Hype
     whole, row = _JOB.fullmatch(job), _ROW.fullmatch(job)
     if whole is None and row is None:
         return InvalidInputError(
-            f"'{job[:60]}' is no job's id", hint="see: hpj jobs", detail={"job": job[:60]}
+            f"'{job[:60]}' is not a job id", hint="see: hpj jobs", detail={"job": job[:60]}
         )
     seen = rows.get(job)
     if seen is None and (whole is None or whole[2] is None or not _has_task(whole, rows)):
         return NotFoundError(
-            f"the cluster has no job {job}",
+            f"job {job} not found on the cluster",
             code="no_such_job",
             hint="see: hpj jobs",
             detail={"job": job},
         )
     if seen is not None and seen.ended and seen.scheduler_id == job:
         return _unfit(
-            job, seen, f"has ended ({seen.state}); {order.action} needs one that waits or runs"
+            job,
+            seen,
+            f"has ended ({seen.state}); {order.action} is possible only for waiting or running jobs",
         )
     if seen is not None and seen.waiting and seen.scheduler_id == job and order.action == "requeue":
-        return _unfit(job, seen, "waits already; requeue needs one that runs")
+        return _unfit(job, seen, "is already waiting; only running jobs can be requeued")
     if whole is not None:
         running = _running_tasks(job, rows) if order.action == "requeue" else []
         return ",".join(running) or job
@@ -197,7 +199,7 @@ def _name(job: str, rows: Mapping[str, SlurmJob], order: JobOrder) -> str | Hype
     try:
         tasks = tasks_of(row[2])
     except ValueError:
-        return InvalidInputError(f"'{job[:60]}' is no job's id", hint="see: hpj jobs")
+        return InvalidInputError(f"'{job[:60]}' is not a job id", hint="see: hpj jobs")
     return f"{row[1]}_[{','.join(map(str, tasks))}]"  # Slurm takes no steps here
 
 
@@ -250,7 +252,7 @@ def _words(order: JobOrder, *jobs: str) -> list[str]:
 def _queue(name: str) -> str:
     if _QUEUE.fullmatch(name) is None:
         raise InvalidInputError(
-            f"'{name[:60]}' is no queue's name",
+            f"'{name[:60]}' is not a valid name of a queue",
             code="unknown_queue",
             hint="see: hpj queues",
             detail={"field": "queue"},
@@ -278,9 +280,9 @@ def _explained(
     if isinstance(error, ConflictError):
         message = error.message
         if order.action == "change" and order.change is not None and order.change.queue is not None:
-            message = f"job {job} runs already, or has ended; its queue can be changed only while it waits"
+            message = f"job {job} is running or has ended; the queue can be changed only while a job is waiting"
         elif seen is not None and order.action == "requeue" and seen.waiting:
-            message = f"job {job} waits already; requeue needs one that runs"
+            message = f"job {job} is already waiting; only running jobs can be requeued"
         return ConflictError(message, code=error.code, hint=error.hint, detail=detail)
     error.detail = detail
     return error
@@ -297,16 +299,15 @@ def _denied(
         lower = seen.limit is not None and order.change.time_limit <= seen.limit
         if not lower and "invalid user" not in error.message.lower():
             return DeniedError(
-                f"job {job}: only an operator of the cluster may give it {order.change}; its limit can be lowered, "
-                "and while it waits be raised as far as its queue's",
+                f"job {job}: only an operator of the cluster may set {order.change}; you can lower the limit, and raise it up to the limit of the queue while the job is waiting",
                 code="limit_raised",
-                hint="ask the cluster's admin, or send it again with a longer --time-limit",
+                hint="ask your cluster administrator, or submit it again with a longer --time-limit",
                 detail=detail,
             )
     if seen is None:
         return DeniedError(error.message, code=error.code, hint=error.hint, detail=detail)
     return DeniedError(
-        f"job {job} is {seen.user}'s; only {seen.user} or an operator of the cluster may {order.action} it",
+        f"job {job} belongs to {seen.user}; only {seen.user} or an operator of the cluster may {order.action} it",
         detail={**detail, "user": seen.user},
     )
 
@@ -380,7 +381,7 @@ class SlurmActions:
         taken = await self._finder.find(bundle)
         if taken is None:
             raise NotFoundError(
-                f"the scheduler has no job of {bundle.run_id}",
+                f"job of {bundle.run_id} not found in the scheduler",
                 code="no_such_job",
                 hint="submit it again",
             )
@@ -443,9 +444,9 @@ async def _told(
     if not isinstance(error, DeniedError):
         return error
     return DeniedError(
-        f"you may not {action} nodes: only administrators of the Slurm cluster may",
+        f"you do not have the permission to {action} nodes: only Slurm administrators may do this",
         code="missing_right",
-        hint=f"ask one of them for: scontrol update nodename={','.join(nodes)[:200]} state={action}"
+        hint=f"ask an administrator to run: scontrol update nodename={','.join(nodes)[:200]} state={action}"
         + (" reason=..." if action == "drain" else ""),
         detail={**error.detail, "right": {"admin_level": "Administrator"}, "said": error.message},
     )

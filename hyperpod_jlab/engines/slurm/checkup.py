@@ -86,13 +86,16 @@ class SlurmCheckup:
         output = await self._client.run(["scontrol", "--version"])
         if output.code != 0:
             said = " ".join((output.err or output.out).split())[:200]
-            return fail(f"scontrol does not run: {said}", "name the commands' folder as commands")
+            return fail(
+                f"scontrol cannot be run: {said}",
+                "set commands to the folder of the Slurm commands",
+            )
         found = _VERSION.search(output.out)
         self._version = found[1] if found else None
         where = "on a login node" if self._config.transport == "ssh" else "on this machine"
         words = f"{' '.join(output.out.split())} {where}"
         notes = self._client.transport.notes
-        return warn("; ".join((words, *notes)), "see the login nodes") if notes else ok(words)
+        return warn("; ".join((words, *notes)), "check the login nodes") if notes else ok(words)
 
     async def _controller(self) -> CheckResult:
         try:
@@ -106,7 +109,9 @@ class SlurmCheckup:
         words = f"{words}; Slurm {version}, cluster {values.get('ClusterName', '')}, {values.get('AuthType', '')}"
         problem = _versions_apart(self._version, version)
         if problem is not None:
-            return warn(f"{words}; {problem}", "install the controller's version here", "admin")
+            return warn(
+                f"{words}; {problem}", "install the version of the controller here", "admin"
+            )
         return ok(words)
 
     async def _clock(self) -> CheckResult:
@@ -115,14 +120,16 @@ class SlurmCheckup:
         output = await self._client.transport.run(["date", "+%s"])
         after = time.time()
         if not output.out.strip().isdecimal():
-            return unknown("the login node does not say its time")
+            return unknown("the time of the login node is unknown")
         theirs = int(output.out)
         ahead = theirs - after if theirs > after else min(0.0, theirs + 1 - before)
         if abs(ahead) > _SKEW:
             how = "ahead of" if ahead > 0 else "behind"
-            words = f"the login node's clock is {abs(ahead):.0f} s {how} this machine's"
-            return warn(words, "set the clocks by NTP; munge takes 300 s at most", "admin")
-        return ok("the login node has this machine's time")
+            words = f"the clock of the login node is {abs(ahead):.0f} s {how} this machine's"
+            return warn(
+                words, "synchronize the clocks with NTP; munge allows at most 300 s", "admin"
+            )
+        return ok("the login node has the same time as this machine")
 
     async def _identity(self) -> CheckResult:
         seen = await self._facts.look()
@@ -131,27 +138,27 @@ class SlurmCheckup:
         )
         if not seen.user:
             return fail(
-                f"{who}: a number without a name has no account",
-                "let the user be known where Slurm's commands run (passwd, LDAP)",
+                f"{who}: a uid without a user name has no account",
+                "create the user where the Slurm commands run (passwd, LDAP)",
                 "admin",
             )
         try:
             settings, accounts = await self._facts.settings(), await self._facts.accounts()
         except UnreachableError as error:
-            return warn(f"{who}; its accounts could not be asked for: {error.message}")
+            return warn(f"{who}; its accounts could not be read: {error.message}")
         if accounts is None:
             return ok(f"{who}; the cluster has no accounting")
         if accounts.names:
             return self._numbers(f"{who}; accounts: {', '.join(accounts.names)}", seen)
         fix = f"sacctmgr add user {seen.user} account=ACCOUNT cluster={settings.cluster}"
         if "associations" in settings.enforced:
-            return fail(f"{who}; it has no account, and the cluster wants one", fix, "admin")
-        return ok(f"{who}; it has no account, and the cluster wants none")
+            return fail(f"{who}; it has no account, but the cluster requires one", fix, "admin")
+        return ok(f"{who}; it has no account, and the cluster requires none")
 
     def _numbers(self, words: str, seen: HostFacts) -> CheckResult:
         if seen.uid in {os.getuid(), None}:
             return ok(words)
-        return ok(f"{words}; runs are opened to that number")
+        return ok(f"{words}; runs are shared with that uid")
 
     async def _far_side(self) -> CheckResult:
         """What the login node sees of the partition."""
@@ -163,7 +170,7 @@ class SlurmCheckup:
     async def _queues(self) -> CheckResult:
         limits = await self._facts.limits()
         if not limits:
-            return fail("there are no queues", "let there be a partition", "admin")
+            return fail("there are no queues", "add a partition", "admin")
         states = ", ".join(
             f"{one.name}{' (default)' if one.default else ''} {one.available}"
             for one in limits.values()
@@ -175,11 +182,15 @@ class SlurmCheckup:
             script = _SCRIPT.replace(b"#SBATCH", flag + b"#SBATCH", 1)
             error = await self._facts.verdict(script)
             if error is None:
-                return ok(f"{states}; {one.name} takes a job of one task (sbatch --test-only)")
+                return ok(f"{states}; {one.name} accepts a job of one task (sbatch --test-only)")
             refused = refused or error
         if refused is not None:
-            return fail(f"{states}; none takes a job: {refused.message}", refused.hint, "admin")
-        return fail(f"{states}: none is up", "scontrol update PartitionName=NAME State=UP", "admin")
+            return fail(
+                f"{states}; no queue accepts a job: {refused.message}", refused.hint, "admin"
+            )
+        return fail(
+            f"{states}: no queue is up", "scontrol update PartitionName=NAME State=UP", "admin"
+        )
 
 
 def _values(text: str) -> dict[str, str]:

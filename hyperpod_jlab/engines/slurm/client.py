@@ -114,8 +114,10 @@ _SAID: tuple[Complaint, ...] = (
     Complaint("unable to process configuration", UnreachableError, "no_slurm_conf", None),
     Complaint("slurm accounting storage is disabled", UnreachableError, "no_accounting", None),
     Complaint("access/permission denied", DeniedError, "denied", None),
-    Complaint("invalid user id", DeniedError, "denied", "it is somebody else's job"),
-    Complaint("user id is missing", DeniedError, "denied", "your user is not known to the cluster"),
+    Complaint("invalid user id", DeniedError, "denied", "the job belongs to another user"),
+    Complaint(
+        "user id is missing", DeniedError, "denied", "your user does not exist on the cluster"
+    ),
     Complaint("invalid job id", NotFoundError, "no_such_job", None),
     Complaint("job has already finished", ConflictError, "wrong_state", None),
     Complaint("already completing or completed", ConflictError, "wrong_state", None),
@@ -125,13 +127,13 @@ _SAID: tuple[Complaint, ...] = (
         "requested operation is presently disabled",
         ConflictError,
         "not_requeueable",
-        "it was sent with --no-requeue, or the cluster allows none; send it again instead",
+        "it was submitted with --no-requeue, or the cluster does not allow requeue; submit it again instead",
     ),
     Complaint(
         "invalid account or account/partition",
         RefusedError,
         "no_association",
-        "name an account that you belong to with --account (sacctmgr show assoc user=$USER), or ask the cluster's admin for one",
+        "use --account with one of your accounts (sacctmgr show assoc user=$USER), or ask your cluster administrator for one",
     ),
     Complaint(
         "invalid qos", RefusedError, "invalid_qos", "see: sacctmgr show assoc user=$USER format=qos"
@@ -143,13 +145,13 @@ _SAID: tuple[Complaint, ...] = (
         "job violates accounting/qos policy",
         RefusedError,
         "qos_limit",
-        "ask for less, wait until other jobs of yours have ended, or name another --qos",
+        "request less, wait until your other jobs end, or use another --qos",
     ),
     Complaint(
         "requested node configuration is not available",
         RefusedError,
         "no_such_nodes",
-        "ask for fewer GPUs, CPUs or memory on each node; see: hpj nodes",
+        "request fewer GPUs or CPUs or less memory on each node; see: hpj nodes",
     ),
     Complaint("more processors requested than permitted", RefusedError, "too_many_cpus", None),
     Complaint(
@@ -171,19 +173,19 @@ _SAID: tuple[Complaint, ...] = (
         "group not permitted",
         DeniedError,
         "queue_denied",
-        "name another queue with --queue; see: hpj queues",
+        "use another queue with --queue; see: hpj queues",
     ),
     Complaint(
         "required partition not available",
         RefusedError,
         "queue_closed",
-        "name another queue with --queue; see: hpj queues",
+        "use another queue with --queue; see: hpj queues",
     ),
     Complaint(
         "invalid job array specification",
         RefusedError,
         "array_too_large",
-        "the cluster's largest index is one below MaxArraySize: scontrol show config",
+        "the largest index is MaxArraySize - 1; see: scontrol show config",
     ),
     Complaint("invalid generic resource", RefusedError, "invalid_gres", "see: hpj nodes"),
     Complaint("invalid feature specification", RefusedError, "invalid_feature", None),
@@ -214,10 +216,10 @@ def complaint(program: str, output: CommandOutput) -> HyperpodError:
 
 
 _HINTS = {
-    "accounting_down": "the accounting (slurmdbd) does not answer; jobs run all the same",
-    "controller_down": "try again in a while; see: scontrol ping",
-    "controller_slow": "the controller is busy; try again in a while",
-    "no_slurm_conf": "name Slurm's configuration with slurm_conf, or set SLURM_CONF",
+    "accounting_down": "the accounting (slurmdbd) does not answer; jobs still run",
+    "controller_down": "try again later; see: scontrol ping",
+    "controller_slow": "the controller is busy; try again later",
+    "no_slurm_conf": "set slurm_conf to the Slurm configuration, or set SLURM_CONF",
 }
 
 _JOB_ID = re.compile(r"^([0-9]+)(;\S*)?$", re.MULTILINE)
@@ -270,9 +272,9 @@ class SlurmClient:
         found = _JOB_ID.search(out)
         if found is None:
             raise UnreachableError(
-                "sbatch said no job's id",
+                "sbatch printed no job id",
                 code="no_job_id",
-                hint="see whether the job is there: hpj jobs",
+                hint="check whether the job exists: hpj jobs",
                 detail={"output": out[:200]},
             )
         return found[1]

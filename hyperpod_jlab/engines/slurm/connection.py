@@ -218,11 +218,11 @@ class Remote:
         """
         script = self._script().encode("utf-8", "surrogateescape")
         if b"\0" in script:
-            raise InvalidInputError("a word of a command cannot hold a NUL character")
+            raise InvalidInputError("an argument of a command cannot contain a NUL character")
         coded = "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in script)
         if len(coded) > _LONGEST:
             raise InvalidInputError(
-                f"the words of {self.argv[0]} are too long to be sent in one command",
+                f"the arguments of {self.argv[0]} are too long for one command",
                 code="command_too_long",
                 detail={"bytes": len(coded), "most": _LONGEST},
             )
@@ -388,9 +388,9 @@ class LoginAddress:
         port = int(found["port"]) if found and found["port"] else None
         if found is None or (port is not None and not 1 <= port <= 65535):
             raise InvalidInputError(
-                f"{text!r} is no login node",
+                f"{text!r} is not a valid login node",
                 code="invalid_login_node",
-                hint="write [user@]host or [user@]host:port; the host may be a name of ssh's configuration",
+                hint="use [user@]host or [user@]host:port; the host may be an alias of the ssh configuration",
                 detail={"field": "login_nodes", "value": text},
             )
         return cls(text, found["host"] or found["ip"], found["user"] or user, port)
@@ -431,7 +431,7 @@ def ssh_complaint(login: str, said: str, typed: str) -> HyperpodError:
 def _short(said: str) -> str:
     lines = [" ".join(line.split()) for line in _NOISE.sub("", said).splitlines()]
     told = without_passwords("; ".join(line for line in lines if line))
-    return (told or "ssh said nothing")[:300]
+    return (told or "ssh printed no error")[:300]
 
 
 def _changed(login: str, said: str, typed: str) -> HyperpodError:
@@ -439,9 +439,9 @@ def _changed(login: str, said: str, typed: str) -> HyperpodError:
     known = f"{place[1]}:{place[2]}" if place else None
     where = f"line {place[2]} of {place[1]}" if place else "known_hosts"
     return DeniedError(
-        f"the host key of {login} has changed: {where} holds another one, and nothing was sent",
+        f"the host key of {login} has changed: {where} has another key, so the connection was refused",
         code="host_key_changed",
-        hint=f"ask the cluster's admin whether {login} was made anew"
+        hint=f"ask your cluster administrator whether {login} was reinstalled"
         + (f" and has the key {print_[1]}" if print_ else "")
         + f"; only if so, delete {where} and log in once in a terminal: {typed}",
         detail={
@@ -454,9 +454,9 @@ def _changed(login: str, said: str, typed: str) -> HyperpodError:
 
 def _unknown(login: str, said: str, typed: str) -> HyperpodError:
     return DeniedError(
-        f"the host key of {login} is not known",
+        f"the host key of {login} is unknown",
         code="host_key_unknown",
-        hint=f"log in once in a terminal ({typed}), compare the fingerprint with the one that the cluster's admin gives, and say yes",
+        hint=f"log in once in a terminal ({typed}), compare the fingerprint with the one from your cluster administrator, and confirm it",
         detail={"login_node": login, "ssh": _short(said)},
     )
 
@@ -466,16 +466,16 @@ def _revoked(login: str, said: str, typed: str) -> HyperpodError:
     return DeniedError(
         f"the host key of {login} is marked as revoked",
         code="host_key_revoked",
-        hint="ask the cluster's admin",
+        hint="ask your cluster administrator",
         detail={"login_node": login, "ssh": _short(said)},
     )
 
 
 def _key(login: str, said: str, typed: str) -> HyperpodError:
     return DeniedError(
-        f"{login} accepts no key of yours: {_short(said)}",
+        f"{login} does not accept your ssh keys: {_short(said)}",
         code="ssh_key_refused",
-        hint=f"your public key must be in ~/.ssh/authorized_keys on {login}, and its key file or agent here must need no passphrase; see: {typed} -v",
+        hint=f"add your public key to ~/.ssh/authorized_keys on {login}, and use a key file or agent without a passphrase; see: {typed} -v",
         detail={"login_node": login},
     )
 
@@ -483,9 +483,9 @@ def _key(login: str, said: str, typed: str) -> HyperpodError:
 def _config(login: str, said: str, typed: str) -> HyperpodError:
     del typed
     return InvalidInputError(
-        f"ssh does not understand its configuration: {_short(said)}",
+        f"the ssh configuration is invalid: {_short(said)}",
         code="ssh_config",
-        hint="correct the file that ssh_config names, or ~/.ssh/config",
+        hint="correct the file of ssh_config, or ~/.ssh/config",
         detail={"login_node": login},
     )
 
@@ -569,7 +569,7 @@ class Way:
         return UnreachableError(
             f"{self.address.text} does not answer",
             code="login_hangs",
-            hint="try again, or ask the cluster's admin",
+            hint="try again, or ask your cluster administrator",
             detail={"login_node": self.address.text},
         )
 
@@ -634,9 +634,9 @@ async def open_connection(way: Way, socket: Path) -> SshConnection:
         process = await start_ssh(words)
     except OSError as error:
         raise UnreachableError(
-            "this machine has no ssh",
+            "ssh is not installed on this machine",
             code="no_ssh",
-            hint="install OpenSSH's client",
+            hint="install the OpenSSH client",
             detail={"ssh": str(error)},
         ) from error
     drains: list[asyncio.Task[None]] = []

@@ -246,7 +246,7 @@ class SlurmOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.slurm.native_recorder import note_files
 
         if sending.script is None:
-            raise InternalError("an adopted job cannot be sent")
+            raise InternalError("an adopted job cannot be submitted")
         path = str(bundle.folder / sending.script)
         if self._config.transport == "ssh":
             path = str(self.paths.to_there(path))

@@ -85,15 +85,15 @@ def check_id(job: str) -> str:
     part = _PART.fullmatch(job)
     if part is not None:
         raise InvalidInputError(
-            f"{job[:60]} is a part of the job {part[1]}",
+            f"{job[:60]} is part of the job {part[1]}",
             code="invalid_job",
-            hint=f"adopt it as a whole: hpj adopt {part[1]}",
+            hint=f"adopt the whole job: hpj adopt {part[1]}",
             detail={"field": "job"},
         )
     raise InvalidInputError(
-        f"'{job[:60]}' is no job's id",
+        f"'{job[:60]}' is not a job id",
         code="invalid_job",
-        hint="it is a number, such as 1234; see: hpj jobs",
+        hint="use a number, such as 1234; see: hpj jobs",
         detail={"field": "job"},
     )
 
@@ -139,7 +139,7 @@ async def _from_accounting(client: SlurmClient, me: str, job: str) -> ExternalJo
     rows = await _past(client, job)
     if not rows:
         raise NotFoundError(
-            f"the cluster knows of no job {job}", code="no_such_job", hint="see: hpj jobs"
+            f"job {job} not found on the cluster", code="no_such_job", hint="see: hpj jobs"
         )
     mains = [row for row in rows if "." not in row["JobID"]]
     first = mains[0]
@@ -207,7 +207,7 @@ def _foreign(
 def _check_owner(job: str, user: str, me: str) -> None:
     if user != me:
         raise DeniedError(
-            f"the job {job} is {user}'s, and only jobs of your own can be adopted",
+            f"the job {job} belongs to {user}; only your own jobs can be adopted",
             code="not_yours",
             hint="see: hpj jobs",
             detail={"job": job, "user": user},
@@ -216,8 +216,8 @@ def _check_owner(job: str, user: str, me: str) -> None:
 
 def _no_script(job: str) -> RefusedError:
     return RefusedError(
-        f"the job {job} has no script: it was begun with srun or salloc, whose output goes to a terminal",
+        f"the job {job} has no script: it was started with srun or salloc, whose output goes to a terminal",
         code="no_script",
-        hint="what is sent with sbatch or hpj submit has a log",
+        hint="jobs that are submitted with sbatch or hpj submit have a log",
         detail={"job": job},
     )

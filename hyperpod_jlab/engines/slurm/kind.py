@@ -12,8 +12,8 @@ SCHEDULER = Scheduler(
     "slurm",
     side="Slurm node",
     names_nodes_by_host=True,
-    after_node_loss="Slurm puts it back into the queue, unless it was sent with --no-requeue, and it begins anew",
-    after_repair="it is resumed there, or goes back into the queue",
+    after_node_loss="Slurm requeues it unless it was submitted with --no-requeue, and it starts from the beginning",
+    after_repair="it is resumed there or requeued",
     says="Slurm says: ",
 )
 

@@ -40,7 +40,7 @@ class _NoSessionError(Exception):
     """The connection gave no session; nothing has run."""
 
     def __init__(self, said: str) -> None:
-        super().__init__(said or "the connection is gone")
+        super().__init__(said or "the connection is closed")
         self.refused = "refused by peer" in said
         """Whether the login node refused it; else the connection is gone."""
 
@@ -225,7 +225,7 @@ class LoginNode:
 
     def _no_shell(self, shown: str, code: int | None) -> HyperpodError:
         return UnreachableError(
-            f"{self.address.text} runs no commands: {shown or f'its shell ended with {code}'}",
+            f"{self.address.text} does not run commands: {shown or f'its shell ended with {code}'}",
             code="no_shell",
             hint=f"see: {self._way.typed} true",
             detail={"login_node": self.address.text, "exit_code": code},
@@ -233,24 +233,24 @@ class LoginNode:
 
     def _no_sessions(self, said: _NoSessionError) -> HyperpodError:
         return UnreachableError(
-            f"{self.address.text} opens no session for a command: {said}",
+            f"{self.address.text} does not open a session: {said}",
             code="ssh_sessions",
-            hint="MaxSessions in the login node's sshd_config must be 2 at least",
+            hint="MaxSessions in sshd_config of the login node must be at least 2",
             detail={"login_node": self.address.text},
         )
 
     def _missing(self, remote: Remote) -> HyperpodError:
         return UnreachableError(
-            f"Slurm's command {remote.argv[0]} is not on {self.address.text}",
+            f"the Slurm command {remote.argv[0]} is not on {self.address.text}",
             code="no_slurm_client",
-            hint="name the folder of Slurm's commands on the login node as commands, such as /opt/slurm/bin",
+            hint="set commands to the folder of the Slurm commands on the login node, such as /opt/slurm/bin",
             detail={"command": remote.program, "login_node": self.address.text},
         )
 
     def _slow(self, remote: Remote, timeout: float) -> HyperpodError:
         return UnreachableError(
-            f"Slurm's command {remote.argv[0]} gave no answer in {timeout:g} s",
+            f"the Slurm command {remote.argv[0]} timed out after {timeout:g} s",
             code="no_answer",
-            hint="try again; see whether the controller answers: scontrol ping",
+            hint="try again; check the controller with: scontrol ping",
             detail={"command": remote.argv[0], "login_node": self.address.text},
         )

@@ -60,18 +60,18 @@ def directives(script: bytes) -> dict[str, str]:
         words = _words(line)
         if words[:1] in (["hetjob"], ["packjob"]):
             raise InvalidInputError(
-                "heterogeneous jobs cannot be sent from here",
+                "heterogeneous jobs are not supported",
                 code="unsupported",
-                hint="send it with sbatch, or split it into several scripts",
+                hint="submit it with sbatch, or split it into several scripts",
                 detail={"field": "source"},
             )
         found.update(_options(words))
     sends_nothing = _SENDS_NOTHING & found.keys()
     if sends_nothing:
         raise InvalidInputError(
-            f"the script says --{min(sends_nothing)}, with which sbatch sends nothing",
+            f"the script has --{min(sends_nothing)}, with which sbatch submits nothing",
             code="sends_nothing",
-            hint="take the line out; --dry-run shows what would be sent",
+            hint="remove the line; --dry-run shows what would be submitted",
             detail={"field": "source"},
         )
     return found
@@ -183,16 +183,16 @@ def render_native(given: RenderInput, file: NativeFile) -> Rendered:
     """
     if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
         raise InvalidInputError(
-            f"{PurePosixPath(file.path).name} is no sbatch script",
+            f"{PurePosixPath(file.path).name} is not an sbatch script",
             code="invalid_source",
-            hint="a Slurm cluster takes .sbatch, .slurm and .sh files with #SBATCH lines",
+            hint="use a .sbatch, .slurm or .sh file with #SBATCH lines",
             detail={"field": "source"},
         )
     if not file.data.startswith(b"#!"):
         raise InvalidInputError(
-            f"{PurePosixPath(file.path).name} does not begin with #! and an interpreter, which Slurm asks for",
+            f"{PurePosixPath(file.path).name} does not start with #! and an interpreter, which Slurm requires",
             code="invalid_source",
-            hint="begin it with the line: #!/bin/bash",
+            hint="start it with the line: #!/bin/bash",
             detail={"field": "source"},
         )
     lines = directives(file.data)
@@ -222,8 +222,8 @@ def native_findings(spec: JobSpec) -> list[Finding]:
         Finding(
             level="error",
             code="not_for_native",
-            message=f"a script that is sent as written has no place for {field}",
-            hint="write it into the script, or leave it out",
+            message=f"a script is submitted unchanged, so {field} cannot be used",
+            hint="set it in the script, or leave it out",
             field=field,
         )
         for field, value in given.items()
@@ -236,7 +236,7 @@ def native_findings(spec: JobSpec) -> list[Finding]:
             Finding(
                 level="error",
                 code="not_for_native",
-                message="sbatch cannot hand on variables with commas, quotes, backslashes or line breaks in them",
+                message="sbatch cannot pass variables with commas, quotes, backslashes or line breaks",
                 hint="export them in the script",
                 field="environment.variables",
             )
@@ -296,7 +296,7 @@ def _further(flags: Mapping[str, str | int | bool]) -> Iterator[tuple[str, str |
 def _export(variables: dict[str, str], lines: dict[str, str]) -> str:
     if "export" in lines:
         raise InvalidInputError(
-            "the script has an --export line of its own, which --env would put out of force",
+            "the script has its own --export line, which --env would override",
             code="not_for_native",
             hint="add the variables to that line",
             detail={"field": "environment.variables"},
@@ -307,7 +307,7 @@ def _export(variables: dict[str, str], lines: dict[str, str]) -> str:
 def _one_line(name: str, value: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
         raise InvalidInputError(
-            f"the value of --{name} holds a line break or another control character",
+            f"the value of --{name} contains a line break or another control character",
             code="control_character",
             hint="write it on one line",
             detail={"field": f"slurm.flags.{name}"},
@@ -358,7 +358,7 @@ def array_text(text: str) -> str | None:
                 raise ValueError(f"an array has at most {_MOST_TASKS} children")
     except ValueError as error:
         raise InvalidInputError(
-            f"the script's --array={text[:60]} is no list of indices: {error}",
+            f"--array={text[:60]} in the script is not a list of indices: {error}",
             code="invalid_source",
             detail={"field": "source"},
         ) from error

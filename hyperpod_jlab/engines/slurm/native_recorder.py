@@ -48,7 +48,7 @@ _NO_SUCH_FILE = 53
 """What slurmstepd gives as a signal when it cannot open the job's output (no signal has this number; seen on 22.05 and 24.11)."""
 _NO_OUTPUT: dict[str, Any] = {
     "code": "no_output",
-    "message": "Slurm could not open the file that the job writes to: see whether its folder is there, and may be written",
+    "message": "Slurm could not open the output file of the job: check that its folder exists and is writable",
     "hint": None,
     "detail": {},
 }
@@ -234,7 +234,7 @@ class NativeRecorder:
             target = seen_here(path, self._paths)
             if path == "/dev/null" or target is None:
                 why = "" if path == "/dev/null" else ", which is not on the storage partition"
-                words = f"The job's output goes to {path} on its nodes{why}: it cannot be shown.\n"
+                words = f"The job's output is at {path} on its nodes{why}: it cannot be shown.\n"
                 records.put(logs / f"attempt-{number}" / name, words.encode())
                 continue
             if any(_points_at(logs / f"attempt-{n}" / name, target) for n in range(1, number)):

@@ -55,7 +55,7 @@ VERDICTS = {
 _ENDED = {
     "DEADLINE": "it reached its deadline",
     "BOOT_FAIL": "a node did not boot",
-    "REVOKED": "another cluster of the federation runs it",
+    "REVOKED": "it runs on another cluster of the federation",
 }
 
 
@@ -112,14 +112,14 @@ def observe_execution(execution: Execution, now: float) -> Observation:
 
 def lost(scheduler_id: str | None, now: float, *, accounting: bool) -> Observation:
     """The observation of a job that Slurm does not know any more."""
-    kept = "" if accounting else ", and the cluster keeps no accounting"
+    kept = "" if accounting else ", and the cluster has no accounting"
     return Observation(
         time=now,
         observer=OBSERVER,
         scheduler_id=scheduler_id,
         state="ended",
         verdict="LOST",
-        reason=f"Slurm knows nothing of its job any more{kept}",
+        reason=f"Slurm no longer has its job{kept}",
         reason_code="lost",
     )
 
@@ -130,7 +130,7 @@ def unasked(error: HyperpodError, now: float) -> Observation:
         time=now,
         observer=OBSERVER,
         state="waiting",
-        reason=f"its job has left Slurm's queue, and how it ended cannot be asked: {error.message}",
+        reason=f"its job has left the Slurm queue, and its exit state is unknown: {error.message}",
         reason_code=error.code,
     )
 
@@ -285,7 +285,7 @@ def explained(
         first = job.nodes or "its first node"
         return _unseen(
             word,
-            f"Slurm could not open the run's log on {first}: the storage partition is not mounted there, or its user may not write there",
+            f"Slurm could not open the log of the run on {first}: the storage partition is not mounted or not writable there",
         )
     blind = {
         found[1]
@@ -295,7 +295,8 @@ def explained(
     if blind:
         names = ", ".join(sorted(blind))
         return _unseen(
-            word, f"the run's folder is not there on {names}: is the storage partition mounted?"
+            word,
+            f"the folder of the run does not exist on {names}: check that the storage partition is mounted there",
         )
     how = launcher_end(bundle, job.scheduler_id)
     last = last_words(bundle, job.scheduler_id)

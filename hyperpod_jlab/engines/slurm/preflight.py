@@ -88,7 +88,7 @@ def _unknown(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
             yield Finding(
                 level="error",
                 code="unknown_queue",
-                message=f"the cluster has no queue '{name[:60]}'",
+                message=f"queue '{name[:60]}' not found on the cluster",
                 hint=nearest_hint(name[:60], limits),
                 field="queue",
             )
@@ -99,7 +99,7 @@ def _no_default(limits: Limits) -> Finding:
         level="error",
         code="no_default_queue",
         message="the cluster has no default queue",
-        hint="name one with --queue: " + ", ".join(limits),
+        hint="use --queue: " + ", ".join(limits),
         field="queue",
     )
 
@@ -111,7 +111,7 @@ def _in_queue(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
             level="warning" if queue.available == "down" else "error",
             code="queue_closed",
             message=f"the queue {queue.name} {closed}",
-            hint="name another one with --queue; see: hpj queues",
+            hint="use another queue with --queue; see: hpj queues",
             field="queue",
         )
     wrong = [*_each_node(spec, queue), *_accelerators(spec, queue)]
@@ -130,8 +130,8 @@ def _each_node(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="too_many_cpus",
-            message=f"{_cpus(spec)} CPUs are asked for on each node, and nodes of the queue {queue.name} have at most {cpus}",
-            hint="ask for fewer with --cpus" if said else "ask for fewer processes, or set --cpus",
+            message=f"{_cpus(spec)} CPUs are requested on each node, but nodes of the queue {queue.name} have at most {cpus}",
+            hint="request fewer with --cpus" if said else "request fewer processes, or set --cpus",
             field="resources.cpus" if said else "resources.processes_per_node",
         )
     memory = max(group.memory for group in queue.groups)
@@ -140,8 +140,8 @@ def _each_node(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="too_much_memory",
-            message=f"{format_size(wanted)} of memory are asked for on each node, and nodes of the queue {queue.name} have at most {format_size(memory)}",
-            hint="ask for less with --memory",
+            message=f"{format_size(wanted)} of memory is requested on each node, but nodes of the queue {queue.name} have at most {format_size(memory)}",
+            hint="request less with --memory",
             field="resources.memory",
         )
 
@@ -160,7 +160,7 @@ def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
         kinds = sorted({entry.name for entry in here})
         code, message = "no_accelerators", f"nodes of the queue {queue.name} have no {word}"
         have = f"this one has: {', '.join(kinds)}" if kinds else "see: hpj nodes"
-        hint = f"name another queue with --queue; {have}"
+        hint = f"use another queue with --queue; {have}"
     elif wanted.type is not None and wanted.type not in types:
         code = "no_such_type"
         message = f"nodes of the queue {queue.name} have no {word} of type {wanted.type}"
@@ -168,8 +168,8 @@ def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
     elif wanted.count > most:
         kind = word if wanted.type is None else f"{word} of type {wanted.type}"
         code = "too_many_gpus"
-        message = f"{wanted.count} {kind} are asked for on each node, and nodes of the queue {queue.name} have at most {most}"
-        hint = "ask for fewer on each node, and more nodes"
+        message = f"{wanted.count} {kind} are requested on each node, but nodes of the queue {queue.name} have at most {most}"
+        hint = "request fewer on each node, and more nodes"
     else:
         return
     yield Finding(level="error", code=code, message=message, hint=hint, field=field)
@@ -184,13 +184,13 @@ def _node_count(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
     elif wanted > queue.nodes:
         problem = f"the queue {queue.name} has {queue.nodes}"
     elif wanted > fitting:
-        problem = f"only {fitting} of the {queue.nodes} in the queue {queue.name} have what is asked for on each"
+        problem = f"only {fitting} of the {queue.nodes} in the queue {queue.name} have the requested resources"
     if problem is not None:
         yield Finding(
             level="error",
             code="too_many_nodes",
-            message=f"nodes asked for: {wanted}; {problem}",
-            hint="ask for fewer with --nodes, or name another queue; see: hpj queues",
+            message=f"requested nodes: {wanted}; {problem}",
+            hint="request fewer with --nodes, or use another queue; see: hpj queues",
             field="resources.nodes",
         )
 
@@ -218,8 +218,8 @@ def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
             yield Finding(
                 level="warning",
                 code="no_time_limit",
-                message=f"the run has no time limit, and the queue {names} sets none: the scheduler cannot fit it in between other jobs",
-                hint="say how long it may take with --time-limit, such as 2h",
+                message=f"neither the run nor the queue {names} has a time limit, so the scheduler cannot backfill the run",
+                hint="set a time limit with --time-limit, such as 2h",
                 field="time_limit",
             )
         return
@@ -228,8 +228,8 @@ def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="time_limit",
-            message=f"the time limit is {format_duration(spec.time_limit)}, and the queue {names} allows {format_duration(longest)}",
-            hint=f"use --time-limit {format_duration(longest).replace(' ', '')} or less, or name another queue",
+            message=f"the time limit is {format_duration(spec.time_limit)}, but the queue {names} allows at most {format_duration(longest)}",
+            hint=f"use --time-limit {format_duration(longest).replace(' ', '')} or less, or another queue",
             field="time_limit",
         )
 
@@ -246,8 +246,8 @@ def _everything(
         yield Finding(
             level="warning",
             code="default_queue_has_all",
-            message=f"no queue is named, and the default one, {queue.name}, holds all nodes: on HyperPod also those for logging in and for the controller",
-            hint="name one with --queue: " + ", ".join(other.name for other in others),
+            message=f"no queue is given, and the default queue {queue.name} contains all nodes: on HyperPod also login nodes and the controller",
+            hint="use --queue: " + ", ".join(other.name for other in others),
             field="queue",
         )
 
@@ -273,8 +273,8 @@ def python_words(python: str) -> Finding | None:
     return Finding(
         level="error",
         code="bad_python",
-        message=f"the python '{python[:60]}' is neither an absolute path nor the name of a command",
-        hint="give the path of an interpreter with --python, as this machine or the nodes see it",
+        message=f"Python '{python[:60]}' is neither an absolute path nor the name of a command",
+        hint="set --python to the path of an interpreter on this machine or on the nodes",
         field="environment.python",
     )
 
@@ -325,9 +325,9 @@ def _not_there(python: str, given: bool, on_partition: bool, remote: bool) -> Fi
         code="no_python",
         message=f"there is no interpreter {python} "
         + ("on the storage partition" if on_partition else where),
-        hint="give the path of one on the storage partition, or of the nodes' own, with --python"
+        hint="set --python to an interpreter on the storage partition or on the nodes"
         if sure
-        else "the run fails unless the nodes have it; an interpreter on the storage partition is seen by all",
+        else "the run fails unless the nodes have it; an interpreter on the storage partition is available on all nodes",
         field="environment.python",
     )
 
@@ -336,8 +336,8 @@ def _private(python: str) -> Finding:
     return Finding(
         level="error",
         code="python_outside",
-        message=f"the python {python} lies in a home folder of this machine, outside of the storage partition: the nodes do not see it",
-        hint="make the environment on the storage partition; where the nodes share this folder, name it as the cluster's python in the configuration",
+        message=f"Python {python} is in a home folder of this machine, outside the storage partition, so the nodes do not have it",
+        hint="create the environment on the storage partition; if the nodes share this folder, set it as python of the cluster in the configuration",
         field="environment.python",
     )
 
@@ -347,8 +347,8 @@ def _linked(python: str, real: str) -> Finding:
     return Finding(
         level="warning",
         code="python_link",
-        message=f"the python {python} is a link to {real}, in a home folder of this machine: the run fails unless the nodes have it too",
-        hint="make the environment with an interpreter that lies on the storage partition, or at the same place on the nodes",
+        message=f"Python {python} is a link to {real} in a home folder of this machine: the run fails unless the nodes have it too",
+        hint="create the environment with an interpreter on the storage partition, or one that has the same path on the nodes",
         field="environment.python",
     )
 
@@ -431,18 +431,18 @@ def _storage(seen: HostFacts, there: str) -> list[Finding]:
     who = f"{seen.user or 'the user'} (uid {seen.uid})"
     if "e" not in root:
         code = "partition_missing"
-        message = f"the login node has no folder {there}, where the storage partition should be"
-        hint = (
-            "mount it there, or name its place over there as storage in the cluster's configuration"
-        )
+        message = f"folder {there} of the storage partition not found on the login node"
+        hint = "mount it there, or set storage of the cluster in the configuration to its path on the nodes"
     elif ("x" in folder and "e" not in probe) or ("x" in root and "e" not in folder):
         code = "partition_differs"
-        message = f"the folder {there} on the login node is not this machine's storage partition"
-        hint = "name the partition's place over there as storage in the cluster's configuration"
+        message = (
+            f"the folder {there} on the login node is not the storage partition of this machine"
+        )
+        hint = "set storage of the cluster in the configuration to the path of the partition on the nodes"
     elif not {"r", "w", "x"} <= set(probe):
         code = "storage_denied"
-        message = f"{who}, as whom jobs run, may not read and write this user's runs in {there}"
-        hint = f"let that user through the folder {there} itself, or log in as the one with the same number as here, {os.getuid()}: name it in login_nodes, as in name@host"
+        message = f"jobs run as {who}, who cannot read and write the runs of this user in {there}"
+        hint = f"give that user access to the folder {there}, or log in as the user with the uid of this machine, {os.getuid()}: set login_nodes to name@host"
     else:
         return []
     return [Finding(level="error", code=code, message=message, hint=hint)]
@@ -545,7 +545,7 @@ async def _unless_in_part(asked: Awaitable[list[Finding]]) -> list[Finding]:
         silent = isinstance(error, UnreachableError) and error.code not in _IN_PART
         if error.code == "invalid_flag" or silent:
             raise
-        message = f"the cluster could not be asked about the run: {error.message}"
+        message = f"the cluster did not check the run: {error.message}"
         return [Finding(level="warning", code="unchecked", message=message, hint=error.hint)]
 
 
@@ -578,8 +578,8 @@ async def _asked(spec: JobSpec, place: PreflightContext) -> AsyncIterator[Findin
         yield Finding(
             level="error",
             code="unsupported",
-            message="the cluster runs no containers: its srun does not know --container-image",
-            hint="leave out --image and name a --python, or ask the cluster's admin for Pyxis and Enroot",
+            message="the cluster does not support containers: its srun has no --container-image",
+            hint="use --python instead of --image, or ask your cluster administrator for Pyxis and Enroot",
             field="environment.image",
         )
     limits = await facts.limits()
@@ -602,7 +602,7 @@ def _named(spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]) -
                 yield Finding(
                     level="info",
                     code="ignored",
-                    message=f"the cluster keeps no accounts, so {field} is of no use",
+                    message=f"the cluster has no accounts, so {field} has no effect",
                     field=field,
                 )
         return
@@ -612,7 +612,7 @@ def _named(spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]) -
             code="no_association",
             message=f"{accounts.user} has no account '{spec.account[:60]}' on the cluster",
             hint=nearest_hint(spec.account[:60], accounts.names)
-            or "ask the cluster's admin for an account",
+            or "ask your cluster administrator for an account",
             field="account",
         )
         return
@@ -623,7 +623,7 @@ def _named(spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]) -
             level="error" if "qos" in enforced else "warning",
             code="invalid_qos",
             message=f"{accounts.user} may not use the QoS '{spec.qos[:60]}'{of}",
-            hint=nearest_hint(spec.qos[:60], known) or "ask the cluster's admin for one",
+            hint=nearest_hint(spec.qos[:60], known) or "ask your cluster administrator for one",
             field="qos",
         )
 
@@ -634,8 +634,8 @@ def _words(spec: JobSpec) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="bad_priority",
-            message=f"a priority of Slurm is a whole number or TOP, not '{spec.priority[:60]}'",
-            hint="leave it out, or name a --qos",
+            message=f"the priority must be a whole number or TOP, not '{spec.priority[:60]}'",
+            hint="leave it out, or use --qos",
             field="priority",
         )
     own = [name for name in spec.environment.variables if name.startswith(("SLURM_", "SLURMD_"))]
@@ -643,8 +643,8 @@ def _words(spec: JobSpec) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="scheduler_variable",
-            message=f"{own[0]} is set by the scheduler, for each job its own",
-            hint="leave it out, or give yours another name",
+            message=f"the scheduler sets {own[0]} for each job",
+            hint="leave it out, or use another name",
             field="environment.variables",
         )
     given = {
@@ -664,7 +664,7 @@ def _words(spec: JobSpec) -> Iterator[Finding]:
             yield Finding(
                 level="info",
                 code="ignored",
-                message=f"a Slurm cluster has no use for {field}{why}",
+                message=f"a Slurm cluster ignores {field}{why}",
                 field=field,
             )
 
@@ -684,12 +684,12 @@ def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
     if queue is not None:
         hint = f"the cluster has a queue of this name: --queue {queue}"
     elif wanted in features:
-        hint = f"nodes have a feature of this name: give the flag constraint={wanted}"
+        hint = f"nodes have a feature of this name: use the flag constraint={wanted}"
     yield Finding(
         level="warning",
         code="ignored",
-        message="a Slurm cluster knows no instance types, so resources.instance_type is not heeded",
-        hint=hint or "choose nodes by --queue; see: hpj queues",
+        message="a Slurm cluster has no instance types, so resources.instance_type is ignored",
+        hint=hint or "choose nodes with --queue; see: hpj queues",
         field="resources.instance_type",
     )
 

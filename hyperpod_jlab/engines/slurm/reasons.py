@@ -13,64 +13,64 @@ from functools import lru_cache
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 
 _SINGLE: dict[str, str] = {
-    "Priority": "jobs with a higher priority are before it",
-    "Resources": "it waits for nodes, GPUs, CPUs or memory that others use now",
-    "Dependency": "it waits for another job to end",
-    "DependencyNeverSatisfied": "a job that it depends on did not end as it should, so it never starts; cancel it and submit it again",
-    "BeginTime": "its begin time has not come yet (a requeued job waits a short time too)",
-    "JobHeldUser": "its user holds it; release it to let it start",
-    "JobHeldAdmin": "an administrator, or the scheduler, holds it; only an administrator can release it",
-    "JobHoldMaxRequeue": "it is held, for it was started again too often; look at its log, then release it",
-    "JobArrayTaskLimit": "as many tasks of its array run as its throttle lets run at once",
-    "Licenses": "it waits for licenses that others use now",
-    "Reservation": "it waits for its reservation to begin",
-    "ReservationDeleted": "it is held, for its reservation was deleted; submit it again without the reservation",
-    "ReservationInvalid": "its reservation does not fit it; submit it again with another reservation, or with none",
+    "Priority": "jobs with a higher priority are ahead of it",
+    "Resources": "it is waiting for nodes, GPUs, CPUs or memory that are in use",
+    "Dependency": "it is waiting for another job to end",
+    "DependencyNeverSatisfied": "a job that it depends on did not end as required, so it never starts; cancel it and submit it again",
+    "BeginTime": "its begin time is in the future (a requeued job also waits a short time)",
+    "JobHeldUser": "its user held it; release it to let it start",
+    "JobHeldAdmin": "an administrator or the scheduler held it; only an administrator can release it",
+    "JobHoldMaxRequeue": "it is held because the requeue limit is reached; check its log, then release it",
+    "JobArrayTaskLimit": "the limit of running tasks of its array is reached",
+    "Licenses": "it is waiting for licenses that are in use",
+    "Reservation": "it is waiting for its reservation to begin",
+    "ReservationDeleted": "it is held because its reservation was deleted; submit it again without the reservation",
+    "ReservationInvalid": "it does not fit its reservation; submit it again with another reservation or none",
     "ReqNodeNotAvail": "a node that it needs is down, drained, reserved or in use",
-    "NodeDown": "a node that it needs is down; ask the cluster's admin, or name other nodes",
-    "PartitionDown": "its queue is down: jobs wait there, none starts",
-    "PartitionInactive": "its queue is switched off; choose another one",
-    "PartitionNodeLimit": "it asks for more nodes (or fewer) than its queue allows or has in working order; ask for another number, or choose another queue",
-    "PartitionTimeLimit": "its time limit is above that of its queue; make it shorter, or choose another queue",
-    "PartitionConfig": "its queue's rules don't allow it as it is; ask for less, or choose another queue",
-    "MaxMemPerLimit": "it asks for more memory on a node or CPU than its queue allows; ask for less",
-    "BadConstraints": "no node can ever give what it asks for; submit it again asking for less, or for other nodes",
-    "Constraints": "the nodes that have the features it asks for are not there now",
-    "Prolog": "its nodes are being made ready (the prolog runs)",
-    "Cleaning": "it starts again as soon as its nodes are cleared of its last attempt",
+    "NodeDown": "a node that it needs is down; ask your cluster administrator, or use other nodes",
+    "PartitionDown": "its queue is down: jobs wait and none starts",
+    "PartitionInactive": "its queue is inactive; use another queue",
+    "PartitionNodeLimit": "it requests more (or fewer) nodes than its queue allows or has available; request another number, or use another queue",
+    "PartitionTimeLimit": "its time limit is above the limit of its queue; use a shorter one, or another queue",
+    "PartitionConfig": "the limits of its queue do not allow it; request less, or use another queue",
+    "MaxMemPerLimit": "it requests more memory per node or CPU than its queue allows; request less",
+    "BadConstraints": "no node can ever provide what it requests; submit it again with a smaller request, or with other nodes",
+    "Constraints": "nodes with the features that it requests are not available now",
+    "Prolog": "its nodes are being prepared (the prolog is running)",
+    "Cleaning": "it restarts when its nodes have finished cleaning up its last attempt",
     "FrontEndDown": "no front-end node of the cluster is up",
-    "SchedDefer": "it asked to start at once, which this cluster does not do; submit it without --immediate",
-    "DeadLine": "it cannot end before its deadline any more",
-    "FedJobLock": "it waits until the clusters of the federation agree who starts it",
-    "BurstBufferResources": "it waits for room in the burst buffer",
-    "BurstBufferStageIn": "its files are being brought into the burst buffer",
-    "BurstBufferOperation": "the burst buffer could not do what it asked for; see the job's messages, or ask the cluster's admin",
-    "PowerNotAvail": "there is not enough electric power for it now",
+    "SchedDefer": "it requests an immediate start, which this cluster does not support; submit it without --immediate",
+    "DeadLine": "it can no longer end before its deadline",
+    "FedJobLock": "it is waiting until the clusters of the federation decide where it starts",
+    "BurstBufferResources": "it is waiting for space in the burst buffer",
+    "BurstBufferStageIn": "its files are being staged into the burst buffer",
+    "BurstBufferOperation": "the burst buffer failed; see the messages of the job, or ask your cluster administrator",
+    "PowerNotAvail": "not enough electric power is available now",
     "PowerReserved": "the electric power that it needs is reserved for another job",
-    "MaxPoweredUpNodes": "as many nodes are powered up as the cluster allows; it waits until some are given back",
-    "MpiPortsBusy": "too few ports for MPI are free on its nodes; it is tried again",
-    "NvidiaImexChannels": "all of NVIDIA's IMEX channels are in use; it waits for a free one",
-    "InvalidAccount": "its account is not valid any more; submit it again with another account",
-    "AccountNotAllowed": "its account may not use this queue; choose another account or queue",
-    "InvalidQOS": "its QoS is not valid any more; submit it again with another QoS",
-    "QOSNotAllowed": "its account or its queue does not allow its QoS; choose another QoS or queue",
-    "QOSUsageThreshold": "its account has used too little or too much for the QoS (its usage threshold); choose another QoS",
-    "AccountingPolicy": "a limit of its account or QoS keeps it; ask for less, or wait until other jobs have ended",
-    "AssociationJobLimit": "as many jobs of its account and user run as they may",
-    "AssociationResourceLimit": "its account and user have as much as they may; wait, or ask for less",
-    "AssociationTimeLimit": "its account and user have used up their time; ask the cluster's admin",
-    "QOSJobLimit": "as many jobs of its QoS run as may",
-    "QOSResourceLimit": "the jobs of its QoS have as much as they may; wait, or ask for less",
-    "QOSTimeLimit": "its QoS has used up its time; choose another QoS",
-    "BlockMaxError": "the machine's blocks failed too often; ask the cluster's admin",
+    "MaxPoweredUpNodes": "the limit of powered-up nodes is reached; it is waiting until some are released",
+    "MpiPortsBusy": "too few MPI ports are free on its nodes; the start is retried",
+    "NvidiaImexChannels": "all NVIDIA IMEX channels are in use; it is waiting for a free one",
+    "InvalidAccount": "its account is no longer valid; submit it again with another account",
+    "AccountNotAllowed": "its account may not use this queue; use another account or queue",
+    "InvalidQOS": "its QoS is no longer valid; submit it again with another QoS",
+    "QOSNotAllowed": "its account or queue does not allow its QoS; use another QoS or queue",
+    "QOSUsageThreshold": "the usage of its account is outside the usage threshold of the QoS; use another QoS",
+    "AccountingPolicy": "a limit of its account or QoS is reached; request less, or wait until other jobs end",
+    "AssociationJobLimit": "the limit of running jobs of its account and user is reached",
+    "AssociationResourceLimit": "the resource limit of its account and user is reached; wait, or request less",
+    "AssociationTimeLimit": "the time of its account and user is used up; ask your cluster administrator",
+    "QOSJobLimit": "the limit of running jobs of its QoS is reached",
+    "QOSResourceLimit": "the resource limit of its QoS is reached; wait, or request less",
+    "QOSTimeLimit": "the time of its QoS is used up; use another QoS",
+    "BlockMaxError": "blocks of the machine failed too often; ask your cluster administrator",
     "BlockFreeAction": "a block of the machine is being freed",
-    "SystemFailure": "something failed: Slurm, a file system or the network; ask the cluster's admin",
-    "JobLaunchFailure": "it could not be started on its node: its folder, user or program may be missing there",
+    "SystemFailure": "Slurm, a file system or the network failed; ask your cluster administrator",
+    "JobLaunchFailure": "it could not start on its node: its folder, user or program may be missing there",
     "NonZeroExitCode": "its program ended with an error",
     "RaisedSignal": "its program was ended by a signal",
     "TimeLimit": "it reached its time limit",
-    "InactiveLimit": "it was ended, for it did nothing too long",
-    "OutOfMemory": "it used more memory than it had asked for",
+    "InactiveLimit": "it was ended because it was inactive for too long",
+    "OutOfMemory": "it exceeded its requested memory",
 }  # fmt: skip
 """Codes that stand alone."""
 
@@ -126,7 +126,7 @@ _DESCRIBED: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"^ReqNodeNotAvail, ?Reserved for maintenance"),
         "ReqNodeNotAvail",
-        "the nodes are reserved for maintenance before it would have ended; a shorter time limit may fit before it",
+        "the nodes are reserved for maintenance before it could end; a shorter time limit may fit before the maintenance",
     ),
     (
         re.compile(r"^ReqNodeNotAvail, ?May be reserved for other job"),
@@ -141,52 +141,52 @@ _DESCRIBED: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"^launch failed requeued held"),
         "JobHeldUser",
-        "it is held, for it could not be started on its node; look at the node and the log, then release it",
+        "it is held because it could not start on its node; check the node and the log, then release it",
     ),
     (
         re.compile(r"^job requeued in held state"),
         "JobHeldUser",
-        "it is held since it was requeued; release it to let it start",
+        "it was requeued and held; release it to let it start",
     ),
     (
         re.compile(r"^job requeued in special exit state"),
         "JobHeldUser",
-        "it is held since it was requeued in the special exit state; release it to let it start",
+        "it was requeued and held in the special exit state; release it to let it start",
     ),
     (
         re.compile(r"^Job's account not (?:known|permitted).*\((?P<rule>.*)\)$"),
         "AccountNotAllowed",
-        "its account may not use this queue ({rule}); choose another account or queue",
+        "its account may not use this queue ({rule}); use another account or queue",
     ),
     (
         re.compile(r"^Job's QOS not (?:known|permitted).*\((?P<rule>.*)\)$"),
         "QOSNotAllowed",
-        "its QoS may not be used in this queue ({rule}); choose another QoS or queue",
+        "its QoS may not be used in this queue ({rule}); use another QoS or queue",
     ),
     (
         re.compile(r"^Reservation (?P<name>\S+) was deleted"),
         "ReservationDeleted",
-        "it is held, for its reservation {name} was deleted; submit it again without the reservation",
+        "it is held because its reservation {name} was deleted; submit it again without the reservation",
     ),
     (
         re.compile(r"^Job is at or exceeds (?P<whose>QOS|association)"),
         "TimeLimit",
-        "it was ended, for the time or resources of its {whose} were used up",
+        "it was ended because the time or resources of its {whose} were used up",
     ),
     (
         re.compile(r"^Burst buffer stage-in timeout"),
         "JobHeldAdmin",
-        "it is held, for its files were not brought into the burst buffer in time; ask the cluster's admin",
+        "it is held because staging its files into the burst buffer timed out; ask your cluster administrator",
     ),
     (
         re.compile(r"^burst_buffer/\S+: (?P<said>.+)"),
         "BurstBufferOperation",
-        "the burst buffer could not do what it asked for: {said}",
+        "the burst buffer failed: {said}",
     ),
     (
         re.compile(r"^(?:Prolog/Epilog failure|Prolog failure)"),
         "JobLaunchFailure",
-        "its nodes could not be made ready (the prolog failed); ask the cluster's admin",
+        "its nodes could not be prepared (the prolog failed); ask your cluster administrator",
     ),
 )
 """Texts that the controller writes in a code's place (src/slurmctld/job_scheduler.c, node_scheduler.c, job_mgr.c), the code and our words."""
@@ -232,7 +232,7 @@ def reason_words(reason: str) -> str | None:
     code = reason_code(text)
     words = _SINGLE.get(code) or _limit_words(code) or _count_words(code)
     if words is None:
-        return f"Slurm says: {text} (a reason that is not known here)"
+        return f"Slurm reports: {text} (an unknown reason)"
     rest = text.removeprefix(code).lstrip(" ,:")
     return f"{words} ({rest})" if rest else words
 
@@ -277,18 +277,18 @@ def _limit_words(code: str) -> str | None:
     thing, owner = _THINGS[found["thing"]], _owner(found["of"])
     each = _EACH.get(found["each"] or "")
     if found["what"] == "Min":
-        return f"it asks for less than its QoS wants of each job ({thing}); ask for more, or choose another QoS"
+        return f"it requests less than its QoS requires ({thing}); request more, or use another QoS"
     if found["what"] == "Grp":
         if found["time"] == "Minutes":
-            return f"{owner} has used up its minutes of {thing}, past jobs counted; ask the cluster's admin"
+            return f"{owner} has used up its minutes of {thing}, including past jobs; ask your cluster administrator"
         if found["time"]:
-            return f"the running jobs of {owner} have all the minutes of {thing} that they may have at once; wait, or give it a shorter time limit"
-        return f"the running jobs of {owner} have all the {thing} that they may have at once; wait, or ask for less"
+            return f"the running jobs of {owner} use the limit of minutes of {thing}; wait, or set a shorter time limit"
+        return f"the running jobs of {owner} use the limit of {thing}; wait, or request less"
     if found["each"] in {"User", "Account"}:
         what = f"minutes of {thing}" if found["time"] else thing
-        return f"{_whose(found['each'])} running jobs have as much as {owner} allows {each} at once ({what}); wait, or ask for less"
+        return f"{_whose(found['each'])} running jobs use the limit of {owner} for {each} ({what}); wait, or request less"
     what = f"minutes of {thing}, amount times time limit" if found["time"] else thing
-    return f"it asks for more than {owner} allows {each or 'a job'} ({what}); ask for less"
+    return f"it requests more than {owner} allows {each or 'a job'} ({what}); request less"
 
 
 def _count_words(code: str) -> str | None:
@@ -299,13 +299,15 @@ def _count_words(code: str) -> str | None:
     owner, thing = _owner(found["of"]), found["thing"]
     if thing.startswith("Wall"):
         if found["what"] == "Grp":
-            return f"{owner} has used up its time (all jobs together); wait, or ask the cluster's admin"
-        return f"its time limit is above what {owner} allows a job; give it a shorter one"
+            return f"{owner} has used up its time (all jobs together); wait, or ask your cluster administrator"
+        return f"its time limit is above the limit of {owner}; set a shorter one"
     waiting = " or wait" if thing.startswith("Submit") else ""
     if found["what"] == "Grp":
-        return f"as many jobs of {owner} run{waiting} as may at once; wait until some have ended"
+        return (
+            f"{owner} has reached its limit of jobs that run{waiting} at once; wait until some end"
+        )
     whose = "your account's" if found["each"] == "Account" else "your"
-    return f"as many of {whose} jobs run{waiting} as {owner} allows at once; wait until some have ended"
+    return f"{whose} jobs that run{waiting} have reached the limit of {owner}; wait until some end"
 
 
 def _owner(of: str | None) -> str:
@@ -321,10 +323,10 @@ def _whose(each: str) -> str:
 # A job's state and reason in words, the same for runs and for the table of everybody's jobs.
 
 RUNNING = {
-    "CONFIGURING": "its nodes are being made ready",
-    "COMPLETING": "its nodes are being cleared",
+    "CONFIGURING": "its nodes are being prepared",
+    "COMPLETING": "its nodes are cleaning up",
     "STAGE_OUT": "its files are being staged out",
-    "STOPPED": "it was stopped, and keeps its nodes",
+    "STOPPED": "it is suspended and keeps its nodes",
 }
 """What goes on in states in which a job has nodes, beside running."""
 

@@ -150,11 +150,11 @@ class SlurmErrand:
                 continue  # the controller may be back before our patience ends
             if seen is None or seen.ended:
                 return seen.state if seen else None
-        said = f"{seen.state}, {seen.reason}" if seen else "not to be seen"
+        said = f"{seen.state}, {seen.reason}" if seen else "not visible"
         raise UnreachableError(
-            f"the job {job} that looks after folders did not end in {self._patience:.0f} s ({said}) and was taken back",
+            f"the folder job {job} did not end within {self._patience:.0f} s ({said}) and was cancelled",
             code="job_did_not_end",
-            hint="see what it waited for, or name a partition with free nodes: --queue",
+            hint="check why it waited, or use a queue with free nodes: --queue",
             detail={"job": job},
         )
 
@@ -166,21 +166,21 @@ class SlurmErrand:
             code = int(found[1]) if found else None
         if code == _NO_ROOT:
             return DeniedError(
-                f"the user of the job {job} may not act as root (sudo -n)",
+                f"the user of the job {job} cannot become root (sudo -n)",
                 code="no_root",
-                hint="log in as one who may: root, or HyperPod's ubuntu; or run this on a node as root: --folders here --mounted-at",
+                hint="log in as root or as the ubuntu user of HyperPod, or run this on a node as root: --folders here --mounted-at",
                 detail={"job": job},
             )
         words = {
             _NO_PYTHON: "the node has no python3",
             _NO_REPLY: f"its answer could not be written to {self.root}{self.reply}",
         }
-        hint = "run this again: what was done already is left as it is"
+        hint = "run this again; finished steps are not repeated"
         if code == _NO_REPLY:
-            hint = "see whether nodes have the whole file system there (--mounted-at), and that the folder is root's"
+            hint = "check that nodes mount the whole file system there (--mounted-at), and that root owns the folder"
         said = words.get(code or 0, f"{state}, exit code {code}")
         return RefusedError(
-            f"the job {job} that looks after folders failed: {said}",
+            f"the folder job {job} failed: {said}",
             code="job_failed",
             hint=hint,
             detail={"job": job, "state": state, "exit_code": code},
@@ -195,9 +195,9 @@ class SlurmErrand:
             if time.monotonic() > end:
                 place = self._answers or f"{self.root}{self.reply} on the login node"
                 raise UnreachableError(
-                    f"the answer on the folders is not to be seen in {place}",
+                    f"the answer about the folders is not visible in {place}",
                     code="no_answer",
-                    hint="run this where the file system is mounted, or by a login node that mounts it",
+                    hint="run this where the file system is mounted, or through a login node that mounts it",
                 )
             await asyncio.sleep(0.5)
 
@@ -219,13 +219,13 @@ def answer_in(file: Path) -> str | None:
     try:
         with os.fdopen(os.open(file, flags), "rb") as opened:
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                raise OSError(errno.EINVAL, "it is no file")
+                raise OSError(errno.EINVAL, "it is not a regular file")
             return opened.read(_LONGEST).decode("ascii", "replace")
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UnreachableError(
-            f"the answer on the folders cannot be read: {error.strerror}", code="no_answer"
+            f"the answer about the folders cannot be read: {error.strerror}", code="no_answer"
         ) from error
 
 
@@ -252,7 +252,7 @@ class SlurmTasks:
         root = settings.mounted_at or ON_NODES
         if not root.startswith("/"):
             raise InvalidInputError(
-                f"'{root[:60]}', where the nodes have the file system, is no absolute path",
+                f"the mount point on the nodes must be an absolute path, not '{root[:60]}'",
                 detail={"field": "mounted_at"},
             )
         reply, answers = f"/{ANSWERS}", None
@@ -265,9 +265,9 @@ class SlurmTasks:
                 answers = Path(root) / ANSWERS
             else:
                 raise InvalidInputError(
-                    f"this machine has nothing of what nodes have at {root}, so an answer of theirs would not be seen",
+                    f"this machine does not mount what nodes have at {root}, so it cannot read their answer",
                     code="no_common_folder",
-                    hint="name its partition there as storage in the cluster's configuration, or go by ssh to a login node",
+                    hint="set storage of the cluster in the configuration to its partition there, or use ssh to a login node",
                     detail={"field": "mounted_at"},
                 )
         return SlurmErrand(self._client, root, reply, answers, queue=settings.queue)

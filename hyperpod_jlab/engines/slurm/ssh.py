@@ -166,9 +166,9 @@ def _write(path: Path, found: LoginNodes) -> None:
 def _unknown(cluster: str, error: HyperpodError) -> HyperpodError:
     if error.code == NO_LOGIN_NODES:
         return error
-    hint = 'name them in the configuration: login_nodes = ["HOST"]'
+    hint = 'set them in the configuration: login_nodes = ["HOST"]'
     return UnreachableError(
-        f"AWS does not name the login nodes of {cluster}: {error.message}",
+        f"AWS does not list the login nodes of {cluster}: {error.message}",
         code=error.code,
         hint=f"{error.hint}; or {hint}" if error.hint else hint,
         detail={**error.detail, "field": "login_nodes"},
@@ -238,7 +238,7 @@ class Ssh:
             raise InvalidInputError(
                 'transport = "ssh" needs login_nodes',
                 code="no_login_nodes",
-                hint='name them in the configuration: login_nodes = ["login-1", "login-2"], or the HyperPod cluster: hyperpod = "NAME"',
+                hint='set login_nodes = ["login-1", "login-2"] in the configuration, or the HyperPod cluster: hyperpod = "NAME"',
                 detail={"field": "login_nodes"},
             )
         self._user = user
@@ -276,7 +276,7 @@ class Ssh:
         again = repeatable(argv)
         remote = Remote(argv, self._commands, self._slurm_conf, waits=not again)
         if remote.waits and b"\0" in stdin:
-            raise InvalidInputError(f"{argv[0]} cannot be given a script with a NUL character")
+            raise InvalidInputError(f"{argv[0]} does not accept a script with a NUL character")
         while True:
             faults: list[HyperpodError] = []
             output = await self._on_any(remote, stdin, timeout, faults)
@@ -424,9 +424,9 @@ class Ssh:
 
 def _lost(program: str, node: LoginNode, error: HyperpodError) -> UnreachableError:
     return UnreachableError(
-        f"{node.address.text} did not say what became of {program}: {error.message}",
+        f"the result of {program} on {node.address.text} is unknown: {error.message}",
         code=ANSWER_LOST,
-        hint="look whether it was done before you try again",
+        hint="check whether it was done before you try again",
         detail={"command": program, "login_node": node.address.text, "cause": error.code},
     )
 

@@ -234,7 +234,7 @@ def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
     if state in {"up", "reserved", "powered-off"}:
         # From 24.05 on a node that works again keeps the reason why it did not.
         waits = "reboot_requested" in node.flags
-        return replace(row, reason="it restarts as soon as no job runs on it") if waits else row
+        return replace(row, reason="it restarts when no job is running on it") if waits else row
     return replace(row, reason=node.reason, reason_since=node.since, reason_by=node.by)
 
 
@@ -453,10 +453,10 @@ _ENDED = {"COMPLETED": "succeeded", "CANCELLED": "cancelled", "REVOKED": "cancel
 _FAILED = {
     "TIMEOUT": "it reached its time limit",
     "DEADLINE": "it reached its deadline",
-    "OUT_OF_MEMORY": "it used more memory than it had asked for",
+    "OUT_OF_MEMORY": "it exceeded its requested memory",
     "NODE_FAIL": "a node failed",
     "BOOT_FAIL": "a node did not boot",
-    "PREEMPTED": "a job with a higher priority took its place",
+    "PREEMPTED": "a job with a higher priority preempted it",
 }
 
 

@@ -99,9 +99,9 @@ class Here:
             )
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             raise UnreachableError(
-                f"Slurm's command {argv[0]} is not on this machine",
+                f"the Slurm command {argv[0]} is not on this machine",
                 code="no_slurm_client",
-                hint='install Slurm\'s client, name its folder as commands, or set transport = "ssh"',
+                hint='install the Slurm client, set commands to its folder, or set transport = "ssh"',
                 detail={"command": program},
             ) from error
         try:
@@ -109,9 +109,9 @@ class Here:
                 out, err = await process.communicate(stdin)
         except TimeoutError:
             raise UnreachableError(
-                f"Slurm's command {argv[0]} gave no answer in {timeout:g} s",
+                f"the Slurm command {argv[0]} timed out after {timeout:g} s",
                 code="no_answer",
-                hint="try again; see whether the controller answers: scontrol ping",
+                hint="try again; check the controller with: scontrol ping",
                 detail={"command": argv[0]},
             ) from None
         finally:

@@ -391,7 +391,7 @@ async def explain(
         told = replace(
             told,
             position=len(ahead) + 1,
-            counted=f"jobs that wait for nodes in {job.partition}, by priority",
+            counted=f"jobs waiting for nodes in {job.partition}, by priority",
             ahead=tuple(_name(one) for one in ahead[:_NAMED]),
             expected_start=_expected(job),
         )

@@ -107,7 +107,7 @@ def _tell(written: Written) -> None:
         for word, labels in (
             ("added", written.added),
             ("replaced", written.replaced),
-            ("there already", written.kept),
+            ("already there", written.kept),
         )
         if labels
     ]

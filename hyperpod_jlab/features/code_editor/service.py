@@ -153,7 +153,7 @@ def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = Fa
     path = project / PLACE
     try:
         if not project.is_dir():
-            raise InvalidInputError(f"{project} is no folder", detail={"field": "folder"})
+            raise InvalidInputError(f"{project} is not a folder", detail={"field": "folder"})
         before = _read(path)
         if before is None:
             path.parent.mkdir(exist_ok=True)
@@ -166,7 +166,7 @@ def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = Fa
     except OSError as error:
         raise InvalidInputError(
             f"{error.filename or path} cannot be read or written: {error.strerror}",
-            hint="the tasks are printed by: hpj init code-editor --print",
+            hint="to print the tasks: hpj init code-editor --print",
             detail={"field": "folder"},
         ) from error
     return told
@@ -211,8 +211,8 @@ def _has_no_comments(text: str) -> bool:
 def _read(path: Path) -> str | None:
     if path.is_symlink():
         raise InvalidInputError(
-            f"{path} is a link, and what it leads to is left alone",
-            hint="the tasks are printed by: hpj init code-editor --print",
+            f"{path} is a link, whose target is not changed",
+            hint="to print the tasks: hpj init code-editor --print",
             detail={"field": "folder"},
         )
     try:
@@ -230,20 +230,20 @@ def _parsed(path: Path, text: str, cluster: str | None) -> dict[str, Any]:
         why = f"line {error.lineno}: {error.msg}"
         raise _conflict(path, why, cluster) from error
     if not isinstance(found, dict):
-        raise _conflict(path, "it is no object", cluster)
+        raise _conflict(path, "it is not an object", cluster)
     if found.get("version", _VERSION) != _VERSION:
         raise _conflict(path, f"it is of version {found['version']}, not {_VERSION}", cluster)
     if not isinstance(found.setdefault("tasks", []), list):
-        raise _conflict(path, "its tasks are no list", cluster)
+        raise _conflict(path, "its tasks are not a list", cluster)
     found.setdefault("version", _VERSION)
     return found
 
 
 def _conflict(path: Path, why: str, cluster: str | None) -> ConflictError:
     return ConflictError(
-        f"{path} is left as it is ({why})",
+        f"{path} was not changed ({why})",
         code="tasks_cannot_be_merged",
-        hint="paste the tasks into its list: hpj init code-editor --print",
+        hint="paste the tasks into its list; print them with: hpj init code-editor --print",
         detail={"text": tasks_text(cluster)},
     )
 

@@ -264,9 +264,9 @@ class AtAws:
                 return await ask()
         except TimeoutError:
             error: HyperpodError = UnreachableError(
-                f"{service} gives no answer in {TIMEOUT:g} s",
+                f"{service} did not answer within {TIMEOUT:g} s",
                 code=_UNREACHABLE,
-                hint="try again; a VPC without a way out needs an interface endpoint for it",
+                hint="try again; a VPC without internet access needs an interface endpoint for it",
             )
         except HyperpodError as refusal:
             error = refusal
@@ -338,8 +338,8 @@ class StudioLooks:
         role = studio.role_arn.rpartition("/")[2] if studio and studio.role_arn else None
         if role is not None and f"/{role}/" not in caller:
             return warn(
-                f"{words}: not the role that Studio gave this space, {role}",
-                "unset AWS_PROFILE and AWS_ACCESS_KEY_ID, or mind that AWS is asked as somebody else here",
+                f"{words}: not the role of this space, {role}",
+                "unset AWS_PROFILE and AWS_ACCESS_KEY_ID, or be aware that this terminal uses another identity at AWS",
             )
         return ok(words)
 
@@ -349,7 +349,7 @@ class StudioLooks:
             return None
         owner = f" of {space.owner}" if space.owner else ""
         if space.shared:
-            words = "is shared: everybody in it acts as the space, and so do its runs"
+            words = "is shared: all its users and runs act as the space"
             return ok(f"{space.name}{owner} {words}")
         return ok(f"{space.name} is a private space{owner}")
 
@@ -358,8 +358,8 @@ class StudioLooks:
         if domain is None:
             return None
         how = {
-            "VpcOnly": "VPC-only: AWS is reached through the VPC's own endpoints or NAT",
-            "PublicInternetOnly": "with public internet through SageMaker's own network",
+            "VpcOnly": "VPC-only: AWS is reached through endpoints or NAT of the VPC",
+            "PublicInternetOnly": "with public internet access through the network of SageMaker",
         }.get(domain.network or "", domain.network or "network unknown")
         words = f"{domain.name}, {how}; in {domain.vpc}, subnets {', '.join(domain.subnets)}"
         if domain.groups:
@@ -371,7 +371,7 @@ class StudioLooks:
         problem = f": {domain.problem}" if domain.problem else ""
         return fail(
             f"{words}; it is {domain.status}{problem}",
-            "look at it in SageMaker's console under Domains",
+            "check it in the SageMaker console under Domains",
             "admin",
         )
 
@@ -379,7 +379,7 @@ class StudioLooks:
         profile = await self._at.profile()
         if profile is None:
             return None
-        number = f"user number {profile.uid}" if profile.uid else "the user number of all profiles"
+        number = f"uid {profile.uid}" if profile.uid else "the uid of all profiles"
         folders = ", ".join(f"{name} (its {folder})" for name, folder in profile.file_systems)
         words = f"{profile.name}, {number} on file systems"
         return ok(f"{words}; may mount {folders}" if folders else words)
@@ -403,8 +403,8 @@ class StudioLooks:
             return ok(f"Studio does not stop {app} when it is idle")
         after = f"{holds.minutes} minutes" if holds.minutes else "a while"
         return warn(
-            f"Studio stops {app} after {after} without activity, and runs of the cluster local end with it; runs on other clusters go on",
-            "send long runs to a cluster that is not local",
+            f"Studio stops {app} after {after} without activity, which also ends runs on the cluster local; runs on other clusters continue",
+            "submit long runs to another cluster than local",
         )
 
     async def _clusters(self) -> CheckResult | None:
@@ -426,7 +426,7 @@ class StudioLooks:
         missing = [name for name in named if name not in there]
         region = await self._at.aws.region()
         if missing:
-            words = f"the configuration names {', '.join(missing)}, which is not in {region}"
+            words = f"the configuration has {', '.join(missing)}, but it does not exist in {region}"
             return warn(words, "see: hpj clusters")
         return ok(f"{', '.join(named)}: in {region}")
 
@@ -483,7 +483,7 @@ def rights_steps(at_aws: AtAws) -> list[CheckStep]:
         return await _rights(at_aws) if at_aws.concerned else None
 
     needs = (CONFIGURATION, ROLE)
-    return [CheckStep("rights", "rights at AWS", "role", look, needs=needs, seconds=45)]
+    return [CheckStep("rights", "IAM permissions", "role", look, needs=needs, seconds=45)]
 
 
 async def _rights(at_aws: AtAws) -> CheckResult:
@@ -501,8 +501,8 @@ async def _rights(at_aws: AtAws) -> CheckResult:
             for feature in FEATURES
             if any(one.action in missing for one in feature.permissions)
         ]
-        words = "; ".join(f"AWS does not let you {action}" for action in missing)
-        return warn(words, f"grant what this prints: hpj admin policy {' '.join(names)}", "admin")
+        words = "; ".join(f"you do not have the permission {action}" for action in missing)
+        return warn(words, f"allow what this prints: hpj admin policy {' '.join(names)}", "admin")
     if silent:
         return unknown("; ".join(one.message for one in silent), silent[0].hint, "admin")
     unknown_here = [one.message for one in refusals if one and one.code == "boto3_too_old"]
@@ -511,7 +511,7 @@ async def _rights(at_aws: AtAws) -> CheckResult:
         for one, error in zip(tries, refusals, strict=True)
         if error is None or error.code != "boto3_too_old"
     )
-    words = f"AWS lets this role read what was tried: {tried}"
+    words = f"this role has the permissions that were checked: {tried}"
     return ok("; ".join([words, *unknown_here]))
 
 
@@ -549,7 +549,7 @@ async def _refusal(at_aws: AtAws, one: _Try) -> HyperpodError | None:
 
 _ROLE = re.compile(r"arn:[^:]+:sts::\d+:assumed-role/([^/]+)/.*")
 
-_UNSEEN = "an identity provider may pass it with the session, which is not seen here"
+_UNSEEN = "an identity provider may pass it with the session, which is not checked"
 
 
 def run_as_steps(at_aws: AtAws) -> list[CheckStep]:
@@ -572,21 +572,23 @@ async def _run_as(at_aws: AtAws) -> CheckResult:
     tag = f"aws iam tag-role --role-name {role or 'ROLE'} --tags Key={RUN_AS},Value=USER"
     if not preferences.run_as:
         return warn(
-            f"a terminal on a node is root for all who may open one: Run As is off in Session Manager's preferences in {region}",
-            f"turn on Run As in the console, Systems Manager > Session Manager > Preferences, and give each role its user: {tag}",
+            f"everyone who can open a terminal on a node is root there: Run As is off in the Session Manager preferences in {region}",
+            f"turn on Run As in the console (Systems Manager > Session Manager > Preferences) and set the user of each role: {tag}",
             "admin",
         )
     otherwise = _otherwise(preferences)
     if role is None:
-        return unknown(f"only a role's tags are read, and this is none; without a tag {otherwise}")
+        return unknown(
+            f"only tags of roles are read, and this identity is not a role; without a tag {otherwise}"
+        )
     try:
         # IAM has no endpoint in most VPCs: nobody should wait for it.
         user = await run_as_of(Aws(region, hasty=True), role)
     except HyperpodError as error:
-        words = f"the tags of the role {role} are not known: {error.message}; without {RUN_AS} {otherwise}"
+        words = f"the tags of the role {role} are unknown: {error.message}; without {RUN_AS} {otherwise}"
         return unknown(words, error.hint, "admin")
     if user is not None:
-        return ok(f"a terminal on a node is {user}'s, by the tag {RUN_AS} of the role {role}")
+        return ok(f"terminals on nodes run as {user}, set by the tag {RUN_AS} of the role {role}")
     words = f"the role {role} has no tag {RUN_AS}, so {otherwise} ({_UNSEEN})"
     return warn(words, tag, "admin")
 
@@ -594,5 +596,5 @@ async def _run_as(at_aws: AtAws) -> CheckResult:
 def _otherwise(preferences: SessionPreferences) -> str:
     """What a session is for a role without a tag."""
     if preferences.default_user is None:
-        return "Session Manager opens no terminal"
-    return f"a terminal on a node is {preferences.default_user}'s, as for all without it"
+        return "Session Manager does not open a terminal"
+    return f"terminals on nodes run as {preferences.default_user}, the default"

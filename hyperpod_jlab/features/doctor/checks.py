@@ -148,7 +148,7 @@ def _answers(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
     async def told() -> CheckResult:
         cluster = await opened.hyperpod.clusters.one(name)
         if cluster.state in {"unreachable", "misconfigured"}:
-            fix = "look at it under [clusters] in the configuration"
+            fix = "check it under [clusters] in the configuration"
             return fail(cluster.reason or "does not answer", fix)
         running = f", {cluster.running} running" if cluster.running is not None else ""
         return ok(f"{cluster.orchestrator}, {cluster.state}{running}")
@@ -176,7 +176,7 @@ def job_steps(opened: Opened, only: str | None) -> list[CheckStep]:
     name = only or opened.hyperpod.settings.default_cluster
     needs = (STORAGE, f"cluster:{name}", f"queue:{name}", f"rights-there:{name}")
     seconds = TIMEOUT + _CLEANING + 30
-    return [CheckStep("job", "a tiny job on", "job", _look(opened, name), needs, name, seconds)]
+    return [CheckStep("job", "test job on", "job", _look(opened, name), needs, name, seconds)]
 
 
 def _look(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
@@ -239,9 +239,9 @@ class _TinyJob:
         if words is not None:
             host, uid = (*words, "?", "?")[:2]
             same = "" if uid == str(os.getuid()) else f", uid {os.getuid()} here"
-            cost = f"it took one task of one node for about {seconds:.0f} s"
+            cost = f"it used one task on one node for about {seconds:.0f} s"
             return ok(
-                f"it ran on {host} as uid {uid}{same}; its log was here {seconds:.1f} s after the submit; {cost}, and was removed"
+                f"it ran on {host} as uid {uid}{same}; its log arrived {seconds:.1f} s after submit; {cost}, and it was removed"
             )
         run = await self._hyperpod.runs.get(self._run_id)
         said = f"; its log ends with: {' / '.join(self._last)}" if self._last else ""
@@ -250,15 +250,15 @@ class _TinyJob:
             why = await self._why()
             return warn(
                 f"it was still waiting after {seconds:.0f} s{why or reason}, and was cancelled",
-                "wait until the cluster has room, or name a free queue; see: hpj queues",
+                "wait until the cluster has free nodes, or use another queue; see: hpj queues",
             )
         if run.state == "running":
             return fail(
-                f"it ran, and nothing of its log came here in {seconds:.0f} s{said}",
-                "the nodes may not have the storage partition, or have another one: look at the checks of mounts and of the partition",
+                f"it ran, but its log did not arrive within {seconds:.0f} s{said}",
+                "the nodes may not mount the storage partition, or may mount another one: see the checks of mounts and of the partition",
                 "admin",
             )
-        fix = f"hpj submit -c 'hostname' --cluster {self._cluster} --wait, and look at its log"
+        fix = f"run hpj submit -c 'hostname' --cluster {self._cluster} --wait, and check its log"
         return fail(f"it is {run.state}{reason}{said}", fix)
 
     async def _why(self) -> str | None:
@@ -280,7 +280,7 @@ class _TinyJob:
                         await self._hyperpod.runs.wait(self._run_id)
                 await asyncio.to_thread(withdraw, Path(run.bundle))
         except TimeoutError:
-            return "it does not end"
+            return "it did not end"
         except HyperpodError as error:
             return error.message
         return None
@@ -311,17 +311,17 @@ def _told() -> CheckResult | None:
     when = f"{status.updated:%Y-%m-%d %H:%M} UTC"
     if state == "failed":
         step = status.trouble
-        words = f"{step.name}: {step.message or 'no reason'}" if step else "no step says why"
+        words = f"{step.name}: {step.message or 'no reason'}" if step else "no step gives a reason"
         # What of it is missing the other checks say; this one stays until the next start.
         return warn(f"it failed at {when}: {words}", f"{log}; restart the space to try again")
     if state == "stopped":
         step = status.current
         words = f" in the step {step.name}" if step else ""
         hint = f"{log}; restart the space to try again"
-        return warn(f"it has said nothing since {when}{words}", hint)
+        return warn(f"it has not reported since {when}{words}", hint)
     if state == "running":
         step = status.current
-        return ok(f"it is at work{f': {step.name}' if step else ''}")
+        return ok(f"it is running{f': {step.name}' if step else ''}")
     skipped = [step.name for step in status.steps if step.state == "skipped"]
     more = f", without {', '.join(skipped)}" if skipped else ""
-    return ok(f"it was done at {when}{more}")
+    return ok(f"it finished at {when}{more}")

@@ -70,7 +70,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
     if failed:
         names = ", ".join(dict.fromkeys(check.name for check in failed))
         raise ChecksFailedError(
-            f"not well: {names}",
+            f"failed checks: {names}",
             hint=_first_fix(failed),
             detail={"failed": plain(failed, list[Check])},
         )
@@ -78,7 +78,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
 
 async def _examine(asked: DoctorRequest, quiet: bool) -> list[Check]:
     checks = []
-    async with slow_steps("looking around") as steps:
+    async with slow_steps("collecting facts") as steps:
         async for check in examine(asked, lambda step: steps.next(f"checking {step.name}")):
             checks.append(check)
             if not quiet:
@@ -92,7 +92,7 @@ def _save(text: str, path: Path) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OutputError(
-            f"{path} cannot be written: {error.strerror}", hint="name another file"
+            f"{path} cannot be written: {error.strerror}", hint="use another file"
         ) from error
 
 
@@ -105,7 +105,7 @@ def _print(check: Check) -> None:
     level = coloured(check.level, f"{check.level:<{_LEVEL}}")
     print(f"{level}  {check.name:<{_NAME}}  {printable(check.evidence)}")
     if check.fix and check.level != "ok":
-        who = "hint" if check.who == "you" else "for your admin"
+        who = "hint" if check.who == "you" else "for your administrator"
         for line in check.fix.splitlines():
             print(f"{'':<{_LEVEL + _NAME + 4}}{who}: {printable(line)}")
     sys.stdout.flush()

@@ -59,7 +59,7 @@ class Chain:
                 return unknown(words)
         left = self._end - time.monotonic()
         if left <= 0:
-            words = f"could not be checked: all checks together have {self._seconds:g} s"
+            words = f"could not be checked: the time limit of all checks ({self._seconds:g} s) is reached"
             return unknown(words, "see the checks before this one, and try again")
         if self._begun is not None:
             self._begun(step)
@@ -68,14 +68,14 @@ class Chain:
             async with asyncio.timeout(seconds):
                 return await step.look()
         except TimeoutError:
-            return unknown(f"could not be checked: no answer in {seconds:.0f} s", "try again")
+            return unknown(f"could not be checked: no answer within {seconds:.0f} s", "try again")
         except HyperpodError as error:
             return of_error(error)
         except Exception as error:  # noqa: BLE001 - one look that breaks is not to take all others with it
-            _LOG.info("the check %s broke", step.ident, exc_info=True)  # no stack trace to a user
+            _LOG.info("the check %s failed", step.ident, exc_info=True)  # no stack trace to a user
             return unknown(
                 f"could not be checked: {type(error).__name__}: {error}",
-                "this is a fault of hyperpod_jlab; please report it",
+                "this is a bug in hyperpod_jlab; please report it",
             )
 
 

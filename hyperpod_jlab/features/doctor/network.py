@@ -74,7 +74,7 @@ class NetworkLooks:
         way = f"{client.title} and {name}"
         if not client.groups or not servers:
             which = client.title if servers else name
-            return unknown(f"AWS names no security groups of {which}")
+            return unknown(f"AWS shows no security groups of {which}")
         passage = lustre_passage(
             await self._at.groups(client.groups),
             await self._at.groups(servers),
@@ -87,11 +87,11 @@ class NetworkLooks:
         place = await self._at.place_of_file_system(name)
         interfaces = await self._at.interfaces_of(name)
         if not interfaces:
-            return unknown(f"AWS names no network interfaces of {name}")
+            return unknown(f"AWS shows no network interfaces of {name}")
         dead = [one.name for one in interfaces if one.status != "in-use"]
         if dead:
-            words = f"{', '.join(dead)} of {name} not in use"
-            return fail(words, f"look at {name} in the FSx console", "admin")
+            words = f"{', '.join(dead)} of {name} are not in use"
+            return fail(words, f"check {name} in the FSx console", "admin")
         mounted = await self._at.is_mounted(name)
         region = await self._at.aws.region()
         for client in await self.clients(name):
@@ -124,7 +124,7 @@ class NetworkLooks:
             return None
         other = ", ".join(sorted(one for one in found if one))
         return warn(
-            f"{name} is in {place.vpc}, {client.title} in {other}: it gets there by peering or a transit gateway only",
+            f"{name} is in {place.vpc}, but {client.title} is in {other}; they can connect only by peering or a transit gateway",
             f"use a file system in {other}, or connect the two",
             "admin",
         )
@@ -135,7 +135,7 @@ class NetworkLooks:
         """Interfaces without the group that Studio wants on each."""
         wanted, first = f"{_INBOUND}{domain}", lacking[0]
         names = ", ".join(one.name for one in lacking)
-        words = f"{names} of {name} without the security group {wanted}, which Studio wants on each, or applications with it do not start"
+        words = f"{names} of {name} do not have the security group {wanted}; Studio requires it on each interface, otherwise applications do not start"
         region = await self._at.aws.region()
         kept = " ".join(group for group, _ in first.groups)
         fix = f"aws ec2 modify-network-interface-attribute --region {region} --network-interface-id {first.name} --groups {kept} ID-OF-{wanted}"
@@ -166,13 +166,13 @@ def _of_passage(way: str, passage: Passage, region: str, *, works: bool) -> Chec
     if any(not gap.answers for gap in passage.gaps):
         if works:
             return warn(f"{way}: it is mounted, but {words}", fix, "admin")
-        return fail(f"{way}: Lustre does not get through, for {words}", fix, "admin")
+        return fail(f"{way}: Lustre traffic is blocked: {words}", fix, "admin")
     if passage.lists:
         lists = ", ".join(passage.lists)
-        return unknown(f"{way}: the prefix lists {lists} decide, which are not read here")
+        return unknown(f"{way}: the prefix lists {lists} decide, which are not checked")
     if passage.gaps:
-        return warn(f"{way}: what servers begin does not get through, for {words}", fix, "admin")
-    return ok(f"{way}: Lustre gets through (TCP 988, 1018-1023)")
+        return warn(f"{way}: connections that the servers open are blocked: {words}", fix, "admin")
+    return ok(f"{way}: Lustre traffic is allowed (TCP 988, 1018-1023)")
 
 
 def _apart(
@@ -181,13 +181,13 @@ def _apart(
     """Whether a file system and the domain are in different networks."""
     if client.vpc is not None and client.vpc != place.vpc:
         return fail(
-            f"{name} is in {place.vpc}, {client.title} in {client.vpc}",
-            f"use a file system in {client.vpc}: Studio mounts those of its domain's own VPC only",
+            f"{name} is in {place.vpc}, but {client.title} is in {client.vpc}",
+            f"use a file system in {client.vpc}: Studio mounts only file systems in the VPC of its domain",
             "admin",
         )
     if client.vpc is not None and not set(client.subnets) & set(place.subnets):
         return fail(
-            f"{name} is in {', '.join(place.subnets)}, {client.title} in {', '.join(client.subnets)}: no subnet is the same",
+            f"{name} is in {', '.join(place.subnets)}, but {client.title} is in {', '.join(client.subnets)}: they share no subnet",
             f"aws sagemaker update-domain --region {region} --domain-id {client.title.rpartition(' ')[2]} "
             f"--subnet-ids {' '.join((*client.subnets, *place.subnets))}",
             "admin",
@@ -277,7 +277,7 @@ class SubnetLooks:
         acls = await self._at.network_acls(names)
         closed = [one for pair in way.pairs for one in closed_ports(*pair, acls)]
         if not closed:
-            return ok(f"{way.words}: network ACLs let Lustre through (TCP 988, 1018-1023)")
+            return ok(f"{way.words}: network ACLs allow Lustre traffic (TCP 988, 1018-1023)")
         region = await self._at.aws.region()
         commands = [line for one in closed for line in one.commands(region)]
         fix = "\n".join(dict.fromkeys(commands)) or "allow it before the entry that denies it"
@@ -289,7 +289,7 @@ class SubnetLooks:
         tables = await self._at.route_tables({one.vpc for pair in way.pairs for one in pair})
         lost = [one for pair in way.pairs for one in astray(*pair, tables)]
         if not lost:
-            return ok(f"{way.words}: routes lead there and back")
+            return ok(f"{way.words}: routes exist in both directions")
         region = await self._at.aws.region()
         fix = "\n".join(dict.fromkeys(one.command(region) for one in lost))
         return _stopped(way, lost, fix)
@@ -299,7 +299,7 @@ def _stopped(way: _Way, found: list[Closed] | list[Astray], fix: str) -> CheckRe
     words = "; ".join(dict.fromkeys(one.words() for one in found))
     if way.works:
         return warn(f"{way.words}: it is mounted, but {words}", fix, "admin")
-    return fail(f"{way.words}: Lustre does not get through, for {words}", fix, "admin")
+    return fail(f"{way.words}: Lustre traffic is blocked: {words}", fix, "admin")
 
 
 def _without(way: _Way) -> CheckResult:

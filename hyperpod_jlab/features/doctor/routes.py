@@ -90,7 +90,7 @@ async def show_doctor_report(call: Call) -> DoctorReport:
 
     last = (await _examinations(call)).last
     if last is None:
-        raise NotFoundError("nothing was examined yet", code="no_examination")
+        raise NotFoundError("no checks have run yet", code="no_examination")
     at = datetime.fromtimestamp(last.ended_at or time.time(), UTC)
     text = await asyncio.to_thread(report, list(last.checks), now=at)
     return DoctorReport(f"hyperpod-report-{at:%Y%m%d-%H%M}.md", text)

@@ -161,9 +161,9 @@ class Examinations:
         if self._last is not None and self._last.state == "running":
             if self._last.asked != asked:
                 raise ConflictError(
-                    "another examination goes on",
+                    "checks are already running",
                     code="examination_running",
-                    hint="wait for its end, or stop it",
+                    hint="wait for their end, or stop them",
                 )
             return self._last
         number = self._last.number + 1 if self._last else 1
@@ -198,11 +198,11 @@ class Examinations:
             state = "done"
         except Exception as error:  # noqa: BLE001 - whoever looks is told, whatever it was
             state = "failed"
-            _LOG.exception("the examination broke")
+            _LOG.exception("the checks failed")
             examination.problem = (
                 error
                 if isinstance(error, HyperpodError)
-                else InternalError("the examination broke", hint="the server's log has the details")
+                else InternalError("the checks failed", hint="the server's log has the details")
             )
         finally:
             examination.state, examination.step = state, None
@@ -262,12 +262,12 @@ def report(checks: Sequence[Check], *, now: datetime | None = None) -> str:
         + ", ".join(_counts(checks))
         + ".",
         "",
-        *_tasks("For the admin", checks, "admin"),
+        *_tasks("For the administrator", checks, "admin"),
         *_tasks("For the user", checks, "you"),
         "## All checks",
         "",
         *_table(checks),
-        "Account numbers and ids of AWS are left in; secrets, and others' home folders, are not.",
+        "Account ids and other AWS ids are included. Secrets and home folders of other users are not.",
     ]
     return redacted("\n".join(lines)) + "\n"
 

@@ -60,15 +60,15 @@ class MountLooks:
             if self._at.studio is None:
                 return None
             return warn(
-                "no file system is mounted here, so runs cannot share one with a cluster",
-                "add one to the space's custom file systems; it is there after a restart",
+                "no file system is mounted here, so runs cannot share a file system with a cluster",
+                "add one to the custom file systems of the space and restart it",
             )
         words = ", ".join(map(_words, mounts))
         closed = [str(mount.point) for mount in mounts if mount.read_only]
         if closed:
             return warn(
-                f"{words}; only to be read: {', '.join(closed)}",
-                "let it be mounted for writing, or let runs go elsewhere: path under [storage]",
+                f"{words}; read-only: {', '.join(closed)}",
+                "mount it for writing, or set path under [storage] to another folder",
                 "admin",
             )
         return ok(words)
@@ -96,7 +96,7 @@ class MountLooks:
         ]
         if not told and clusters:
             names = ", ".join(cluster.name for cluster in clusters)
-            return ok(f"all that AWS names of the space and of {names} is mounted here")
+            return ok(f"all file systems that AWS lists for the space and {names} are mounted here")
         return joined(told)
 
     async def _not_mounted(self, name: str | None, cluster: HyperpodCluster | None) -> CheckResult:
@@ -106,11 +106,11 @@ class MountLooks:
         space = await self._at.known(self._at.space())
         domain = await self._at.known(self._at.domain())
         if space is None or domain is None or name is None:
-            return warn(words, "add it to the space's custom file systems and restart it")
+            return warn(words, "add it to the custom file systems of the space and restart it")
         if name in space.file_systems:
             return fail(
-                f"{words}, though the space names it",
-                "restart the space; if it does not start then, mend what is above: security groups, network interfaces",
+                f"{words}, although the settings of the space list it",
+                "restart the space; if it does not start, fix the security groups and network interfaces above",
             )
         profile = await self._at.known(self._at.profile())
         own = (
@@ -122,7 +122,7 @@ class MountLooks:
         region = await self._at.aws.region()
         if name in allowed:
             return warn(
-                f"{words}: the space does not name it",
+                f"{words}: the settings of the space do not list it",
                 _add_to_space(region, domain.name, space, name),
             )
         if space.shared or profile is None:
@@ -140,7 +140,7 @@ class MountLooks:
         return warn(
             f"{words}: neither the domain nor the user profile {profile.name} offers it",
             f"aws sagemaker update-user-profile --region {region} --domain-id {domain.name} "
-            f"--user-profile-name {profile.name} --user-settings '{settings}' (the folder must be there, and be theirs)",
+            f"--user-profile-name {profile.name} --user-settings '{settings}' (the folder must exist and belong to the user)",
             "admin",
         )
 
@@ -173,10 +173,10 @@ class MountLooks:
                 (one for one in self._at.mounts if is_mount_of(one, cluster.storage[0])), None
             )
             return warn(
-                f"runs go to {root}, which is not on the file system that the nodes of {cluster.name} mount, {theirs}",
+                f"runs are stored in {root}, which is not on the file system of the nodes of {cluster.name}, {theirs}",
                 f'path = "{here.point}" under [storage] in the configuration'
                 if here
-                else "let that file system be mounted here (see missing mounts), and name it as path under [storage]",
+                else "mount that file system here (see missing mounts), and set path under [storage] to it",
             )
         return self._at_same_place(name, root, mount, storage)
 
@@ -188,13 +188,13 @@ class MountLooks:
         words = f"{root} is /{inner} of {found}"
         told = self._opened.hyperpod.settings.clusters[name].storage_on_hosts(str(root))
         if storage.path is None or told is None:
-            return ok(f"{words}, which the nodes mount too")
+            return ok(f"{words}, which the nodes also mount")
         by_aws = str(PurePosixPath(storage.path) / inner)
         if PurePosixPath(told) == PurePosixPath(by_aws):
             return ok(f"{words}, and {by_aws} on the nodes")
         return warn(
-            f"{words}: by AWS the nodes have it at {by_aws}, by the configuration at {told}",
-            f'storage = "{by_aws}" under [clusters.{name}] in the configuration, unless a life cycle script mounts it elsewhere',
+            f"{words}: AWS reports it at {by_aws} on the nodes, but the configuration has {told}",
+            f'storage = "{by_aws}" under [clusters.{name}] in the configuration, unless a lifecycle script mounts it elsewhere',
         )
 
 
@@ -275,13 +275,13 @@ def _mode(partition: Partition) -> CheckResult:
         mode &= ~0o070  # an ACL's mask: nobody but who was let through
     if not partition.shared and mode & 0o077:
         return warn(
-            f"other users may look into {partition.folder} (mode {mode:04o})",
-            f"chmod 700 {partition.folder}, or set shared = true under [storage] when that is meant",
+            f"other users can list {partition.folder} (mode {mode:04o})",
+            f"chmod 700 {partition.folder}, or set shared = true under [storage] if this is intended",
         )
     words = (
-        "a folder of your own that all users of the partition may read"
+        "a private folder that all users of the partition can read"
         if partition.shared
-        else "only for this user"
+        else "private to this user"
     )
     return ok(f"{words} (mode {mode:04o}, owner {found.st_uid})")
 
@@ -291,28 +291,26 @@ def _parents(partition: Partition) -> CheckResult:
     try:
         above = parents(partition.root)
     except OSError as error:
-        return fail(
-            f"{partition.root} cannot be looked at: {error.strerror}", "see the storage step"
-        )
+        return fail(f"{partition.root} cannot be checked: {error.strerror}", "see the storage step")
     words = ", ".join(f"{one.path} (owner {one.uid}, mode {one.mode:04o})" for one in above)
     bad = [one for one in above if one.problem is not None]
     for one in bad:
-        said = f"another user can exchange your runs: {one.path} {one.reason}"
+        said = f"another user can replace your runs: {one.path} {one.reason}"
         if one.problem != "group" or partition.shared:
             return fail(said, one.fix, "admin")
     if bad:
         return warn(f"{bad[0].path} {bad[0].reason}: its members are trusted", bad[0].fix)
-    return ok(f"nobody but you and root can exchange your runs: {words}")
+    return ok(f"only you and root can replace your runs: {words}")
 
 
 def _layout(partition: Partition) -> CheckResult:
     old = sum(1 for _ in runs_in_old_layout(partition))
     if old:
         return warn(
-            f"{old} of your runs lie in the layout of an older version, where other users of a shared partition can exchange them",
+            f"{old} of your runs are in the layout of an older version, where other users of a shared partition can replace them",
             "hpj storage migrate",
         )
-    return ok(f"runs lie in {partition.runs}")
+    return ok(f"runs are in {partition.runs}")
 
 
 async def _identity(partition: Partition) -> CheckResult | None:
@@ -328,14 +326,14 @@ async def _identity(partition: Partition) -> CheckResult | None:
         return None
     who: Who = "you"
     if whose.in_shared_space:
-        fix = "use a private space for what only you may see"
+        fix = "use a private space for private data"
     elif studio is not None:
-        fix = "ask for a new user profile with a uid of its own (CustomPosixUserConfig; a profile that is there cannot get one)"
+        fix = "ask for a new user profile with a unique uid (CustomPosixUserConfig; existing profiles cannot get one)"
         who = "admin"
     else:
-        fix = "use an account of your own"
-    words = f"isolation: {place.isolation.words}, for {identity.evidence}"
-    return warn(f"{words}; modes keep none of them out of {partition.folder}", fix, who)
+        fix = "use your own account"
+    words = f"isolation: {place.isolation.words}, because {identity.evidence}"
+    return warn(f"{words}; file modes do not protect {partition.folder}", fix, who)
 
 
 def _writing(partition: Partition) -> CheckResult:
@@ -348,19 +346,19 @@ def _writing(partition: Partition) -> CheckResult:
             os.link(first, second)
         except OSError as error:
             return warn(
-                f"works, but without hard links ({error.strerror}): every submit copies all code"
+                f"works, but without hard links ({error.strerror}): each submit copies all code"
             )
         second.rename(first)
     except OSError as error:
         return fail(
             f"{partition.folder} cannot be written: {error.strerror}",
-            "mend its rights, or name another partition under [storage]",
+            "fix its permissions, or set another partition under [storage]",
         )
     finally:
         for path in (first, second):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-    return ok("files can be made, linked and renamed")
+    return ok("files can be created, linked and renamed")
 
 
 def _room(root: Path) -> CheckResult:
@@ -372,7 +370,7 @@ def _room(root: Path) -> CheckResult:
     if room.free < _LITTLE_ROOM:
         return warn(words, fix)
     if room.files_free is not None and room.files_free < _FEW_FILES:
-        return warn(f"only {room.files_free} more files can be made", fix)
+        return warn(f"only {room.files_free} more files can be created", fix)
     return ok(words)
 
 
@@ -383,7 +381,7 @@ async def _runs(hyperpod: Hyperpod) -> CheckResult:
         return fail(f"runs cannot be listed: {error.message}", error.hint)
     except (HyperpodError, OSError) as error:
         index = default_path(hyperpod.partition)
-        fix = f"remove the index, it is only a cache: rm {index}" if index is not None else None
+        fix = f"delete the index, which is only a cache: rm {index}" if index is not None else None
         return fail(f"runs cannot be listed: {error}", fix)
     damaged = [run.run_id for run in runs if run.status.reason_code in {"damaged", "newer_format"}]
     words = f"{len(runs)} runs on the partition"

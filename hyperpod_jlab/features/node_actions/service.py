@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.clusters.service import ClusterName
+from hyperpod_jlab.clusters.service import ClusterName, NodeList
 from hyperpod_jlab.core.cluster import Job, notes_of
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -76,7 +76,7 @@ async def abilities_on(services: Hyperpod, cluster: str) -> list[NodeAbility]:
                 check_drain(services.engines.get(configured), action)
             case "reboot" | "replace":
                 if meant.hyperpod is None:
-                    raise _no_hyperpod(cluster, action)
+                    raise meant.problem or _no_hyperpod(cluster, action)
                 await check_repair(services.hyperpod_clusters(meant.region).aws, action)
 
     return [await _ability(action, check) for action in NODE_ACTIONS]
@@ -198,7 +198,7 @@ class NodeActions:
         meant = await self._services.clusters.named(request.cluster, request.region)
         if request.action in {"reboot", "replace"}:
             if meant.hyperpod is None:
-                raise _no_hyperpod(meant.configured or "", request.action)
+                raise meant.problem or _no_hyperpod(meant.configured or "", request.action)
             cluster = meant.hyperpod
             known = await self._instances(meant)
         else:
@@ -261,10 +261,14 @@ class NodeActions:
         return found.configured_as[0]
 
     async def _instances(self, meant: ClusterName) -> _Known:
-        """The nodes of a HyperPod cluster for what AWS does to them."""
+        """The nodes of a HyperPod cluster for what AWS does to them.
+
+        Raises:
+            HyperpodError: AWS does not list all instances (see `aws.errors`).
+        """
         services = self._services
         found, unknown = await services.clusters.described(meant.aws_name, meant.region)
-        listed = await services.clusters.joined_nodes(meant.aws_name, meant.region, wait=_WAIT)
+        listed = await self._joined(meant)
         notes = list(listed.notes)
         if not unknown and found.state != "in-service":
             notes.append(
@@ -290,7 +294,7 @@ class NodeActions:
         check_drain(engine, action)
         by_host = engine.scheduler.names_nodes_by_host
         if by_host and any(_INSTANCE.fullmatch(name.lower()) for name in names):
-            found = await self._services.clusters.joined_nodes(cluster, wait=_WAIT)
+            found = await self._joined(await self._services.clusters.named(cluster))
             rows, notes = found.nodes, found.notes
         else:
             listed = await tables_of(engine).nodes()
@@ -298,6 +302,20 @@ class NodeActions:
         jobs, problem = await self._jobs(cluster)
         told = () if problem is None else (problem,)
         return _Known(rows, (*notes, *told), engine.scheduler, {}, jobs)
+
+    async def _joined(self, meant: ClusterName) -> NodeList[JoinedNode]:
+        """All nodes. A table may be without the instances where AWS does not list them; a node that is named by one may not.
+
+        Raises:
+            HyperpodError: AWS does not list all instances (see `aws.errors`).
+        """
+        services = self._services
+        if meant.problem is not None:
+            raise meant.problem
+        if meant.hyperpod is not None:
+            await services.hyperpod_clusters(meant.region).every_instance(meant.hyperpod)
+        name = meant.configured or meant.hyperpod
+        return await services.clusters.joined_nodes(name, meant.region, wait=_WAIT)
 
     async def _jobs(self, cluster: str) -> tuple[Mapping[str, Sequence[Job]] | None, str | None]:
         """The jobs that run, by their nodes; or why that is not known."""

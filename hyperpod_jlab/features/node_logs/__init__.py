@@ -1,6 +1,6 @@
 """Logs of HyperPod nodes in CloudWatch."""
 
-from hyperpod_jlab.contributions import Command, Route
+from hyperpod_jlab.contributions import Command, Follow, Route
 
 COMMANDS = (
     Command(
@@ -18,3 +18,5 @@ ROUTES = (
     Route("get", "clusters/{cluster}/logs/search", "read", "routes:search_node_logs"),
     Route("get", "clusters/{cluster}/logs/lines", "read", "routes:show_node_lines"),
 )
+
+FOLLOWS = (Follow("cluster", "routes:follow_node_logs"),)

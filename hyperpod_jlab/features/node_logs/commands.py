@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,9 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.text import terminal_json
 from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.features.node_logs.models import NODE_KINDS
-from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogRequest, NodeLogs
+from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogs, lines_of
+from hyperpod_jlab.features.node_logs.spool import Spools
+from hyperpod_jlab.logs.service import LogRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +72,7 @@ class _Reading:
             words += ["--stream", stream]
         return InterruptionError(
             "interrupted",
-            hint=f"come back with: {shlex.join(words)}" if self.follow else None,
+            hint=f"continue with: {shlex.join(words)}" if self.follow else None,
             detail={"cursor": self.cursor},
         )
 
@@ -161,22 +164,29 @@ async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
     streams = reading.streams
     if reading.node is not None:
         streams = await service.streams_of(cluster, reading.node, reading.log)
-    tail = TAIL if reading.tail is None else reading.tail
-    request = NodeLogRequest(streams, tail, reading.since, reading.cursor)
+    begins = reading.since is not None or reading.cursor is not None
+    tail = TAIL if reading.tail is None and not begins else reading.tail
+    request = LogRequest(
+        "", tail=tail, since=reading.since, cursor=reading.cursor, follow=reading.follow
+    )
     as_json = invocation().as_json
-    batches = service.lines(cluster, request, follow=reading.follow)
-    async with aclosing(batches):
+    async with aclosing(service.lines(cluster, streams, request)) as batches:
         async for batch in batches:
-            if batch:
-                text = "".join(map(_as_json if as_json else _as_text, batch))
-                note = partial(setattr, reading, "cursor", batch[-1].cursor)
-                write_bytes(text.encode("utf-8", "backslashreplace"), note)
+            lines = lines_of(batch)
+            if not as_json:
+                for line in batch:
+                    if line.mark is not None:
+                        print(f"--- {printable(line.line)} ---", file=sys.stderr, flush=True)
+            text = "".join(map(_as_json if as_json else _as_text, lines))
+            note = partial(setattr, reading, "cursor", batch.after.text())
+            write_bytes(text.encode("utf-8", "backslashreplace"), note)
 
 
 async def _service(hyperpod: Hyperpod, reading: _Reading) -> tuple[NodeLogs, str]:
     """The logs, and the cluster's name or ARN in AWS."""
     meant = await hyperpod.clusters.on_hyperpod(reading.cluster, reading.region)
-    return NodeLogs(hyperpod.hyperpod_clusters(meant.region).aws), meant.aws_name
+    spools = hyperpod.kept(Spools, meant.region, Spools)
+    return NodeLogs(hyperpod.hyperpod_clusters(meant.region).aws, spools), meant.aws_name
 
 
 def _as_json(line: NodeLogLine) -> str:
@@ -184,6 +194,4 @@ def _as_json(line: NodeLogLine) -> str:
 
 
 def _as_text(line: NodeLogLine) -> str:
-    """Each line of a text that has several, behind the name of its log."""
-    texts = line.line.expandtabs().rstrip("\r\n").split("\n")
-    return "".join(f"{line.log.kind}|{printable(text.rstrip(chr(13)))}\n" for text in texts)
+    return f"{line.log.kind}|{printable(line.line.expandtabs())}\n"

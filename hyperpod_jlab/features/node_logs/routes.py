@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.features.node_logs.models import NodeLog, NodeLogLine
-from hyperpod_jlab.features.node_logs.service import (
-    LineOfLog,
-    NodeLogPages,
-    NodeLogRequest,
-    NodeLogs,
-    rows_of,
-)
-from hyperpod_jlab.logs.pattern import parse_pattern
-from hyperpod_jlab.logs.service import SearchHit
-from hyperpod_jlab.run.log_routes import MOST_LINES, LogPage
+from hyperpod_jlab.features.node_logs.service import NodeLogs, lines_of
+from hyperpod_jlab.features.node_logs.spool import Spools
+from hyperpod_jlab.logs.lines import LogBatch
+from hyperpod_jlab.logs.service import LogRequest, SearchHit
+from hyperpod_jlab.run.log_routes import MOST_LINES, LogPage, page_answer
+from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.log_messages import LogBlock, LogFrame, Moment
+from hyperpod_jlab.server.log_messages import LogName, Moment, Subscribe
 from hyperpod_jlab.server.requests import RequestModel, Several
 
 MOST_NODE_LINES = 2000
-
-_Name = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,7 @@ class NodeLinesQuery(RequestModel):
     """The node: its instance id, or its name in Slurm or Kubernetes."""
     log: Literal["lifecycle", "health"] | None = None
     """Only this log of the node."""
-    streams: Annotated[list[_Name], Several, Field(max_length=20)] | None = None
+    streams: Annotated[list[LogName], Several, Field(max_length=20)] | None = None
     """Instead of a node's logs these; in a query several times, or once with commas."""
     limit: Annotated[int, Field(ge=1, le=MOST_NODE_LINES)] = 200
     """At most so many lines: the last ones, or with `since` or `cursor` the next ones."""
@@ -113,16 +106,17 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     if query.node is not None:
         streams = await service.streams_of(cluster, query.node, query.log)
     since = query.since
-    request = NodeLogRequest(
-        streams,
-        tail=query.limit,
+    begins = since is not None or query.cursor is not None
+    request = LogRequest(
+        "",
+        tail=None if begins else query.limit,
         since=since if since is None or isinstance(since, float) else since.timestamp(),
         cursor=query.cursor,
     )
     lines: list[NodeLogLine] = []
-    async with aclosing(service.lines(cluster, request)) as batches:
+    async with aclosing(service.lines(cluster, streams, request)) as batches:
         async for batch in batches:
-            lines += batch
+            lines += lines_of(batch.head(query.limit + 1 - len(lines)))
             if len(lines) > query.limit:
                 break
     shown = lines[: query.limit]
@@ -130,24 +124,40 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     return HyperpodLogLines(shown, cursor, len(lines) > query.limit)
 
 
+async def follow_node_logs(
+    hyperpod: Hyperpod, message: Subscribe
+) -> AsyncGenerator[LogBatch, None]:
+    """The lines of logs of a HyperPod cluster's nodes, as they come."""
+    assert message.cluster is not None
+    if not message.streams:
+        raise InvalidInputError("streams: is missing", detail={"field": "streams"})
+    request = message.request("", follow=True)
+    service, cluster = await _service(hyperpod, message.cluster)
+    return service.lines(cluster, message.streams, request)
+
+
 async def service_of(call: Call, cluster: str) -> tuple[NodeLogs, str]:
-    """The logs of nodes of a HyperPod cluster, and its name or ARN in AWS. Clusters and instances are those that this server knows already."""
-    hyperpod = await call.hyperpod()
+    """The logs of nodes of a HyperPod cluster, and its name or ARN in AWS."""
+    return await _service(await call.hyperpod(), cluster)
+
+
+async def _service(hyperpod: Hyperpod, cluster: str) -> tuple[NodeLogs, str]:
+    """Clusters and instances are those that this server knows already."""
     meant = await hyperpod.clusters.on_hyperpod(cluster)
     clusters = hyperpod.hyperpod_clusters(meant.region)
-    return NodeLogs(clusters.aws, clusters.described, clusters.known_instances), meant.aws_name
+    spools = hyperpod.kept(Spools, meant.region, Spools)
+    service = NodeLogs(clusters.aws, spools, clusters.described, clusters.known_instances)
+    return service, meant.aws_name
 
 
 # --------------------------------------------------------------------------------------------------
 # Requests of the log viewer about logs of the nodes of HyperPod clusters: pages in both directions, and a search.
 
-_NodeLogPagesName = Annotated[str, Field(min_length=1, max_length=512)]
-
 
 class _StreamsQuery(RequestModel):
     """Which logs."""
 
-    streams: Annotated[list[_NodeLogPagesName], Several, Field(min_length=1, max_length=20)]
+    streams: Annotated[list[LogName], Several, Field(min_length=1, max_length=20)]
     """The logs, by AWS' names; in a query several times, or once with commas."""
     cursor: Annotated[str | None, Field(max_length=16384)] = None
     """Go on from here."""
@@ -190,61 +200,15 @@ class NodeLogHits:
 
 
 async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> NodeLogPage:
-    """A page of logs of a HyperPod cluster's nodes, in the order of time; a log that is not there has no lines. To follow, ask forward from `after`."""
+    """A page of logs of a HyperPod cluster's nodes, in the order of time; a log that is not there has no lines. The log socket follows it from `after` on."""
     service, cluster = await service_of(call, cluster)
-    pages = NodeLogPages(service, cluster, query.streams)
-    read = pages.backward if query.direction == "backward" else pages.forward
-    page = await read(query.cursor, query.limit)
-    blocks = await asyncio.to_thread(_blocks, page.lines, query.streams)
-    return NodeLogPage(
-        frames=[LogFrame(blocks, page.after)] if blocks else [],
-        before=page.before,
-        after=page.after,
-        at_start=page.at_start,
-        at_end=page.at_end,
-        calls=service.aws.calls,
-    )
+    page = await service.page(cluster, query.streams, query.cursor, query.direction, query.limit)
+    return NodeLogPage(**vars(await asyncio.to_thread(page_answer, page)), calls=service.aws.calls)
 
 
 async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> NodeLogHits:
     """Search logs of a HyperPod cluster's nodes for a regular expression, forward; after some seconds what was found by then is answered."""
-    pattern = parse_pattern(query.grep, ignore_case=query.ignore_case)
     service, cluster = await service_of(call, cluster)
-    pages = NodeLogPages(service, cluster, query.streams)
-    hits, following = await pages.search(pattern, query.cursor, query.limit)
-    found = [
-        SearchHit(
-            attempt=1,
-            node=hit.line.stream,
-            node_rank=query.streams.index(hit.line.stream),
-            rank=None,
-            time=hit.line.time,
-            line=hit.line.text,
-            match=hit.match,
-            cursor=hit.cursor,
-        )
-        for hit in hits
-    ]
-    return NodeLogHits(found, following, service.aws.calls)
-
-
-def _blocks(lines: Sequence[LineOfLog], streams: Sequence[str]) -> list[LogBlock]:
-    """Lines by column; those of one log that stand together are a block."""
-    blocks: list[LogBlock] = []
-    for stream, group in groupby(lines, key=lambda line: line.stream):
-        rows = [(line.time, row) for line in group for row in rows_of(line.text)]
-        times: list[float | None] = [time for time, _ in rows]
-        blocks.append(
-            LogBlock(
-                attempt=1,
-                node=stream,
-                node_rank=streams.index(stream),
-                rank=None,
-                index=None,
-                mark=None,
-                lines="\n".join(text for _, text in rows),
-                times=times,
-                flags=None,
-            )
-        )
-    return blocks
+    request = LogRequest("", grep=query.grep, ignore_case=query.ignore_case, cursor=query.cursor)
+    found = await service.search(cluster, query.streams, request, query.limit)
+    return NodeLogHits(list(found.hits), found.next, service.aws.calls)

@@ -68,7 +68,7 @@ async def _forward(hyperpod: Hyperpod, text: str, node: int, port: int, local_po
             print_json({"run_id": run_id, "node": node, "port": port, "local_port": here})
         else:
             print(
-                f"http://127.0.0.1:{here} is port {port} of node {node} of {run_id}; Ctrl-C ends it"
+                f"http://127.0.0.1:{here} forwards to port {port} of node {node} of {run_id}; press Ctrl-C to stop"
             )
         sys.stdout.flush()
         ended = await hyperpod.runs.wait(run_id)

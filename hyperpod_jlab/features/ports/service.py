@@ -77,11 +77,11 @@ async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: 
     """
     if not 1 <= port <= MOST_PORT:
         raise InvalidInputError(
-            f"{port} is no port; there are 1 to {MOST_PORT}", detail={"field": "port"}
+            f"{port} is not a port number (1 to {MOST_PORT})", detail={"field": "port"}
         )
     if node < 0:
         raise InvalidInputError(
-            f"{node} is no node's rank; they are counted from 0", detail={"field": "node"}
+            f"{node} is not a node rank; ranks start at 0", detail={"field": "node"}
         )
     run = await runs.get(run_id)
     ports = _ports_of(run, engines.get(run.cluster))
@@ -97,18 +97,18 @@ def _ports_of(run: Run, engine: Orchestrator) -> Ports:
         )
     if engine.ports is None:
         raise UnsupportedError(
-            f"ports of runs on {engine.kind} clusters cannot be reached from here",
+            f"port forwarding is not supported on {engine.kind} clusters",
             detail={"run_id": run.run_id, "cluster": engine.name},
         )
     if run.status.ended:
         raise ConflictError(
-            f"{run.run_id} has ended ({run.state}); its ports can be reached while it runs",
+            f"{run.run_id} has ended ({run.state}); ports are available while a run is running",
             code="wrong_state",
             detail={"run_id": run.run_id, "state": run.state},
         )
     if run.state == "waiting":
         raise ConflictError(
-            f"{run.run_id} waits; its ports can be reached once it runs",
+            f"{run.run_id} is waiting; its ports are available when it is running",
             code="wrong_state",
             hint=f"see: hpj why {run.run_id}",
             detail={"run_id": run.run_id, "state": run.state},
@@ -154,9 +154,9 @@ async def forwarded(
         server = await asyncio.start_server(serve, _HERE, local_port)
     except OSError as error:
         raise InvalidInputError(
-            f"port {local_port} of this machine cannot be had: {error.strerror or error}",
+            f"port {local_port} of this machine cannot be used: {error.strerror or error}",
             code="port_taken",
-            hint="choose another one with --local-port, or leave it out",
+            hint="use another port with --local-port, or leave it out",
             detail={"field": "local_port"},
         ) from error
     async with server:

@@ -28,7 +28,7 @@ _REFUSALS: dict[str, tuple[type[HyperpodError], str, str | None]] = {
     "DataRepositoryTaskExecuting": (
         ConflictError,
         "task_running",
-        "wait until it has ended (hpj storage tasks), or cancel it",
+        "wait for its end (hpj storage tasks), or cancel it",
     ),
     "DataRepositoryTaskEnded": (ConflictError, "task_ended", None),
     "DataRepositoryTaskNotFound": (NotFoundError, "not_found", "see: hpj storage tasks"),
@@ -36,7 +36,7 @@ _REFUSALS: dict[str, tuple[type[HyperpodError], str, str | None]] = {
     "UnsupportedOperation": (
         UnsupportedError,
         "unsupported",
-        "tasks need a file system of FSx for Lustre that is linked to S3",
+        "tasks need an FSx for Lustre file system that is linked to S3",
     ),
 }
 """FSx' codes as errors of ours, with what to do."""

@@ -346,7 +346,7 @@ def cancel(task: str, region: str | None) -> None:
 def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOptions | None) -> None:
     if by == "lfs" and options is not None:
         raise CommandLineError(
-            "--report and --unused-for are for a task of AWS, not for Lustre's program",
+            "--report and --unused-for can be used only with AWS tasks, not with lfs",
             detail={"option": "--by"},
         )
 
@@ -394,7 +394,7 @@ def _row(result: Result) -> tuple[str, str, str, str]:
     if file is not None and file.progress:
         words = f"{words}, {file.progress}"
     if result.task is not None:
-        words = f"AWS does it by {result.task}"
+        words = f"AWS task: {result.task}"
     return result.path, file.state if file else "-", result.done, words
 
 
@@ -435,7 +435,7 @@ def link(name: str) -> None:
         return await link_partition(storage_of(hyperpod), hyperpod.partition, Path.home(), name)
 
     linked = with_services(work, asking=True)
-    _storage_link_tell(linked.path, linked.partition, "made" if linked.made else "there already")
+    _storage_link_tell(linked.path, linked.partition, "made" if linked.made else "already there")
 
 
 @click.command(
@@ -490,7 +490,7 @@ def migrate(dry_run: bool) -> None:
         run_id, reason = moved.problems[0]
         raise StorageError(
             f"{run_id} could not be moved: {reason}",
-            hint="it stays readable where it is; ask an administrator to look at its folder",
+            hint="it stays readable in its old folder; ask an administrator to check that folder",
             detail={"run_id": run_id},
         )
 
@@ -506,14 +506,14 @@ async def _migrated(hyperpod: Hyperpod, *, dry_run: bool) -> tuple[MigrationPlan
 
 def _print(plan: MigrationPlan, moved: Migrated | None) -> None:
     for run_id, reason in plan.kept:
-        print(f"{run_id} stays: {reason}", file=sys.stderr)
+        print(f"{run_id} is kept: {reason}", file=sys.stderr)
     if moved is None:
         for run_id in plan.runs:
             print(run_id)
         print(f"{len(plan.runs)} runs would be moved", file=sys.stderr)
         return
     for run_id, reason in moved.problems:
-        print(f"{run_id} stays: {printable(reason)}", file=sys.stderr)
+        print(f"{run_id} is kept: {printable(reason)}", file=sys.stderr)
     print(f"{len(moved.runs)} runs and {moved.code} files of code moved", file=sys.stderr)
 
 
@@ -580,7 +580,7 @@ def print_path(view: PathView) -> None:
     print_fields(
         [
             ("path", place.path),
-            ("runs go here", "yes" if place.runs_go_here else "no"),
+            ("runs stored here", "yes" if place.runs_go_here else "no"),
             *_file_system_fields(place),
             ("on the file system", place.path_there),
             ("problem", place.problem),
@@ -595,7 +595,7 @@ def print_path(view: PathView) -> None:
 
 def _file_system_fields(place: MountInfo) -> list[tuple[str, str | None]]:
     isolation = place.isolation
-    others = None if isolation is None else ", ".join(isolation.readers) or "no rights"
+    others = None if isolation is None else ", ".join(isolation.readers) or "no permission"
     return [
         ("file system", f"{place.kind or 'unknown'} at {place.mount}"),
         ("mounted from", place.source),
@@ -616,9 +616,9 @@ def _storage_tables_row(place: MountInfo) -> Sequence[str]:
         _free(place),
         _size(place),
         _access(place),
-        "go here" if place.runs_go_here else "-",
+        "stored here" if place.runs_go_here else "-",
         isolation.words if isolation else "-",
-        place.problem or others or ("no rights" if isolation else "-"),
+        place.problem or others or ("no permission" if isolation else "-"),
     )
 
 
@@ -626,8 +626,8 @@ def _access(place: MountInfo) -> str:
     if place.read_only:
         return "read only"
     if place.writable is None:
-        return "not there yet" if not place.exists and place.problem is None else "-"
-    return "read and write" if place.writable else "not yours to write"
+        return "not created yet" if not place.exists and place.problem is None else "-"
+    return "read and write" if place.writable else "not writable for you"
 
 
 def _free(place: MountInfo) -> str:
@@ -661,7 +661,7 @@ def _type(found: FileSystem) -> str:
 
 
 def _squash(found: FileSystem) -> str:
-    return f"is taken as {found.root_squash}" if found.root_squash else "may read everything"
+    return f"is mapped to {found.root_squash}" if found.root_squash else "has full access"
 
 
 def _association(link: Association) -> str:

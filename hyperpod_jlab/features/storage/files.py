@@ -141,9 +141,9 @@ async def move(
     if by == "aws" or (by is None and options is not None) or (may_ask_aws and missing):
         if verb == "hydrate":
             raise UnsupportedError(
-                "AWS has no task that brings bytes back",
+                "AWS has no task that restores data",
                 code="no_such_task",
-                hint="a file comes back when it is read, such as by: cat FILE > /dev/null",
+                hint="data is restored when a file is read, for example: cat FILE > /dev/null",
             )
         return await tasks.begin(verb, paths, options)
     results = await _by_lfs(verb, paths)
@@ -180,9 +180,9 @@ async def _by_lfs(verb: Verb, paths: Sequence[Path]) -> list[Result]:
         for path, problem in (await _ask(lfs, verb, some)).items():
             file, hint = results[path].file, None
             if problem is not None and NOT_PERMITTED in problem:
-                hint = "Lustre lets only root of this machine ask for it: sudo; or have AWS do it: --by aws"
+                hint = "Lustre allows this only for root: use sudo, or AWS with --by aws"
                 if verb == "hydrate":
-                    hint = "it must be your file; reading it brings it back too"
+                    hint = "you must own the file; reading it also restores it"
             results[path] = Result(path, "refused" if problem else "asked", file, problem, hint)
     return list(results.values())
 
@@ -219,11 +219,11 @@ async def _problem(path: Path) -> str | None:
         except OSError as error:
             return error.strerror or str(error)
         if stat.S_ISLNK(mode):
-            return "it is a link: name the file that it leads to"
+            return "it is a link: give its target"
         if not stat.S_ISREG(mode):
-            return "it is no file: only files have such a state"
+            return "it is not a regular file, so it has no such state"
         kind = mount_of(path).kind
-        return None if kind == "lustre" else f"it lies on {kind or 'something else'}, not on Lustre"
+        return None if kind == "lustre" else f"it is on {kind or 'something else'}, not on Lustre"
 
     return await within(path, look)
 
@@ -302,9 +302,9 @@ class RepositoryTaskService:
             places = None if links is None else linked_places(path_there, links)
             if places == []:
                 folders = ", ".join(link.folder for link in links or ())
-                hint = f"linked are, from the file system's root: {folders}"
+                hint = f"linked folders, from the root of the file system: {folders}"
                 reason = "it is not in a folder that is linked to S3"
-                hint = hint if folders else "nothing is linked"
+                hint = hint if folders else "no folders are linked"
                 results[path] = Result(path, "refused", reason=reason, hint=hint)
             else:
                 given = (places or []) if verb == "import" else [task_path(path_there)]
@@ -318,9 +318,9 @@ class RepositoryTaskService:
             return []
         if len(wanted) > MAX_PATHS:
             raise InvalidInputError(
-                f"a task takes at most {MAX_PATHS} paths, and these are {len(wanted)}",
+                f"a task accepts at most {MAX_PATHS} paths, but {len(wanted)} are given",
                 code="too_many_paths",
-                hint="name the folder that they are in",
+                hint="give the folder that contains them",
                 detail={"field": "paths"},
             )
         days, report = options.unused_days, options.report
@@ -339,8 +339,8 @@ class RepositoryTaskService:
         else:
             if found is None:
                 raise NotFoundError(
-                    f"AWS has not exactly one file system with the mount name {mount.mount_name}",
-                    hint="do this where the mount point has the file system's id, as in Studio",
+                    f"AWS does not have exactly one file system with the mount name {mount.mount_name}",
+                    hint="run this where the mount shows the id of the file system, as in Studio",
                 )
             if found.associations is not None:
                 return found.name, found.associations
@@ -359,13 +359,13 @@ async def _placed(path: Path) -> tuple[LustreMount | None, str]:
     def look() -> tuple[LustreMount | None, str]:
         try:
             if stat.S_ISLNK(os.lstat(path).st_mode):
-                return None, "it is a link: name what it leads to"
+                return None, "it is a link: give its target"
         except OSError as error:
             return None, error.strerror or str(error)
         mount = mount_of(path)
         part = next((one for one in lustre_mounts() if str(one.point) == mount.point), None)
         if part is None:
-            return None, f"it lies on {mount.kind or 'something else'}, not on Lustre"
+            return None, f"it is on {mount.kind or 'something else'}, not on Lustre"
         there = part.path_there(path.resolve())
         problem = path_problem(there)
         return (part, there) if problem is None else (None, problem)

@@ -78,9 +78,9 @@ def kind_of(word: str) -> str:
 def path_problem(path_there: str) -> str | None:
     """Why a task cannot be given a path on the file system; None when it can."""
     if not _FORBIDDEN.isdisjoint(path_there):
-        return "a task takes no name with a line break in it"
+        return "a task does not accept a name with a line break"
     if len(path_there) > _LONGEST:
-        return f"a task takes no path of more than {_LONGEST} characters"
+        return f"a task does not accept a path longer than {_LONGEST} characters"
     return None
 
 

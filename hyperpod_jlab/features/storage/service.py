@@ -84,10 +84,10 @@ def _words(
     which = ", ".join(f"{one.dns_name} ({one.mount_name})" for one in cluster.storage)
     if here:
         return [
-            f"runs on {name} may not find what is written here: its instances mount {which}, which is mounted at {here[0]} here: name a folder there as path under [storage]"
+            f"runs on {name} may not find files from here: its instances mount {which}, which is mounted at {here[0]} here: set path under [storage] to a folder there"
         ]
     return [
-        f"runs on {name} may not find what is written here: its instances mount {which}, which is not mounted on this machine"
+        f"runs on {name} may not find files from here: its instances mount {which}, which is not mounted on this machine"
     ]
 
 
@@ -251,8 +251,8 @@ class Storage:
         place = await inspect(path, whose)
         if not place.exists:
             raise NotFoundError(
-                f"there is no {path}",
-                hint="name a file or folder that is there",
+                f"{path} not found",
+                hint="give an existing file or folder",
                 detail={"path": str(path)},
             )
         place = await self._with_aws(place, mounts, studio, whose, asked)
@@ -293,7 +293,7 @@ class Storage:
         problem = place.problem
         if closed and problem is None:
             problem = (
-                f"not offered: it is the private partition of {owner}, and this space is shared"
+                f"not offered: it is the private partition of {owner}, but this space is shared"
             )
         found = await _described(mount, asked)
         return replace(
@@ -315,7 +315,7 @@ class Storage:
         try:
             paths = self._engines.get(name).paths
             if not paths.shared:
-                reason = "the configuration names no storage of its pods: code travels in the job"
+                reason = "no storage of its pods is configured: code is packed into the job"
                 return Side(name, kind, side, str(path), None, reason)
             there = paths.to_there(str(path))
         except HyperpodError as error:
@@ -327,21 +327,20 @@ class Storage:
         found = []
         if not partition.offered:
             found.append(
-                f"runs go to the private partition of {partition.private_of}, and everybody in this shared space acts as it: "
-                "name another folder as path under [storage] in the configuration"
+                f"runs are stored in the private partition of {partition.private_of}, which all users of this shared space can use: set path under [storage] in the configuration to another folder"
             )
         elif whose.in_shared_space:
-            found.append("this space is shared: everybody in it sees and acts on its runs")
+            found.append("this space is shared: all its users see and control its runs")
         if partition.read_only:
-            found.append(f"runs cannot go to {partition.path}: it can only be read here")
+            found.append(f"runs cannot be stored in {partition.path}: it is read-only here")
         for name, config in self._settings.clusters.items():
             if config.runs_as not in {None, current_user()}:
                 found.append(
-                    f"runs on {name} run as {config.runs_as}: whoever's jobs run as {config.runs_as} there can read them"
+                    f"runs on {name} run as {config.runs_as}: all users whose jobs run as {config.runs_as} there can read them"
                 )
             if config.volume_claim is not None:
                 found.append(
-                    f"pods of {name} mount the claim {config.volume_claim}: who may make pods in its namespace can read all of that volume, as any user"
+                    f"pods of {name} mount the claim {config.volume_claim}: users who can create pods in its namespace can read that whole volume as any user"
                 )
         return found
 
@@ -368,7 +367,9 @@ async def _described(mount: LustreMount, asked: IdentityQueries) -> FileSystem |
     found = await asked.about("fsx", f"the file system {named}", find_file_system(asked.aws, mount))
     if not isinstance(found, FileSystem):
         if found is None:
-            asked.notes.append(f"AWS has not exactly one file system with the mount name {named}")
+            asked.notes.append(
+                f"AWS does not have exactly one file system with the mount name {named}"
+            )
         elif found.code == "not_found":
             asked.notes.append(f"AWS has no file system {named} in this region")
         return None
@@ -423,9 +424,9 @@ async def link_partition(
     place = (await storage.overview()).partition
     if not place.offered:
         raise DeniedError(
-            f"{place.path} is the private partition of {place.private_of}, and everybody in this shared space would get at it by the link",
+            f"{place.path} is the private partition of {place.private_of}; the link would give all users of this shared space access to it",
             code="private_partition",
-            hint="name another folder as path under [storage] in the configuration",
+            hint="set path under [storage] in the configuration to another folder",
             detail={"path": place.path},
         )
 

@@ -40,8 +40,8 @@ describe('LogSocket', () => {
   it('opens with the first subscription and closes with the last', () => {
     const { socket, made } = setUp();
     expect(made).toHaveLength(0);
-    const one = socket.subscribe({ runId: 'a' }, 'c0', new Taker());
-    const two = socket.subscribe({ runId: 'b' }, undefined, new Taker());
+    const one = socket.subscribe({ run_id: 'a' }, 'c0', new Taker());
+    const two = socket.subscribe({ run_id: 'b' }, undefined, new Taker());
     expect(made).toHaveLength(1);
     made[0].open();
     expect(made[0].sent).toEqual([
@@ -59,7 +59,7 @@ describe('LogSocket', () => {
   it('acknowledges what was taken in', () => {
     const { socket, made } = setUp();
     const taker = new Taker();
-    socket.subscribe({ runId: 'a', ranks: [0, 2] }, undefined, taker);
+    socket.subscribe({ run_id: 'a', ranks: [0, 2] }, undefined, taker);
     made[0].open();
     made[0].say({ type: 'subscribed', id: 1 });
     made[0].say(wire(1, 1, frame('c1', block(['x', 'y']))));
@@ -72,7 +72,7 @@ describe('LogSocket', () => {
   it('goes on behind the last frame when the connection broke', () => {
     const { socket, made } = setUp();
     const taker = new Taker();
-    socket.subscribe({ runId: 'a' }, 'c0', taker);
+    socket.subscribe({ run_id: 'a' }, 'c0', taker);
     made[0].open();
     made[0].say(wire(1, 1, frame('c1', block(['x']))));
     made[0].break();
@@ -90,7 +90,7 @@ describe('LogSocket', () => {
 
   it('waits longer each time, and short again after a word', () => {
     const { socket, made } = setUp();
-    socket.subscribe({ runId: 'a' }, undefined, new Taker());
+    socket.subscribe({ run_id: 'a' }, undefined, new Taker());
     made[0].break();
     jest.advanceTimersByTime(500);
     made[1].break();
@@ -107,7 +107,7 @@ describe('LogSocket', () => {
 
   it('connects anew at once after sleep', () => {
     const { socket, made } = setUp();
-    socket.subscribe({ runId: 'a' }, undefined, new Taker());
+    socket.subscribe({ run_id: 'a' }, undefined, new Taker());
     made[0].open();
     made[0].say(wire(1, 1, frame('c1', block(['x']))));
     socket.reconnect();
@@ -119,8 +119,8 @@ describe('LogSocket', () => {
   it('ends with the run, and does not subscribe to it again', () => {
     const { socket, made } = setUp();
     const [one, two] = [new Taker(), new Taker()];
-    socket.subscribe({ runId: 'a' }, undefined, one);
-    socket.subscribe({ runId: 'b' }, undefined, two);
+    socket.subscribe({ run_id: 'a' }, undefined, one);
+    socket.subscribe({ run_id: 'b' }, undefined, two);
     made[0].open();
     made[0].say({ type: 'end', id: 1 });
     expect(one.ended).toBe(1);
@@ -133,8 +133,8 @@ describe('LogSocket', () => {
   it('hands errors on, and closes without a subscription', () => {
     const { socket, made } = setUp();
     const [one, two] = [new Taker(), new Taker()];
-    socket.subscribe({ runId: 'a' }, undefined, one);
-    socket.subscribe({ runId: 'b' }, undefined, two);
+    socket.subscribe({ run_id: 'a' }, undefined, one);
+    socket.subscribe({ run_id: 'b' }, undefined, two);
     made[0].open();
     const error = { code: 'not_found', message: 'no run', hint: null };
     made[0].say({ type: 'error', id: 1, error });
@@ -147,7 +147,7 @@ describe('LogSocket', () => {
 
   it('is quiet once disposed of', () => {
     const { socket, made } = setUp();
-    socket.subscribe({ runId: 'a' }, undefined, new Taker());
+    socket.subscribe({ run_id: 'a' }, undefined, new Taker());
     socket.dispose();
     expect(made[0].closed).toBe(true);
     jest.advanceTimersByTime(60_000);

@@ -16,8 +16,8 @@ AWS = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_RE
 
 
 @pytest.fixture(scope="session")
-def package(tmp_path_factory):
-    return unpacked(tmp_path_factory.mktemp("var") / "task")
+def package():
+    return unpacked()
 
 
 @pytest.fixture

@@ -78,13 +78,13 @@ def test_without_the_controller_all_else_goes_on_and_it_is_said(account, stack, 
     node.breaks = 1000
     answer = stack.create(**properties(**GIVEN))
     assert answer["Status"] == "SUCCESS"
-    assert "folders cannot be looked at" in answer["Data"]["Summary"]
+    assert "folders cannot be checked" in answer["Data"]["Summary"]
     account.profiles[DOMAIN, "dora"] = Profile(file_systems=[EFS])
     assert again(environment.invoke("new_profile", batch(event("dora")))) == {"message-0"}
     assert account.profiles[DOMAIN, "dora"].file_systems == [EFS]
     error = environment.invoke("reconcile", {}).error
     assert error["errorType"] == "RefusedError"
-    assert "folders cannot be looked at" in error["errorMessage"]
+    assert "folders cannot be checked" in error["errorMessage"]
     # The controller is back.
     node.breaks = 0
     assert again(environment.invoke("new_profile", batch(event("dora")))) == set()

@@ -82,7 +82,7 @@ def test_what_somebody_else_has_set_in_the_domain_takes_a_word_of_the_admin(acco
     assert answer["Status"] == "FAILED"
     assert "somebody else has set /theirs there" in answer["Reason"]
     assert "TakeOver" in answer["Reason"]
-    assert "Running it again" not in answer["Reason"]
+    assert "The next run continues" not in answer["Reason"]
     assert mounted(account) == before[0][DOMAIN].file_systems
     answer = stack.create(**properties(TakeOver="true"))
     assert answer["Status"] == "SUCCESS", answer
@@ -137,7 +137,10 @@ def test_an_update_that_fails_goes_back_and_leaves_nothing(account, endpoint, st
     stack.before_going_back = endpoint.faults.denied.clear
     answer = stack.update(**properties(FileSystemId=SECOND))
     assert answer["Status"] == "FAILED"
-    assert "profile bob: AWS does not let you sagemaker:UpdateUserProfile" in answer["Reason"]
+    assert (
+        "profile bob: you do not have the permission sagemaker:UpdateUserProfile"
+        in answer["Reason"]
+    )
     assert mounted(account) == [lustre_at(FILE_SYSTEM, "/shared")]
     assert FILE_SYSTEM in marks(account.domains[DOMAIN])
     assert SECOND not in marks(account.domains[DOMAIN])
@@ -169,13 +172,16 @@ def test_what_was_never_answered_is_taken_back_by_its_properties(account, stack)
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"DomainId": "nothing"}, "DomainId: 'nothing' is none; one looks like d-abc123"),
+        ({"DomainId": "nothing"}, "DomainId: 'nothing' is not valid; example: d-abc123"),
         ({"DomainId": ["d-x"]}, "DomainId: "),
         ({"PartitionMode": "private"}, "PartitionMode: 'private' is none of"),
         ({"FileSystemId": "fs-1; rm"}, "FileSystemId: 'fs-1; rm' is none"),
-        ({"FileSystemId": "", "ClusterName": ""}, "name the file system, or the ClusterName"),
+        (
+            {"FileSystemId": "", "ClusterName": ""},
+            "FileSystemId is missing: set it, or set ClusterName",
+        ),
         ({"SharedPath": "/a/../.."}, "SharedPath: "),
-        ({"PartionMode": "shared"}, "there is no property PartionMode (did you mean"),
+        ({"PartionMode": "shared"}, "unknown property PartionMode (did you mean"),
         ({"DomainId": "d-nope"}, "d-nope"),
         ({"FileSystemId": "fs-0000000000"}, "fs-0000000000"),
         ({"FileSystemId": "", "ClusterName": "nope"}, "nope"),
@@ -281,7 +287,7 @@ def test_near_the_time_limit_it_says_what_is_left_and_goes_on_the_next_time(
     stack.function.seconds = 10
     answer = stack._ask("Create", None, properties())
     assert answer["Status"] == "FAILED"
-    assert "there was no time for" in answer["Reason"]
+    assert "timed out before" in answer["Reason"]
     assert answer["PhysicalResourceId"] == NAME
     some = sum(
         lustre_at(FILE_SYSTEM, "/shared") in one.file_systems for one in account.profiles.values()

@@ -86,4 +86,4 @@ def test_the_policy_of_another_domain_grants_nothing_here(account, stack):
     grant(account, "custom_resource", domain="d-other")
     answer = stack.create(**properties())
     assert answer["Status"] == "FAILED"
-    assert "AWS does not let you sagemaker:DescribeDomain" in answer["Reason"]
+    assert "you do not have the permission sagemaker:DescribeDomain" in answer["Reason"]

@@ -135,7 +135,7 @@ def tls_context(
         raise InvalidInputError(
             "the certificate authority in the kubeconfig cannot be read",
             code="invalid_kubeconfig",
-            hint="fetch the kubeconfig anew",
+            hint="download the kubeconfig again",
         ) from error
     # Clusters' own authorities, EKS' among them, leave out what Python 3.13 began to ask for.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
@@ -191,7 +191,7 @@ def _fixed(user: KubeconfigEntry) -> dict[str, str]:
         found |= basic(user.text("username"), user.text("password"))
     if user.data.get("as-groups") or user.data.get("as-user-extra"):
         raise UnsupportedError(
-            "the kubeconfig acts as somebody else with groups, which is not offered here",
+            "the kubeconfig uses impersonation with groups (as-groups), which is not supported",
             code="impersonation",
         )
     if user.text("as"):

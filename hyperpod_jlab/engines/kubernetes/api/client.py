@@ -206,25 +206,29 @@ def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, st
         return (
             f"the API server's certificate is not the expected one: {cause.verify_message}",
             "certificate",
-            "the kubeconfig's certificate-authority or server address is wrong or old; fetch it anew",
+            "the certificate-authority or the server of the kubeconfig is wrong or outdated; download the kubeconfig again",
         )
     if isinstance(cause, ssl.SSLError):
         return (
-            f"no secure connection to the API server: {cause.reason or 'it speaks no TLS'}",
+            f"no secure connection to the API server: {cause.reason or 'it does not use TLS'}",
             "tls",
-            "look at the server's address, the client certificate and the proxy in the kubeconfig",
+            "check the server, the client certificate and the proxy in the kubeconfig",
         )
     if isinstance(cause, socket.gaierror):
         return (
-            f"the name of the API server at {shown_server(access)} is not known here",
+            f"the host name of the API server at {shown_server(access)} cannot be resolved",
             "dns",
-            "is the cluster's network (VPN, VPC) joined? A private EKS endpoint is known in its VPC only",
+            "check the connection to the network of the cluster (VPN, VPC); a private EKS endpoint resolves only in its VPC",
         )
     if isinstance(error, httpx.ProxyError):
-        return ("the proxy does not let us through", "proxy", "look at proxy-url and HTTPS_PROXY")
+        return ("the proxy denied the connection", "proxy", "check proxy-url and HTTPS_PROXY")
     if isinstance(error, httpx.UnsupportedProtocol):
-        return ("the API server's address is none", "address", "look at server in the kubeconfig")
-    how = "does not answer" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
+        return (
+            "the address of the API server is not valid",
+            "address",
+            "check server in the kubeconfig",
+        )
+    how = "did not answer" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
     via = " through the proxy" if access.proxy else ""
     return (
         f"the API server at {shown_server(access)} {how}{via}",
@@ -257,7 +261,7 @@ def _cause(error: BaseException) -> BaseException:
 def answer_broken(error: httpx.TransportError, verb: str, access: ApiAccess) -> UnreachableError:
     """The error for a request whose answer did not come, or not whole."""
     late = isinstance(error, httpx.TimeoutException)
-    how = "does not answer in time" if late else "broke off its answer"
+    how = "timed out" if late else "closed the connection before the answer was complete"
     return UnreachableError(
         f"the API server at {shown_server(access)} {how}",
         code=None if verb == "GET" else ANSWER_LOST,
@@ -474,7 +478,7 @@ class KubeClient:
                     return await streams.send(request, stream=True)
         except TimeoutError as error:
             raise UnreachableError(
-                f"the API server at {shown_server(self.access)} does not answer in time",
+                f"the API server at {shown_server(self.access)} timed out",
                 detail={"server": shown_server(self.access)},
             ) from error
         except httpx.TransportError as error:
@@ -579,9 +583,9 @@ async def _decoded(answer: httpx.Response) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise UnreachableError(
-            "what answers is no Kubernetes API server",
+            "the server that answered is not a Kubernetes API server",
             code="no_api_server",
-            hint="look at the server's address and the proxy in the kubeconfig",
+            hint="check the server and the proxy in the kubeconfig",
             detail={"type": answer.headers.get("Content-Type", "")[:80]},
         )
     return found

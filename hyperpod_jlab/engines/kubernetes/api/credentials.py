@@ -98,7 +98,7 @@ class TokenFile:
             value = self._path.read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             raise InvalidInputError(
-                f"the token's file {self._path} cannot be read", code="invalid_kubeconfig"
+                f"the token file {self._path} cannot be read", code="invalid_kubeconfig"
             ) from error
         return Token(value, time.time() + _EARLY + _FILE_LASTS)
 
@@ -119,9 +119,9 @@ class ExecPlugin:
         self._command = str(said.get("command") or "")
         if said.get("interactiveMode") == "Always":
             raise UnsupportedError(
-                f"{self._command} wants to ask you something, for which there is no terminal here",
+                f"{self._command} asks for input, but there is no terminal here",
                 code="interactive_login",
-                hint="use a way to log in that needs no questions",
+                hint="use a login that needs no input",
             )
 
     def fetch(self) -> Token:
@@ -133,7 +133,7 @@ class ExecPlugin:
             load_chain(self._context, str(certificate).encode(), str(key).encode())
         value = str(status.get("token") or "")
         if not value and not certificate:
-            raise self._failed("it gave neither token nor certificate")
+            raise self._failed("it printed neither a token nor a certificate")
         return Token(value, _seconds(status.get("expirationTimestamp")))
 
     def _run(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class ExecPlugin:
                 check=False,
             )
         except FileNotFoundError as error:
-            raise self._failed("there is no such program on PATH") from error
+            raise self._failed("the program is not on PATH") from error
         except (OSError, subprocess.TimeoutExpired) as error:
             raise self._failed(f"it could not be run ({type(error).__name__})") from error
         if done.returncode != 0:
@@ -160,13 +160,13 @@ class ExecPlugin:
         try:
             found = json.loads(done.stdout)
         except ValueError as error:
-            raise self._failed("what it printed is no JSON") from error
+            raise self._failed("its output is not valid JSON") from error
         return found if isinstance(found, dict) else {}
 
     def _program(self) -> str:
         """A path with a folder in it begins where the kubeconfig is."""
         if not self._command:
-            raise self._failed("the kubeconfig names no program")
+            raise self._failed("the kubeconfig has no command")
         return str(self._folder / self._command) if os.sep in self._command else self._command
 
     def _info(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class ExecPlugin:
 
     def _failed(self, why: str) -> DeniedError:
         return DeniedError(
-            f"{self._command or 'the kubeconfig'} gives no credentials: {why}",
+            f"{self._command or 'the kubeconfig'} returned no credentials: {why}",
             code="login_failed",
             hint=f"run {self._shown()} in a terminal, with the arguments that the kubeconfig gives it",
         )
@@ -221,7 +221,7 @@ class PackageToken:
             from kubernetes import config as kube
         except ImportError:
             raise UnsupportedError(
-                "the kubeconfig logs in by an auth-provider, which needs a package that is not installed",
+                "the kubeconfig uses an auth-provider, which needs a package that is not installed",
                 code="kubernetes_missing",
                 hint="pip install kubernetes",
             ) from None
@@ -232,9 +232,9 @@ class PackageToken:
             )
         except Exception as error:  # whatever the login libraries below it raise comes out of it
             raise DeniedError(
-                f"the kubeconfig's auth-provider gives no credentials ({type(error).__name__})",
+                f"the auth-provider of the kubeconfig returned no credentials ({type(error).__name__})",
                 code="login_failed",
-                hint="log in again as you did for kubectl",
+                hint="log in again as for kubectl",
             ) from error
         said = str(made.auth_settings().get("BearerToken", {}).get("value") or "")
         return Token(said.removeprefix("Bearer ").strip(), time.time() + _EARLY + _FILE_LASTS)

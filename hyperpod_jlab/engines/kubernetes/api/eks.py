@@ -161,7 +161,7 @@ def _guarded(session: Any, work: Callable[[], Any], name: str) -> Any:
         told = translate(error, AwsCall("eks", "DescribeCluster", str(session.region_name)))
         if isinstance(told, NotFoundError):
             told = NotFoundError(
-                f"there is no EKS cluster {name} in this account and region",
+                f"EKS cluster {name} not found in this account and region",
                 code="no_eks_cluster",
                 hint="see: aws eks list-clusters",
                 detail={**told.detail, "field": "eks"},
@@ -239,4 +239,4 @@ async def _may_start_pods(access: ApiAccess) -> bool:
     try:
         return bool(answer.json()["status"]["allowed"])
     except (ValueError, KeyError, TypeError) as error:
-        raise UnreachableError("what answers is no API server of Kubernetes") from error
+        raise UnreachableError("the server that answered is not a Kubernetes API server") from error

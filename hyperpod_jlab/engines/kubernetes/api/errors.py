@@ -87,9 +87,7 @@ def refusal(status: int, text: str, *, verb: str = "GET", path: str = "") -> Hyp
     )
 
 
-_PROXY = (
-    "what answers is no API server: look at the server's address and the proxy in the kubeconfig"
-)
+_PROXY = "what answers is no API server: check the server and the proxy in the kubeconfig"
 
 
 def _read(status: int, text: str, verb: str, path: str) -> Refusal:
@@ -107,7 +105,7 @@ def _read(status: int, text: str, verb: str, path: str) -> Refusal:
 
 def _said(answer: Refusal) -> str:
     if not answer.message:
-        return f"it answers with status {answer.status} and gives no reason"
+        return f"it answered with status {answer.status} and no reason"
     return shortened(answer.message)
 
 
@@ -126,9 +124,9 @@ def _detail(answer: Refusal, **more: Any) -> dict[str, Any]:
 
 def _unauthorized(answer: Refusal) -> HyperpodError:
     return DeniedError(
-        "the cluster does not know who you are: the credentials are wrong or no longer valid",
+        "the cluster does not accept your credentials: they are wrong or expired",
         code="unauthorized",
-        hint="log in again as you did for kubectl (on EKS: aws sts get-caller-identity, and an access entry for that role); see: kubectl auth whoami",
+        hint="log in again as for kubectl (on EKS: aws sts get-caller-identity, and an access entry for that role); see: kubectl auth whoami",
         detail=_detail(answer),
     )
 
@@ -139,9 +137,9 @@ def _forbidden(answer: Refusal) -> HyperpodError:
         return _quota(answer)
     if denied := _WEBHOOK.search(message):
         return RefusedError(
-            f"the cluster refuses it: {shortened(denied[2]) or 'it gives no reason'}",
+            f"the cluster denied it: {shortened(denied[2]) or 'it gives no reason'}",
             code="webhook_denied",
-            hint=f"that is a rule of {denied[1]}",
+            hint=f"the admission webhook {denied[1]} has this rule",
             detail=_detail(answer, webhook=denied[1]),
         )
     if "is being terminated" in message or "because it is being terminated" in message:
@@ -154,12 +152,14 @@ def _forbidden(answer: Refusal) -> HyperpodError:
         )
     if not message:
         return DeniedError(
-            "something before the API server denies it and gives no reason",
+            "a proxy before the API server denied it and gave no reason",
             hint=_PROXY,
             detail=_detail(answer),
         )
     return DeniedError(
-        f"Kubernetes: {_said(answer)}", hint="ask the cluster's admin", detail=_detail(answer)
+        f"Kubernetes: {_said(answer)}",
+        hint="ask your cluster administrator",
+        detail=_detail(answer),
     )
 
 
@@ -171,9 +171,9 @@ def denied_right(
     what = f"{resource}.{group}" if group else resource
     asked = f"kubectl auth can-i {verb} {what}" + (f" -n {namespace}" if namespace else "")
     return DeniedError(
-        f"you may not {verb} {what} {where}",
+        f"you do not have the permission to {verb} {what} {where}",
         code="missing_right",
-        hint=f"the cluster's admin can grant the verb {verb} on {what} {where}; see: {asked}",
+        hint=f"ask your cluster administrator for the verb {verb} on {what} {where}; see: {asked}",
         detail={
             "status": status,
             "right": {"verb": verb, "group": group, "resource": resource, "namespace": namespace},
@@ -184,9 +184,9 @@ def denied_right(
 def _quota(answer: Refusal) -> HyperpodError:
     found = re.search(r"exceeded quota: (.*)", answer.message, re.DOTALL)
     return RefusedError(
-        f"the namespace's quota is used up: {shortened(found[1] if found else answer.message)}",
+        f"the quota of the namespace is exceeded: {shortened(found[1] if found else answer.message)}",
         code="quota_exceeded",
-        hint="ask for less, or wait until other jobs of the namespace have ended; see: kubectl describe quota",
+        hint="request less, or wait until other jobs of the namespace end; see: kubectl describe quota",
         detail=_detail(answer),
     )
 
@@ -197,9 +197,9 @@ def _quota(answer: Refusal) -> HyperpodError:
 def _not_found(answer: Refusal) -> HyperpodError:
     if gone := _NO_NAMESPACE.search(answer.message):
         return NotFoundError(
-            f"there is no namespace {gone[1]}",
+            f"namespace {gone[1]} not found",
             code="no_namespace",
-            hint="name one that there is as namespace in the cluster's configuration; see: kubectl get namespaces",
+            hint="set namespace in the configuration of the cluster to an existing one; see: kubectl get namespaces",
             detail=_detail(answer, namespace=gone[1]),
         )
     if not answer.message or answer.message.startswith("the server could not find the requested"):
@@ -211,21 +211,23 @@ def _no_kind(answer: Refusal) -> HyperpodError:
     """Nothing is served at this path: the kind is not installed; or, of a pod's log, the node's kubelet is only just coming up."""
     if answer.details.get("kind") == "pods/log" or answer.path.endswith("/log"):
         return UnreachableError(
-            "the node cannot give the log yet",
+            "the node cannot provide the log yet",
             code="node_not_ready",
-            hint="its kubelet is being started; this mends itself",
+            hint="its kubelet is starting; try again in a moment",
             detail=_detail(answer),
         )
     if not answer.message and not answer.path.startswith("/apis/"):
         return NotFoundError(
-            "what answers is no Kubernetes API server", hint=_PROXY, detail=_detail(answer)
+            "the server that answered is not a Kubernetes API server",
+            hint=_PROXY,
+            detail=_detail(answer),
         )
     group = re.match(r"/apis/([^/]+)/([^/]+)(?:/namespaces/[^/]+)?(?:/([^/]+))?", answer.path)
     what = f"{group[3] or 'objects'} of {group[1]}/{group[2]}" if group else answer.path
     return NotFoundError(
         f"the cluster has no {what}",
         code="no_such_kind",
-        hint="the operator for it is not installed, or of another version; see: kubectl api-resources",
+        hint="its operator is not installed or has another version; see: kubectl api-resources",
         detail=_detail(answer, group=group[1] if group else ""),
     )
 
@@ -236,7 +238,7 @@ def _no_kind(answer: Refusal) -> HyperpodError:
 def _conflict(answer: Refusal) -> HyperpodError:
     if answer.status == 410:
         return ConflictError(
-            "the cluster no longer has the state from which to go on",
+            "the resource version is too old",
             code="expired",
             detail=_detail(answer, **({"continue": answer.onward} if answer.onward else {})),
         )
@@ -249,9 +251,9 @@ def _invalid(answer: Refusal) -> HyperpodError:
     fields = [str(one["field"]) for one in causes if one.get("field")]
     if answer.status == 422:
         return RefusedError(
-            f"the cluster finds the object wrong: {_said(answer)}",
+            f"the cluster rejected the object as invalid: {_said(answer)}",
             code="invalid_object",
-            hint=f"look at {', '.join(fields[:5])}" if fields else None,
+            hint=f"check {', '.join(fields[:5])}" if fields else None,
             detail=_detail(answer, fields=fields),
         )
     kind = InvalidInputError if answer.verb == "GET" else RefusedError
@@ -260,9 +262,9 @@ def _invalid(answer: Refusal) -> HyperpodError:
 
 def _too_large(answer: Refusal) -> HyperpodError:
     return RefusedError(
-        "the object is too large for the cluster, which takes up to 1.5 MiB",
+        "the object is too large for the cluster; the limit is 1.5 MiB",
         code="object_too_large",
-        hint="put large values into files or a ConfigMap of their own, and name those in it",
+        hint="put large values into files or a separate ConfigMap, and refer to them",
         detail=_detail(answer, said=_said(answer)),
     )
 
@@ -273,29 +275,29 @@ def _too_large(answer: Refusal) -> HyperpodError:
 def _cannot_now(answer: Refusal) -> HyperpodError:
     if hook := _WEBHOOK_DOWN.search(answer.message):
         return UnreachableError(
-            f"the cluster cannot check the object: the webhook {hook[1]} does not answer",
+            f"the cluster cannot check the object: the webhook {hook[1]} did not answer",
             code="webhook_down",
-            hint="an operator of the cluster is down or just being started; try again in a while, or tell the cluster's admin",
+            hint="an operator of the cluster is down or starting; try again later, or tell your cluster administrator",
             detail=_detail(answer, webhook=hook[1]),
         )
     if answer.status == 429:
         return UnreachableError(
-            "the cluster has too much to do and asks to wait",
+            "the cluster is overloaded (too many requests)",
             code="too_many_requests",
-            hint="try again in a while",
+            hint="try again later",
             detail=_detail(answer),
         )
     if answer.status == 500 and "/log" in answer.path and "dial tcp" in answer.message:
         return UnreachableError(
-            "the node does not answer, so its pods' logs cannot be had now",
+            "the node does not respond, so the logs of its pods are not available now",
             code="node_down",
             detail=_detail(answer),
         )
     said = f": {_said(answer)}" if answer.message else ""
     return UnreachableError(
-        f"the API server cannot answer now (status {answer.status}){said}",
+        f"the API server is not available now (status {answer.status}){said}",
         code=ANSWER_LOST if _may_be_done(answer) else None,
-        hint="try again in a while",
+        hint="try again later",
         detail=_detail(answer),
     )
 

@@ -62,12 +62,12 @@ def _none_there() -> InvalidInputError:
     looked = ", ".join(str(path) for path in _looked_for())
     if os.environ.get("KUBECONFIG"):
         message = (
-            f"there is no kubeconfig: KUBECONFIG names {looked or 'nothing'}, which is no file"
+            f"kubeconfig not found: KUBECONFIG names {looked or 'nothing'}, which is not a file"
         )
-        hint = "set KUBECONFIG to a file that there is, or unset it for ~/.kube/config"
+        hint = "set KUBECONFIG to an existing file, or unset it to use ~/.kube/config"
     else:
-        message = f"there is no kubeconfig: {looked} is no file"
-        hint = "make one as the cluster's admin says (on EKS: aws eks update-kubeconfig --name NAME, or eks = NAME in the configuration), or set KUBECONFIG"
+        message = f"kubeconfig not found: {looked} is not a file"
+        hint = "ask your cluster administrator for one (on EKS: aws eks update-kubeconfig --name NAME, or eks = NAME in the configuration), or set KUBECONFIG"
     return _wrong(message, hint=hint)
 
 
@@ -89,19 +89,19 @@ def read_context(name: str | None) -> KubeconfigContext:
     if not wanted:
         raise _wrong(
             "the kubeconfig has no current context",
-            hint="name one as context in the cluster's configuration; see: kubectl config get-contexts",
+            hint="set context in the configuration of the cluster; see: kubectl config get-contexts",
         )
     if wanted not in contexts:
         raise _wrong(f"the kubeconfig has no context {wanted}", hint=nearest_hint(wanted, contexts))
     context = contexts[wanted]
     cluster = _named(read, "clusters", "cluster").get(context.text("cluster"))
     if cluster is None or not cluster.text("server"):
-        raise _wrong(f"the context {wanted} names a cluster that the kubeconfig does not know")
+        raise _wrong(f"the context {wanted} names a cluster that is not in the kubeconfig")
     users = _named(read, "users", "user")
     user = users.get(context.text("user"))
     if user is None:
         if context.text("user"):
-            raise _wrong(f"the context {wanted} names a user that the kubeconfig does not know")
+            raise _wrong(f"the context {wanted} names a user that is not in the kubeconfig")
         user = KubeconfigEntry("", {}, cluster.folder)
     return KubeconfigContext(wanted, cluster, user)
 
@@ -132,7 +132,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise _wrong(f"{path} is no kubeconfig")
+        raise _wrong(f"{path} is not a kubeconfig")
     return found
 
 
@@ -148,7 +148,7 @@ def _wrong(message: str, hint: str | None = None) -> InvalidInputError:
 # --------------------------------------------------------------------------------------------------
 # By which proxy an API server is reached: the kubeconfig's, or the environment's, as kubectl finds it.
 
-PROXY_HINT = "look at proxy-url in the kubeconfig and at HTTPS_PROXY"
+PROXY_HINT = "check proxy-url in the kubeconfig and HTTPS_PROXY"
 _SCHEMES = {"http", "https", "socks5", "socks5h"}
 
 
@@ -182,7 +182,7 @@ def _checked(address: str) -> str:
         usable = False
     if not usable:
         raise InvalidInputError(
-            f"the proxy's address is none: it has to begin with {', '.join(sorted(_SCHEMES))} and name a host",
+            f"the proxy address must start with {', '.join(sorted(_SCHEMES))} and contain a host",
             code="bad_proxy",
             hint=PROXY_HINT,
         )

@@ -586,7 +586,7 @@ class PodLog:
         if self.state is None:
             await self._look(patient=follow)
         if self.state is None and not cursor.uid:
-            raise NotFoundError(f"there is no pod {self._pod}", code="no_pod")
+            raise NotFoundError(f"pod {self._pod} not found", code="no_pod")
         if self.state is not None and self._container not in self.state.names:
             raise InvalidInputError(
                 f"the pod {self._pod} has no container {self._container}",
@@ -686,9 +686,9 @@ class PodLog:
             yield items
         if lines.foreign:
             raise UnreachableError(
-                "the node does not give the log",
+                "the node does not provide the log",
                 code=LOG_GONE,
-                hint="its container runtime does not answer, or has removed the container",
+                hint="its container runtime did not answer, or has removed the container",
             )
 
     def _query(self, step: Read, live: bool) -> dict[str, str]:

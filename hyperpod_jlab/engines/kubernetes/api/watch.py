@@ -198,7 +198,7 @@ async def keep(client: KubeClient, table: WatchedTable[Any]) -> None:
         except ExpiredError:
             table.resource = ""
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            table.failed(InternalError(f"what {table.path} holds cannot be read: {error!r}"))
+            table.failed(InternalError(f"the list {table.path} cannot be read: {error!r}"))
         except HyperpodError as error:
             if error.code == "expired":
                 table.resource = ""
@@ -260,7 +260,7 @@ async def _watch(client: KubeClient, table: WatchedTable[Any]) -> bool:
             finally:
                 soon.cancel()
     except TimeoutError as error:
-        raise UnreachableError("the API server has fallen silent") from error
+        raise UnreachableError("the API server stopped sending") from error
 
 
 async def _events(table: WatchedTable[Any], stream: ResponseStream) -> bool:
@@ -285,12 +285,12 @@ def _event(table: WatchedTable[Any], line: bytes) -> None:
         event = json.loads(line)
         kind, found = event["type"], event["object"]
     except (ValueError, KeyError, TypeError) as error:
-        raise UnreachableError("what answers is no Kubernetes API server") from error
+        raise UnreachableError("the server that answered is not a Kubernetes API server") from error
     if kind == "ERROR":
         if found.get("code") == 410 or found.get("reason") in {"Expired", "Gone"}:
             raise ExpiredError
         raise UnreachableError(
-            "the API server has ended the watch", detail={"reason": str(found.get("reason"))}
+            "the API server ended the watch", detail={"reason": str(found.get("reason"))}
         )
     if kind == "DELETED":
         table.drop(table.key(found))
@@ -364,7 +364,7 @@ class Informer(Generic[Row]):
                     raise table.trouble
                 table.hurry.set()
             if not await self._until(table.version, 60.0):
-                raise UnreachableError("the API server does not answer in time")
+                raise UnreachableError("the API server timed out")
         return table.rows
 
     async def changed(self, since: int, timeout: float | None = None) -> int:

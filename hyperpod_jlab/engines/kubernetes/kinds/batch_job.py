@@ -92,7 +92,7 @@ class BatchJob:
         if "Complete" in true:
             return conditions.succeeded(job, true["Complete"], now)
         if true.keys() & _DECIDED:
-            return conditions.running(job, now, "its last pods are being ended")
+            return conditions.running(job, now, "its last pods are terminating")
         if "Suspended" in true:
             return conditions.suspended(job, now)
         status = conditions.status_of(job)

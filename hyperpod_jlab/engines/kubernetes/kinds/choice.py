@@ -77,36 +77,40 @@ def choose(spec: JobSpec, offers: Offers, runtime: str | None) -> KindChoice:
     named = spec.kubernetes.kind
     if offers.kinds is None:
         kind = BY_NAME[named or KINDS[0].name]
-        return KindChoice(_with_runtime(kind, offers, runtime), "the cluster could not be asked")
+        return KindChoice(_with_runtime(kind, offers, runtime), "the cluster did not answer")
     if named is not None:
         if named not in offers.kinds:
             listed = ", ".join(kind.name for kind in KINDS if kind.name in offers.kinds)
             raise RefusedError(
                 f"the cluster has no {named}",
                 code="no_such_kind",
-                hint=f"it has: {listed or 'none that a run can be'}; its operator is the admin's to install",
+                hint=f"it has: {listed or 'no kind that a run can use'}; ask your cluster administrator to install its operator",
                 detail={"field": "kubernetes.kind", "offered": sorted(offers.kinds)},
             )
-        return KindChoice(_with_runtime(BY_NAME[named], offers, runtime), "the spec says so")
+        return KindChoice(_with_runtime(BY_NAME[named], offers, runtime), "the spec requires it")
     usable = [kind for kind in KINDS if _is_usable(kind, offers, runtime)]
     for kind in usable:
         if kind.name not in offers.denied:
             better = [one.name for one in usable[: usable.index(kind)]]
-            why = f"you may not make a {better[0]}" if better else _WHY[kind.name]
+            why = (
+                f"you do not have the permission to create a {better[0]}"
+                if better
+                else _WHY[kind.name]
+            )
             return KindChoice(_with_runtime(kind, offers, runtime), why)
     if usable:  # the API server says which right is missing
         return KindChoice(_with_runtime(usable[0], offers, runtime), _WHY[usable[0].name])
     raise RefusedError(
-        "the cluster offers no kind of object that a run can be",
+        "the cluster has no kind of object that a run can use",
         code="no_such_kind",
-        hint="ask its admin for Kubeflow's training operator",
+        hint="ask your cluster administrator for the Kubeflow training operator",
         detail={"field": "kubernetes.kind"},
     )
 
 
 _WHY = {
     "PyTorchJob": "the cluster has Kubeflow's training operator",
-    "TrainJob": "the cluster has Kubeflow Trainer, and no PyTorchJob",
+    "TrainJob": "the cluster has Kubeflow Trainer, but no PyTorchJob",
     "Job": "the cluster has no training operator",
 }
 
@@ -138,9 +142,9 @@ def _with_runtime(kind: Kind, offers: Offers, runtime: str | None) -> Kind:
     if match is None and found is not None:
         listed = ", ".join(one.name for one in found) or "none"
         raise RefusedError(
-            f"the cluster has no training runtime called {wanted}",
+            f"training runtime {wanted} not found",
             code="no_such_runtime",
-            hint=f"it has: {listed}; name one as runtime in the cluster's configuration",
+            hint=f"it has: {listed}; set runtime in the configuration of the cluster",
             detail={"field": "kubernetes.kind"},
         )
     return TrainJob(match or Runtime(wanted))
@@ -167,9 +171,9 @@ async def discover(client: KubeClient, namespace: str) -> Offers:
         return Offers()
     if not kinds:  # every cluster has the kind Job
         raise UnreachableError(
-            "what answers is no Kubernetes API server",
+            "the server that answered is not a Kubernetes API server",
             code="no_api_server",
-            hint="look at the server's address and the proxy in the kubeconfig",
+            hint="check the server and the proxy in the kubeconfig",
         )
     runtimes = await _runtimes(client, namespace) if TrainJob.name in kinds else ()
     operator = await operator_version(client) if PyTorchJob.name in kinds else None

@@ -24,14 +24,14 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"reached the specified backoff limit"),
-        "its pods failed as often as they may (backoffLimit)",
+        "its pods failed more often than backoffLimit allows",
     ),
     (re.compile(r"was active longer than specified deadline"), "it reached its time limit"),
     (
         re.compile(
             r"for pod \S*?(?P<pod>[^\s/]+) failed with exit code (?P<code>\d+) matching FailJob rule"
         ),
-        "its pod {pod} ended with exit code {code}, at which it gives up (podFailurePolicy)",
+        "its pod {pod} ended with exit code {code}, which ends the job (podFailurePolicy)",
     ),
     (
         re.compile(r"jobset failed due to one or more job failures"),
@@ -46,7 +46,7 @@ def failure_words(message: str) -> str | None:
         found = pattern.search(message)
         if found is not None:
             return words.format(**found.groupdict())
-    return f"its operator says: {message[:_LONGEST]}" if message else None
+    return f"its operator reports: {message[:_LONGEST]}" if message else None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def suspended(job: Mapping[str, Any], now: float) -> Observation:
     """It is held, by somebody or by its queue: the object does not tell which (research: only Kueue's Workload does), but for what was held from here."""
     if HELD_ANNOTATION in ((job.get("metadata") or {}).get("annotations") or {}):
         return waiting(job, now, "it is held", "held")
-    return waiting(job, now, "it is suspended, or waits in its queue", "suspended")
+    return waiting(job, now, "it is suspended or waiting in its queue", "suspended")
 
 
 def succeeded(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:

@@ -70,21 +70,21 @@ def obstacles(
         yield _finding(
             "namespace",
             f"HyperPod does not resume jobs in the namespace {namespace}",
-            "use the namespace kubeflow, or one that begins with hyperpod or aws-hyperpod",
+            "use the namespace kubeflow, or one that starts with hyperpod or aws-hyperpod",
             field,
         )
     if operator is not None and operator not in VERSIONS:
         yield _finding(
             "operator",
             f"HyperPod does not resume jobs with the training operator {operator}",
-            f"ask the cluster's admin for {_VERSIONS}",
+            f"ask your cluster administrator for {_VERSIONS}",
             field,
         )
     if not shared:
         yield _finding(
             "restart_policy",
             f"HyperPod resumes only jobs with restartPolicy: {RESTART_POLICY}. With that policy the logs of a failed run are deleted with its pods, and this cluster has no shared storage to keep them",
-            "name a storage claim in the cluster's configuration",
+            "set storage to a claim in the configuration of the cluster",
             field,
         )
 
@@ -95,8 +95,8 @@ def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         if "Master" in _replicas(patch):
             yield _finding(
                 "patch",
-                "a run that HyperPod resumes has only workers, and a patch names its Master",
-                "write the patch for template, which is all pods",
+                "a run that HyperPod resumes has only workers, but a patch names its Master",
+                "write the patch for template, which applies to all pods",
                 "kubernetes.patch",
             )
 
@@ -106,7 +106,7 @@ def wrong_kind(name: str) -> Finding:
     return _finding(
         "kind",
         f"HyperPod does not resume a {name}",
-        "its kinds are PyTorchJob and HyperPodPyTorchJob; or give --no-auto-resume",
+        "use PyTorchJob or HyperPodPyTorchJob, or give --no-auto-resume",
         _FIELD,
     )
 
@@ -115,8 +115,8 @@ def unknown_operator(field: str = _FIELD) -> Finding:
     """What to say where the version cannot be seen."""
     return _finding(
         "operator",
-        "which training operator the cluster has cannot be seen from here",
-        f"HyperPod resumes jobs with {_VERSIONS} only; ask the cluster's admin if in doubt",
+        "the version of the training operator cannot be detected",
+        f"HyperPod resumes jobs only with {_VERSIONS}; if in doubt, ask your cluster administrator",
         field,
         "info",
     )
@@ -132,7 +132,7 @@ def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterat
     if wrong:
         yield _finding(
             "restart_policy",
-            f"HyperPod resumes jobs with restartPolicy: {RESTART_POLICY} only, and here it is: {', '.join(wrong)}",
+            f"HyperPod resumes jobs only with restartPolicy: {RESTART_POLICY}, but this job has: {', '.join(wrong)}",
             f"write restartPolicy: {RESTART_POLICY} for each of pytorchReplicaSpecs",
             field,
         )

@@ -46,7 +46,7 @@ async def look_up(client: KubeClient, job: str, namespace: str) -> ExternalJob:
     owner = (metadata.get("annotations") or {}).get(USER_ANNOTATION)
     if owner is not None and owner != this_user():
         raise DeniedError(
-            f"the job {target} is a run of {owner}'s, and only jobs of your own can be adopted",
+            f"the job {target} is a run of {owner}; only your own jobs can be adopted",
             code="not_yours",
             hint="see: hpj jobs",
             detail={"job": str(target), "user": str(owner)},

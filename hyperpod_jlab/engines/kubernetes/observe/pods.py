@@ -235,7 +235,7 @@ class Task:
         at_once = whole((job.get("spec") or {}).get("parallelism"))
         if not self.has_pod and whole(status_of(job).get("active")) >= at_once:
             reason, code = (
-                f"{at_once} tasks of its array run at once, and others come before",
+                f"{at_once} tasks of its array run at once, and other tasks are before it",
                 LIMIT,
             )
         return said.model_copy(update={"state": "waiting", "reason": reason, "reason_code": code})

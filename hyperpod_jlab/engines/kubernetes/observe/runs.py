@@ -169,7 +169,7 @@ class OrphanedPods:
         except UnreachableError:
             self._alone.discard(bundle.run_id)  # the next look comes
         except HyperpodError as error:
-            _LOG.warning("what stood beside the job of %s stays: %s", bundle.run_id, error)
+            _LOG.warning("companion objects of %s were not removed: %s", bundle.run_id, error)
 
     async def _delete(self, path: str, uid: str) -> None:
         client = await self._connection.client()
@@ -217,7 +217,7 @@ def ending(word: Observation, now: float) -> Observation:
             "state": "running",
             "verdict": None,
             "exit_code": None,
-            "reason": "its last nodes end",
+            "reason": "its last nodes are stopping",
             "reason_code": "ending",
         }
     )
@@ -441,7 +441,7 @@ class RunWatch:
     def _fetched(self, run_id: str, task: asyncio.Task[bool]) -> None:
         del self._ends[run_id]
         if not task.cancelled() and task.exception() is not None:
-            _RUNS_LOG.debug("the last words of %s cannot be fetched: %s", run_id, task.exception())
+            _RUNS_LOG.debug("the final logs of %s cannot be fetched: %s", run_id, task.exception())
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
         """Fetch what a run's pods have said by now, where they do not mount the partition; only of this user's runs.

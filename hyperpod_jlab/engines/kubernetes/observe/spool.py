@@ -303,10 +303,7 @@ class RawPod(PodSpool):
         pod = self.pod
         if not pod.others:
             return
-        words = (
-            f"hyperpod: the log of this node is what the container {pod.container} prints; those of the others ({', '.join(pod.others)}) are shown by: "
-            f"kubectl logs -n {self._namespace} {pod.name} -c {pod.others[0]}\n"
-        )
+        words = f"hyperpod: the log of this node is the output of the container {pod.container}; for the other containers ({', '.join(pod.others)}) use: kubectl logs -n {self._namespace} {pod.name} -c {pod.others[0]}\n"
         with contextlib.suppress(OSError, StorageError):
             note_in_log(self._bundle, attempt, self._rank, words, "others")
 
@@ -435,7 +432,7 @@ def _evicted(eviction: Eviction) -> Unseen:
     """What Kueue alone tells: that the run had its quota, not whether its pods began."""
     often = f" {eviction.count} times, last" if eviction.count > 1 else ""
     seconds = f" after {eviction.admitted:.0f} s" if eviction.admitted else ""
-    reason = f"it was put back into its queue{often}{seconds}: {eviction.words}"
+    reason = f"it was requeued{often}{seconds}: {eviction.words}"
     key = f"eviction-{eviction.uid}-{eviction.count}"
     why = (eviction.verdict, reason, eviction.code)
     return Unseen(key, (), eviction.time - eviction.admitted, eviction.time, why)
@@ -583,7 +580,7 @@ def _note(
         attempt=number,
         state="waiting",
         verdict=verdict,
-        reason=f"{reason}; its log was not kept",
+        reason=f"{reason}; its log is lost",
         reason_code=code,
     )
     bundle.add_observation(word)

@@ -473,8 +473,8 @@ def _document(content: bytes) -> dict[str, Any]:
 
 # ------------------------------------------------------------------------------------------ what a node's log lacks
 
-_CUT_OFF = "hyperpod: this node never told its end (it was killed, or its pod removed): what it said last may be lost\n"
-_LOST = "hyperpod: the log of this node is lost: the cluster keeps little of what pods print, and it was not fetched in time\n"
+_CUT_OFF = "hyperpod: this node ended without a final record (it was killed, or its pod was removed); its last lines may be lost\n"
+_LOST = "hyperpod: the log of this node is lost: the cluster keeps little pod output, and it was not fetched in time\n"
 
 
 def note_cut_off(bundle: BundleReader, records: RunRecords, begun: Iterable[int]) -> None:

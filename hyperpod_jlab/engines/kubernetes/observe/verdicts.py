@@ -155,7 +155,7 @@ def _out_of_memory(pod: RunPod) -> dict[str, Any] | None:
     end = pod.main.exit or pod.main.previous
     if end is None or end.reason != "OOMKilled":
         return None
-    limit = f" (it may have {_size(pod.memory)})" if pod.memory else ""
+    limit = f" (limit {_size(pod.memory)})" if pod.memory else ""
     return {
         "verdict": "OOM",
         "exit_code": end.code,
@@ -210,10 +210,7 @@ def _on_lost_node(pods: Sequence[RunPod]) -> str | None:
     for pod in pods:
         lost = pod.ended_by is not None and pod.ended_by[0] in _LOST_NODE
         if lost and pod.state.deleting and not pod.ended:
-            return (
-                f"{_name(pod)}: its node does not answer; its pod comes anew once the node is back, "
-                "or an administrator has removed it from the cluster"
-            )
+            return f"{_name(pod)}: its node does not respond; its pod is recreated when the node is back or is removed from the cluster"
     return None
 
 
@@ -241,7 +238,7 @@ POD_ENDED = "pod_ended"
 _NOT_FOUND = frozenset({126, 127})
 """Exit codes of a shell that cannot find or execute a program (POSIX, Shell Command Language 2.8.2)."""
 _NO_PYTHON = (
-    "the image has no such Python: name an interpreter that it has with --python, or another image"
+    "the image does not have this Python: set --python to one that it has, or use another image"
 )
 
 _NODE = re.compile(r"node-[0-9]+\.json")
@@ -263,7 +260,7 @@ def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> O
         cancelled = any(action.action == "cancel" for action in records.actions)
         if node is None or cancelled:
             return word
-        words = f"node {node.node_rank} ({node.node}): its pod was told to end: removed, or put off its node"
+        words = f"node {node.node_rank} ({node.node}): its pod was deleted or evicted"
         return word.model_copy(
             update={"verdict": "NODE_FAIL", "reason": words, "reason_code": POD_ENDED}
         )
@@ -301,11 +298,11 @@ def gave_up(word: Observation, job: Mapping[str, Any], records: RunRecords) -> O
         if node.exit_code
     ]
     code = word.exit_code or next(iter(codes), None)
-    last = f": the last to end by itself had exit code {code}" if code else ""
+    last = f": the last one that ended by itself had exit code {code}" if code else ""
     return word.model_copy(
         update={
             "exit_code": code,
-            "reason": f"its containers failed more often than the Job's backoffLimit allows{last}",
+            "reason": f"its containers failed more often than the backoffLimit of the Job allows{last}",
             "reason_code": RESTARTS_USED_UP,
         }
     )

@@ -54,8 +54,8 @@ def size_findings(document: Mapping[str, Any], field: str | None = None) -> Iter
         yield Finding(
             level="error",
             code="object_too_large",
-            message=f"the {document['kind']} has {size:,} bytes, and the cluster takes objects of up to {MOST_BYTES:,}",
-            hint="put large values into files or a ConfigMap of their own, and name those in it",
+            message=f"the {document['kind']} has {size:,} bytes, but the limit of the cluster is {MOST_BYTES:,}",
+            hint="put large values into files or a separate ConfigMap, and refer to them",
             field=field,
         )
 
@@ -111,7 +111,7 @@ _CHUNK = 96_000
 _PARTS = "/hyperpod-code"
 _WHOLE = "hyperpod-bundle"
 _CODE_VOLUME = "hyperpod-code"
-_PLACEHOLDER = "(packed and put in when the run is sent)"
+_PLACEHOLDER = "(packed and inserted at submit)"
 _TAKEN = ("launch.json", "launcher.py", "code", "work")
 
 NOTE = f"""\
@@ -166,8 +166,8 @@ def code_findings(spec: JobSpec) -> list[Finding]:
         Finding(
             level="error",
             code="secret_without_storage",
-            message=f"the secret {name} cannot travel as a file: the pods of this cluster mount no shared storage",
-            hint=f"name a Secret of the cluster and its key: --secret {name}=SECRET/KEY",
+            message=f"the secret {name} cannot be passed as a file: the pods of this cluster mount no shared storage",
+            hint=f"use a Secret of the cluster and its key: --secret {name}=SECRET/KEY",
             field="environment.secrets",
         )
         for name, reference in spec.environment.secrets.items()
@@ -254,9 +254,9 @@ def _too_much(size: int, sizes: Mapping[str, int]) -> RefusedError:
         f"{name.partition('/')[2] or name} ({sizes[name] / 1e6:.1f} MB)" for name in largest
     )
     return RefusedError(
-        f"the run's code and files are {size / 1e6:.1f} MB when packed; to pods without shared storage {LARGEST / 1e6:.1f} MB can be carried",
+        f"the code and files of the run are {size / 1e6:.1f} MB when packed, but pods without shared storage get at most {LARGEST / 1e6:.1f} MB",
         code="code_too_large",
-        hint=f"leave out what it does not need (.hyperpodignore), or name a claim as storage of the cluster; the largest: {listed}",
+        hint=f"exclude files with .hyperpodignore, or set a claim as storage of the cluster; the largest: {listed}",
         detail={"bytes": size, "limit": LARGEST, "largest": largest, "field": "files"},
     )
 

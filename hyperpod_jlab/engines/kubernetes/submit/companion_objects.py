@@ -117,7 +117,7 @@ async def companion_findings(client: KubeClient, sent: Sent) -> AsyncIterator[Fi
             yield Finding(
                 level="info",
                 code="companion_exists",
-                message=f"the {title(document)} is there already; it is used as it is, and stays when the run has ended",
+                message=f"the {title(document)} already exists; it is used unchanged, and is kept when the run ends",
             )
 
 
@@ -139,13 +139,13 @@ async def collection(client: KubeClient, document: Mapping[str, Any]) -> str:
         raise RefusedError(
             f"the cluster has no {kind} in {version}",
             code="no_such_kind",
-            hint="look at its apiVersion and kind; see: kubectl api-resources",
+            hint="check its apiVersion and kind; see: kubectl api-resources",
         )
     if not found.get("namespaced"):
         raise RefusedError(
-            f"a {kind} is the whole cluster's and cannot go with a run",
+            f"a {kind} is cluster-scoped and cannot be created with a run",
             code="cluster_scoped",
-            hint="take it out of the file; make it beforehand with kubectl apply, or ask the cluster's admin",
+            hint="remove it from the file; create it first with kubectl apply, or ask your cluster administrator",
         )
     return f"{root}/namespaces/{document['metadata']['namespace']}/{found['name']}"
 
@@ -156,9 +156,9 @@ async def _make(client: KubeClient, document: Mapping[str, Any]) -> None:
     while not await _is_made(client, path, document):
         if time.monotonic() > end:
             raise RefusedError(
-                "an object of this name is being removed, and is not gone yet",
+                "an object of this name is being deleted",
                 code="name_taken",
-                hint="submit the run again when it is gone",
+                hint="submit the run again when it is deleted",
             )
         await asyncio.sleep(_PAUSE)
 
@@ -201,16 +201,16 @@ async def _is_usable(
         if is_same_user(found, document) and await _is_overdue(client, found):
             return False
         raise RefusedError(
-            f"it belongs to the run {run}, and goes with it",
+            f"it belongs to the run {run} and is deleted with it",
             code="name_taken",
-            hint="wait until that run has ended, give yours another name in the manifest, or send that run with --keep-companions",
+            hint="wait until that run ends, use another name in the manifest, or submit that run with --keep-companions",
             detail={"run_id": run},
         )
     if (place := difference(document, found)) is not None:
         raise RefusedError(
             f"it already exists with other content: {place} differs",
             code="name_taken",
-            hint="give yours another name in the manifest, or remove the one that is there",
+            hint="use another name in the manifest, or delete the existing object",
         )
     return True
 
@@ -259,7 +259,7 @@ async def _delete(client: KubeClient, place: str, found: Mapping[str, Any]) -> N
 def _told(error: HyperpodError, document: Mapping[str, Any]) -> HyperpodError:
     """An error that names the companion."""
     return type(error)(
-        f"the {title(document)}, which stands beside the job: {error.message}",
+        f"the companion {title(document)}: {error.message}",
         code=error.code,
         hint=error.hint,
         detail={**error.detail, "object": title(document)},

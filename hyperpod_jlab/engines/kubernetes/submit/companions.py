@@ -44,19 +44,21 @@ def split(found: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dict[st
         listed = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
         words = ", ".join(f"{one.get('apiVersion')} {one['kind']}" for one in objects)[:200]
         problem = (
-            f"a run cannot be a {words}" if len(objects) == 1 else f"no job is in it ({words})"
+            f"a run cannot be created as {words}"
+            if len(objects) == 1
+            else f"it contains no job ({words})"
         )
-        raise wrong(f"{file}: {problem}", f"a run can be: {listed}")
+        raise wrong(f"{file}: {problem}", f"a run can be created as: {listed}")
     if len(jobs) > 1:
         raise wrong(
-            f"{file} holds {len(jobs)} jobs ({', '.join(map(title, jobs))[:200]}); a run is one job",
-            "put each job into a file of its own",
+            f"{file} contains {len(jobs)} jobs ({', '.join(map(title, jobs))[:200]}), but a run is one job",
+            "put each job into a separate file",
         )
     companions = [one for one in objects if one is not jobs[0]]
     if len(companions) > MOST:
         raise wrong(
-            f"{file} holds {len(companions)} objects beside its job; it may hold {MOST}",
-            "make the others beforehand with kubectl apply",
+            f"{file} contains {len(companions)} objects besides its job; the limit is {MOST}",
+            "create the others first with kubectl apply",
         )
     return jobs[0], companions
 
@@ -79,7 +81,7 @@ def labelled(
     count = Counter(_key(one) for one in (*made, job))
     for one in made:
         if count[_key(one)] > 1:
-            raise wrong(f"{file} holds the {title(one)} twice", "give each a name of its own")
+            raise wrong(f"{file} contains the {title(one)} twice", "give each a unique name")
     return made
 
 
@@ -112,7 +114,7 @@ def _objects(found: Sequence[Any], file: str) -> Iterator[dict[str, Any]]:
         if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
             which = "" if len(found) == 1 else f"document {at} "
             raise wrong(
-                f"{file}: {which}holds no Kubernetes object",
+                f"{file}: {which}contains no Kubernetes object",
                 "it must have apiVersion, kind, metadata and spec",
             )
         items = one.get("items")
@@ -127,17 +129,24 @@ def _labelled(
 ) -> dict[str, Any]:
     what = f"{file}: the {title(document)}"
     if not _VERSION.fullmatch(str(document.get("apiVersion"))):
-        raise wrong(f"{what} has no apiVersion", "write it as kubectl api-versions lists it")
+        raise wrong(
+            f"{what} has no apiVersion", "use an apiVersion as listed by kubectl api-versions"
+        )
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or "name" not in metadata:
-        raise wrong(f"{what} has no metadata.name", "give it a name: others refer to it by that")
+        raise wrong(
+            f"{what} has no metadata.name", "give it a name, so that other objects can refer to it"
+        )
     if not isinstance(metadata["name"], str) or not _NAME.fullmatch(metadata["name"]):
-        raise wrong(f"{what}: metadata.name is no name", "lower-case letters, digits, dashes, dots")
+        raise wrong(
+            f"{what}: metadata.name is not a valid name",
+            "use lower-case letters, digits, dashes and dots",
+        )
     namespace = job["metadata"]["namespace"]
     if metadata.get("namespace", namespace) != namespace:
         raise wrong(
-            f"{what} is for the namespace {str(metadata['namespace'])[:63]}, its job for {namespace}",
-            "what stands beside a job goes into the job's namespace",
+            f"{what} is for the namespace {str(metadata['namespace'])[:63]}, but its job is for {namespace}",
+            "companion objects must be in the namespace of the job",
         )
     notes = {}
     if (user := (job["metadata"]["annotations"]).get(USER_ANNOTATION)) is not None:
@@ -159,13 +168,13 @@ def _check_kind(document: Mapping[str, Any], what: str) -> None:
     core = document["apiVersion"] == "v1"
     if core and document["kind"] == "Secret":
         raise wrong(
-            f"{what} cannot go along: its values would lie in the run's folder, for all who may read that",
-            "make it beforehand with kubectl apply; pods may name it all the same",
+            f"{what} cannot be submitted with a run: its values would be readable in the folder of the run",
+            "create it first with kubectl apply; pods can refer to it",
         )
     if core and document["kind"] == "PersistentVolumeClaim" and not is_kept(document):
         raise wrong(
-            f"{what} would be removed, and its data with it, when the run has ended",
-            "make it beforehand with kubectl apply, or keep all that stands beside the job with --keep-companions",
+            f"{what} would be deleted with its data when the run ends",
+            "create it first with kubectl apply, or keep companion objects with --keep-companions",
         )
 
 
@@ -182,7 +191,9 @@ def texts(metadata: Mapping[str, Any], field: str, what: str) -> dict[str, Any]:
     """
     found = metadata.get(field) or {}
     if not isinstance(found, dict):
-        raise wrong(f"{what}: metadata.{field} is no mapping", "write it as lines of name: value")
+        raise wrong(
+            f"{what}: metadata.{field} must be a mapping", "write it as lines of name: value"
+        )
     return found
 
 

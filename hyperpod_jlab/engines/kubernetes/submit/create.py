@@ -18,8 +18,8 @@ from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, USER_ANNOTATION, labels_of
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
 
-_NEW_ID = "submit the run once more, so that it gets another id"
-_NEW_NAME = "change metadata.name in the manifest, or write generateName in its place"
+_NEW_ID = "submit the run again to get another id"
+_NEW_NAME = "change metadata.name in the manifest, or use generateName instead"
 _PLURALS = {"Service": "services"}
 
 
@@ -60,7 +60,7 @@ def check_ours(found: dict[str, Any], document: Mapping[str, Any]) -> dict[str, 
         return found
     metadata = document["metadata"]
     raise RefusedError(
-        f"the namespace {metadata['namespace']} already has a {document['kind']} called {metadata['name']}, which is not this run's",
+        f"the namespace {metadata['namespace']} already has a {document['kind']} called {metadata['name']} that does not belong to this run",
         code="name_taken",
         hint=_NEW_ID if metadata["name"].startswith("run-") else _NEW_NAME,
         detail={"name": metadata["name"], "namespace": metadata["namespace"]},

@@ -60,8 +60,8 @@ def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
         found = [f"{place.removeprefix('.')}: {text}" for text, place in places.items()]
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise wrong(
-            f"{file} has variables that are not filled in: {', '.join(found[:_SHOWN])}{more}",
-            f"fill them in first: envsubst < {file} > filled-in.yaml, and send that file",
+            f"{file} has unresolved variables: {', '.join(found[:_SHOWN])}{more}",
+            f"resolve them first: envsubst < {file} > filled-in.yaml, and submit that file",
         )
 
 
@@ -89,7 +89,7 @@ _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _MOST_NODES = 10_000
 _REPLICAS = ("pytorchReplicaSpecs", "replicaSpecs")
 """Where jobs list their replica types."""
-_BY_ANNOTATION = f"leave it out: the manifest's annotation {ENABLED} says it"
+_BY_ANNOTATION = f"leave it out; the annotation {ENABLED} of the manifest sets it"
 
 
 def is_native(bundle: BundleReader) -> bool:
@@ -110,9 +110,7 @@ def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rende
     """
     name = PurePosixPath(file.path).name
     if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
-        raise wrong(
-            f"{name} is no manifest", "a Kubernetes cluster takes .yaml and .yml files with one job"
-        )
+        raise wrong(f"{name} is not a manifest", "use a .yaml or .yml file with one job")
     document, beside = split(documents(file.data, name), name)
     kind = _kind(document, name)
     check_filled([*beside, document], name)
@@ -156,10 +154,10 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
             yield Finding(
                 level="error",
                 code="not_for_native",
-                message=f"a manifest that is sent as written has no place for {field}",
+                message=f"a manifest is submitted unchanged, so {field} cannot be used",
                 hint=_BY_ANNOTATION
                 if field == "auto_resume"
-                else "write it into the manifest, or leave it out",
+                else "set it in the manifest, or leave it out",
                 field=field,
             )
 
@@ -170,12 +168,12 @@ def _kind(document: Mapping[str, Any], name: str) -> Kind:
     version = str(document["apiVersion"]).partition("/")[2]
     if version != kind.version:
         raise wrong(
-            f"{name}: this version knows {kind.name} as {kind.group}/{kind.version}, not {version[:60]}",
+            f"{name}: this version supports {kind.name} as {kind.group}/{kind.version}, not {version[:60]}",
             f"write apiVersion: {kind.group}/{kind.version}",
         )
     for part in ("metadata", "spec"):
         if not isinstance(document.get(part, {}), dict):
-            raise wrong(f"{name}: {part} is no mapping", None)
+            raise wrong(f"{name}: {part} must be a mapping", None)
     return kind
 
 
@@ -191,13 +189,13 @@ def _metadata(
     for field in ("name", "namespace"):
         if not isinstance(metadata[field], str) or not _DNS_NAME.fullmatch(metadata[field]):
             raise wrong(
-                f"{name}: metadata.{field} is no name of Kubernetes'",
-                "lower-case letters, digits, dashes and dots",
+                f"{name}: metadata.{field} is not a valid Kubernetes name",
+                "use lower-case letters, digits, dashes and dots",
             )
     if asked is not None and metadata["namespace"] != asked:
         raise wrong(
-            f"{name} is for the namespace {metadata['namespace']}, the spec for {asked}",
-            "name one of them only",
+            f"{name} is for the namespace {metadata['namespace']}, but the spec is for {asked}",
+            "set only one of them",
         )
     asked_for = {QUEUE_LABEL: spec.queue, PRIORITY_LABEL: spec.priority}
     labels = {
@@ -253,7 +251,7 @@ def _check_pods(document: Mapping[str, Any], name: str) -> None:
     if part is not None and asked and all(one == 0 and one is not False for one in asked):
         field = f"spec.{part}"
         raise InvalidInputError(
-            f"{name}: every replica type in {field} has replicas: 0, so the job has no pods and would never end",
+            f"{name}: every replica type in {field} has replicas: 0, so the job has no pods and never ends",
             code="no_pods",
             hint="set replicas to 1 or more for one of them",
             detail={"field": field},
@@ -325,8 +323,8 @@ def image_findings(document: Mapping[str, Any], field: str | None) -> Iterator[F
             yield Finding(
                 level="error",
                 code="image_name",
-                message=f"'{image[:100]}' is no name of an image: it is written registry/name:tag, the name in small letters",
-                hint="look at what your registry, or docker images, calls it",
+                message=f"'{image[:100]}' is not a valid image name; use registry/name:tag with a lower-case name",
+                hint="check its name in your registry or with docker images",
                 field=field,
             )
 

@@ -30,8 +30,8 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
     _check_shape(patch)
     if _at(patch, "spec", "elasticPolicy") is not None:
         raise _refused(
-            "a run whose launcher is ours has a fixed number of nodes, so that elasticPolicy cannot hold for it",
-            "send an elastic job as your own manifest, with torchrun or hyperpodrun as its command: hpj submit job.yaml",
+            "a run with our launcher has a fixed number of nodes, so elasticPolicy cannot be used",
+            "submit an elastic job as your own manifest, with torchrun or hyperpodrun as its command: hpj submit job.yaml",
         )
     rest = {name: value for name, value in patch.items() if name != "template"}
     made: dict[str, Any] = merged(document, rest)
@@ -40,9 +40,9 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
         found = list(templates(made))
         if not found or not isinstance(whole, Mapping):
             raise _refused(
-                f"a patch's template must be an object, and a {kind.name} must have one"
+                f"template in a patch must be an object, and a {kind.name} must have one"
                 if found
-                else f"a {kind.name} has no pods' template of its own to patch",
+                else f"a {kind.name} has no pod template to patch",
                 "patch spec.podSpecOverrides instead",
             )
         for template in found:
@@ -86,7 +86,7 @@ def _check_table(patch: Mapping[str, Any], name: str, path: str) -> None:
     if name in patch and not isinstance(patch[name], Mapping):
         raise _refused(
             f"{path} in the patch must be a table of fields, not {_shown(patch[name])}",
-            f"leave {path} out of the patch, or name the fields in it that are to change",
+            f"leave {path} out of the patch, or give the fields that change",
         )
 
 
@@ -164,21 +164,21 @@ def _check(before: Mapping[str, Any], after: Mapping[str, Any], kind: Kind) -> N
     for path in _NEEDED:
         if _at(before, *path) != _at(after, *path):
             raise _refused(
-                f"the patch changes what the run needs: {'.'.join(path)}",
-                "leave it out of the patch",
+                f"the patch changes fields that the run needs: {'.'.join(path)}",
+                "remove it from the patch",
             )
     kept = [*templates(dict(after))]
     for number, old in enumerate(templates(dict(before))):
         new = kept[number] if number < len(kept) else {}
         if _at(old, *_LABEL) != _at(new, *_LABEL):
             raise _refused(
-                f"the patch takes away the label {RUN_LABEL} of the pods",
-                "leave it out of the patch",
+                f"the patch removes the label {RUN_LABEL} of the pods",
+                "remove it from the patch",
             )
         if _launcher(old, kind) != _launcher(new, kind):
             raise _refused(
                 f"the patch changes the command of the container {kind.container}, which is the run's launcher",
-                "what runs before your code is said by --setup",
+                "use --setup for commands that run before your code",
             )
 
 

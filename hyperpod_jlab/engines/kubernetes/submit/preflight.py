@@ -70,7 +70,7 @@ async def check_pod(
             Finding(
                 level="warning" if error.code in _FOR_NOW else "error",
                 code=error.code,
-                message=f"its pods would be refused: {error.message}",
+                message=f"its pods would be rejected: {error.message}",
                 hint=error.hint,
             )
         ]
@@ -111,13 +111,13 @@ def runtime_findings(found: Mapping[str, Any], runtime: Runtime) -> list[Finding
     pod = _at(node, "template", "spec", "template", "spec")
     names = [_at(one, "name") for one in _at(pod, "containers") or []]
     if TrainJob.container not in names:
-        message = f"the training runtime {runtime.name} has no job called node with a container called node, in which a run could run"
-        hint = "name another one as runtime in the cluster's configuration"
+        message = f"the training runtime {runtime.name} has no job called node with a container called node, which a run needs"
+        hint = "set runtime in the configuration of the cluster to another one"
         return [Finding(level="error", code="runtime_without_node", message=message, hint=hint)]
     if _at(pod, "restartPolicy") == "Never":
         return []
-    message = f"the training runtime {runtime.name} starts pods that failed again by itself, whatever max_restarts says, and removes them with what they said in the end"
-    hint = "a run's code is not executed more often than max_restarts allows where a pod that is started again can see that the run is over; ask the cluster's admin for one whose pods have the restart policy Never"
+    message = f"the training runtime {runtime.name} restarts failed pods itself, regardless of max_restarts, and deletes them with their last log lines"
+    hint = "ask your cluster administrator for a runtime whose pods have the restart policy Never, so that max_restarts is respected"
     return [Finding(level="warning", code="runtime_restarts", message=message, hint=hint)]
 
 
@@ -142,8 +142,8 @@ def unsupported(spec: JobSpec) -> Iterator[Finding]:
     if spec.after:
         yield _unsupported(
             "after",
-            "Kubernetes cannot make a run wait for others: no kind of object knows such a condition, and nothing that always runs could start it later",
-            "submit it when they have succeeded (hpj logs -f RUN waits), or use a Slurm cluster or the local one",
+            "a run on Kubernetes cannot wait for other runs: Kubernetes has no such condition",
+            "submit it when they have succeeded (hpj logs -f RUN waits), or use a Slurm cluster or the local cluster",
         )
 
 
@@ -153,13 +153,13 @@ def _array(spec: JobSpec, array: str) -> Iterator[Finding]:
         yield _unsupported(
             "kubernetes.kind",
             f"a {kind} cannot be an array: the tasks of an array are the pods of a Job",
-            "leave kubernetes.kind out",
+            "leave out kubernetes.kind",
         )
     if spec.resources.nodes > 1:
         yield _unsupported(
             "resources.nodes",
-            "the tasks of an array have one node each on Kubernetes: they are the pods of one Job, which knows no groups of pods",
-            "submit the runs of several nodes one by one, or use a Slurm cluster",
+            "each task of an array on Kubernetes has one node, because the tasks are the pods of one Job",
+            "submit multi-node runs one by one, or use a Slurm cluster",
         )
     if len(format_ranges(parse_array(array).indices)) > _LONGEST_LIST:
         yield _unsupported(
@@ -186,7 +186,7 @@ def chosen(choice: KindChoice) -> Iterator[Finding]:
         yield Finding(
             level="warning",
             code="needs_agent",
-            message="the image must have the program hyperpodrun, which cannot be seen from here",
+            message="the image must have the program hyperpodrun, which is not checked",
             hint="install hyperpod-elastic-agent in it, or choose the kind PyTorchJob",
             field="environment.image",
         )
@@ -259,8 +259,8 @@ async def _claim(client: KubeClient, place: RenderContext) -> list[Finding]:
     except DeniedError:
         return []
     except NotFoundError:
-        message = f"the namespace {place.namespace} has no claim called {name}"
-        hint = "its pods would wait for ever: name another claim as storage in the cluster's configuration, or ask its admin for this one"
+        message = f"claim {name} not found in the namespace {place.namespace}"
+        hint = "its pods would wait forever: set storage in the configuration of the cluster to another claim, or ask your cluster administrator for this one"
         return [Finding(level="error", code="no_claim", message=message, hint=hint)]
     phase = (found.get("status") or {}).get("phase")
     if phase in {"Bound", None}:
@@ -283,7 +283,7 @@ async def _service_account(client: KubeClient, name: str | None, namespace: str)
             Finding(
                 level="error",
                 code="no_service_account",
-                message=f"the namespace {namespace} has no service account called {name}; its pods would never be made",
+                message=f"service account {name} not found in the namespace {namespace}; its pods would never be created",
                 hint=f"see: kubectl -n {namespace} get serviceaccounts",
                 field="kubernetes.service_account",
             )
@@ -327,7 +327,7 @@ async def dry_run(
         Finding(
             level="info",
             code="dry_run",
-            message=f"the API server takes the {kind.name} as it is (dry run)",
+            message=f"the API server accepts the {kind.name} unchanged (dry run)",
         )
     ]
 
@@ -340,7 +340,7 @@ def namespace_named_in(found: Sequence[Finding], place: str, field: str) -> list
         place: Where it stands, in words.
         field: The spec's field with it.
     """
-    hint = f"name one that there is as {place}, or leave it out; see: kubectl get namespaces"
+    hint = f"set {place} to an existing namespace, or leave it out; see: kubectl get namespaces"
     changes = {"hint": hint, "field": field}
     return [one.model_copy(update=changes) if one.code == NO_NAMESPACE else one for one in found]
 

@@ -183,7 +183,7 @@ def _key(name: str, reference: str) -> dict[str, str]:
     found = _REFERENCE.fullmatch(reference)
     if found is None:
         raise InvalidInputError(
-            f"the secret {name} refers to '{reference[:80]}', which is no Secret and key of the cluster",
+            f"the secret {name} refers to '{reference[:80]}', which is not a Secret and key of the cluster",
             code="invalid_secret",
             hint=f"write --secret {name}=SECRET/KEY",
             detail={"field": "environment.secrets"},
@@ -198,7 +198,7 @@ def _key(name: str, reference: str) -> dict[str, str]:
 # the pods: the API server shows it to those who may read pods of the namespace, and to nobody on the file system.
 
 _VARIABLE = "HYPERPOD_MEETING_KEY"
-_PLACEHOLDER = "(made when the run is sent)"
+_PLACEHOLDER = "(created at submit)"
 
 
 def key_environment(nodes: int) -> list[dict[str, Any]]:
@@ -419,7 +419,7 @@ def _image(given: RenderInput, place: RenderContext) -> str:
         raise RefusedError(
             "a run on Kubernetes needs a container image",
             code="no_image",
-            hint="name one with --image, or as image in the cluster's configuration",
+            hint="set --image, or image in the configuration of the cluster",
             detail={"field": "environment.image"},
         )
     return image

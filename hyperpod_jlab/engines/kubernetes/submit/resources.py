@@ -94,19 +94,19 @@ def instance_findings(
         return
     if not isinstance(known, InstanceType):
         why = f" ({known.message})" if known is not None else ""
-        yield _unknown(f"{name[:60]} is no instance type that is known here{why}")
+        yield _unknown(f"{name[:60]} is not a known instance type{why}")
     elif known.efa is None and _whole_nodes(
         spec, _devices(spec.resources.accelerator, known), known
     ):
-        yield _unknown(f"it is not known how many EFA interfaces {name} has on HyperPod")
+        yield _unknown(f"the number of EFA interfaces of {name} on HyperPod is unknown")
 
 
 def _unknown(what: str) -> Finding:
     return Finding(
         level="warning",
         code="unknown_instance_type",
-        message=f"{what}: no EFA is asked for, and accelerators as the spec has them",
-        hint="give the EFA interfaces of a node as resources.efa, 0 for none",
+        message=f"{what}: no EFA is requested, and accelerators are as in the spec",
+        hint="set resources.efa to the EFA interfaces of a node (0 for none)",
         field="resources.instance_type",
     )
 

@@ -151,9 +151,9 @@ async def _carry(client: KubeClient, job: Mapping[str, Any], archive: Archive) -
     said = (job["metadata"].get("annotations") or {}).get(DIGEST_ANNOTATION)
     if said != archive.digest:
         raise RefusedError(
-            "the run's code is not what its job was made for",
+            "the code of the run does not match its job",
             code="code_changed",
-            hint="submit it anew, with a run id of its own",
+            hint="submit it again with a new run id",
             detail={"job": job["metadata"]["name"]},
         )
     for made in await asyncio.to_thread(config_maps, archive, job, RUN_LABEL):
@@ -252,7 +252,7 @@ class Sender:
         if spec.source.kind == "native":
             return [*found, *native_findings(spec)]
         if spec.kubernetes.keep_companions:
-            message = "only in a manifest of your own something stands beside the job"
+            message = "companion objects are possible only in your own manifest"
             field = "kubernetes.keep_companions"
             found.append(Finding(level="info", code="ignored", message=message, field=field))
         if self._storage is None:

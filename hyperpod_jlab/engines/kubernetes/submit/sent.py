@@ -84,9 +84,9 @@ def sent_in(text: str) -> Sent:
         kind = kind_of(document)
         namespace, name = (str(document["metadata"][field]) for field in ("namespace", "name"))
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):  # they become a path
-            raise ValueError("its name is none")
+            raise ValueError("its name is not valid")
         if not all(is_companion(one, namespace) for one in companions):
-            raise ValueError("what stands beside its job is none of the job's")
+            raise ValueError("a companion object does not belong to its job")
     except (LookupError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
         raise ValueError(str(error)) from error
     if kind is None:

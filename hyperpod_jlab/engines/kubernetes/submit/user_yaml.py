@@ -29,12 +29,12 @@ def documents(data: bytes, name: str) -> list[Any]:
         InvalidInputError: It is no YAML (``detail`` has ``line`` and ``column``, from 1), or too large.
     """
     if len(data) > MOST_BYTES:
-        raise _wrong(name, f"has {len(data)} bytes; a manifest may have {MOST_BYTES}")
+        raise _wrong(name, f"has {len(data)} bytes; the limit of a manifest is {MOST_BYTES}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise _wrong(name, "is no UTF-8 text", line=line) from error
+        raise _wrong(name, "is not UTF-8 text", line=line) from error
     import yaml
 
     try:
@@ -49,10 +49,10 @@ def documents(data: bytes, name: str) -> list[Any]:
         position = int(getattr(error, "position", 0) or 0)
         line = text.count("\n", 0, position) + 1
         column = position - (text.rfind("\n", 0, position) + 1) + 1
-        words = "it holds a character that YAML does not allow"
+        words = "it contains a character that YAML does not allow"
         raise _wrong(name, words, line=line, column=column) from error
     except RecursionError as error:
-        raise _wrong(name, f"is nested more than {_DEEPEST} deep") from error
+        raise _wrong(name, f"is nested deeper than {_DEEPEST} levels") from error
     counter = _Counter(name)
     return [counter.plain(one, 0) for one in found if one is not None]
 
@@ -69,25 +69,31 @@ class _Counter:
         """The value with its references written out."""
         self._nodes += 1
         if self._nodes > _MOST_NODES:
-            raise _wrong(self._name, f"has more than {_MOST_NODES} values, its references followed")
+            raise _wrong(
+                self._name, f"has more than {_MOST_NODES} values after its references are resolved"
+            )
         if depth > _DEEPEST:
-            raise _wrong(self._name, f"is nested more than {_DEEPEST} deep, or refers to itself")
+            raise _wrong(
+                self._name, f"is nested deeper than {_DEEPEST} levels, or refers to itself"
+            )
         if isinstance(value, dict):
             return {_key(key): self.plain(one, depth + 1) for key, one in value.items()}
         if isinstance(value, list):
             return [self.plain(one, depth + 1) for one in value]
         if isinstance(value, float) and not math.isfinite(value):
-            raise _wrong(self._name, "holds a number that JSON does not have (.inf or .nan)")
+            raise _wrong(self._name, "contains a number that JSON does not have (.inf or .nan)")
         if isinstance(value, str):
             self._letters += len(value)
             if self._letters > MOST_OBJECT:
                 raise _wrong(
                     self._name,
-                    f"has more than {MOST_OBJECT:,} bytes once its references are followed; the cluster takes no larger objects",
+                    f"has more than {MOST_OBJECT:,} bytes after its references are resolved, which is the limit of the cluster",
                 )
         if isinstance(value, str | int | float | bool | None):
             return value
-        raise _wrong(self._name, f"holds a value that JSON does not have ({type(value).__name__})")
+        raise _wrong(
+            self._name, f"contains a value that JSON does not have ({type(value).__name__})"
+        )
 
 
 def _key(key: Any) -> str:
@@ -114,11 +120,11 @@ def _loader() -> Any:
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(
-                    None, None, "a key must be a text", key.start_mark
+                    None, None, "a key must be text", key.start_mark
                 )
             if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value[:60]!r} comes twice", key.start_mark
+                    None, None, f"duplicate key {key.value[:60]!r}", key.start_mark
                 )
             seen.add(key.value)
         return yaml.SafeLoader.construct_mapping(loader, node, deep)

@@ -315,7 +315,7 @@ def _state(
     if job.suspended or (workload is not None and workload.state in {"waiting", "off"}):
         if workload is None:
             waits = job.queue is not None
-            words = "it waits in its queue" if waits else "somebody suspended it"
+            words = "it is waiting in its queue" if waits else "it is suspended"
             return ("waiting" if waits else "held"), words, "suspended"
         held = workload.state == "off"
         told = workload_words(workload)

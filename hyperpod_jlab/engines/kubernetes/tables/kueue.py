@@ -398,12 +398,12 @@ class KueueLook:
 # Kueue's local queues as tables show them: what is left of their quota, who waits, why nothing starts.
 
 _PROBLEMS = {
-    "ClusterQueueDoesNotExist": "its cluster queue {queue} does not exist; ask the cluster's admin",
+    "ClusterQueueDoesNotExist": "its cluster queue {queue} does not exist; ask your cluster administrator",
     "ClusterQueueIsInactive": "its cluster queue {queue} admits nothing now",
-    "Stopped": "an admin stopped it",
+    "Stopped": "an administrator stopped it",
     "Terminating": "it is being removed",
     "FlavorNotFound": "a flavor of its quota does not exist: {said}",
-    "CheckNotFoundOrInactive": "an admission check of its does not exist, or does not work: {said}",
+    "CheckNotFoundOrInactive": "one of its admission checks does not exist or does not work: {said}",
 }
 """Kueue's words for why a queue is not active (pkg/constants, apis/kueue/v1beta1), and ours."""
 
@@ -417,13 +417,13 @@ def problem_words(problem: tuple[str, str], cluster_queue: str) -> str:
     known = _PROBLEMS.get(reason)
     if known is not None:
         return known.format(queue=cluster_queue, said=said)
-    return f"Kueue says: {reason}: {said}" if said else f"Kueue says: {reason}"
+    return f"Kueue reports: {reason}: {said}" if said else f"Kueue reports: {reason}"
 
 
 def why_closed(local: LocalQueueRow, queue: ClusterQueueRow | None) -> str | None:
     """Why nothing starts from a local queue, or None when all is well."""
     if local.problem is not None and local.problem[0] == "Stopped":
-        return "an admin stopped it: jobs wait, none starts"
+        return "an administrator stopped it: jobs wait and none starts"
     if queue is not None and queue.problem is not None:
         words = problem_words(queue.problem, queue.name)
         return f"its cluster queue {queue.name}: {words}"

@@ -81,7 +81,7 @@ def missing_right(kind: ListKind, namespace: str | None = None, verb: str = "lis
 
 def hidden_note(what: str, right: str) -> str:
     """The sentence for what is hidden; `what` is its subject."""
-    return f"{what} are hidden from you: the right to {right} is missing"
+    return f"{what} are hidden: you do not have the permission to {right}"
 
 
 def denied(kind: ListKind, namespace: str | None, what: str) -> DeniedError:
@@ -269,13 +269,13 @@ class Namespaces:
         try:
             found = await self._looks.object(f"/api/v1/namespaces/{name}")
         except NotFoundError:
-            return f"there is no namespace {name}: name one that there is as namespace in the cluster's configuration"
+            return f"namespace {name} not found: set namespace in the configuration of the cluster to an existing one"
         except DeniedError as error:
             if error.code != MISSING_RIGHT:
                 raise
             found = {}
         if (found.get("metadata") or {}).get("deletionTimestamp"):
-            return f"the namespace {name} is being removed, and takes no runs any more"
+            return f"the namespace {name} is being deleted and accepts no runs"
         return None
 
     async def names(self) -> tuple[str, ...] | None:

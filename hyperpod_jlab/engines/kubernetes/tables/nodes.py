@@ -35,10 +35,10 @@ _DEEP_CHECK = {
 
 _LEAVING = {
     "node.kubernetes.io/out-of-service": "it is out of service",
-    "karpenter.sh/disrupted": "Karpenter takes it away",
-    "karpenter.sh/disruption": "Karpenter takes it away",
-    "ToBeDeletedByClusterAutoscaler": "the cluster autoscaler takes it away",
-    "DeletionCandidateOfClusterAutoscaler": "the cluster autoscaler may take it away",
+    "karpenter.sh/disrupted": "Karpenter is removing it",
+    "karpenter.sh/disruption": "Karpenter is removing it",
+    "ToBeDeletedByClusterAutoscaler": "the cluster autoscaler is removing it",
+    "DeletionCandidateOfClusterAutoscaler": "the cluster autoscaler may remove it",
 }
 """Taints of nodes that end."""
 
@@ -57,10 +57,10 @@ _STARTING = frozenset(
 """Taints that nodes have until all that belongs on them runs."""
 
 _PRESSURE = {
-    "MemoryPressure": "its memory is nearly used up",
-    "DiskPressure": "its disk is nearly full",
-    "PIDPressure": "it has nearly as many processes as it can have",
-    "NetworkUnavailable": "its network is not set up",
+    "MemoryPressure": "it is low on memory",
+    "DiskPressure": "it is low on disk space",
+    "PIDPressure": "it is low on process ids",
+    "NetworkUnavailable": "its network is not available",
 }
 
 _OWN_TAINTS = "node.kubernetes.io/"
@@ -111,20 +111,20 @@ def _from_ready(
     ready = conditions.get("Ready")
     starting = [str(one["key"]) for one in taints if one["key"] in _STARTING]
     if ready is None:
-        yield NodeState("starting", "its kubelet has not said anything yet")
+        yield NodeState("starting", "its kubelet has not reported yet")
         return
     since = ready.get("lastTransitionTime")
     said = str(ready.get("message") or ready.get("reason") or "")[:_LONGEST]
     if ready.get("status") == "Unknown":
         yield NodeState(
             "not-answering",
-            "its kubelet has stopped answering: the node or its network is down",
+            "its kubelet stopped reporting: the node or its network is down",
             since,
         )
     elif ready.get("status") != "True":
         yield NodeState("down", f"it is not ready: {said}" if said else "it is not ready", since)
     elif starting:
-        yield NodeState("starting", f"not all that belongs on it runs yet ({', '.join(starting)})")
+        yield NodeState("starting", f"its system pods are still starting ({', '.join(starting)})")
 
 
 def _from_hyperpod(labels: Mapping[str, str]) -> Iterator[NodeState]:
@@ -153,7 +153,7 @@ def _from_cordon(
     if spec.get("unschedulable"):
         added = [one for one in taints if one["key"] == "node.kubernetes.io/unschedulable"]
         since = added[0].get("timeAdded") if added else None
-        words = "it is cordoned: it takes no new pods"
+        words = "it is cordoned and accepts no new pods"
         yield NodeState(word, f"{words} ({why[:_LONGEST]})" if why else words, since)
 
 
@@ -162,7 +162,7 @@ def _from_pressure(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[Node
         found = conditions.get(name)
         if found is not None and found.get("status") == "True":
             yield NodeState(
-                "failing", f"{words}, so it takes no new pods", found.get("lastTransitionTime")
+                "failing", f"{words}, so it accepts no new pods", found.get("lastTransitionTime")
             )
 
 

@@ -26,9 +26,7 @@ from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeRows, node_facts
 from hyperpod_jlab.engines.kubernetes.tables.pods import ACTIVE, PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.targets import this_user
 
-_NO_KUEUE = (
-    "the cluster has no queues (Kueue is not installed): runs start as soon as nodes have room"
-)
+_NO_KUEUE = "the cluster has no queues (Kueue is not installed): runs start as soon as nodes have free resources"
 
 
 class KubernetesTables:
@@ -95,7 +93,7 @@ class KubernetesTables:
         rows = await asyncio.to_thread(self._node_rows.of, nodes.rows, held, here)
         if held is not None:
             return Rows(rows)
-        subject = "what is free on the nodes and the jobs on them"
+        subject = "free resources of the nodes and the jobs on them"
         return Rows(rows, [hidden_note(subject, missing_right(PODS))])
 
     async def pods(self) -> Seen[PodRow]:

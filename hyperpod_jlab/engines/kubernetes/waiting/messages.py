@@ -44,43 +44,43 @@ _TAINTS = {
     "node.kubernetes.io/unreachable": "do not answer",
     "node.kubernetes.io/not-ready": "are not ready",
     "node.kubernetes.io/unschedulable": "are cordoned",
-    "node.kubernetes.io/disk-pressure": "have too little disk space left",
-    "node.kubernetes.io/memory-pressure": "have too little memory left",
-    "node.kubernetes.io/pid-pressure": "have too many processes",
-    "node.cloudprovider.kubernetes.io/uninitialized": "are only being set up",
+    "node.kubernetes.io/disk-pressure": "are low on disk space",
+    "node.kubernetes.io/memory-pressure": "are low on memory",
+    "node.kubernetes.io/pid-pressure": "are low on process ids",
+    "node.cloudprovider.kubernetes.io/uninitialized": "are being set up",
     "sagemaker.amazonaws.com/node-health-status": "are being checked or repaired by HyperPod",
 }
 
 _PARTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"node\(s\) didn't match Pod's node affinity/selector"),
-        "have not the labels that it asks for (instance type, instance group, other node labels)",
+        "do not have the labels that it requests (instance type, instance group, other node labels)",
     ),
     (re.compile(r"node\(s\) were unschedulable"), "are cordoned"),
-    (re.compile(r"node\(s\) didn't have free ports"), "have the port that it wants in use"),
-    (re.compile(r"Too many pods"), "have as many pods as they may"),
+    (re.compile(r"node\(s\) didn't have free ports"), "have its port in use"),
+    (re.compile(r"Too many pods"), "have reached their limit of pods"),
     (
         re.compile(
             r"node\(s\) had volume node affinity conflict|node\(s\) had no available volume"
         ),
         "cannot reach its volume (it is bound to another zone or node)",
     ),
-    (re.compile(r"node\(s\) exceed max volume count"), "have as many volumes as they may"),
+    (re.compile(r"node\(s\) exceed max volume count"), "have reached their limit of volumes"),
     (
         re.compile(r"node\(s\) didn't find available persistent volumes"),
-        "have no volume that fits its claim",
+        "have no volume that matches its claim",
     ),
     (
         re.compile(r"node\(s\) didn't match pod topology spread constraints"),
-        "would put too many of its pods in one place",
+        "would put too many of its pods into one topology domain",
     ),
     (
         re.compile(r"node\(s\) didn't (?:match|satisfy) .*anti-affinity"),
-        "have pods that it may not be beside",
+        "have pods that its anti-affinity excludes",
     ),
     (
         re.compile(r"node\(s\) didn't match pod affinity"),
-        "have not the pods that it must be beside",
+        "do not have the pods that its affinity requires",
     ),
     (re.compile(r"Preemption is not helpful"), ""),
 )
@@ -89,7 +89,7 @@ _WHOLE: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" not found'),
         "claim_not_found",
-        "the claim {name} does not exist in the namespace: name another storage claim in the cluster's configuration, or have the admin make it",
+        "the claim {name} does not exist in the namespace: use another storage claim in the configuration of the cluster, or ask your cluster administrator to create it",
     ),
     (
         re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" is being deleted'),
@@ -99,12 +99,12 @@ _WHOLE: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" bound to non-existent'),
         "claim_not_bound",
-        "the claim {name} belongs to a volume that does not exist any more; ask the cluster's admin",
+        "the claim {name} belongs to a volume that no longer exists; ask your cluster administrator",
     ),
     (
         re.compile(r"pod has unbound immediate PersistentVolumeClaims"),
         "claim_not_bound",
-        "a storage claim of its has no volume yet: look at it with kubectl describe pvc, or ask the cluster's admin",
+        "one of its storage claims has no volume yet: see kubectl describe pvc, or ask your cluster administrator",
     ),
 )
 
@@ -119,7 +119,7 @@ def scheduling_words(message: str) -> tuple[str, str] | None:
     if head is None:
         return None
     if head["nodes"] == "0":
-        return "no_nodes", "the cluster has no nodes now; ask the cluster's admin"
+        return "no_nodes", "the cluster has no nodes now; ask your cluster administrator"
     rest = _TAIL.sub("", head["rest"]).rstrip(". ")
     parts = [(int(count), text) for count, text in _PART.findall(rest)]
     told = [f"{count} {_for(count, words)}" for count, text in parts if (words := _words(text))]
@@ -127,20 +127,20 @@ def scheduling_words(message: str) -> tuple[str, str] | None:
         return None
     lacking = [text for _, text in parts if text.startswith("Insufficient ")]
     advice = (
-        "it starts when others give enough back, or sooner if it asks for less"
+        "it starts when other jobs free enough resources, or earlier if it requests less"
         if lacking
         else "see: hpj nodes"
     )
     nodes = head["nodes"]
     none = (
-        "the one node does not take it now"
+        "the only node cannot run it now"
         if nodes == "1"
-        else f"none of {nodes} nodes takes it now"
+        else f"none of {nodes} nodes can run it now"
     )
     return "unschedulable", f"{none}: {'; '.join(told)}; {advice}"
 
 
-_ONE = {"have ": "has ", "are ": "is ", "do ": "does ", "keep ": "keeps ", "say: ": "says: "}
+_ONE = {"have ": "has ", "are ": "is ", "do ": "does ", "keep ": "keeps ", "report: ": "reports: "}
 
 
 def _for(count: int, words: str) -> str:
@@ -157,16 +157,16 @@ def _words(text: str) -> str:
         name = text.removeprefix("Insufficient ").strip()
         known = _RESOURCES.get(name)
         few = "little" if name in _UNCOUNTED or known is None else "few"
-        return f"have too {few} {known or name} free"
+        return f"have too {few} free {known or name}"
     taint = _TAINT.search(text)
     if taint is not None:
         key = taint[1].strip()
         shown = f"{key}={taint[2]}" if taint[2] else key
-        return _TAINTS.get(key, f"keep it away by the taint {shown}, which it does not tolerate")
+        return _TAINTS.get(key, f"have the taint {shown}, which it does not tolerate")
     for pattern, words in _PARTS:
         if pattern.search(text):
             return words
-    return f"say: {text}"
+    return f"report: {text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,69 +208,69 @@ _RULES: tuple[_Rule, ...] = (
         _IMAGE
         + r".*(?:401 Unauthorized|403 Forbidden|authorization failed|no basic auth credentials|insufficient_scope|pull access denied|denied:|not authorized)",
         "image_denied",
-        "the registry does not give the image {image} to this namespace: check its name, and have the admin give the nodes or the service account the right to pull it",
+        "the registry denies access to the image {image}: check its name, or ask your cluster administrator for the permission to pull it",
     ),
     _rule(
         _PULL,
         _IMAGE + r".*(?:: not found|manifest unknown|NotFound|name unknown|404 )",
         "image_not_found",
-        "the image {image} does not exist: check name and tag",
+        "the image {image} does not exist: check its name and tag",
     ),
     _rule(
         _PULL,
         _IMAGE + r".*429 Too Many Requests",
         "image_registry",
-        "the registry of {image} gives no more for now (too many requests); it is tried again",
+        "the registry of {image} throttles requests (too many requests); the pull is retried",
     ),
     _rule(
         _PULL,
         _IMAGE
         + r".*(?:connection refused|no such host|i/o timeout|deadline exceeded|no route to host|50\d )",
         "image_registry",
-        "the nodes do not reach the registry of {image}, or it fails: check the image's name, and ask the admin whether nodes may reach it; it is tried again",
+        "the nodes cannot reach the registry of {image}: check the name of the image, or ask your cluster administrator; the pull is retried",
     ),
     _rule(
         _PULL,
         _IMAGE + r".*(?:x509|certificate)",
         "image_registry",
-        "the nodes do not trust the registry of {image} (its certificate); ask the cluster's admin",
+        "the nodes do not trust the certificate of the registry of {image}; ask your cluster administrator",
     ),
     _rule(
         _PULL,
         _IMAGE + r".*no space left on device",
         "node_disk_full",
-        "the node has no room for the image {image}; ask the cluster's admin",
+        "the node has too little disk space for the image {image}; ask your cluster administrator",
     ),
     _rule(
         _PULL,
         _IMAGE + r".*no match for platform",
         "image_platform",
-        "the image {image} is not made for the nodes' processors: build it for theirs",
+        "the image {image} does not support the processors of the nodes: build it for their platform",
     ),
     _rule(
         "ErrImagePull ImagePullBackOff",
         r'(?:image "(?P<image>[^"]+)")?',
         "image_pull",
-        "its image cannot be pulled: check its name and tag, and whether the nodes may pull it",
+        "its image cannot be pulled: check its name and tag, and the permission to pull it",
     ),
     _rule(
         "InvalidImageName InspectFailed",
         r'"(?P<image>[^"]+)"',
         "image_name",
-        "{image} is no name of an image: it is written registry/name:tag, in small letters",
+        "{image} is not a valid image name: use registry/name:tag in lower case",
     ),
     _rule(
         "ErrImageNeverPull",
         r'image "(?P<image>[^"]+)"',
         "image_never_pulled",
-        "the image {image} is not on the node, and the job says that it is never pulled (imagePullPolicy Never)",
+        "the image {image} is not on the node, and imagePullPolicy is Never",
     ),
     # What containers need.
     _rule(
         "CreateContainerConfigError Failed",
         r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found',
         "config_not_found",
-        "the {kind} {name} does not exist in the namespace: make it, or leave it out",
+        "the {kind} {name} does not exist in the namespace: create it, or leave it out",
     ),
     _rule(
         "CreateContainerConfigError Failed",
@@ -282,19 +282,19 @@ _RULES: tuple[_Rule, ...] = (
         "CreateContainerConfigError Failed",
         r"runAsNonRoot and image will run as root",
         "runs_as_root",
-        "the image runs as root, and the namespace or the job forbids that: use an image with a user of its own, or set runAsUser by a patch",
+        "the image runs as root, which the namespace or the job forbids: use an image with another user, or set runAsUser with a patch",
     ),
     _rule(
         "CreateContainerConfigError",
         r"(?P<said>.*)",
         "container_config",
-        "its container cannot be set up: {said}",
+        "its container cannot be created: {said}",
     ),
     _rule(
         "StartError ContainerCannotRun RunContainerError CreateContainerError Failed",
         r'exec: "(?P<program>[^"]+)": .*(?:no such file|not found)',
         "no_program",
-        "the image has no {program}: name an interpreter that it has with --python, or another image",
+        "the image has no {program}: set --python to an interpreter that it has, or use another image",
     ),
     _rule(
         "StartError ContainerCannotRun RunContainerError CreateContainerError",
@@ -313,78 +313,80 @@ _RULES: tuple[_Rule, ...] = (
         "FailedMount",
         r"driver name (?P<driver>\S+) not found in the list of registered CSI drivers",
         "no_driver",
-        "its node has no driver {driver} for its volume; ask the cluster's admin to install it on these nodes",
+        "its node has no driver {driver} for its volume; ask your cluster administrator to install it",
     ),
     _rule(
         "FailedMount",
         r"hostPath type check failed: (?P<path>.+) is not",
         "no_host_path",
-        "its node has no {path}, which it mounts from there",
+        "its node has no {path}, which it mounts",
     ),
     _rule(
         "FailedMount FailedAttachVolume",
         r"(?P<said>.*)",
         "mount_failed",
-        "a volume of its cannot be mounted: {said}; it is tried again",
+        "one of its volumes cannot be mounted: {said}; the mount is retried",
     ),
     # How containers and pods ended.
     _rule(
         "OOMKilled",
         "",
         "out_of_memory",
-        "it used more memory than it may: ask for more with --memory, or use less (smaller batches, fewer workers of the data loader)",
+        "it exceeded its memory limit: request more with --memory, or use less (smaller batches, fewer data loader workers)",
     ),
     _rule(
         "Evicted",
         r"emptyDir volume \"(?P<volume>[^\"]+)\" exceeds|EmptyDir volume \"(?P<volume2>[^\"]+)\" exceeds",
         "evicted",
-        "it was put off its node: it wrote more into a temporary volume than that may hold",
+        "it was evicted: it exceeded the size of a temporary volume",
     ),
     _rule(
         "Evicted",
         r"low on resource: (?P<what>[\w-]+)",
         "evicted",
-        "it was put off its node, which ran short of {what}: ask for as much as it needs (--memory), and write large files to the storage partition",
+        "it was evicted because its node was low on {what}: request as much as it needs (--memory), and write large files to the storage partition",
     ),
-    _rule("Evicted", r"(?P<said>.*)", "evicted", "it was put off its node: {said}"),
+    _rule("Evicted", r"(?P<said>.*)", "evicted", "it was evicted: {said}"),
     _rule(
         "Preempted PreemptionByScheduler",
         "",
         "preempted",
-        "a pod with a higher priority took its place on the node",
+        "a pod with a higher priority preempted it",
     ),
     _rule(
         "TaintManagerEviction DeletionByTaintManager NodeLost NodeNotReady",
         "",
         "node_lost",
-        "its node does not answer any more, or is being taken away",
+        "its node does not respond, or is being removed",
     ),
-    _rule("NodeShutdown Terminated TerminationByKubelet", "", "node_lost", "its node shuts down"),
+    _rule(
+        "NodeShutdown Terminated TerminationByKubelet", "", "node_lost", "its node is shutting down"
+    ),
     _rule("DeadlineExceeded", "", "time_limit", "it reached its time limit"),
     _rule(
         "CrashLoopBackOff BackOff",
         r"restarting failed container|^$",
         "crashes",
-        "its container ends with an error again and again, and is started anew after a pause: see its log",
+        "its container fails repeatedly and is restarted after a back-off: see its log",
     ),
     # What the cluster does not allow.
     _rule(
         "",
         r"exceeded quota: (?P<quota>[^,]+), requested: (?P<wanted>.+?), used: (?P<used>.+?), limited: (?P<limit>.+)",
         "quota_exceeded",
-        "the namespace's quota {quota} does not allow it: it asks for {wanted}, {used} is in use, {limit} is allowed; wait until others end, or ask for less",
+        "the quota {quota} of the namespace does not allow it: it requests {wanted}, {used} is in use, {limit} is allowed; wait until other jobs end, or request less",
     ),
     _rule(
         "",
         r"failed quota: (?P<quota>[^:]+): must specify (?P<what>.+)",
         "quota_needs_requests",
-        "the namespace's quota {quota} wants every job to say what it needs ({what}): give --cpus and --memory",
+        "the quota {quota} of the namespace requires requests from every job ({what}): give --cpus and --memory",
     ),
     _rule(
         "",
         r"violates PodSecurity \"(?P<level>[^\"]+)\": (?P<said>.+)",
         "pod_security",
-        "the namespace's security level ({level}) does not allow its pods: {said}",
+        "the Pod Security level ({level}) of the namespace does not allow its pods: {said}",
     ),
     _rule(
         "",
@@ -396,25 +398,25 @@ _RULES: tuple[_Rule, ...] = (
         "",
         r"admission webhook \"(?P<hook>[^\"]+)\" denied the request: (?P<said>.+)",
         "webhook_denied",
-        "a rule of the cluster ({hook}) denies its pods: {said}",
+        "the admission webhook {hook} denies its pods: {said}",
     ),
     _rule(
         "",
         r"(?:maximum|minimum) (?P<what>\S+) usage per (?:Container|Pod) is (?P<limit>[^,]+), but (?:limit|request) is (?P<wanted>[\w.]+)",
         "limit_range",
-        "the namespace allows {limit} of {what} for a container or pod, and it asks for {wanted}",
+        "the namespace allows {limit} of {what} for a container or pod, but it requests {wanted}",
     ),
     _rule(
         "FailedCreate FailedCreatePod FailedCreateService",
         r"(?:Error creating: )?(?P<said>.*)",
         "pods_not_made",
-        "its pods cannot be made: {said}",
+        "its pods cannot be created: {said}",
     ),
     _rule(
         "SchedulingGated",
         "",
         "gated",
-        "it is held back until whoever put a gate on it (Kueue, for one) takes that away",
+        "it has a scheduling gate and waits until the controller that set it (such as Kueue) removes it",
     ),
 )
 
@@ -439,7 +441,7 @@ def told(reason: str, message: str) -> PodReason:
             }
             return PodReason(rule.code, rule.words.format(**groups))
     said = f"{reason}: {message[:_LONGEST]}" if message else reason
-    return PodReason(reason, f"Kubernetes says: {said}")
+    return PodReason(reason, f"Kubernetes reports: {said}")
 
 
 def problem_of(pods: Iterable[PodRow]) -> PodReason | None:
@@ -476,22 +478,22 @@ _KUEUE_WORDS_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         _NEVER,
         "never_fits",
-        "it asks for more than its queue can ever give: {wanted} {resource}, and at most {most} can be had (flavor {flavor}); it waits for ever: ask for less, or use another queue",
+        "it requests more than its queue can provide: {wanted} {resource} of at most {most} (flavor {flavor}); it waits forever: request less, or use another queue",
     ),
     (
         _UNUSED,
         "quota",
-        "its queue's quota is used up: {more} more {resource} must become free (flavor {flavor})",
+        "the quota of its queue is in use: {more} more {resource} must become free (flavor {flavor})",
     ),
     (
         re.compile(r"LocalQueue (?P<name>\S+) doesn't exist"),
         "unknown_queue",
-        "the queue {name} does not exist in the namespace, so it waits for ever: cancel it and name another one; see: hpj queues",
+        "the queue {name} does not exist in the namespace, so it waits forever: cancel it and use another queue; see: hpj queues",
     ),
     (
         re.compile(r"ClusterQueue (?P<name>\S+) (?:is inactive|doesn't exist)"),
         "queue_stopped",
-        "its queue starts nothing now: the cluster queue {name} is stopped or incomplete; see: hpj queues",
+        "its queue starts no jobs now: the cluster queue {name} is stopped or incomplete; see: hpj queues",
     ),
     (
         re.compile(r"LocalQueue (?P<name>\S+) is (?:inactive|stopped)"),
@@ -501,17 +503,17 @@ _KUEUE_WORDS_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"namespace doesn't match ClusterQueue selector"),
         "queue_not_allowed",
-        "its namespace may not use this queue's quota: use another queue, or ask the cluster's admin",
+        "its namespace may not use the quota of this queue: use another queue, or ask your cluster administrator",
     ),
     (
         re.compile(r"resource (?P<resource>\S+) unavailable in ClusterQueue"),
         "never_fits",
-        "its queue has no quota for {resource}, so it waits for ever: use another queue, or ask for none",
+        "its queue has no quota for {resource}, so it waits forever: use another queue, or request none",
     ),
     (
         re.compile(r"flavor (?P<flavor>\S+) doesn't match (?:with )?node affinity"),
         "flavor",
-        "the nodes of its queue (flavor {flavor}) have not the labels that it asks for",
+        "the nodes of its queue (flavor {flavor}) do not have the labels that it requests",
     ),
     (
         re.compile(r"untolerated taint (?P<taint>.+?) in flavor (?P<flavor>\S+)"),
@@ -521,29 +523,29 @@ _KUEUE_WORDS_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"[Pp]ending the preemption of (?P<count>\d+) workload"),
         "preempting",
-        "it starts as soon as {count} others with a lower priority have given their place up",
+        "it starts as soon as {count} workloads with a lower priority are preempted",
     ),
     (
         re.compile(
             r"topology \"(?P<topology>[^\"]+)\" .*?fit.*?(?P<pods>\d+) (?:of|out of)? ?(?:the )?(?P<all>\d*)"
         ),
         "topology",
-        "its pods do not fit next to each other as asked for (topology {topology}); wait, or ask for it as a preference only",
+        "its pods do not fit into the requested topology ({topology}); wait, or request the topology as a preference only",
     ),
     (
         re.compile(r"AdmissionGated|admission check", re.IGNORECASE),
         "admission_check",
-        "it has its quota, and waits for a check of the cluster before it starts",
+        "it has its quota, and is waiting for an admission check",
     ),
 )
 
 _EVICTED = {
-    "Preempted": "a workload with a higher priority, or with an older claim on the quota, took its place",
+    "Preempted": "a workload with a higher priority or an older claim on the quota preempted it",
     "PodsReadyTimeout": "its pods did not all start in time",
     "ClusterQueueStopped": "its cluster queue was stopped",
     "LocalQueueStopped": "its queue was stopped",
     "NodeFailures": "a node failed",
-    "AdmissionCheck": "a check of the cluster took its admission back",
+    "AdmissionCheck": "an admission check revoked its admission",
 }
 
 
@@ -552,7 +554,7 @@ def workload_words(workload: WorkloadRow) -> PodReason:
     if workload.state == "off":
         return PodReason(
             "held",
-            "it is held back in Kueue (its workload is not active); release it to let it start",
+            "it is held in Kueue (its workload is not active); release it to let it start",
         )
     message = workload.message or ""
     again = _EVICTED.get(workload.evicted[0]) if workload.evicted else None
@@ -562,10 +564,10 @@ def workload_words(workload: WorkloadRow) -> PodReason:
             said = words.format(**{name: text or "" for name, text in found.groupdict().items()})
             return PodReason(code, f"{said} (before, {again})" if again else said)
     if again is not None:
-        return PodReason("preempted", f"it waits to start again: {again}")
+        return PodReason("preempted", f"it is waiting to restart: {again}")
     if not message:
-        return PodReason("queued", "it waits for its turn in its queue")
-    return PodReason(workload.reason or "queued", f"Kueue says: {message[:400]}")
+        return PodReason("queued", "it is waiting for its turn in its queue")
+    return PodReason(workload.reason or "queued", f"Kueue reports: {message[:400]}")
 
 
 # --------------------------------------------------------------------------------------------------

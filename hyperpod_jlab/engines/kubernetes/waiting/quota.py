@@ -60,7 +60,7 @@ class RequestedResources:
     def without_queue(self) -> str:
         """How to name none."""
         if self.manifest:
-            return f"take the label {QUEUE_LABEL} out of the manifest"
+            return f"remove the label {QUEUE_LABEL} from the manifest"
         return "leave out --queue"
 
 
@@ -159,7 +159,7 @@ def _queue(asked: RequestedResources, known: Known) -> Iterator[Finding]:
             yield Finding(
                 level="warning",
                 code="no_kueue",
-                message=f"the cluster has no queues (Kueue is not installed), so that the queue {asked.queue} counts for nothing",
+                message=f"the cluster has no queues (Kueue is not installed), so the queue {asked.queue} has no effect",
                 hint=asked.without_queue,
                 field=asked.field("queue"),
             )
@@ -174,8 +174,8 @@ def _queue(asked: RequestedResources, known: Known) -> Iterator[Finding]:
         yield Finding(
             level="warning",
             code="queue_closed",
-            message=f"nothing starts from the queue {local.name} now: {closed}",
-            hint="name another one with --queue; see: hpj queues",
+            message=f"the queue {local.name} starts no jobs now: {closed}",
+            hint="use another queue with --queue; see: hpj queues",
             field=asked.field("queue"),
         )
     if queue is not None:
@@ -191,15 +191,15 @@ def _unknown(
         yield Finding(
             level="warning",
             code="unchecked_queue",
-            message=f"whether the namespace {known.namespace} has a queue '{name[:60]}' could not be checked: the right to {right} is missing",
-            hint="without such a queue the run would wait for ever: ask the cluster's admin for its name, or for that right",
+            message=f"whether the namespace {known.namespace} has a queue '{name[:60]}' could not be checked: you do not have the permission to {right}",
+            hint="without such a queue the run waits forever: ask your cluster administrator for its name or for that permission",
             field=asked.field("queue"),
         )
         return
     yield Finding(
         level="error",
         code="unknown_queue",
-        message=f"the namespace {known.namespace} has no queue '{name[:60]}': the run would wait for ever",
+        message=f"queue '{name[:60]}' not found in the namespace {known.namespace}: the run would wait forever",
         hint=nearest_hint(name[:60], here) or f"{asked.without_queue}: the namespace has no queues",
         field=asked.field("queue"),
     )
@@ -221,7 +221,7 @@ def _quota(
             level="error",
             code="over_quota",
             message=message,
-            hint="ask for less, or name another queue; see: hpj queues",
+            hint="request less, or use another queue; see: hpj queues",
             field=asked.field(_field(name)),
         )
 
@@ -237,12 +237,12 @@ def _over(wanted: WhatIfRequest, room: QueueRoom, local: LocalQueueRow) -> tuple
         if most is None and amount:
             return (
                 name,
-                f"the queue {local.name} has no quota for {name}, so that a run that asks for it never starts from there",
+                f"the queue {local.name} has no quota for {name}, so a run that requests it never starts",
             )
         if most is not None and amount * wanted.nodes > most:
             return (
                 name,
-                f"it asks for {shown_amount(name, amount * wanted.nodes)} in all, and the queue {local.name} can give {shown_amount(name, most)} at most, borrowed ones counted: the run would wait for ever",
+                f"it requests {shown_amount(name, amount * wanted.nodes)} in total, but the queue {local.name} can provide at most {shown_amount(name, most)}, including borrowed quota: the run would wait forever",
             )
     return None
 
@@ -305,7 +305,7 @@ def _nodes(asked: RequestedResources, nodes: Sequence[NodeFacts] | None) -> Iter
         code="too_large" if never.label is None else "no_such_node",
         message=f"{never.words}: the run waits until one is added"
         if never.may_come
-        else f"{never.words}: the run would wait for ever",
+        else f"{never.words}: the run would wait forever",
         hint="see: hpj nodes",
         field=asked.field(of),
     )

@@ -168,14 +168,14 @@ async def _look(view: KubernetesTables, sent: Sent) -> _Seen | None:
 
 def _suspended(seen: _Seen) -> PodReason:
     if seen.job.queue is None:
-        return PodReason("held", "it is suspended: it starts once it is released")
+        return PodReason("held", "it is suspended: it starts when it is released")
     local = seen.kueue.local(seen.job.namespace, seen.job.queue) if seen.kueue else None
     if seen.kueue is not None and local is None and seen.kueue.locals_:
         return PodReason(
             "unknown_queue",
-            f"the queue {seen.job.queue} does not exist in the namespace, so it waits for ever: cancel it and name another one; see: hpj queues",
+            f"the queue {seen.job.queue} does not exist in the namespace, so it waits forever: cancel it and use another queue; see: hpj queues",
         )
-    return PodReason("suspended", "it waits in its queue, or somebody suspended it")
+    return PodReason("suspended", "it is waiting in its queue, or suspended")
 
 
 # ---------------------------------------------------------------------------------- in the queue
@@ -199,7 +199,7 @@ async def _in_queue(
         found = replace(
             found,
             position=place + 1,
-            counted=f"jobs that wait in the queue {workload.queue}, in the order in which Kueue looks at them",
+            counted=f"waiting jobs in the queue {workload.queue}, in the order of Kueue",
             ahead=tuple(_called(seen, one) for one in line[:place][:_NAMED]),
         )
     if words.code not in {"quota", "queued", "preempting", "preempted", "never_fits"}:
@@ -220,7 +220,7 @@ def _queue_words(seen: _Seen, workload: WorkloadRow) -> PodReason:
     if words.code == "queue_stopped" and seen.kueue is not None and local is not None:
         closed = why_closed(local, seen.kueue.cluster_queue_of(local))
         if closed is not None:
-            return PodReason(words.code, f"its queue {workload.queue} starts nothing now: {closed}")
+            return PodReason(words.code, f"its queue {workload.queue} starts no jobs now: {closed}")
     return words
 
 
@@ -333,15 +333,15 @@ def _never(never: Never) -> PodReason:
     if never.may_come:
         return PodReason("unschedulable", f"{never.words}: it waits until one is added")
     return PodReason(
-        "never_fits", f"{never.words}, so it waits for ever: cancel it and ask for less"
+        "never_fits", f"{never.words}, so it waits forever: cancel it and request less"
     )
 
 
 def _starting(seen: _Seen) -> str:
     there = len([pod for pod in seen.own if pod.node is not None])
     if not seen.own:
-        return "its pods are being made"
-    return f"its pods are starting ({there} of {seen.wanted.nodes} have their node)"
+        return "its pods are being created"
+    return f"its pods are starting ({there} of {seen.wanted.nodes} have a node)"
 
 
 def _gang(seen: _Seen, words: str) -> str:

@@ -101,11 +101,11 @@ def never_on_nodes(wanted: WhatIfRequest, nodes: Sequence[NodeFacts]) -> Never |
     grows = any(name in dict(node.labels) for node in nodes for name in _GROWS)
     lacking = lacks_on_nodes(wanted, able)
     if lacking is None:
-        return Never("no node has all that it asks for on each node", grows)
+        return Never("no node has all resources that it requests per node", grows)
     name, most = lacking
     has = f"no node has more than {shown_amount(name, most)}" if most else "no node has any"
     asked = shown_amount(name, wanted.each[name])
-    return Never(f"it asks for {asked} on each node, and {has}", grows, resource=name)
+    return Never(f"it requests {asked} on each node, but {has}", grows, resource=name)
 
 
 def _no_such_node(labels: Mapping[str, str], nodes: Sequence[NodeFacts]) -> Never:

@@ -1,0 +1,313 @@
+"""CloudWatch's logs as sources of the log plane: each is read once into a file on this machine, for all who look at it.
+
+The newest lines are read page by page, at most `MOST_PAGES` of them; from then on what is new is appended. Files are the same bytes whoever reads them, so a cursor
+holds in any process. CloudWatch is asked when a page is opened and while somebody follows, and never else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zlib import crc32
+
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError, UnreachableError
+from hyperpod_jlab.features.node_logs.aws import Event, events
+from hyperpod_jlab.logs.bundle_file import BundleFile
+from hyperpod_jlab.logs.service import LogService
+from hyperpod_jlab.logs.source import Activity, Chunk, Mark, Origin
+from hyperpod_jlab.logs.stream import Position, Stream
+
+MOST_PAGES = 32
+"""Pages of a log, each of a megabyte or 10,000 lines, that are read when it is first opened."""
+
+MOST_LOGS = 64
+"""Logs that are kept while nobody follows them."""
+
+SOON, LATE, TROUBLED = 2.0, 30.0, 60.0
+"""Seconds between two looks at a log that is followed: after new lines, when none came for long, and when CloudWatch does not answer."""
+
+MOST_FAILURES = 10
+"""Looks in a row that may fail for want of an answer while a log is followed."""
+
+_CUT = Mark("gap", "earlier lines are not shown")
+_INDEX_RECORD = struct.Struct("<qq")
+_NS = 1_000_000
+
+
+class LogSpool:
+    """One log, and the file in which it lies.
+
+    Attributes:
+        name: The log's name.
+        path: The file.
+        there: Whether CloudWatch has such a log.
+        cut: Whether it has more lines before those in the file.
+        trouble: Why new lines do not come for now.
+        failure: Why it is followed no more, although somebody wants to.
+    """
+
+    def __init__(self, group: str, name: str, path: Path) -> None:
+        self.name = name
+        self.path = path
+        self.there = self.cut = False
+        self.trouble: HyperpodError | None = None
+        self.failure: HyperpodError | None = None
+        self._group = group
+        self._size = self._index_size = 0
+        self._last = (-1, 0)
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
+        self._followers = 0
+        self._task: asyncio.Task[None] | None = None
+        path.touch()
+        path.with_suffix(".idx").touch()
+
+    @property
+    def followed(self) -> bool:
+        """Whether somebody follows it."""
+        return self._followers > 0
+
+    async def refresh(self, aws: Aws, age: float = 0.0) -> bool:
+        """Append what CloudWatch has by now, unless it was asked within the last `age` seconds; tells whether that was anything.
+
+        Raises:
+            NotFoundError: There is no such group (``no_log_group``).
+            HyperpodError: See `aws.errors`.
+        """
+        async with self._reading:
+            if time.monotonic() - self._read_at < age:
+                return False
+            before = self._size
+            try:
+                await (self._fill(aws) if self._size == 0 else self._extend(aws))
+                self.there = True
+            except NotFoundError as error:
+                if error.code != "no_log":
+                    raise
+            self._read_at = time.monotonic()
+            self.trouble = None
+            return self._size > before
+
+    @contextlib.asynccontextmanager
+    async def following(self, aws: Aws) -> AsyncIterator[None]:
+        """See that new lines come, as long as somebody is in here."""
+        if self._task is None or self._task.done():
+            self.failure = None
+            self._task = asyncio.create_task(self._poll(aws), name="hyperpod-node-log")
+        self._followers += 1
+        try:
+            yield
+        finally:
+            self._followers -= 1
+            if not self._followers and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def _poll(self, aws: Aws) -> None:
+        wait, failures = SOON, 0
+        while True:
+            await asyncio.sleep(wait)
+            try:
+                wait = SOON if await self.refresh(aws) else min(wait * 1.5, LATE)
+                failures = 0
+            except HyperpodError as error:
+                failures += 1
+                if not isinstance(error, UnreachableError) or failures > MOST_FAILURES:
+                    self.trouble, self.failure = None, error
+                    return
+                self.trouble = error
+                wait = min(wait * 2, TROUBLED)
+
+    async def _fill(self, aws: Aws) -> None:
+        pages: list[list[Event]] = []
+        async for page in events(aws, self._group, self.name):
+            if len(pages) == MOST_PAGES:
+                self.cut = True
+                break
+            pages.insert(0, page)
+        for page in pages:
+            self._append(page)
+            await asyncio.sleep(0)
+
+    async def _extend(self, aws: Aws) -> None:
+        """CloudWatch gives lines no numbers but keeps their order: those of the last millisecond that are known are left out."""
+        last, known = self._last
+        async for page in events(aws, self._group, self.name, since=last):
+            new: list[Event] = []
+            for event in page:
+                if event[0] == last and known:
+                    known -= 1
+                else:
+                    new.append(event)
+            self._append(new)
+
+    def _append(self, new: Sequence[Event]) -> None:
+        """Write lines and their times. In one go: whoever breaks the reading off leaves no half of it."""
+        data, index = bytearray(), bytearray()
+        last, count = self._last
+        for milliseconds, text in new:
+            if milliseconds != last:
+                index += _INDEX_RECORD.pack(milliseconds * _NS, self._size + len(data))
+                last, count = milliseconds, 0
+            count += 1
+            data += text.rstrip("\r\n").encode("utf-8", "replace") + b"\n"
+        try:
+            # The times first: whoever reads a line finds its time.
+            _write(self.path.with_suffix(".idx"), self._index_size, index)
+            _write(self.path, self._size, data)
+        except OSError as error:
+            raise StorageError(
+                f"cannot write to {self.path.parent}: {error.strerror}",
+                hint="logs of nodes are kept there while they are looked at: free some space, or set TMPDIR",
+            ) from error
+        self._size += len(data)
+        self._index_size += len(index)
+        self._last = (last, count)
+
+
+def _write(path: Path, offset: int, data: bytearray) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+class SpooledLog(BundleFile):
+    """A spooled log as a `LogSource`. Its times are CloudWatch's, also of lines that have just come."""
+
+    def __init__(self, stream: Stream, spool: LogSpool) -> None:
+        super().__init__(stream, spool.path)
+        self._spool = spool
+
+    def read(self, place: Position, limit: int) -> Chunk:
+        """Up to `limit` bytes from a place on; none when there are none yet."""
+        chunk = super().read(place, limit)
+        if not chunk.data:
+            trouble = self._spool.trouble
+            if trouble is None or chunk.mark is not None:
+                return chunk
+            return replace(
+                chunk, mark=Mark("unreadable", f"cannot load new lines: {trouble.message}")
+            )
+        base = chunk.offset
+        stamps = self.stamps(base, base + len(chunk.data))
+        cut = _CUT if base == 0 and self._spool.cut else None
+        return replace(
+            chunk,
+            stamps=tuple((offset - base, time) for offset, time in stamps),
+            mark=chunk.mark or cut,
+        )
+
+    def known_end(self) -> Position:
+        """Where the file ends now: a cursor holds only where it has the same bytes."""
+        return self.end()
+
+    def _identity(self, fd: int) -> int:
+        # The same bytes in another process's file are the same log.
+        del fd
+        return crc32(self._spool.name.encode())
+
+
+class SpooledLogs:
+    """Several logs of a cluster. A `SourceSet`: their numbers are the nodes' ranks."""
+
+    processes_per_node = 1
+
+    def __init__(self, key: str, spools: Sequence[LogSpool]) -> None:
+        self.key = key
+        self.spools = spools
+
+    def streams(self, attempt: int | None = None) -> list[Stream]:
+        """All of them, whether they are written yet or not."""
+        del attempt
+        return [Stream(1, number, None) for number in range(len(self.spools))]
+
+    def attempts(self) -> list[int]:
+        """Nodes do not begin anew."""
+        return [1]
+
+    def over(self) -> frozenset[Stream]:
+        """None: a node may always write more."""
+        return frozenset()
+
+    def open(self, stream: Stream) -> SpooledLog:
+        """A source object of its own for a log."""
+        return SpooledLog(stream, self.spools[stream.node_rank])
+
+    def folder(self, attempt: int | None) -> None:
+        """None: new logs do not appear as files."""
+        del attempt
+
+    def origin(self, stream: Stream) -> Origin:
+        """The log's name."""
+        return Origin(stream, self.spools[stream.node_rank].name, None)
+
+    def activity(self, attempt: int, node_rank: int) -> Activity | None:
+        """None is kept: they are files of this machine, and few."""
+        del attempt, node_rank
+        return None
+
+
+class Spools:
+    """The logs that this process looks at, and the log service that reads them. `KnownLogs`: a set of logs is called by its group and names.
+
+    Files lie in a folder that is removed with this object.
+    """
+
+    def __init__(self) -> None:
+        self.service = LogService(self)
+        self._folder: TemporaryDirectory[str] | None = None
+        self._spools: OrderedDict[tuple[str, str], LogSpool] = OrderedDict()
+        self._opened: dict[str, SpooledLogs] = {}
+        self._made = 0
+
+    def opened(self, group: str, streams: Sequence[str]) -> SpooledLogs:
+        """Logs of a group. CloudWatch is not asked."""
+        key = ":".join((group, *streams))
+        spools = [self._spool(group, stream) for stream in streams]
+        self._forget()
+        self._opened[key] = SpooledLogs(key, spools)
+        return self._opened[key]
+
+    def sources(self, run_id: str) -> SpooledLogs:
+        """The logs that are called so."""
+        return self._opened[run_id]
+
+    async def is_ended(self, run_id: str) -> bool:
+        """Whether one of them is followed no more."""
+        return any(spool.failure for spool in self.sources(run_id).spools)
+
+    async def close(self) -> None:
+        """Follow nothing any more, and remove the files."""
+        await self.service.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _spool(self, group: str, stream: str) -> LogSpool:
+        key = (group, stream)
+        if key not in self._spools:
+            if self._folder is None:
+                self._folder = TemporaryDirectory(prefix="hyperpod-node-logs-")
+            self._made += 1
+            path = Path(self._folder.name) / f"{self._made}.log"
+            self._spools[key] = LogSpool(group, stream, path)
+        self._spools.move_to_end(key)
+        return self._spools[key]
+
+    def _forget(self) -> None:
+        """Drop what was not looked at for longest."""
+        idle = [key for key, spool in self._spools.items() if not spool.followed]
+        for key in idle[:-MOST_LOGS]:
+            gone = self._spools.pop(key)
+            self._opened = {
+                key: logs for key, logs in self._opened.items() if gone not in logs.spools
+            }
+            gone.path.unlink(missing_ok=True)
+            gone.path.with_suffix(".idx").unlink(missing_ok=True)
