@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _ALONG = 1.0
 """Seconds to wait for a cluster's tags; until they come the answer is shown without."""
 
+_SCHEDULER = 6.0
+"""Seconds to wait for a cluster's scheduler beside what AWS knows of it."""
+
 Region = Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")]
 
 
@@ -184,7 +187,7 @@ async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDeta
     meant = await hyperpod.clusters.named(cluster)
     if meant.hyperpod is None:
         return ClusterDetail(
-            cluster=await hyperpod.clusters.cluster(cluster),
+            cluster=await hyperpod.clusters.cluster(cluster, seconds=_SCHEDULER),
             tags=None,
             log_group=None,
             links=None,
@@ -197,7 +200,7 @@ async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDeta
         if meant.configured is None:
             raise
         return ClusterDetail(
-            cluster=await hyperpod.clusters.cluster(cluster),
+            cluster=await hyperpod.clusters.cluster(cluster, seconds=_SCHEDULER),
             tags=None,
             log_group=None,
             links=None,
@@ -205,7 +208,8 @@ async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDeta
         )
     found = shown.rows[0]
     line, tags = await asyncio.gather(
-        hyperpod.clusters.cluster(cluster), _tags(aws, found, refresh=query.refresh)
+        hyperpod.clusters.cluster(cluster, seconds=_SCHEDULER),
+        _tags(aws, found, refresh=query.refresh),
     )
     return ClusterDetail(
         cluster=line,

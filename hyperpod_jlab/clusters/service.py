@@ -209,7 +209,12 @@ class Clusters:
         return await aws.cluster(meant.hyperpod, refresh=refresh, wait=wait)
 
     async def cluster(
-        self, name: str, region: str | None = None, *, wait: float | None = None
+        self,
+        name: str,
+        region: str | None = None,
+        *,
+        wait: float | None = None,
+        seconds: float | None = None,
     ) -> Cluster:
         """A cluster, configured or not.
 
@@ -217,11 +222,18 @@ class Clusters:
             name: Its name in the configuration, or its name or ARN in AWS.
             region: Its region; default: see `aws.session.Aws`.
             wait: Seconds to wait until it shows whether you can submit to it from here; default: none.
+            seconds: Seconds to wait for its scheduler; default: as long as that takes.
 
         Raises:
             NotFoundError: There is no such cluster.
             HyperpodError: It is not configured, and AWS does not answer (see `aws.errors`).
         """
+
+        async def line_of(configured: str) -> Cluster:
+            if seconds is None:
+                return await self.one(configured)
+            return await self._within(configured, seconds)
+
         meant = await self.named(name, region)
         if meant.configured is None:
             shown = await self.hyperpod(name, region, wait=wait)
@@ -229,8 +241,8 @@ class Clusters:
             known = shown.rows[0].configured_as
             if not known:
                 return self._unconfigured(shown.rows[0], region)
-            return replace(await self.one(known[0]), hyperpod=shown.rows[0])
-        line = await self.one(meant.configured)
+            return replace(await line_of(known[0]), hyperpod=shown.rows[0])
+        line = await line_of(meant.configured)
         try:
             shown = await self.hyperpod(name, region, wait=wait)
         except HyperpodError as error:

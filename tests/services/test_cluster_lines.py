@@ -102,6 +102,15 @@ async def test_one_that_hangs_keeps_nobody_from_the_others(beside):
     assert far.asked == 1
 
 
+async def test_one_that_hangs_is_shown_alone_within_the_time(beside):
+    hyperpod, far = beside
+    line = await hyperpod.clusters.cluster("far", seconds=0.1)
+    assert (line.name, line.state, line.configured) == ("far", "unreachable", True)
+    far.let.set()
+    line = await hyperpod.clusters.cluster("far")
+    assert line.state == "up"
+
+
 async def test_what_it_answers_at_last_is_told_to_who_asks_next(beside):
     hyperpod, far = beside
     await hyperpod.clusters.configured(0.1)
