@@ -26,6 +26,7 @@ def check_training(text):
     assert float(accuracy) > 93
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_the_demo_waits_for_its_slot_trains_on_two_nodes_and_says_what_to_try(hpj, environment):
     config = Path(environment["XDG_CONFIG_HOME"]) / "hyperpod-jlab" / "config.toml"

@@ -156,8 +156,11 @@ async def test_two_who_follow_and_one_who_is_killed_have_each_line_once(
             assert b"".join(mine) == pod_output.numbered(rank, 1500)
 
 
+@pytest.mark.parametrize(
+    "times", [BROKEN_OFF // 4, pytest.param(BROKEN_OFF, marks=pytest.mark.full)]
+)
 async def test_who_breaks_off_at_any_moment_sees_nothing_but_what_was_said(
-    bare: KubernetesSession,
+    bare: KubernetesSession, times: int
 ) -> None:
     """Ctrl-C, or the end of a `| head`."""
     run_id = await say(bare, "numbered", "100000", "0.01")
@@ -186,7 +189,7 @@ async def test_who_breaks_off_at_any_moment_sees_nothing_but_what_was_said(
             assert process.returncode == (130 if by_signal else 0), errors.decode()
             return errors.decode()
 
-    found = await asyncio.gather(*map(broken_off, range(BROKEN_OFF)))
+    found = await asyncio.gather(*map(broken_off, range(times)))
     await bare.hyperpod.runs.act(run_id, "cancel")
     assert [said for said in found[0::2] if said] == []
     assert [said for said in found[1::2] if not INTERRUPTED.fullmatch(said)] == []

@@ -76,6 +76,25 @@ class TestPace:
         assert found.max_age == pace.LONGEST
 
 
+class TestNews:
+    BEFORE = Snapshot.of(1.0, [job("1", state="COMPLETED"), job("2", state="RUNNING")])
+
+    @pytest.mark.parametrize(
+        ("now", "news"),
+        [
+            ([("1", "COMPLETED"), ("2", "RUNNING")], False),
+            ([("2", "RUNNING")], False),  # the controller has forgotten the ended one
+            ([("1", "COMPLETED"), ("2", "COMPLETED")], True),
+            ([("1", "COMPLETED"), ("2", "RUNNING"), ("3", "PENDING")], True),
+            ([("1", "COMPLETED"), ("2", "RUNNING"), ("3", "FAILED")], True),  # between two looks
+            ([("1", "COMPLETED")], True),  # one that ran is gone
+        ],
+    )
+    def test_what_is_news(self, now: list[tuple[str, str]], news: bool) -> None:
+        jobs = [job(job_id, state=state) for job_id, state in now]
+        assert Snapshot.of(2.0, jobs).has_news_since(self.BEFORE) is news
+
+
 class TestBucket:
     @pytest.fixture(autouse=True)
     def _sleep(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

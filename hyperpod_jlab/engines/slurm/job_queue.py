@@ -52,7 +52,7 @@ class JobQueue:
         """This user's jobs."""
         before = self.of_user.last
         snapshot = await self.of_user.get(self._pace.max_age)
-        if before is not None and snapshot is not before and snapshot.states != before.states:
+        if before is not None and snapshot is not before and snapshot.has_news_since(before):
             self._pace.news()
         return snapshot
 

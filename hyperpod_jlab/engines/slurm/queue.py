@@ -51,6 +51,11 @@ class Snapshot:
         """The jobs and their states: what else is said of a job that waits (priority, expected start) changes all the time."""
         return frozenset((job.job_id, job.state) for job in self.jobs)
 
+    def has_news_since(self, before: Snapshot) -> bool:
+        """Whether a job came, changed its state or was lost. An ended job that is no longer listed is no news: the controller forgets it."""
+        unfinished = {(job.job_id, job.state) for job in before.jobs if not job.ended}
+        return not (self.states <= before.states and unfinished <= self.states)
+
     @property
     def age(self) -> float:
         """Seconds since it was taken."""
