@@ -136,7 +136,7 @@ def load_settings(files: list[Path] | None = None) -> Settings:
         raise _in_file(
             found,
             InvalidInputError(
-                f"default_cluster: there is no cluster '{settings.default_cluster}'",
+                f"default_cluster: cluster '{settings.default_cluster}' not found",
                 code="invalid_config",
                 hint="add it under [clusters], or name another: " + ", ".join(settings.clusters),
                 detail={"field": "default_cluster"},

@@ -311,7 +311,7 @@ class Clusters:
     def unknown(self, name: str) -> NotFoundError:
         """The error for a cluster that is not there."""
         return NotFoundError(
-            f"there is no cluster '{name[:60]}'",
+            f"cluster '{name[:60]}' not found",
             code="unknown_cluster",
             hint=nearest_hint(name[:60], self._settings.clusters),
             detail={"field": "cluster"},

@@ -197,7 +197,7 @@ class TestNames:
         for words in (("nodes", "lokal"), ("events", "lokal"), ("quotas", "lokal")):
             done = hpj(*words, "--json")
             assert (done.code, done.error["code"]) == (3, "unknown_cluster")
-            assert done.error["message"] == "there is no cluster 'lokal'"
+            assert done.error["message"] == "cluster 'lokal' not found"
             assert done.error["hint"] == "did you mean 'local'?"
         done = hpj("show", "lokal", "--json")
         assert (done.code, done.error["code"]) == (3, "no_such_run")

@@ -67,7 +67,7 @@ def run(hpj, shell, features):
     """All that a feature's commands print; with an action, up to the command that says that this is refused."""
 
     def print_all(feature, action=None):
-        words = []
+        words: list[str] = []
         for written in RUNS[feature.name]:
             if action is not None and refused("\n".join(words), action):
                 break

@@ -436,7 +436,7 @@ async def test_a_cluster_that_is_not_at_aws(api, no_aws):
     for path in ("clusters/nope", "clusters/nope/nodes", "clusters/loca/nodes"):
         status, error = await refused(api, path)
         assert (status, error["code"]) == (404, "unknown_cluster")
-        assert error["message"].startswith("there is no cluster '")
+        assert error["message"].startswith("cluster '")
         assert "local" in error["hint"]
 
 
