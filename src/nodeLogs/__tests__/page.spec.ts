@@ -20,14 +20,14 @@ const HEALTH = 'SagemakerHealthMonitoringAgent/workers/i-1';
 /** Answers as the server does, and books what is asked. */
 function fakeClient(asked: [string, unknown][]): HyperPodClient {
   const answers: Record<string, unknown> = {
-    'hyperpod/c/nodes/i-1/logs': {
+    'clusters/c/nodes/i-1/logs': {
       logs: [
         { stream: LIFECYCLE, kind: 'lifecycle' },
         { stream: HEALTH, kind: 'health' }
       ]
     },
-    'hyperpod/c/logs': { logs: [] },
-    'hyperpod/c/logs/page': page('c0', [
+    'clusters/c/logs': { logs: [] },
+    'clusters/c/logs/page': page('c0', [
       frame('c1', block(['mounted'], { node: LIFECYCLE, rank: null }))
     ])
   };
@@ -84,9 +84,9 @@ describe('NodeLogPage', () => {
   });
 
   it('follows the logs of the node behind the page that it has', () => {
-    expect(asked.filter(([path]) => path === 'hyperpod/c/logs/page')).toEqual([
+    expect(asked.filter(([path]) => path === 'clusters/c/logs/page')).toEqual([
       [
-        'hyperpod/c/logs/page',
+        'clusters/c/logs/page',
         expect.objectContaining({ streams: [LIFECYCLE, HEALTH] })
       ]
     ]);
