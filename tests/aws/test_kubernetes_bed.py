@@ -109,9 +109,15 @@ def test_a_cluster_by_its_name_in_eks(attached, bed, hpj):
 
     attached.plane.entries.clear()
     time.sleep(1.1)  # so long the API server believes what it was told
-    refused = hpj("nodes", "--cluster", "on-eks", "--json")
+    refused = hpj("jobs", "--cluster", "on-eks", "--json")
     assert refused.code == 4
     assert "access entry" in refused.error["hint"]
+    # AWS has the instances all the same.
+    told = hpj("nodes", "--cluster", "on-eks", "--json").ok().json
+    assert [row["name"] == row["instance"] for row in told["nodes"]] == [True, True]
+    (note,) = told["notes"]
+    assert note.startswith("the scheduler of on-eks does not answer")
+    assert "access entry" in note
     assert attached.authenticator.refused[-1].endswith("role/StudioRole has no access entry")
 
 

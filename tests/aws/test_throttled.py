@@ -16,14 +16,14 @@ __all__ = ["example"]
 
 @pytest.mark.full
 async def test_thirty_seconds_of_too_many_calls_leave_what_was_there(example, api):
-    before = await until_loaded(api, "hyperpod")
+    before = await until_loaded(api, "clusters")
     example.calls.clear()
     for action in (LIST, DESCRIBE):
         example.faults.throttled[action] = 10_000
     answer = before
     begin = time.monotonic()
     while time.monotonic() - begin < 30:
-        answer = await api.get("hyperpod", refresh="true")
+        answer = await api.get("clusters", refresh="true")
         assert [row["name"] for row in answer["clusters"]] == [
             row["name"] for row in before["clusters"]
         ]
@@ -33,7 +33,7 @@ async def test_thirty_seconds_of_too_many_calls_leave_what_was_there(example, ap
     assert len(example.calls) <= 4 * 30 / 2
     example.faults.throttled.clear()
     deadline = time.monotonic() + 30
-    while (answer := await api.get("hyperpod", refresh="true"))["problem"] is not None:
+    while (answer := await api.get("clusters", refresh="true"))["problem"] is not None:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.5)
     assert answer["as_of"] > before["as_of"]
