@@ -501,7 +501,7 @@ async def _rights(at_aws: AtAws) -> CheckResult:
             for feature in FEATURES
             if any(one.action in missing for one in feature.permissions)
         ]
-        words = "; ".join(f"AWS does not let you {action}" for action in missing)
+        words = "; ".join(f"you do not have the permission {action}" for action in missing)
         return warn(words, f"allow what this prints: hpj admin policy {' '.join(names)}", "admin")
     if silent:
         return unknown("; ".join(one.message for one in silent), silent[0].hint, "admin")
