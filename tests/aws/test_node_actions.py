@@ -153,7 +153,7 @@ def test_after_a_refusal_the_others_are_not_sent(example, slurm, hpj):
     assert codes == ["missing_right"] * 25 + ["not_sent"] * 19
     assert len(sent(example, REPLACE)) <= 1
     told = hpj("node", "replace", *names, "--hyperpod", "ml-cluster", "--yes").err.splitlines()
-    assert "and 22 more: AWS does not let you" in told[-2]
+    assert "and 22 more: you do not have the permission" in told[-2]
     assert [line for line in told if "not sent, since those before it were not done" in line]
 
 

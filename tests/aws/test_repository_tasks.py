@@ -237,7 +237,10 @@ def test_what_lustre_does_not_permit_aws_does(hpj, endpoint, data, no_aws, tmp_p
     endpoint.faults.deny("fsx:CreateDataRepositoryTask")
     told = hpj("storage", "release", str(mine), "--json")
     assert told.code == 4
-    assert "Operation not permitted; AWS: AWS does not let you" in told.json["files"][0]["reason"]
+    assert (
+        "Operation not permitted; AWS: you do not have the permission"
+        in told.json["files"][0]["reason"]
+    )
 
 
 def test_the_file_system_is_found_by_its_mount_name(hpj, endpoint, no_aws, studio, tmp_path):

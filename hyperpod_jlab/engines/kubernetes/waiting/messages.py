@@ -41,7 +41,7 @@ _RESOURCES = {
 _UNCOUNTED = frozenset({"memory", "ephemeral-storage"})
 
 _TAINTS = {
-    "node.kubernetes.io/unreachable": "do not answer",
+    "node.kubernetes.io/unreachable": "do not respond",
     "node.kubernetes.io/not-ready": "are not ready",
     "node.kubernetes.io/unschedulable": "are cordoned",
     "node.kubernetes.io/disk-pressure": "are low on disk space",
