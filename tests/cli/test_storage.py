@@ -72,11 +72,11 @@ def test_a_path_on_each_side(hpj, home):
         assert told["runs_go_here"] is True
     words = hpj("storage", "fsx/sets/a.csv").ok().out
     assert "/fsx/alice/sets/a.csv" in words
-    assert "code travels in the job" in words
+    assert "code is packed into the job" in words
     outside = hpj("storage", "--json", str(home.config)).ok().json
     assert outside["runs_go_here"] is False
     assert {one["there"] for one in outside["clusters"]} == {None}
-    assert "does not lie on the storage partition" in outside["clusters"][0]["reason"]
+    assert "is not on the storage partition" in outside["clusters"][0]["reason"]
     notes = hpj("storage", "--json").ok().json["notes"]
     assert [note.split(":")[0] for note in notes] == [
         "runs on s run as somebody",

@@ -147,8 +147,8 @@ def test_the_scheduler_is_taken_apart() -> None:
     assert code == "unschedulable"
     assert words.startswith(
         "none of 5 nodes can run it now: "
-        "1 keeps it away by the taint nvidia.com/gpu=present, which it does not tolerate; "
-        "1 is cordoned; 3 have too few GPUs free; 1 has too little memory free; "
+        "1 has the taint nvidia.com/gpu=present, which it does not tolerate; "
+        "1 is cordoned; 3 have too few free GPUs; 1 has too little free memory; "
     )
 
 
