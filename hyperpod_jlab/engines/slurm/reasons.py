@@ -30,7 +30,8 @@ _SINGLE: dict[str, str] = {
     "NodeDown": "a node that it needs is down; ask your cluster administrator, or use other nodes",
     "PartitionDown": "its queue is down: jobs wait and none starts",
     "PartitionInactive": "its queue is inactive; use another queue",
-    "PartitionNodeLimit": "it requests more (or fewer) nodes than its queue allows or has available; request another number, or use another queue",
+    "PartitionNodeLimit": "it requests more (or fewer) nodes than its queue allows or has available; request another number, or use "
+                          "another queue",
     "PartitionTimeLimit": "its time limit is above the limit of its queue; use a shorter one, or another queue",
     "PartitionConfig": "the limits of its queue do not allow it; request less, or use another queue",
     "MaxMemPerLimit": "it requests more memory per node or CPU than its queue allows; request less",
