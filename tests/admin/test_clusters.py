@@ -298,7 +298,7 @@ def test_a_cluster_is_deleted_by_its_name(made, account, home, hpj, tmp_path):
     line = ("admin", "delete-cluster", "vision-slurm")
     code, screen = shell.run(*line, "--wait", typed="vision-slurm\n")
     assert code == 0, screen
-    assert "stays: lifecycle scripts at s3://sagemaker-hyperpod-scripts/slurm" in screen
+    assert "kept: lifecycle scripts at s3://sagemaker-hyperpod-scripts/slurm" in screen
     assert screen.endswith("the cluster vision-slurm is deleted\n")
     assert named(account, "vision-slurm") is None
     assert hpj("admin", "delete-cluster", "vision-slurm", "--yes", "vision-slurm").code == 3
@@ -323,7 +323,7 @@ def test_what_runs_there_is_named(account, home, hpj):
     )
     done = hpj("admin", "delete-cluster", "ml-cluster")
     assert "running jobs on ours are unknown" in done.out
-    assert "stays: the file system fs-0123456789abcdef0 with all its data" in done.out
+    assert "kept: the file system fs-0123456789abcdef0 with all its data" in done.out
 
 
 def test_jobs_of_a_real_slurm_are_named(slurm, account, home, hpj, monkeypatch):

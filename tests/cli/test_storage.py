@@ -142,7 +142,7 @@ def test_what_somebody_else_has_closed_is_denied_in_words(hpj, home, monkeypatch
         assert '"storage_denied"' in capfd.readouterr().err
         assert as_other(lambda: main(["storage"])) == 0
         told = capfd.readouterr().out
-        assert "problem        you have no right to do this" in told
+        assert "problem        permission denied on the storage partition" in told
         # What is open is shown to both, with what the other one can really do there.
         closed.chmod(0o755)
         assert as_other(lambda: main(["storage"])) == 0
@@ -165,7 +165,7 @@ def test_runs_of_an_older_version_are_moved_when_asked(hpj, home):
     assert (layout["level"], layout["fix"]) == ("warn", "hpj storage migrate")
     time.sleep(1.1)  # the shortest age that can be asked for is a second
     told = hpj("clean", "--older", "1s", "--yes")
-    assert "old stays: it lies in an old layout" in told.err
+    assert "old is kept: it is in an old layout" in told.err
     planned = hpj("storage", "migrate", "--dry-run", "--json").ok().json
     assert (planned["moved"], planned["runs"]) == (False, ["old"])
     moved = hpj("storage", "migrate", "--json").ok().json
