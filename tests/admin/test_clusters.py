@@ -120,7 +120,7 @@ def test_ctrl_c_leaves_it_to_aws(account, endpoint, home, hpj):
     process.send_signal(signal.SIGINT)
     out = process.communicate(timeout=20)
     assert process.returncode == 130, out
-    assert b"AWS goes on, and vision-slurm will be made" in out[1]
+    assert b"AWS continues, and vision-slurm will be created" in out[1]
     assert named(account, "vision-slurm").status == "Creating"
 
 
@@ -183,7 +183,7 @@ def test_an_update_says_what_changes_and_sends_only_that(made, account, endpoint
     words = ("admin", "update-cluster", "--file", str(path))
     done = hpj(*words, "--dry-run").ok()
     assert "- group worker-group-1: InstanceCount: 4 -> 2" in done.out
-    assert "= group login-group: stays as it is" in done.out
+    assert "= group login-group: unchanged" in done.out
     done = hpj(*words, "--json")
     assert (done.code, done.error["code"]) == (2, "not_confirmed")
     assert "group worker-group-1 loses 2 instances" in done.error["message"]
@@ -218,7 +218,7 @@ def test_a_controller_is_not_offered_for_deletion(account, hpj, tmp_path):
     path = tmp_path / "changed.json"
     path.write_text(json.dumps({"ClusterName": "ml-cluster"}))
     lines = hpj("admin", "update-cluster", "--file", str(path)).ok().out.splitlines()
-    assert "= group controller-machine: stays as it is" in lines
+    assert "= group controller-machine: unchanged" in lines
     offered = "= group worker-group-1: unchanged (--delete-group worker-group-1 deletes it)"
     assert offered in lines
     words = ("--delete-group", "controller-machine", "--yes")
@@ -294,7 +294,7 @@ def test_a_cluster_is_deleted_by_its_name(made, account, home, hpj, tmp_path):
         code, screen = shell.run("admin", "delete-cluster", "vision-slurm", typed=typed)
         assert (code, made.status) == (2, "InService"), screen
         assert "will be deleted, with 6 instances" in screen
-        assert "nothing was done" in screen
+        assert "nothing was deleted" in screen
     line = ("admin", "delete-cluster", "vision-slurm")
     code, screen = shell.run(*line, "--wait", typed="vision-slurm\n")
     assert code == 0, screen
@@ -308,7 +308,7 @@ def test_a_question_on_a_terminal(account, home, tmp_path):
     shell = Shell(home, tmp_path / "bin")
     code, screen = shell.run(*CREATE, typed="n\n")
     assert (code, named(account, "vision-slurm")) == (2, None), screen
-    assert "Make the cluster vision-slurm with 6 instances" in screen
+    assert "Create the cluster vision-slurm with 6 instances" in screen
     code, screen = shell.run(*CREATE, typed="y\n")
     assert code == 0, screen
     assert "check its state: hpj clusters --hyperpod" in screen
