@@ -56,7 +56,7 @@ def asked(endpoint, operation):
 def test_a_cluster_is_made_and_followed(account, hpj):
     done = hpj(*CREATE, "--yes", "--wait").ok()
     assert "Creating" in done.out
-    assert done.out.endswith("the cluster vision-slurm is made\n")
+    assert done.out.endswith("the cluster vision-slurm is created\n")
     cluster = named(account, "vision-slurm")
     assert (cluster.status, len(cluster.nodes)) == ("InService", 6)
     assert hpj("nodes", "--hyperpod", "vision-slurm", "--json").ok().json["nodes"]
@@ -210,7 +210,7 @@ def test_an_update_that_is_rolled_back_has_failed(made, account, hpj, tmp_path):
     account.ground.pace = 1e-3
     done = hpj("admin", "update-cluster", "--file", str(path), "--yes", "--wait")
     assert done.code == 1
-    assert "was not changed; it is InService: no capacity" in done.err
+    assert "was not updated; it is InService: no capacity" in done.err
     assert sum(node.group == "worker-group-1" for node in made.nodes) == 4
 
 

@@ -298,8 +298,7 @@ def test_a_partition_that_is_not_the_clusters(space, checks, home, tmp_path):
     check = checks()["shared"]
     assert check["level"] == "warn"
     assert (
-        f"not on the file system of the nodes of ml-cluster, {FILE_SYSTEM}"
-        in (check["evidence"])
+        f"not on the file system of the nodes of ml-cluster, {FILE_SYSTEM}" in (check["evidence"])
     )
     assert check["fix"] == f'path = "{space.mount_point}" under [storage] in the configuration'
 
