@@ -705,7 +705,7 @@ def _count(number: int, one: str, many: str) -> str:
 
 def _clean_print(plan: CleanPlan, *, listed: bool) -> None:
     for kept in plan.kept:
-        print(f"{kept.run_id} stays: {kept.reason}", file=sys.stderr)
+        print(f"{kept.run_id} is kept: {kept.reason}", file=sys.stderr)
     if listed:
         rows = [
             (

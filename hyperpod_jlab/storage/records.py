@@ -116,7 +116,8 @@ class BundleReader(BundlePlace):
             owner = descent.state(self.folder).st_uid
             if not is_number(owner, self.owner):
                 raise DamagedBundleError(
-                    f"the bundle of {self.run_id} is ignored: it belongs to {user_name(number_outside(owner))}, but is in the folder of {user_name(self.owner)}",
+                    f"the bundle of {self.run_id} is ignored: it belongs to {user_name(number_outside(owner))}, but is in the folder of "
+                    f"{user_name(self.owner)}",
                     code="foreign_bundle",
                     hint=f"delete it: {self.folder}",
                     detail={"path": str(self.folder), "owner": number_outside(owner)},

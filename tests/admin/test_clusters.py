@@ -56,7 +56,7 @@ def asked(endpoint, operation):
 def test_a_cluster_is_made_and_followed(account, hpj):
     done = hpj(*CREATE, "--yes", "--wait").ok()
     assert "Creating" in done.out
-    assert done.out.endswith("the cluster vision-slurm is made\n")
+    assert done.out.endswith("the cluster vision-slurm is created\n")
     cluster = named(account, "vision-slurm")
     assert (cluster.status, len(cluster.nodes)) == ("InService", 6)
     assert hpj("nodes", "--cluster", "vision-slurm", "--json").ok().json["nodes"]
@@ -120,7 +120,7 @@ def test_ctrl_c_leaves_it_to_aws(account, endpoint, home, hpj):
     process.send_signal(signal.SIGINT)
     out = process.communicate(timeout=20)
     assert process.returncode == 130, out
-    assert b"AWS goes on, and vision-slurm will be made" in out[1]
+    assert b"AWS continues, and vision-slurm will be created" in out[1]
     assert named(account, "vision-slurm").status == "Creating"
 
 
@@ -183,7 +183,7 @@ def test_an_update_says_what_changes_and_sends_only_that(made, account, endpoint
     words = ("admin", "update-cluster", "--file", str(path))
     done = hpj(*words, "--dry-run").ok()
     assert "- group worker-group-1: InstanceCount: 4 -> 2" in done.out
-    assert "= group login-group: stays as it is" in done.out
+    assert "= group login-group: unchanged" in done.out
     done = hpj(*words, "--json")
     assert (done.code, done.error["code"]) == (2, "not_confirmed")
     assert "group worker-group-1 loses 2 instances" in done.error["message"]
@@ -210,7 +210,7 @@ def test_an_update_that_is_rolled_back_has_failed(made, account, hpj, tmp_path):
     account.ground.pace = 1e-3
     done = hpj("admin", "update-cluster", "--file", str(path), "--yes", "--wait")
     assert done.code == 1
-    assert "was not changed; it is InService: no capacity" in done.err
+    assert "was not updated; it is InService: no capacity" in done.err
     assert sum(node.group == "worker-group-1" for node in made.nodes) == 4
 
 
@@ -218,7 +218,7 @@ def test_a_controller_is_not_offered_for_deletion(account, hpj, tmp_path):
     path = tmp_path / "changed.json"
     path.write_text(json.dumps({"ClusterName": "ml-cluster"}))
     lines = hpj("admin", "update-cluster", "--file", str(path)).ok().out.splitlines()
-    assert "= group controller-machine: stays as it is" in lines
+    assert "= group controller-machine: unchanged" in lines
     offered = "= group worker-group-1: unchanged (--delete-group worker-group-1 deletes it)"
     assert offered in lines
     words = ("--delete-group", "controller-machine", "--yes")
@@ -294,11 +294,11 @@ def test_a_cluster_is_deleted_by_its_name(made, account, home, hpj, tmp_path):
         code, screen = shell.run("admin", "delete-cluster", "vision-slurm", typed=typed)
         assert (code, made.status) == (2, "InService"), screen
         assert "will be deleted, with 6 instances" in screen
-        assert "nothing was done" in screen
+        assert "nothing was deleted" in screen
     line = ("admin", "delete-cluster", "vision-slurm")
     code, screen = shell.run(*line, "--wait", typed="vision-slurm\n")
     assert code == 0, screen
-    assert "stays: lifecycle scripts at s3://sagemaker-hyperpod-scripts/slurm" in screen
+    assert "kept: lifecycle scripts at s3://sagemaker-hyperpod-scripts/slurm" in screen
     assert screen.endswith("the cluster vision-slurm is deleted\n")
     assert named(account, "vision-slurm") is None
     assert hpj("admin", "delete-cluster", "vision-slurm", "--yes", "vision-slurm").code == 3
@@ -308,7 +308,7 @@ def test_a_question_on_a_terminal(account, home, tmp_path):
     shell = Shell(home, tmp_path / "bin")
     code, screen = shell.run(*CREATE, typed="n\n")
     assert (code, named(account, "vision-slurm")) == (2, None), screen
-    assert "Make the cluster vision-slurm with 6 instances" in screen
+    assert "Create the cluster vision-slurm with 6 instances" in screen
     code, screen = shell.run(*CREATE, typed="y\n")
     assert code == 0, screen
     assert "check its state: hpj show" in screen
@@ -323,7 +323,7 @@ def test_what_runs_there_is_named(account, home, hpj):
     )
     done = hpj("admin", "delete-cluster", "ml-cluster")
     assert "running jobs on ours are unknown" in done.out
-    assert "stays: the file system fs-0123456789abcdef0 with all its data" in done.out
+    assert "kept: the file system fs-0123456789abcdef0 with all its data" in done.out
 
 
 def test_jobs_of_a_real_slurm_are_named(slurm, account, home, hpj, monkeypatch):

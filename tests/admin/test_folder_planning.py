@@ -151,7 +151,7 @@ def test_a_profile_called_as_the_folder_of_all_keeps_nobody_else_from_theirs():
     ]
     for target in ("profile shared", "space work"):
         assert step(made, target).state == "blocked"
-        assert "all share" in (step(made, target).reason or "")
+        assert "all users share it" in (step(made, target).reason or "")
     assert step(made, "profile alice").state == "to do"
     assert "folder /shared" not in {one.target for one in made.steps}
 

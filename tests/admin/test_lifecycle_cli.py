@@ -92,7 +92,7 @@ def test_what_aws_knows_of_a_cluster_need_not_be_said(account, hpj, tmp_path):
 @pytest.mark.parametrize(
     ("text", "field", "words"),
     [
-        ("package = ", "path", "no TOML"),
+        ("package = ", "path", "not valid TOML"),
         ('packge = "x"', "packge", "did you mean 'package'"),
         ('apps = ["emacs"]', "apps", "jupyterlab, code-editor"),
         ('start = "always"', "start", "built-in or default"),

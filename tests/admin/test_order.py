@@ -29,7 +29,7 @@ def failed(status):
 PLANS = [
     # what, who there is, folders, what is wanted, the target, its state, words of its reason
     ("the default goes after all have theirs", (OURS, ALICE, BOB), {}, PER_USER, OURS, "to do", None),
-    ("not while one cannot", (OURS, ALICE, BOB), TAKEN, PER_USER, OURS, "waits", "mounting this: bob"),
+    ("not while one cannot", (OURS, ALICE, BOB), TAKEN, PER_USER, OURS, "waits", "that mount this: bob"),
     ("nor while nobody looks at folders", (OURS, ALICE), None, PER_USER, OURS, "waits", "alice"),
     ("one whose update failed", (OURS, failed("Update_Failed")), {}, PER_USER, OURS, "waits", "bob"),
     ("one that SageMaker is at work on", (OURS, failed("Updating")), {}, PER_USER, OURS, "to do", None),
@@ -90,9 +90,9 @@ def words_of(made):
 
 
 def test_what_profiles_to_come_mount_is_said_as_it_will_be():
-    assert "to come mount nothing until" in words_of(plan(there(OURS, ALICE), PER_USER))
+    assert "New profiles mount nothing until" in words_of(plan(there(OURS, ALICE), PER_USER))
     kept = plan(there(OURS, ALICE, BOB, folders=TAKEN), PER_USER)
-    assert "to come mount /shared, the domain's default, until" in words_of(kept)
+    assert "New profiles mount /shared, the domain's default, until" in words_of(kept)
 
 
 class Watch:

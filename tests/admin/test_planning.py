@@ -87,7 +87,7 @@ CASES = [
     ("a profile follows the defaults", profile(), SHARED, ("done", None), None),
     ("one with a list of its own does not", profile("alice", efs()), SHARED, ("to do", "/shared"), None),
     ("back from per user", profile("alice", fsx("/alice"), mark="/alice"), SHARED, ("to do", None), None),
-    ("somebody else's, shared", profile("alice", fsx("/theirs")), SHARED, ("blocked", None), "/theirs there; only taking over"),
+    ("somebody else's, shared", profile("alice", fsx("/theirs")), SHARED, ("blocked", None), "/theirs there; use --take-over"),
     ("by hand as all have it", profile("alice", fsx("/shared")), SHARED, ("done", "/shared"), None),
     ("taken over for all", profile("alice", fsx("/x")), replace(SHARED, take_over=True), ("to do", None), None),
     ("per user", profile(), PER_USER, ("to do", "/alice"), None),

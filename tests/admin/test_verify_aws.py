@@ -164,7 +164,7 @@ def test_each_step_is_named_before_it_is_done(believed, endpoint, hpj, monkeypat
             last = said.read_text().splitlines()[-1]
             named.add(operation)
             fitting = re.search(words[operation], last) or "which does not exist" in last
-            if not (last.startswith("-> ") and (fitting or "without the right" in last)):
+            if not (last.startswith("-> ") and (fitting or "without the permission" in last)):
                 unnamed.append((operation, last))
 
     endpoint.faults.interrupt = look

@@ -71,7 +71,7 @@ def test_a_space_where_all_is_well(studio, checks):
 def test_a_shared_space_says_that_all_act_as_it(studio, checks):
     studio.account.spaces["d-example", "work"].sharing = "Shared"
     ((level, words),) = checks()["space"]
-    assert (level, "shared: everybody in it acts as the space" in words) == ("ok", True)
+    assert (level, "shared: all its users and runs act as the space" in words) == ("ok", True)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_mode_keeps_nobody_out_where_all_are_the_same_user(partition, hpj):
     assert (found["level"], found["who"]) == ("warn", "admin")
     said = "isolation: mount path only, because Studio gives every user profile the uid 200001 on file systems, and alice was made without one of its own"
     assert found["evidence"].startswith(said)
-    assert said.partition(", for")[0] in hpj("storage").ok().out  # in the same words
+    assert said.partition(", because")[0] in hpj("storage").ok().out  # in the same words
     assert "CustomPosixUserConfig" in found["fix"]
     partition.account.profiles["d-example", "alice"] = Profile(uid=12001)
     found = privacy(hpj)

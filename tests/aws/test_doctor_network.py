@@ -120,7 +120,7 @@ def test_a_cluster_in_another_vpc(network, checks):
     network.groups[NODES].vpc = "vpc-0000000000000dead"
     check = checks()["interfaces"]
     assert (check["level"], check["who"]) == ("warn", "admin")
-    assert "the cluster ml-cluster in vpc-0000000000000dead" in check["evidence"]
+    assert "the cluster ml-cluster is in vpc-0000000000000dead" in check["evidence"]
 
 
 def test_an_interface_without_studios_group(endpoint, space, network, checks):
@@ -197,7 +197,7 @@ def test_one_service_that_does_not_answer_is_named(endpoint, space, checks, no_a
     no_aws.setenv("AWS_ENDPOINT_URL_EC2", "http://127.0.0.1:9")
     found = checks()
     assert found["security-groups"]["level"] == "unknown"
-    assert "ec2 does not respond" in found["security-groups"]["evidence"]
+    assert "ec2 did not answer" in found["security-groups"]["evidence"]
     assert "interface endpoint for ec2" in found["security-groups"]["fix"]
     assert found["domain"]["level"] == "ok"
 
@@ -298,8 +298,7 @@ def test_a_partition_that_is_not_the_clusters(space, checks, home, tmp_path):
     check = checks()["shared"]
     assert check["level"] == "warn"
     assert (
-        f"not on the file system that the nodes of ml-cluster mount, {FILE_SYSTEM}"
-        in (check["evidence"])
+        f"not on the file system of the nodes of ml-cluster, {FILE_SYSTEM}" in (check["evidence"])
     )
     assert check["fix"] == f'path = "{space.mount_point}" under [storage] in the configuration'
 

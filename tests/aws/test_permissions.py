@@ -22,7 +22,7 @@ from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS
 from tests.aws.shell import Shell
 
-REFUSALS = ("does not let you", "not authorized", "missing_right")
+REFUSALS = ("do not have the permission", "not authorized", "missing_right")
 
 AWS_CLI = Path(__file__).with_name("aws_cli.py")
 """In place of the AWS CLI and its plugin."""
@@ -92,7 +92,7 @@ def grant(endpoint, *policies):
 
 def refused(words, action):
     """Whether it is said that this was refused: by us, or by AWS through its own CLI."""
-    return any(f"{before} {action}" in words for before in ("let you", "perform:"))
+    return any(f"{before} {action}" in words for before in ("have the permission", "perform:"))
 
 
 def without(document, action):
@@ -139,7 +139,7 @@ def test_each_action_that_is_taken_away_is_named(account, run, feature, action):
 
 def test_a_policy_for_another_partition_grants_nothing_here(account, run):
     grant(account, policy(choose(["nodes"]), partition="aws-cn"))
-    assert "let you sagemaker:ListClusterNodes" in run(choose(["nodes"])[0])
+    assert "have the permission sagemaker:ListClusterNodes" in run(choose(["nodes"])[0])
 
 
 def operations_in(session, path):

@@ -64,11 +64,11 @@ async def test_a_feature_under_exactly_its_policy(account, api, feature):
     grant(account, *own)
     words = await answers(api, feature)
     assert {call.action for call in account.calls} == own
-    assert "let you" not in words
+    assert "have the permission" not in words
     assert TOLD[feature.name] in words
 
 
 @pytest.mark.parametrize(("feature", "action"), LOST)
 async def test_each_action_that_is_taken_away_is_named(account, api, feature, action):
     grant(account, *({one.action for one in feature.permissions} - {action}))
-    assert f"let you {action}" in await answers(api, feature)
+    assert f"have the permission {action}" in await answers(api, feature)

@@ -102,7 +102,7 @@ def test_the_whole_of_it(studio, hpj):
     words = hpj("storage").ok().out
     assert "STUDIO" in words
     assert "/alice/data with s3://example-bucket/data/, AVAILABLE" in words
-    assert "isolation: mount path only, for" in words
+    assert "isolation: mount path only, because" in words
 
 
 def test_one_user_number_for_all_is_no_isolation_but_the_mount_path(studio, hpj):
@@ -264,7 +264,7 @@ def test_many_links_come_in_pages_and_old_file_systems_have_one_of_their_own(stu
         "s3://example-bucket/old",
         ["NEW", "CHANGED"],
     )
-    assert "is taken as 365534:65534" in hpj("storage").ok().out
+    assert "is mapped to 365534:65534" in hpj("storage").ok().out
 
 
 def test_a_path_has_its_place_on_the_file_system_too(studio, hpj):

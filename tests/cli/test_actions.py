@@ -45,7 +45,7 @@ def test_why_tells_what_is_before_it(hpj, two):
     assert "slot" in told["reason"]
     assert told["position"] == 1
     assert "second: the only slot" in hpj("why", "second").ok().out
-    assert "does not wait" in hpj("why", "first").ok().out
+    assert "is not waiting" in hpj("why", "first").ok().out
 
 
 def test_hold_and_release(hpj, two):

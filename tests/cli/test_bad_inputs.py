@@ -35,7 +35,7 @@ CASES = {
         _submit("twelve.ipynb", "--cells", "13"), ("12 code cells", "13"), "source.cells"
     ),
     "cell 0": Bad(
-        _submit("twelve.ipynb", "--cells", "0"), ("--cells", "counted from 1"), "source.cells"
+        _submit("twelve.ipynb", "--cells", "0"), ("--cells", "numbered from 1"), "source.cells"
     ),
     "range that runs backwards": Bad(
         _submit("twelve.ipynb", "--cells", "3-1"), ("--cells", "1-3"), "source.cells"

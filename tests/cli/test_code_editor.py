@@ -166,7 +166,7 @@ def test_what_cannot_be_merged_is_left_alone_and_the_tasks_are_printed(hpj, home
     file_of(home).write_text(text)
     done = hpj("init", "code-editor")
     assert done.code != 0
-    assert "left as it is" in done.err
+    assert "was not changed" in done.err
     assert json.loads(done.out)["tasks"] == tasks()
     done = hpj("init", "code-editor", "--json")
     assert done.error["code"] == "tasks_cannot_be_merged"

@@ -72,11 +72,11 @@ def test_a_path_on_each_side(hpj, home):
         assert told["runs_go_here"] is True
     words = hpj("storage", "fsx/sets/a.csv").ok().out
     assert "/fsx/alice/sets/a.csv" in words
-    assert "code travels in the job" in words
+    assert "code is packed into the job" in words
     outside = hpj("storage", "--json", str(home.config)).ok().json
     assert outside["runs_go_here"] is False
     assert {one["there"] for one in outside["clusters"]} == {None}
-    assert "does not lie on the storage partition" in outside["clusters"][0]["reason"]
+    assert "is not on the storage partition" in outside["clusters"][0]["reason"]
     notes = hpj("storage", "--json").ok().json["notes"]
     assert [note.split(":")[0] for note in notes] == [
         "runs on s run as somebody",
@@ -142,7 +142,7 @@ def test_what_somebody_else_has_closed_is_denied_in_words(hpj, home, monkeypatch
         assert '"storage_denied"' in capfd.readouterr().err
         assert as_other(lambda: main(["storage"])) == 0
         told = capfd.readouterr().out
-        assert "problem        you have no right to do this" in told
+        assert "problem        permission denied on the storage partition" in told
         # What is open is shown to both, with what the other one can really do there.
         closed.chmod(0o755)
         assert as_other(lambda: main(["storage"])) == 0
@@ -165,7 +165,7 @@ def test_runs_of_an_older_version_are_moved_when_asked(hpj, home):
     assert (layout["level"], layout["fix"]) == ("warn", "hpj storage migrate")
     time.sleep(1.1)  # the shortest age that can be asked for is a second
     told = hpj("clean", "--older", "1s", "--yes")
-    assert "old stays: it lies in an old layout" in told.err
+    assert "old is kept: it is in an old layout" in told.err
     planned = hpj("storage", "migrate", "--dry-run", "--json").ok().json
     assert (planned["moved"], planned["runs"]) == (False, ["old"])
     moved = hpj("storage", "migrate", "--json").ok().json

@@ -261,7 +261,7 @@ def test_a_space_under_the_data_scientists_resolved_policy(
             for written in RUNS.get(feature.name, ()):
                 forget_session()
                 done = hpj(*(word.format(**account.names) for word in written))
-                refused = set(re.findall(r"does not let you (\S+)", done.out + done.err))
+                refused = set(re.findall(r"do not have the permission (\S+)", done.out + done.err))
                 # The account has three of them.
                 others = {"clusters", "prometheus", "metrics"}
                 allowed = {"eks:DescribeCluster", "eks:DescribeAddon"}
@@ -282,7 +282,7 @@ def test_an_admin_under_the_admins_resolved_policy(
         for written in RUNS.get(name, ()):
             forget_session()
             done = hpj(*(word.format(**account.names) for word in written))
-            assert "does not let you" not in done.out + done.err, (written, done.err)
+            assert "do not have the permission" not in done.out + done.err, (written, done.err)
     asked = {call.action for call in endpoint.calls}
     assert asked >= {"sagemaker:CreateStudioLifecycleConfig", "sagemaker:AddTags"}
 

@@ -96,7 +96,7 @@ def test_no_action_of_it_can_be_left_out(account, endpoint, run, action):
         narrow += [{**one, "Action": left}] if left else []
     grant(endpoint, account, narrow)
     words = "".join(word for mode in ("shared", "per-user") for word in run(mode))
-    assert f"let you {action}" in words
+    assert f"have the permission {action}" in words
 
 
 def test_no_other_domain_can_be_changed(account, endpoint, hpj, disk):

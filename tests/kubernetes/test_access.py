@@ -75,7 +75,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch
     ("text", "word"),
     [
         ("{", "cannot be read"),
-        ("- a", "no kubeconfig"),
+        ("- a", "not a kubeconfig"),
         ("", "no current context"),
         ("current-context: x", "no context x"),
         (
@@ -179,7 +179,7 @@ print(json.dumps({{"status": {{"token": sys.argv[1] + str(count), "expirationTim
     ("body", "word"),
     [
         ("sys.exit('Unable to locate credentials')", "Unable to locate credentials"),
-        ("print('hello')", "no JSON"),
+        ("print('hello')", "not valid JSON"),
         ("print('{}')", "neither a token nor a certificate"),
     ],
 )

@@ -69,10 +69,10 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: cpu=5, used: cpu=1
 @pytest.mark.parametrize(
     ("code", "text", "kind", "word", "said"),
     [
-        (401, status(401, "Unauthorized", "Unauthorized"), DeniedError, "unauthorized", "who you are"),
+        (401, status(401, "Unauthorized", "Unauthorized"), DeniedError, "unauthorized", "does not accept your credentials"),
         (403, status(403, HOOK, "Forbidden"), RefusedError, "webhook_denied", "no container named"),
         (403, status(403, QUOTA, "Forbidden"), RefusedError, "quota_exceeded", "used: cpu=1"),
-        (403, "<html>top-secret</html>", DeniedError, "denied", "gives no reason"),
+        (403, "<html>top-secret</html>", DeniedError, "denied", "no reason"),
         (404, "404 page not found", NotFoundError, "no_such_kind", "no pytorchjobs of kubeflow.org/v1"),
         (409, status(409, 'x "a" already exists', "AlreadyExists"), ConflictError, "already_exists", "a"),
         (409, status(409, "modified", "Conflict"), ConflictError, "changed_meanwhile", "modified"),
@@ -85,7 +85,7 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: cpu=5, used: cpu=1
         (502, "<html>top-secret</html>", UnreachableError, ANSWER_LOST, "502"),
         (504, status(504, "timed out", "Timeout"), UnreachableError, ANSWER_LOST, "timed out"),
         (503, status(503, "starting"), UnreachableError, "unreachable", "starting"),
-        (302, "<html>top-secret</html>", RefusedError, "refused", "gives no reason"),
+        (302, "<html>top-secret</html>", RefusedError, "refused", "no reason"),
     ],
 )  # fmt: skip
 def test_refusals_in_words(

@@ -85,12 +85,15 @@ def test_a_list_is_its_items_and_references_reach_through_one_document() -> None
             (JOB, SERVICE, WORKERS.replace("  ELASTIC\n", "")),
             r"contains 2 jobs \(Job mine, PyTorchJob mine\), but a run is one job",
         ),
-        ((SERVICE, SERVICE, JOB), "holds the Service beside twice"),
+        ((SERVICE, SERVICE, JOB), "contains the Service beside twice"),
         ((JOB, "hello"), "document 2 contains no Kubernetes object"),
         ((JOB, SERVICE.replace("name: beside", "namespace: a, name: b")), "is for the namespace a"),
         ((JOB, SERVICE.replace("name: beside", "generateName: b")), "has no metadata.name"),
         ((JOB, SERVICE.replace("name: beside", "name: ../x")), "metadata.name is not a valid name"),
-        ((JOB, SERVICE.replace("labels: {a: b}", "labels: [a]")), "metadata.labels is no mapping"),
+        (
+            (JOB, SERVICE.replace("labels: {a: b}", "labels: [a]")),
+            "metadata.labels must be a mapping",
+        ),
         ((JOB, NAMED.replace("NAME", "x")), "the ConfigMap x has no apiVersion"),
         ((JOB, "apiVersion: ../v1\n" + NAMED.replace("NAME", "x")), "has no apiVersion"),
         (

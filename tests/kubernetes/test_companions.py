@@ -81,7 +81,7 @@ async def test_what_was_there_before_is_used_and_stays(
     image, namespace = kubernetes_cluster.image, user.namespace
     kubernetes_cluster.create(yaml.safe_load(SERVICE), namespace=namespace)
     text = documents(SERVICE, DEPLOYMENT, JOB, image=image)
-    assert "is used as it is" in (await _found(user, text))["companion_exists"]
+    assert "is used unchanged" in (await _found(user, text))["companion_exists"]
     run_id = await _submit(user, text)
     assert (await user.ended(run_id)).state == "succeeded"
     assert left(kubernetes_cluster, namespace) == {"Service beside"}

@@ -79,7 +79,7 @@ def test_a_token_of_an_eks_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "word"),
     [
-        ("ResourceNotFoundException", NotFoundError, "no EKS cluster train"),
+        ("ResourceNotFoundException", NotFoundError, "EKS cluster train not found"),
         ("AccessDeniedException", DeniedError, "eks:DescribeCluster"),
         ("ExpiredTokenException", DeniedError, "have expired"),
     ],

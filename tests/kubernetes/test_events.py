@@ -77,7 +77,7 @@ def test_what_is_missing_is_named() -> None:
         "Pod claim": "claim nope does not exist",
         "Pod secret-env": "secret nope does not exist",
         "Pod img-missing": "image localhost/missing/thing:1 does not exist",
-        "Pod img-private": "does not give the image localhost/private/thing:1",
+        "Pod img-private": "denies access to the image localhost/private/thing:1",
         "Pod csi": "driver fsx.csi.aws.com",
         "Pod no-command": "no /no/such/program",
         "Job over-gpu": "requests.nvidia.com/gpu=1 is allowed",
@@ -92,7 +92,7 @@ def test_what_is_not_known_is_shown_as_it_is() -> None:
     assert told("Strange", "the moon is full").words == (
         "Kubernetes reports: Strange: the moon is full"
     )
-    assert told("Strange", "").words == "Kubernetes says: Strange"
+    assert told("Strange", "").words == "Kubernetes reports: Strange"
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_the_scheduler_is_taken_apart() -> None:
     assert code == "unschedulable"
     assert words.startswith(
         "none of 5 nodes can run it now: "
-        "1 keeps it away by the taint nvidia.com/gpu=present, which it does not tolerate; "
-        "1 is cordoned; 3 have too few GPUs free; 1 has too little memory free; "
+        "1 has the taint nvidia.com/gpu=present, which it does not tolerate; "
+        "1 is cordoned; 3 have too few free GPUs; 1 has too little free memory; "
     )
 
 
@@ -163,7 +163,7 @@ def test_a_taint_of_kubernetes_is_told_by_what_it_means() -> None:
 def test_what_the_scheduler_says_in_another_way_is_left_as_it_is() -> None:
     assert scheduling_words("something else") is None
     assert told("FailedScheduling", "something else").words == (
-        "Kubernetes says: FailedScheduling: something else"
+        "Kubernetes reports: FailedScheduling: something else"
     )
 
 
@@ -235,7 +235,7 @@ WORKLOAD = WorkloadRow(
         (
             "couldn't assign flavors to pod set master: insufficient quota for nvidia.com/gpu in flavor h100, request > maximum capacity (8 > 6)",
             "never_fits",
-            "8 nvidia.com/gpu, and at most 6 can be had",
+            "8 nvidia.com/gpu of at most 6",
         ),
         (
             "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu in flavor h100, 2 more needed",
@@ -247,10 +247,10 @@ WORKLOAD = WorkloadRow(
         (
             "Workload namespace doesn't match ClusterQueue selector",
             "queue_not_allowed",
-            "may not use this queue",
+            "may not use the quota of this queue",
         ),
-        ("something new", "Pending", "Kueue says: something new"),
-        (None, "queued", "waits for its turn"),
+        ("something new", "Pending", "Kueue reports: something new"),
+        (None, "queued", "is waiting for its turn"),
     ],
 )
 def test_why_a_workload_waits(message: str | None, code: str, words: str) -> None:

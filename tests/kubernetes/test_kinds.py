@@ -50,8 +50,8 @@ def test_the_choice(kinds: Any, runtimes: Any, named: str | None, kind: str):
 @pytest.mark.parametrize(
     ("denied", "kind", "why"),
     [
-        ({"PyTorchJob"}, "TrainJob", "may not make a PyTorchJob"),
-        ({"PyTorchJob", "TrainJob"}, "Job", "may not make a PyTorchJob"),
+        ({"PyTorchJob"}, "TrainJob", "do not have the permission to create a PyTorchJob"),
+        ({"PyTorchJob", "TrainJob"}, "Job", "do not have the permission to create a PyTorchJob"),
         ({"TrainJob", "Job"}, "PyTorchJob", "training operator"),
         (set(BY_NAME), "PyTorchJob", "training operator"),
     ],

@@ -105,7 +105,7 @@ GB200 = {"instance_type": "ml.p6e-gb200.36xlarge", "nodes": 2, "gpus_per_node": 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (P7, "ml.p7.48xlarge is not a known instance type: no EFA is asked for"),
+        (P7, "ml.p7.48xlarge is not a known instance type: no EFA is requested"),
         ({**P7, "efa": 16}, None),
         (GB200, "the number of EFA interfaces of ml.p6e-gb200.36xlarge on HyperPod is unknown"),
         ({**GB200, "nodes": 1}, None),
@@ -129,7 +129,7 @@ def test_why_ec2_could_not_be_asked_is_said():
         spec, DeniedError("you do not have the permission ec2:DescribeInstanceTypes")
     )
     assert (
-        "known here (you do not have the permission ec2:DescribeInstanceTypes): no EFA"
+        "known instance type (you do not have the permission ec2:DescribeInstanceTypes): no EFA"
         in found.message
     )
 

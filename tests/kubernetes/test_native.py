@@ -98,7 +98,7 @@ def test_what_is_asked_for_outside_is_put_in_where_there_is_a_place() -> None:
         ("a: [1, 2\nb: 3", "job.yaml, line 2, column 2: ", (2, 2)),
         ("a: 1\na: 2", "line 2, column 1: duplicate key 'a'", (2, 1)),
         ("a: !!python/object/apply:os.system [x]", "could not determine a constructor", (1, 4)),
-        ("a: b\n\x01", "line 2, column 1: it holds a character", (2, 1)),
+        ("a: b\n\x01", "line 2, column 1: it contains a character", (2, 1)),
         ("a: *none", "undefined alias", (1, 4)),
         ("{a: &x [*x]}", "refers to itself", None),
         ("? [a]\n: 1", "a key must be text", (1, 3)),
@@ -142,7 +142,7 @@ def test_a_small_text_cannot_become_a_large_one() -> None:
     with pytest.raises(InvalidInputError, match="line 2: is not UTF-8"):
         documents(b"a: 1\nb: \xff", "job.yaml")
     text = f"a: &a {'x' * 100_000}\n" + "".join(f"b{n}: *a\n" for n in range(15))
-    with pytest.raises(InvalidInputError, match="more than 1,500,000 bytes once its references"):
+    with pytest.raises(InvalidInputError, match="more than 1,500,000 bytes after its references"):
         documents(text.encode(), "job.yaml")
 
 
@@ -159,10 +159,13 @@ def test_a_small_text_cannot_become_a_large_one() -> None:
             "apiVersion: evil.org/v1\nkind: PyTorchJob",
             "a run cannot be created as evil.org/v1 PyTorchJob",
         ),
-        (JOB.replace("name: mine", "name: ../x"), "metadata.name is not a valid name"),
-        (JOB.replace("name: mine", "name: mine, namespace: a/b"), "metadata.namespace is no name"),
-        (JOB.replace("labels: {a: b}", "labels: [a]"), "metadata.labels is no mapping"),
-        ("apiVersion: batch/v1\nkind: Job\nmetadata: 3", "metadata is no mapping"),
+        (JOB.replace("name: mine", "name: ../x"), "metadata.name is not a valid Kubernetes name"),
+        (
+            JOB.replace("name: mine", "name: mine, namespace: a/b"),
+            "metadata.namespace is not a valid Kubernetes name",
+        ),
+        (JOB.replace("labels: {a: b}", "labels: [a]"), "metadata.labels must be a mapping"),
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: 3", "metadata must be a mapping"),
     ],
 )
 def test_what_is_no_single_job_is_refused(text: str, message: str) -> None:

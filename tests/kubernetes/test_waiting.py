@@ -227,7 +227,7 @@ async def test_gpus_that_others_have(session: KubernetesSession) -> None:
     run_id = await session.submit("true", resources={"gpus_per_node": 8})
     told = await why(session, run_id, "unschedulable")
     assert told.reason is not None
-    assert "have too few GPUs free" in told.reason
+    assert "have too few free GPUs" in told.reason
     mine = next(one for one in told.holders if one.user == session.namespace)
     assert (mine.accelerators, mine.nodes) == (
         len(session.cluster.nodes),

@@ -190,7 +190,7 @@ def _round(scene: Scene, template: Callable[[Scene], Path], seed: str) -> None:
 
 def _check_refusals(refused: list[str], context: str) -> None:
     """Where a user came first, another one can take an id that is to come, and no more."""
-    others = [said for said in refused if "run_id_taken" not in said and "is taken" not in said]
+    others = [said for said in refused if "run_id_taken" not in said and "is in use" not in said]
     assert not others, "\n".join([context, *others])
 
 

@@ -8,7 +8,7 @@ PATH = "clusters/local/jobs/12/adopt"
 async def test_a_cluster_without_jobs_from_elsewhere_says_so(api):
     status, error = await api.request("POST", PATH, {})
     assert (status, error["code"]) == (422, "unsupported")
-    assert "no jobs from elsewhere" in error["message"]
+    assert "cannot be adopted" in error["message"]
 
 
 async def test_a_cluster_that_is_not_there(api):

@@ -108,7 +108,7 @@ async def test_a_path_on_each_side(api, fsx, root):
     told = await paths_of(api, "own.txt")
     (train,) = [one for one in told["clusters"] if one["cluster"] == "train"]
     assert train["there"] is None
-    assert "does not lie on the storage partition" in train["reason"]
+    assert "is not on the storage partition" in train["reason"]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ class TestRuns:
         assert [call for call in session.cluster.calls() if call.name == "scontrol"] == []
 
     async def test_nothing_to_change(self, session: SlurmSession) -> None:
-        with pytest.raises(InvalidInputError, match="what to change"):
+        with pytest.raises(InvalidInputError, match="nothing to change"):
             await session.hyperpod.runs.act("any", "change", Change())
 
     async def test_a_run_that_may_not_be_requeued(self, session: SlurmSession) -> None:

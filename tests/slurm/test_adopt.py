@@ -226,7 +226,7 @@ class TestRefused:
 async def test_the_local_cluster_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     hyperpod = Hyperpod()
-    with pytest.raises(UnsupportedError, match="no jobs from elsewhere"):
+    with pytest.raises(UnsupportedError, match="cannot be adopted"):
         await hyperpod.adopt("12", "local")
     await hyperpod.close()
 

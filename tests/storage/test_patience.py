@@ -26,7 +26,7 @@ def test_a_call_that_hangs_is_left_alone(tmp_path):
     with pytest.raises(StorageError) as caught:
         asyncio.run(within(tmp_path, pipe.read_text, seconds=0.2))
     assert caught.value.code == "storage_no_answer"
-    (hanging,) = [one for one in threading.enumerate() if one.name == f"look at {tmp_path}"]
+    (hanging,) = [one for one in threading.enumerate() if one.name == f"read {tmp_path}"]
     assert hanging.daemon
     pipe.write_text("x")  # its answer comes after the loop has gone, and disturbs nobody
     hanging.join(5)

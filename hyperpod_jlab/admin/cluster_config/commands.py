@@ -202,9 +202,9 @@ def create_cluster(
     _ask(f"create the cluster {name} with {count} instances ({', '.join(types)})", yes)
     begin = time.time()
     arn = with_services(lambda _: clusters.create(Aws(region), documents.cluster))
-    _begun(name, arn, "being made", wait)
+    _begun(name, arn, "being created", wait)
     if wait:
-        _follow(Follower(Aws(region), name, arn, since=begin), name, "made")
+        _follow(Follower(Aws(region), name, arn, since=begin), name, "created")
 
 
 # ---------------------------------------------------------------------------------- update
@@ -271,9 +271,9 @@ def update_cluster(
     _ask(f"update the cluster {name}" + (f" ({losses})" if losses else ""), yes)
     with_services(lambda _: clusters.update(Aws(region), found.request))
     arn = str(there["ClusterArn"])
-    _begun(str(there["ClusterName"]), arn, "being changed", wait)
+    _begun(str(there["ClusterName"]), arn, "being updated", wait)
     if wait:
-        _follow(Follower(Aws(region), name, arn, since=begin), name, "changed")
+        _follow(Follower(Aws(region), name, arn, since=begin), name, "updated")
 
 
 def _show_changes(found: ClusterChanges) -> None:

@@ -59,7 +59,8 @@ def check_mounted(root: Path, wanted: FsxFileSystem) -> None:
         raise RefusedError(
             f"the file system {wanted.name} is not mounted at {root}: {said}",
             code="not_mounted",
-            hint=f"mount the whole file system there first, or give its mount point with --mounted-at; 'findmnt -t lustre' lists mounts, and its mount name is {wanted.mount_name}",
+            hint="mount the whole file system there first, or give its mount point with --mounted-at; 'findmnt -t lustre' lists mounts, "
+            f"and its mount name is {wanted.mount_name}",
             detail={"field": "mounted_at"},
         )
 

@@ -612,7 +612,8 @@ def _left_alone(steps: Iterable[EntryStep], wanted: DesiredState) -> Iterator[Fi
             yield Finding(
                 level="warning",
                 code="set_by_somebody_else",
-                message=f"the {holder.words} mounts {step.after} for all profiles without their own list; someone else set it, so it is not changed",
+                message=f"the {holder.words} mounts {step.after} for all profiles without their own list; someone else set it, so it is "
+                "not changed",
                 hint="--take-over removes it",
             )
 

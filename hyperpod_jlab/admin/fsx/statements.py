@@ -81,7 +81,8 @@ def _data(
     if plan.wanted.mode is None and left:
         yield Effect(
             "data",
-            f"{'These' if deleted else 'All'} folders are kept: {some(left)}. 'hpj admin destroy --delete-data' deletes folders too; later, delete a folder where the whole file system is mounted, for example at /fsx: rm -r -- /fsx{next(iter(left))}",
+            f"{'These' if deleted else 'All'} folders are kept: {some(left)}. 'hpj admin destroy --delete-data' deletes folders too; "
+            f"later, delete a folder where the whole file system is mounted, for example at /fsx: rm -r -- /fsx{next(iter(left))}",
         )
     own = [
         one.name
@@ -91,7 +92,8 @@ def _data(
     if own:
         yield Effect(
             "data",
-            f"These keep their own mode: {some(own)}. 'hpj admin destroy --profile NAME' removes it, and the next apply gives them the mode of the domain.",
+            f"These keep their own mode: {some(own)}. 'hpj admin destroy --profile NAME' removes it, and the next apply gives them the "
+            "mode of the domain.",
         )
 
 
@@ -100,12 +102,15 @@ def _deleted(there: ActualState, paths: list[str]) -> Iterator[Effect]:
     if not paths:
         yield Effect(
             "data",
-            "Nothing is moved, copied or deleted. The content of a folder stays there and is available again when the folder is mounted again.",
+            "Nothing is moved, copied or deleted. The content of a folder stays there and is available again when the folder is mounted "
+            "again.",
         )
         return
     yield Effect(
         "data",
-        f"Permanently deleted with all content, of any user: {', '.join(paths)} of {there.file_system.name}. Cluster jobs and other domains that use these folders lose them too. If a folder is linked to S3 with automatic export, its objects may be deleted as well. Nothing else is moved, copied or deleted.",
+        f"Permanently deleted with all content, of any user: {', '.join(paths)} of {there.file_system.name}. Cluster jobs and other "
+        "domains that use these folders lose them too. If a folder is linked to S3 with automatic export, its objects may be deleted as "
+        "well. Nothing else is moved, copied or deleted.",
     )
 
 
@@ -170,8 +175,11 @@ def _level(profile: MountTarget, numbers: Counter[int], *, alone: bool) -> Level
 
 _WHY: Mapping[Level, str] = {
     "none": "Everyone who mounts this folder can read and change its content.",
-    "mount_path_only": f"Profiles are separated only by the mounted path: on the file system they are not separate users (Studio uses uid {COMMON_UID} for every profile without its own uid). SageMaker sets CustomPosixUserConfig only when a profile is created, so existing profiles must be recreated to get one.",
-    "posix": "Each profile has its own uid, and its folder has mode 0700. This is not a strong identity: each machine that mounts the file system maps users itself, and its root can act as any user.",
+    "mount_path_only": "Profiles are separated only by the mounted path: on the file system they are not separate users (Studio uses uid "
+    f"{COMMON_UID} for every profile without its own uid). SageMaker sets CustomPosixUserConfig only when a profile is "
+    "created, so existing profiles must be recreated to get one.",
+    "posix": "Each profile has its own uid, and its folder has mode 0700. This is not a strong identity: each machine that mounts the "
+    "file system maps users itself, and its root can act as any user.",
 }
 
 

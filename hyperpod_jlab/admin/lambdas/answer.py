@@ -94,7 +94,8 @@ class StackResponse:
         try:
             self.give(
                 "FAILED",
-                f"the function stopped after {self._limit.whole:.0f} s: {self.progress}. Nothing is lost; the next run continues from there",
+                f"the function stopped after {self._limit.whole:.0f} s: {self.progress}. Nothing is lost; the next run continues from "
+                "there",
             )
         except UnreachableError as error:
             log.error("%s", error)  # noqa: TRY400 - its traceback would say nothing more

@@ -207,7 +207,9 @@ STUDIO_FACTS = (
         (_HOLDERS, "cloudformation/roles.yaml", "cloudformation/wire-domain.yaml"),
         "`hpj admin apply` and the stack's functions fail at the defaults of shared spaces. Grant `iam:PassRole` on the domain's role to whoever applies.",
         "write",
-        "Makes the update in the temporary domain with a session of `--as-role` whose policy lacks `iam:PassRole`: once where the space defaults have no role yet, once with the role that is there. Without `--write` it only says whether you have `iam:PassRole` on the role of `--domain`.",
+        "Makes the update in the temporary domain with a session of `--as-role` whose policy lacks `iam:PassRole`: once where the space "
+        "defaults have no role yet, once with the role that is there. Without `--write` it only says whether you have `iam:PassRole` on "
+        "the role of `--domain`.",
     ),
     Fact(
         "space-defaults-need-role",

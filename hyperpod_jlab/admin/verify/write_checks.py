@@ -128,7 +128,10 @@ class ThrowAway:
         where = f"{self.place.vpc}, {', '.join(self.place.subnets)}"
         return [
             f"the lifecycle configuration {self.name} (it does nothing)",
-            f"the Studio domain {self.name} in {where} with the role {self.place.role}; SageMaker adds an EFS file system and two security groups",
+            (
+                f"the Studio domain {self.name} in {where} with the role {self.place.role}; SageMaker adds an EFS file system and two "
+                "security groups"
+            ),
             f"in it, a user profile and a space, both named {self.name}; no application is started",
         ]
 

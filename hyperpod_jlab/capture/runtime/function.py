@@ -93,5 +93,6 @@ def _check_version(wanted: list[int]) -> None:
     """Say plainly what would otherwise be a crash in byte code."""
     if list(sys.version_info[:2]) != wanted[:2]:
         raise RuntimeError(
-            f"the function was pickled by Python {wanted[0]}.{wanted[1]}, but this is Python {sys.version_info[0]}.{sys.version_info[1]}: use the same version on both sides"
+            f"the function was pickled by Python {wanted[0]}.{wanted[1]}, but this is Python {sys.version_info[0]}.{sys.version_info[1]}: "
+            "use the same version on both sides"
         )

@@ -159,7 +159,8 @@ class Reader:
             except Exception as error:  # noqa: BLE001 - any __setstate__ may fail in any way
                 reason = f"{type(error).__name__}: {error}"
         return Missing(
-            "{} is set by cell {} of the notebook and does not exist in this worker process{}: pass it to the worker as an argument or attribute, or create it in a function".format(
+            "{} is set by cell {} of the notebook and does not exist in this worker process{}: pass it to the worker as an argument or "
+            "attribute, or create it in a function".format(
                 name, cell, f" ({reason})" if reason else ""
             )
         )

@@ -299,7 +299,8 @@ def _denied(
         lower = seen.limit is not None and order.change.time_limit <= seen.limit
         if not lower and "invalid user" not in error.message.lower():
             return DeniedError(
-                f"job {job}: only an operator of the cluster may set {order.change}; you can lower the limit, and raise it up to the limit of the queue while the job is waiting",
+                f"job {job}: only an operator of the cluster may set {order.change}; you can lower the limit, and raise it up to the "
+                "limit of the queue while the job is waiting",
                 code="limit_raised",
                 hint="ask your cluster administrator, or submit it again with a longer --time-limit",
                 detail=detail,

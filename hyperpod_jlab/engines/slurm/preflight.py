@@ -140,7 +140,8 @@ def _each_node(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="too_much_memory",
-            message=f"{format_size(wanted)} of memory is requested on each node, but nodes of the queue {queue.name} have at most {format_size(memory)}",
+            message=f"{format_size(wanted)} of memory is requested on each node, but nodes of the queue {queue.name} have at most "
+            f"{format_size(memory)}",
             hint="request less with --memory",
             field="resources.memory",
         )
@@ -228,7 +229,8 @@ def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
         yield Finding(
             level="error",
             code="time_limit",
-            message=f"the time limit is {format_duration(spec.time_limit)}, but the queue {names} allows at most {format_duration(longest)}",
+            message=f"the time limit is {format_duration(spec.time_limit)}, but the queue {names} allows at most "
+            f"{format_duration(longest)}",
             hint=f"use --time-limit {format_duration(longest).replace(' ', '')} or less, or another queue",
             field="time_limit",
         )
@@ -246,7 +248,8 @@ def _everything(
         yield Finding(
             level="warning",
             code="default_queue_has_all",
-            message=f"no queue is given, and the default queue {queue.name} contains all nodes: on HyperPod also login nodes and the controller",
+            message=f"no queue is given, and the default queue {queue.name} contains all nodes: on HyperPod also login nodes and the "
+            "controller",
             hint="use --queue: " + ", ".join(other.name for other in others),
             field="queue",
         )
@@ -337,7 +340,8 @@ def _private(python: str) -> Finding:
         level="error",
         code="python_outside",
         message=f"Python {python} is in a home folder of this machine, outside the storage partition, so the nodes do not have it",
-        hint="create the environment on the storage partition; if the nodes share this folder, set it as python of the cluster in the configuration",
+        hint="create the environment on the storage partition; if the nodes share this folder, set it as python of the cluster in the "
+        "configuration",
         field="environment.python",
     )
 

@@ -403,7 +403,8 @@ class StudioLooks:
             return ok(f"Studio does not stop {app} when it is idle")
         after = f"{holds.minutes} minutes" if holds.minutes else "a while"
         return warn(
-            f"Studio stops {app} after {after} without activity, which also ends runs on the cluster local; runs on other clusters continue",
+            f"Studio stops {app} after {after} without activity, which also ends runs on the cluster local; runs on other clusters "
+            "continue",
             "submit long runs to another cluster than local",
         )
 

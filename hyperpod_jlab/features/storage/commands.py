@@ -692,7 +692,7 @@ def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
 def _print_evidence(place: MountInfo) -> None:
     if place.isolation is None:
         return
-    print(f"\nisolation: {place.isolation.words}, for")
+    print(f"\nisolation: {place.isolation.words}, because")
     for line in place.isolation.evidence:
         print(f"  - {printable(line)}")
 

@@ -84,7 +84,10 @@ def _words(
     which = ", ".join(f"{one.dns_name} ({one.mount_name})" for one in cluster.storage)
     if here:
         return [
-            f"runs on {name} may not find files from here: its instances mount {which}, which is mounted at {here[0]} here: set path under [storage] to a folder there"
+            (
+                f"runs on {name} may not find files from here: its instances mount {which}, which is mounted at {here[0]} here: set path "
+                "under [storage] to a folder there"
+            )
         ]
     return [
         f"runs on {name} may not find files from here: its instances mount {which}, which is not mounted on this machine"
@@ -327,7 +330,8 @@ class Storage:
         found = []
         if not partition.offered:
             found.append(
-                f"runs are stored in the private partition of {partition.private_of}, which all users of this shared space can use: set path under [storage] in the configuration to another folder"
+                f"runs are stored in the private partition of {partition.private_of}, which all users of this shared space can use: set "
+                "path under [storage] in the configuration to another folder"
             )
         elif whose.in_shared_space:
             found.append("this space is shared: all its users see and control its runs")
@@ -340,7 +344,8 @@ class Storage:
                 )
             if config.volume_claim is not None:
                 found.append(
-                    f"pods of {name} mount the claim {config.volume_claim}: users who can create pods in its namespace can read that whole volume as any user"
+                    f"pods of {name} mount the claim {config.volume_claim}: users who can create pods in its namespace can read that "
+                    "whole volume as any user"
                 )
         return found
 

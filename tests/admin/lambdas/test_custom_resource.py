@@ -61,7 +61,7 @@ def test_the_mode_is_changed_in_place(account, stack):
     assert answer["Data"]["PartitionMode"] == "per-user"
     # Nobody here makes folders: until somebody does, all go on with the one that they share.
     assert mounted(account) == [lustre_at(FILE_SYSTEM, "/shared")]
-    assert "domain d-example: without a folder of their own yet" in answer["Data"]["Summary"]
+    assert "domain d-example: profiles without their own folder" in answer["Data"]["Summary"]
     stack.update(**properties(SharedPath="/all"))
     assert mounted(account) == [lustre_at(FILE_SYSTEM, "/all")]
     assert [kind for kind, _ in stack.asked] == ["Create", "Update", "Update"]

@@ -126,7 +126,8 @@ def _unauthorized(answer: Refusal) -> HyperpodError:
     return DeniedError(
         "the cluster does not accept your credentials: they are wrong or expired",
         code="unauthorized",
-        hint="log in again as for kubectl (on EKS: aws sts get-caller-identity, and an access entry for that role); see: kubectl auth whoami",
+        hint="log in again as for kubectl (on EKS: aws sts get-caller-identity, and an access entry for that role); see: kubectl auth "
+        "whoami",
         detail=_detail(answer),
     )
 

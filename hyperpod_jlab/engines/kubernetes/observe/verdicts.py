@@ -210,7 +210,7 @@ def _on_lost_node(pods: Sequence[RunPod]) -> str | None:
     for pod in pods:
         lost = pod.ended_by is not None and pod.ended_by[0] in _LOST_NODE
         if lost and pod.state.deleting and not pod.ended:
-            return f"{_name(pod)}: its node does not respond; its pod is recreated when the node is back or is removed from the cluster"
+            return f"{_name(pod)}: its node does not respond; its pod is recreated when the node is back or an administrator removes it from the cluster"
     return None
 
 

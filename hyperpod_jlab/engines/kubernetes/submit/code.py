@@ -254,7 +254,8 @@ def _too_much(size: int, sizes: Mapping[str, int]) -> RefusedError:
         f"{name.partition('/')[2] or name} ({sizes[name] / 1e6:.1f} MB)" for name in largest
     )
     return RefusedError(
-        f"the code and files of the run are {size / 1e6:.1f} MB when packed, but pods without shared storage get at most {LARGEST / 1e6:.1f} MB",
+        f"the code and files of the run are {size / 1e6:.1f} MB when packed, but pods without shared storage get at most "
+        f"{LARGEST / 1e6:.1f} MB",
         code="code_too_large",
         hint=f"exclude files with .hyperpodignore, or set a claim as storage of the cluster; the largest: {listed}",
         detail={"bytes": size, "limit": LARGEST, "largest": largest, "field": "files"},

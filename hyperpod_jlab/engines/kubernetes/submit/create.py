@@ -60,7 +60,8 @@ def check_ours(found: dict[str, Any], document: Mapping[str, Any]) -> dict[str, 
         return found
     metadata = document["metadata"]
     raise RefusedError(
-        f"the namespace {metadata['namespace']} already has a {document['kind']} called {metadata['name']} that does not belong to this run",
+        f"the namespace {metadata['namespace']} already has a {document['kind']} called {metadata['name']} that does not belong to this "
+        "run",
         code="name_taken",
         hint=_NEW_ID if metadata["name"].startswith("run-") else _NEW_NAME,
         detail={"name": metadata["name"], "namespace": metadata["namespace"]},

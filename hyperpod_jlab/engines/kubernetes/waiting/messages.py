@@ -41,7 +41,7 @@ _RESOURCES = {
 _UNCOUNTED = frozenset({"memory", "ephemeral-storage"})
 
 _TAINTS = {
-    "node.kubernetes.io/unreachable": "do not answer",
+    "node.kubernetes.io/unreachable": "do not respond",
     "node.kubernetes.io/not-ready": "are not ready",
     "node.kubernetes.io/unschedulable": "are cordoned",
     "node.kubernetes.io/disk-pressure": "are low on disk space",
@@ -89,7 +89,10 @@ _WHOLE: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" not found'),
         "claim_not_found",
-        "the claim {name} does not exist in the namespace: use another storage claim in the configuration of the cluster, or ask your cluster administrator to create it",
+        (
+            "the claim {name} does not exist in the namespace: use another storage claim in the configuration of the cluster, or ask your "
+            "cluster administrator to create it"
+        ),
     ),
     (
         re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" is being deleted'),
@@ -227,7 +230,8 @@ _RULES: tuple[_Rule, ...] = (
         _IMAGE
         + r".*(?:connection refused|no such host|i/o timeout|deadline exceeded|no route to host|50\d )",
         "image_registry",
-        "the nodes cannot reach the registry of {image}: check the name of the image, or ask your cluster administrator; the pull is retried",
+        "the nodes cannot reach the registry of {image}: check the name of the image, or ask your cluster administrator; the pull is "
+        "retried",
     ),
     _rule(
         _PULL,
@@ -344,7 +348,8 @@ _RULES: tuple[_Rule, ...] = (
         "Evicted",
         r"low on resource: (?P<what>[\w-]+)",
         "evicted",
-        "it was evicted because its node was low on {what}: request as much as it needs (--memory), and write large files to the storage partition",
+        "it was evicted because its node was low on {what}: request as much as it needs (--memory), and write large files to the storage "
+        "partition",
     ),
     _rule("Evicted", r"(?P<said>.*)", "evicted", "it was evicted: {said}"),
     _rule(
@@ -374,7 +379,8 @@ _RULES: tuple[_Rule, ...] = (
         "",
         r"exceeded quota: (?P<quota>[^,]+), requested: (?P<wanted>.+?), used: (?P<used>.+?), limited: (?P<limit>.+)",
         "quota_exceeded",
-        "the quota {quota} of the namespace does not allow it: it requests {wanted}, {used} is in use, {limit} is allowed; wait until other jobs end, or request less",
+        "the quota {quota} of the namespace does not allow it: it requests {wanted}, {used} is in use, {limit} is allowed; wait until "
+        "other jobs end, or request less",
     ),
     _rule(
         "",
@@ -478,7 +484,10 @@ _KUEUE_WORDS_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         _NEVER,
         "never_fits",
-        "it requests more than its queue can provide: {wanted} {resource} of at most {most} (flavor {flavor}); it waits forever: request less, or use another queue",
+        (
+            "it requests more than its queue can provide: {wanted} {resource} of at most {most} (flavor {flavor}); it waits forever: request "
+            "less, or use another queue"
+        ),
     ),
     (
         _UNUSED,

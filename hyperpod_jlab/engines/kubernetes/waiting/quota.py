@@ -191,7 +191,8 @@ def _unknown(
         yield Finding(
             level="warning",
             code="unchecked_queue",
-            message=f"whether the namespace {known.namespace} has a queue '{name[:60]}' could not be checked: you do not have the permission to {right}",
+            message=f"whether the namespace {known.namespace} has a queue '{name[:60]}' could not be checked: you do not have the "
+            f"permission to {right}",
             hint="without such a queue the run waits forever: ask your cluster administrator for its name or for that permission",
             field=asked.field("queue"),
         )
@@ -242,7 +243,10 @@ def _over(wanted: WhatIfRequest, room: QueueRoom, local: LocalQueueRow) -> tuple
         if most is not None and amount * wanted.nodes > most:
             return (
                 name,
-                f"it requests {shown_amount(name, amount * wanted.nodes)} in total, but the queue {local.name} can provide at most {shown_amount(name, most)}, including borrowed quota: the run would wait forever",
+                (
+                    f"it requests {shown_amount(name, amount * wanted.nodes)} in total, but the queue {local.name} can provide at most "
+                    f"{shown_amount(name, most)}, including borrowed quota: the run would wait forever"
+                ),
             )
     return None
 

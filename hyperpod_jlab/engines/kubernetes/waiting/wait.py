@@ -173,7 +173,8 @@ def _suspended(seen: _Seen) -> PodReason:
     if seen.kueue is not None and local is None and seen.kueue.locals_:
         return PodReason(
             "unknown_queue",
-            f"the queue {seen.job.queue} does not exist in the namespace, so it waits forever: cancel it and use another queue; see: hpj queues",
+            f"the queue {seen.job.queue} does not exist in the namespace, so it waits forever: cancel it and use another queue; see: hpj "
+            "queues",
         )
     return PodReason("suspended", "it is waiting in its queue, or suspended")
 
