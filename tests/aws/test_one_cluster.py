@@ -173,16 +173,19 @@ class TestNames:
 
     def test_by_its_name_here_by_that_of_aws_and_by_its_arn(self, example, slurm, hpj):
         arn = example.account.clusters[REGION][0].arn
+<<<<<<< HEAD
         nodes: list[dict[str, object]] = []
+=======
+        nodes = hpj("nodes", "--json").ok().json["nodes"]
+>>>>>>> h-onetests
         for name in ("train", "ml-cluster", arn):
             found = hpj("show", name, "--json").ok().json
             assert (found["name"], found["configured"], found["hyperpod"]["arn"]) == (
                 *("train", True),
                 arn,
             )
-            nodes = hpj("nodes", name, "--json").ok().json["nodes"]
-            assert [row["name"] for row in nodes][1:] == [f"ip-10-0-0-{n}" for n in range(2, 6)]
-        assert hpj("nodes", "--json").ok().json["nodes"] == nodes
+            assert hpj("nodes", name, "--json").ok().json["nodes"] == nodes
+        assert [row["name"] for row in nodes][1:] == [f"ip-10-0-0-{n}" for n in range(2, 6)]
         assert hpj("nodes", "--cluster", arn, "--json").ok().json["nodes"] == nodes
 
     def test_by_its_eks_cluster_alone(self, eks, hpj):
