@@ -173,11 +173,7 @@ class TestNames:
 
     def test_by_its_name_here_by_that_of_aws_and_by_its_arn(self, example, slurm, hpj):
         arn = example.account.clusters[REGION][0].arn
-<<<<<<< HEAD
-        nodes: list[dict[str, object]] = []
-=======
         nodes = hpj("nodes", "--json").ok().json["nodes"]
->>>>>>> h-onetests
         for name in ("train", "ml-cluster", arn):
             found = hpj("show", name, "--json").ok().json
             assert (found["name"], found["configured"], found["hyperpod"]["arn"]) == (
@@ -212,7 +208,7 @@ class TestNames:
 
     def test_show_says_when_aws_could_not_be_asked_whether_it_is_a_cluster(self, example, hpj):
         done = hpj("show", "nope", "--json")
-        assert done.error["message"] == "there is no run nope"
+        assert done.error["message"] == "run nope not found"
         done = hpj("show", "No-Run-Id", "--json")
         assert (done.code, done.error["code"]) == (2, "invalid_run_id")
         example.account.add_cluster("No-Run-Id", REGION, orchestrator={"Slurm": {}})
@@ -221,7 +217,7 @@ class TestNames:
         done = hpj("show", "ml-cluster", "--json")
         assert (done.code, done.error["code"]) == (3, "no_such_run")
         assert done.error["message"] == (
-            "there is no run ml-cluster; whether it is a HyperPod cluster is not known: "
+            "run ml-cluster not found; whether it is a HyperPod cluster is not known: "
             f"you do not have the permission {DESCRIBE}"
         )
 
