@@ -91,7 +91,7 @@ def test_what_will_become_of_the_jobs_is_said_first(example, scheduler, hpj):
     done = hpj("node", "replace", "ip-10-0-0-2", "ip-10-0-0-4", "--dry-run").ok()
     first, second = done.out.split("replace ip-10-0-0-4")
     assert "job 7 (llama, of alice, run 20261122-120000-abcdef) ends" in first
-    assert "job 8 (eval, of bob) ends: Slurm puts it back into the queue" in first
+    assert "job 8 (eval, of bob) ends: Slurm requeues it" in first
     assert "job 9" not in done.out
     assert "no job runs on it" in second
     assert "new instance id" in second
