@@ -153,7 +153,7 @@ def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
     expect(line(teams, "robots")).to_contain_text("The cluster has no instance group")
     classes = shown.get_by_role("region", name="Priority classes")
     expect(line(classes, "training")).to_contain_text("training-priority")
-    expect(shown.get_by_text("so nobody was asked what is in use")).to_be_visible()
+    expect(shown.get_by_text("so its usage is unknown")).to_be_visible()
     sound(page, console)
     aws.faults.deny(asked)
     shown.get_by_role("button", name="Refresh").click()

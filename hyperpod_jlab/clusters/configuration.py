@@ -56,7 +56,7 @@ def choose_partition(settings: Settings) -> PartitionChoice:
         root = Path(settings.storage.path).expanduser()
         if not root.is_absolute():
             raise InvalidInputError(
-                f"storage.path: {settings.storage.path} is no absolute path",
+                f"storage.path must be an absolute path, not {settings.storage.path}",
                 code="invalid_config",
                 hint="write the whole path",
                 detail={"field": "storage.path"},
@@ -177,7 +177,7 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         if os.environ.get("HYPERPOD_CONFIG") == str(path):
-            raise _broken(path, "there is no such file ($HYPERPOD_CONFIG names it)") from None
+            raise _broken(path, "file not found ($HYPERPOD_CONFIG names it)") from None
         return {}
     except OSError as error:
         raise _broken(path, f"cannot be read: {error.strerror}") from error

@@ -195,7 +195,7 @@ async def find_whose(studio: Studio | None, asked: IdentityQueries) -> Whose:
         return Whose(_of_machine(name, uid), own_disk)
     space = await _space(studio, asked)
     if space is not None and space.shared:
-        acting = Identity(False, "this space is shared: everybody in it acts as the space")
+        acting = Identity(False, "this space is shared: all its users act as the space")
         return Whose(acting, acting, space, space.owner)
     owner = studio.user_profile or (space.owner if space else None)
     return Whose(await _of_profile(studio, owner, asked), own_disk, space, owner)
@@ -249,9 +249,10 @@ async def _of_profile(studio: Studio, owner: str | None, asked: IdentityQueries)
 
 def _of_machine(name: str, uid: int) -> Identity:
     if name in _EVERYBODYS:
-        return Identity(False, f"you are {name} (uid {uid}), an account that everybody shares")
+        return Identity(False, f"you are {name} (uid {uid}), an account that all users share")
     return Identity(
-        True, f"you are {name} (uid {uid}); that nobody else is cannot be seen from here"
+        True,
+        f"you are {name} (uid {uid}); whether others use this account too cannot be checked from here",
     )
 
 
@@ -259,7 +260,7 @@ def _of_machine(name: str, uid: int) -> Identity:
 # Whether what an administrator chose, a private or a shared partition, really keeps this user's runs from other users here.
 
 ONE_UID = (
-    "everybody here has the same user number, so only the path that each profile mounts keeps users "
+    "all users here have the same user number, so only the path that each profile mounts keeps users "
     "apart: give each user profile a uid of its own (CustomPosixUserConfig) when it is created"
 )
 """What is to be known where all users have one number."""
@@ -288,7 +289,7 @@ class Separation:
         """What is to be known of it; nothing where all is well."""
         told = []
         if not self.holds:
-            told.append(f"other users are not kept from your runs: {self.reason}. {self.fix}")
+            told.append(f"other users can reach your runs: {self.reason}. {self.fix}")
         if self.old_runs:
             told.append(
                 f"{self.old_runs} of your runs lie in the old layout, where other users may exchange them: run hpj storage migrate"

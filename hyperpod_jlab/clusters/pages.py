@@ -35,7 +35,7 @@ def decode(cursor: str, fits: Callable[[Any], bool], what: str) -> tuple[Any, st
     except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
         pass
     raise InvalidInputError(
-        f"this is no cursor of {what}",
+        f"this is not a cursor of {what}",
         code="invalid_cursor",
         hint="take it from 'next' of the page before",
         detail={"field": "cursor"},

@@ -301,7 +301,7 @@ class Clusters:
             raise meant.problem
         if meant.hyperpod is None:
             raise InvalidInputError(
-                f"the configuration does not say which HyperPod cluster {meant.configured} is",
+                f"the configuration does not name the HyperPod cluster of {meant.configured}",
                 code="no_hyperpod_cluster",
                 hint=f'name a HyperPod cluster, or write hyperpod = "NAME" under [clusters.{meant.configured}]',
                 detail={"field": "cluster"},

@@ -28,13 +28,13 @@ SHOWN_ELSEWHERE = frozenset(
 
 _MEANINGS = {
     ("node-recovery", "Automatic"): "nodes that fail are rebooted or replaced by HyperPod",
-    ("node-recovery", "None"): "nodes that fail stay as they are; somebody has to act on them",
+    ("node-recovery", "None"): "failed nodes stay as they are until an administrator acts on them",
     (
         "provisioning",
         "Continuous",
     ): "instances come and go one by one, while the cluster stays in service; AWS keeps its events",
     ("autoscaling", "Enable"): "instances are added and removed as the waiting work needs them",
-    ("autoscaling", "Disable"): "the number of instances changes only when somebody changes it",
+    ("autoscaling", "Disable"): "the number of instances changes only when it is set",
     (
         "tiered-storage",
         "Enable",

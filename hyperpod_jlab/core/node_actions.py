@@ -169,8 +169,8 @@ _ALL: dict[NodeActionKind, tuple[str, ...]] = {
 }
 
 _ROLES = {
-    "Controller": "it is Slurm's controller: until it is back nobody can submit, and jobs that run go on",
-    "Login": "it is a login node: whoever is logged in there is thrown out",
+    "Controller": "it is Slurm's controller: until it is back, no jobs can be submitted; running jobs continue",
+    "Login": "it is a login node: users who are logged in there are disconnected",
 }
 
 
@@ -198,7 +198,11 @@ def effects_on(
     """
     if action == "resume":
         ordered = node is not None and (node.reason or "").startswith("Action:")
-        return ("HyperPod was told to repair it, and may have to be told again",) if ordered else ()
+        return (
+            ("HyperPod has been asked to repair it, and may have to be asked again",)
+            if ordered
+            else ()
+        )
     found = [_ROLES[role]] if action in {"reboot", "replace"} and role in _ROLES else []
     if jobs is None:
         return tuple(found)

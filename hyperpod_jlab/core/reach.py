@@ -30,7 +30,7 @@ REACHES = (
 
 _ADD = "hpj config add {name}"
 _CLOSED = {"creating", "deleting", "failed"}
-_ENABLE = "whoever manages the domain can add it to the space's custom file systems; it is there after a restart"
+_ENABLE = "ask the administrator of the domain to add it to the custom file systems of the space, then restart the space"
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,7 @@ def _before_looking(cluster: HyperpodCluster) -> Reach | None:
     if cluster.groups is None:
         return Reach(
             "not-described",
-            "AWS' description of it could not be had"
-            + (f": {cluster.reason}" if cluster.reason else ""),
+            "AWS did not describe it" + (f": {cluster.reason}" if cluster.reason else ""),
             f"hpj show {cluster.name}",
         )
     if cluster.state in _CLOSED:
@@ -162,7 +161,7 @@ def _slurm(
     if look.problem is not None:
         return _slurm_problem(look.problem, slurm_block(cluster.name, name, place, look.commands))
     if not look.nodes:
-        words = "Slurm answers on this machine, but it has no instances, so nobody knows whether it is its Slurm"
+        words = "Slurm answers on this machine, but the cluster has no instances, so it is not clear whether it is this cluster's Slurm"
         step = f"hpj nodes {cluster.name}"
         return Reach("not-known", words, step, slurm_block(cluster.name, name, place))
     if not look.known or look.known * 2 < look.nodes:
@@ -273,9 +272,7 @@ _EKS_PROBLEMS: dict[str, tuple[str, Callable[[ReachFacts, HyperpodError, str], _
 
 
 def _unlooked(block: str) -> Reach:
-    return Reach(
-        NOT_LOOKED, "nobody has looked yet whether it can be reached from here", None, block
-    )
+    return Reach(NOT_LOOKED, "not checked yet whether it can be reached from here", None, block)
 
 
 def _named(hyperpod: str, name: str) -> str:

@@ -117,7 +117,7 @@ def test_a_shared_space_is_no_private_place(partition, hpj):
     partition.account.spaces["d-example", "work"].sharing = "Shared"
     found = privacy(hpj)
     assert (found["level"], found["who"]) == ("warn", "you")
-    assert "this space is shared: everybody in it acts as the space" in found["evidence"]
+    assert "this space is shared: all its users act as the space" in found["evidence"]
     assert "private space" in found["fix"]
 
 

@@ -80,7 +80,7 @@ def test_all_that_aws_tells(example, told):
         ("training", 80, "training-priority"),
         ("experiments", 20, "experiments-priority"),
     ]
-    assert "nobody was asked what is in use" in found["notes"][0]
+    assert "its usage is unknown" in found["notes"][0]
     # Why something failed is asked for only where something did.
     assert [call.action for call in example.calls].count("sagemaker:DescribeComputeQuota") == 1
 
@@ -144,7 +144,7 @@ def test_rights_on_single_ones(example, told):
 def test_a_cluster_without_any(example, told):
     example.account.quotas.clear()
     example.account.policies.clear()
-    assert "an administrator makes them" in told()["notes"][0]
+    assert "an administrator creates them" in told()["notes"][0]
 
 
 def test_slurm_has_none(example, hpj):

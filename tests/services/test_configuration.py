@@ -79,7 +79,7 @@ def test_the_file_of_the_variable_stands_alone(home, user_file, monkeypatch):
 
 def test_the_file_of_the_variable_must_be_there(home, monkeypatch):
     monkeypatch.setenv("HYPERPOD_CONFIG", str(home / "none.toml"))
-    assert "no such file" in refused().message
+    assert "file not found" in refused().message
 
 
 @pytest.mark.parametrize(

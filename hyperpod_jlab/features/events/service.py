@@ -333,7 +333,7 @@ def check_kept(cluster: HyperpodCluster) -> None:
     """
     if cluster.provisioning != "Continuous":
         raise UnsupportedError(
-            f"AWS keeps events of clusters with continuous provisioning only, and {cluster.name} has another",
+            f"AWS keeps events only of clusters with continuous provisioning, which {cluster.name} does not have",
             code="no_events",
             hint=f"its states and their reasons: hpj nodes {cluster.name}",
             detail={"provisioning": cluster.provisioning},

@@ -74,7 +74,7 @@ def _print_policy(policy: ClusterPolicy) -> None:
     if policy.fair_share is not None:
         words.append(f"fair share {policy.fair_share.lower()}")
     if policy.idle_sharing is not None:
-        words.append(f"sharing of what is no team's own {policy.idle_sharing.lower()}")
+        words.append(f"sharing of unallocated resources {policy.idle_sharing.lower()}")
     print(printable(", ".join(words)))
     rows = [
         (one.name, str(one.weight), f"{PRIORITY_LABEL}: {one.label}") for one in policy.priorities

@@ -37,9 +37,9 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
     """
     if not cluster.on_eks:
         raise UnsupportedError(
-            f"task governance is of clusters on EKS, and {cluster.name} is none",
+            f"only clusters on EKS have task governance; {cluster.name} is not on EKS",
             code="no_governance",
-            hint=f"its limits are those of Slurm's partitions: hpj queues {(*cluster.configured_as, 'NAME')[0]}",
+            hint=f"see the limits of its Slurm partitions: hpj queues {(*cluster.configured_as, 'NAME')[0]}",
             detail={"orchestrator": cluster.orchestrator},
         )
     quotas, policies = await asyncio.gather(
@@ -49,18 +49,18 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
     if isinstance(quotas, BaseException):
         if not isinstance(quotas, HyperpodError) or isinstance(policies, BaseException):
             raise quotas
-        notes.append(f"the quotas could not be had: {quotas}")
+        notes.append(f"AWS did not return the quotas: {quotas}")
         quotas = []
     if isinstance(policies, BaseException):
         if not isinstance(policies, HyperpodError):
             raise policies
-        notes.append(f"the cluster's policy could not be had: {policies}")
+        notes.append(f"AWS did not return the cluster's policy: {policies}")
         policies = []
     explained, unsaid = await _explained(aws, quotas)
     notes += unsaid + _undescribed(policies)
     if not quotas and not policies and not notes:
         notes.append(
-            "it has no quotas and no policy: an administrator makes them in SageMaker's console, under task governance"
+            "the cluster has no quotas and no policy; an administrator creates them in the SageMaker console, under Task governance"
         )
     return Governance(cluster.name, tuple(explained), tuple(policies), tuple(notes))
 
@@ -75,7 +75,7 @@ def joined(governance: Governance, queues: Sequence[Queue] | HyperpodError | Non
     if not governance.quotas:
         return governance
     if queues is None:
-        note = "no cluster of the configuration is this one, so nobody was asked what is in use"
+        note = "the cluster is not configured, so its usage is unknown"
         return replace(governance, notes=(*governance.notes, note))
     if isinstance(queues, HyperpodError):
         note = f"what is in use is not known: {queues}"

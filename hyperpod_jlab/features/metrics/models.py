@@ -279,7 +279,7 @@ def between(begin: float, end: float | None) -> TimeRange:
     """
     now = time.time()
     if now - begin > LONGEST:
-        raise UnsupportedError("it began more than 63 days ago: there are no metrics any more")
+        raise UnsupportedError("it began more than 63 days ago; its metrics are no longer kept")
     found = _window(begin, now if end is None else end, now - begin)
     if end is None:
         return found

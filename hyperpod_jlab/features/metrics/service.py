@@ -611,7 +611,7 @@ def _whole(
     missing = tuple(name for name in OF_RUN if name not in there)
     if not rows:
         notes = (
-            f"there are no metrics of the run's nodes in this time: neither of {cluster.name}'s workspace nor of CloudWatch",
+            f"neither the workspace of {cluster.name} nor CloudWatch has metrics of the run's nodes for this time",
         )
     return replace(whole, missing=missing, notes=notes)
 

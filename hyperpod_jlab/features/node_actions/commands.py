@@ -100,7 +100,7 @@ def _confirmed(plan: NodeActionPlan) -> bool:
     words = f"{_ASKED[plan.action]} {count} {'node' if count == 1 else 'nodes'}"
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
-            f"nothing is done without your word; it would be: {words.lower()}",
+            f"confirmation is needed; this would {words.lower()}",
             code="not_confirmed",
             hint="add --yes to do it, or --dry-run to see what would become of them",
             detail=plain(plan),

@@ -84,7 +84,7 @@ async def abilities_on(services: Hyperpod, cluster: str) -> list[NodeAbility]:
 
 def _no_hyperpod(cluster: str, action: NodeActionKind) -> InvalidInputError:
     return InvalidInputError(
-        f"AWS does the {action}, and the configuration does not say which HyperPod cluster {cluster} is",
+        f"AWS does the {action}, but the configuration does not name the HyperPod cluster of {cluster}",
         code="no_hyperpod_cluster",
         hint=f'name the HyperPod cluster with --cluster, or write hyperpod = "NAME" under [clusters.{cluster}]',
         detail={"field": "cluster"},
@@ -93,7 +93,7 @@ def _no_hyperpod(cluster: str, action: NodeActionKind) -> InvalidInputError:
 
 def _unconfigured(cluster: str, action: NodeActionKind) -> InvalidInputError:
     return InvalidInputError(
-        f"the scheduler does the {action}, and {cluster} is not configured",
+        f"the scheduler does the {action}, but {cluster} is not configured",
         code="no_configured_cluster",
         hint=f"add it to the configuration: hpj config add {cluster}",
         detail={"field": "cluster"},

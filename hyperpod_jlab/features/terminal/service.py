@@ -90,7 +90,7 @@ def plain_words(words: Sequence[str]) -> tuple[str, ...]:
     for word in words:
         if _PLAIN.fullmatch(word) is None:
             raise InternalError(
-                f"{word!r} is no word of a command for a terminal",
+                f"{word!r} is not safe in a shell command",
                 code="strange_name",
                 hint="AWS names clusters, groups and instances otherwise; open the terminal by hand",
             )
@@ -182,7 +182,7 @@ async def ssh_config(
     """
     if user is not None and not _USER.fullmatch(user):
         raise InvalidInputError(
-            f"{user[:80]!r} is no user's name",
+            f"{user[:80]!r} is not a valid user name",
             hint="give the name that the user has on the cluster",
             detail={"field": "user"},
         )
