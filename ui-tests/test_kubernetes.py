@@ -191,12 +191,16 @@ def test_few_rights_and_no_shared_storage(page: Page, user_lab: LabServer, names
         wait_for_line(page, f"hello from {rank}", RUN_PAGE, timeout=SLOW)
     expect_state(shown, "succeeded", timeout=SLOW)
     shown = open_cluster(page, "Nodes")
-    expect(shown.get_by_role("note").first).to_contain_text("the right to list nodes is missing")
+    expect(shown.get_by_role("note").first).to_contain_text(
+        "you do not have the permission to list nodes"
+    )
     expect(shown.get_by_role("alert")).to_have_count(0)
     assert violations(page, CLUSTER_PAGE) == []
     shown = open_cluster(page, "Jobs")
     hidden = shown.get_by_role("note").filter(has_text="in all namespaces")
-    expect(hidden).to_contain_text("the right to list pytorchjobs.kubeflow.org")
+    expect(hidden).to_contain_text(
+        "you do not have the permission to list pytorchjobs.kubeflow.org"
+    )
 
 
 @pytest.mark.full

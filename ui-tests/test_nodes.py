@@ -151,7 +151,7 @@ def test_a_right_that_is_missing_is_named_and_the_action_is_off(
     drain = shown.get_by_role("button", name="Drain…")
     expect(drain).to_have_attribute("aria-disabled", "true")
     note = shown.get_by_role("note").filter(
-        has_text="the scheduler does the drain, but ml-cluster is not configured"
+        has_text="cannot drain: ml-cluster is not in your configuration"
     )
     expect(note).to_have_count(1)
     sound(page, console, PAGE)

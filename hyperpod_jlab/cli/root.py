@@ -89,6 +89,10 @@ def _run(words: list[str], invocation: Invocation) -> int:
         # Not click's own main: that one makes a reader who goes away an error.
         with cli.make_context(PROGRAM, words, obj=invocation) as context:
             cli.invoke(context)
+    except click.exceptions.NoArgsIsHelpError as error:
+        if invocation.as_json or error.ctx is None:
+            raise
+        click.echo(error.ctx.get_help())
     except click.exceptions.Exit as ended:
         return ended.exit_code
     return 0

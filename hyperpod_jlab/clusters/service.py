@@ -271,9 +271,12 @@ class Clusters:
         for known, one in self._settings.clusters.items():
             if one.hyperpod_cluster == name and region is None:
                 return ClusterName(known, name, region_of(name))
-        if not await asyncio.to_thread(self._aws_in(region).points_to_aws):
-            raise self.unknown(name)
-        return ClusterName(None, name, region_of(name) or region)
+        there = region_of(name) or region
+        if there is None and not await asyncio.to_thread(self._aws_in(None).points_to_aws):
+            raise self.unknown(
+                name, "no AWS credentials found, so HyperPod clusters were not searched"
+            )
+        return ClusterName(None, name, there)
 
     def configured_name(self, name: str | None) -> str | None:
         """The name in the configuration of a cluster that may be named as in AWS; None: the default cluster.
@@ -300,20 +303,35 @@ class Clusters:
         if meant.problem is not None:
             raise meant.problem
         if meant.hyperpod is None:
-            raise InvalidInputError(
-                f"the configuration does not name the HyperPod cluster of {meant.configured}",
-                code="no_hyperpod_cluster",
-                hint=f'name a HyperPod cluster, or write hyperpod = "NAME" under [clusters.{meant.configured}]',
-                detail={"field": "cluster"},
-            )
+            raise self.no_hyperpod(meant.configured or "")
         return meant
 
-    def unknown(self, name: str) -> NotFoundError:
-        """The error for a cluster that is not there."""
+    def no_hyperpod(self, configured: str) -> InvalidInputError:
+        """The error for a configured cluster that is not known to be a HyperPod cluster."""
+        if "hyperpod" in type(self._settings.clusters[configured]).model_fields:
+            message = f"the configuration does not name the HyperPod cluster of {configured}"
+            hint = f'write hyperpod = "NAME" under [clusters.{configured}], or choose a cluster with --cluster'
+        else:
+            message = f"{configured} is not a HyperPod cluster"
+            hint = "choose one with --cluster; see: hpj clusters"
+        return InvalidInputError(
+            message, code="no_hyperpod_cluster", hint=hint, detail={"field": "cluster"}
+        )
+
+    def unknown(self, name: str, why: str | None = None) -> NotFoundError:
+        """The error for a cluster that is not there.
+
+        Args:
+            name: Its name.
+            why: Why it may not have been found.
+        """
+        hint = nearest_hint(name[:256], self._settings.clusters)
         return NotFoundError(
-            f"cluster '{name[:60]}' not found",
+            f"cluster '{name[:256]}' not found",
             code="unknown_cluster",
-            hint=nearest_hint(name[:60], self._settings.clusters),
+            hint=hint
+            if why is None or (hint or "").startswith("did you mean")
+            else f"{hint}; {why}",
             detail={"field": "cluster"},
         )
 

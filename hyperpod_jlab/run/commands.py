@@ -204,7 +204,12 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _Shown | Cluster:
             return await find_cluster(hyperpod, text)
         except HyperpodError as error:
             if isinstance(error, NotFoundError) or error.code == "no_cluster_name":
-                raise no_run from None
+                raise type(no_run)(
+                    f"neither a run nor a cluster '{text[:256]}' found",
+                    code=no_run.code,
+                    hint="see: hpj runs, hpj clusters",
+                    detail=no_run.detail,
+                ) from None
             raise type(no_run)(
                 f"{no_run.message}; whether it is a HyperPod cluster is not known: {error.message}",
                 code=no_run.code,

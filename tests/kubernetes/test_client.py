@@ -323,7 +323,10 @@ async def test_what_one_may_do(
         ]
         missing = await rights.missing(wanted)
         assert missing == wanted[1:]
-        assert "may not delete pods in the namespace" in missing[0].denied().message
+        assert (
+            "you do not have the permission to delete pods in the namespace"
+            in missing[0].denied().message
+        )
         asked = len(theirs.requests)
         await rights.missing(wanted)
         assert len(theirs.requests) == asked == 3

@@ -324,5 +324,5 @@ async def test_too_large_a_project_is_refused_and_nothing_is_left(bare: Kubernet
 
 
 async def test_a_secret_without_a_reference_is_refused(bare: KubernetesSession) -> None:
-    with pytest.raises(RefusedError, match="TOKEN cannot travel as a file"):
+    with pytest.raises(RefusedError, match="TOKEN cannot be passed as a file"):
         await bare.submit(secrets={"TOKEN": "x"}, environment={"secrets": {"TOKEN": ""}})

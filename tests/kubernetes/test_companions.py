@@ -107,7 +107,7 @@ async def test_what_goes_with_one_run_is_no_others_and_kept_ones_are_everybodys(
     image = kubernetes_cluster.image
     first = await _submit(user, documents(SERVICE, JOB, image=image, command="sleep 600"))
     other = documents(SERVICE, JOB.replace("name: mine", "name: other"), image=image)
-    with pytest.raises(RefusedError, match=f"belongs to the run {first}and is deleted with it"):
+    with pytest.raises(RefusedError, match=f"belongs to the run {first} and is deleted with it"):
         await _submit(user, other)
     await user.hyperpod.runs.act(first, "cancel")
     assert left(kubernetes_cluster, user.namespace) == set()

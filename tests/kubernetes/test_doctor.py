@@ -89,7 +89,7 @@ async def test_each_part_of_the_way_to_the_api_server_is_named(sessions: Session
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
         for server, words in (
-            ("https://api.nowhere.invalid:6443", "is not known here"),
+            ("https://api.nowhere.invalid:6443", "cannot be resolved"),
             (f"https://127.0.0.1:{port}", "cannot be reached"),
         ):
             change_kubeconfig(session, "cluster", server=server)

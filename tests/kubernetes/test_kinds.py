@@ -12,7 +12,7 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME, KINDS, Offers, choose, kind_of
 from hyperpod_jlab.engines.kubernetes.kinds.kind import is_suspended, suspension
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
-from hyperpod_jlab.engines.kubernetes.submit.preflight import runtime_findings
+from hyperpod_jlab.engines.kubernetes.submit.preflight import runtime_findings, unsupported
 
 NOW = 1_795_300_000.0
 ALL = frozenset(BY_NAME)
@@ -264,3 +264,16 @@ def test_suspending(kind: Any):
     assert not is_suspended(kind, {"metadata": {}})
     assert is_suspended(kind, suspension(kind, True))
     assert not is_suspended(kind, suspension(kind, False))
+
+
+def test_what_only_slurm_knows_is_said_to_be_ignored() -> None:
+    spec = JobSpec.model_validate(
+        {
+            "source": {"kind": "command", "command": "true"},
+            "account": "vision",
+            "qos": "high",
+            "slurm": {"flags": {"nice": "5"}},
+        }
+    )
+    found = [(one.code, one.level, one.field) for one in unsupported(spec)]
+    assert found == [("ignored", "info", field) for field in ("account", "qos", "slurm")]

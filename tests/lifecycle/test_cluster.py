@@ -150,7 +150,7 @@ def test_only_what_the_list_names_is_installed(controller, everything):
         (("--partition-mode", "shared", "--cluster-user", "$(id)"), "cannot be used"),
         (
             ("--partition-mode", "shared", "--mounted-at", "/opt"),
-            "no file system is mounted at /opt",
+            "nothing is mounted at /opt",
         ),
         (("--partition-mode", "shared", "--python", "/usr/bin/false"), "no Python 3.11 or newer"),
         (("--force",), "unknown: --force"),

@@ -192,7 +192,7 @@ class TestJobs:
         change = Change(time_limit=60) if action == "change" else None
         results = await alice.act_on_jobs(CLUSTER, action, [other], change)  # type: ignore[arg-type]
         assert errors(results) == ["denied"]
-        assert "is bob's" in str(results[0].error)
+        assert "belongs to bob" in str(results[0].error)
 
     async def test_many_are_held_released_and_changed_by_one_command(
         self, alice: Hyperpod, slurm: SlurmTestbed

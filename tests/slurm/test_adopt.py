@@ -135,7 +135,7 @@ class TestKinds:
         job = sbatch(session, "echo unseen", "--output=/tmp/unseen-%j.txt")
         run_id = await session.hyperpod.adopt(job)
         await session.ended(run_id)
-        assert f"goes to /tmp/unseen-{job}.txt on its nodes" in await log(session, run_id)
+        assert f"is at /tmp/unseen-{job}.txt on its nodes" in await log(session, run_id)
 
     async def test_a_requeued_one(self, session: SlurmSession) -> None:
         text = "echo this is ${SLURM_RESTART_COUNT:-0}; sleep ${SLURM_RESTART_COUNT:-600}"
@@ -167,12 +167,12 @@ class TestRefused:
         assert session.cluster.calls() == []
 
     async def test_a_job_that_is_not_there(self, session: SlurmSession) -> None:
-        with pytest.raises(NotFoundError, match="knows of no job 999999"):
+        with pytest.raises(NotFoundError, match="job 999999 not found"):
             await session.hyperpod.adopt("999999")
 
     async def test_a_job_of_somebody_elses(self, session: SlurmSession) -> None:
         job = sbatch(session, "sleep 60", user="alice")
-        with pytest.raises(DeniedError, match=f"the job {job} is alice's"):
+        with pytest.raises(DeniedError, match=f"the job {job} belongs to alice"):
             await session.hyperpod.adopt(job)
         assert told(session, job, "Comment") == "(null)"
 

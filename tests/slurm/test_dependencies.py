@@ -100,7 +100,7 @@ async def test_an_array_of_which_a_task_has_failed_is_refused(session: SlurmSess
     await session.until(array, lambda run: run.children.get("failed") == 1)
     found = await findings(session, array)
     assert [finding.code for finding in found] == ["dependency_failed"]
-    assert "a task of it is failed" in found[0].message
+    assert "one of its tasks is failed" in found[0].message
 
 
 async def test_one_that_is_nowhere_is_refused(session: SlurmSession):

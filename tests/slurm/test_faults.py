@@ -71,7 +71,7 @@ class TestController:
         await here.running(run_id)
         here.cluster.controller_stop()
         alone = await here.until(
-            run_id, lambda run: "did not answer" in (run.status.reason or ""), 15
+            run_id, lambda run: "does not answer" in (run.status.reason or ""), 15
         )
         assert alone.state == "running"
         other = await here.hyperpod.runs.get(waits)

@@ -199,14 +199,14 @@ class TestLogs:
     async def test_a_path_that_cannot_be_read_here_is_said(self, session: SlurmSession) -> None:
         run_id = await send(session, SHEBANG + "#SBATCH -o /tmp/mine-%j.txt\necho unseen\n")
         run = await session.ended(run_id)
-        words = f"goes to /tmp/mine-{run.scheduler_id}.txt on its nodes"
+        words = f"is at /tmp/mine-{run.scheduler_id}.txt on its nodes"
         assert words in await log(session, run_id)
         assert "not on the storage partition" in await log(session, run_id)
 
     async def test_no_output_is_said(self, session: SlurmSession) -> None:
         run_id = await send(session, SHEBANG + "#SBATCH -o /dev/null\necho unseen\n")
         await session.ended(run_id)
-        assert "goes to /dev/null" in await log(session, run_id)
+        assert "is at /dev/null" in await log(session, run_id)
 
     async def test_followed_while_it_runs(self, session: SlurmSession) -> None:
         run_id = await send(session, SHEBANG + "for i in 1 2 3; do echo $i; sleep 1; done\n")

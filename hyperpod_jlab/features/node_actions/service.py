@@ -76,24 +76,15 @@ async def abilities_on(services: Hyperpod, cluster: str) -> list[NodeAbility]:
                 check_drain(services.engines.get(configured), action)
             case "reboot" | "replace":
                 if meant.hyperpod is None:
-                    raise meant.problem or _no_hyperpod(cluster, action)
+                    raise meant.problem or clusters.no_hyperpod(meant.configured or cluster)
                 await check_repair(services.hyperpod_clusters(meant.region).aws, action)
 
     return [await _ability(action, check) for action in NODE_ACTIONS]
 
 
-def _no_hyperpod(cluster: str, action: NodeActionKind) -> InvalidInputError:
-    return InvalidInputError(
-        f"AWS does the {action}, but the configuration does not name the HyperPod cluster of {cluster}",
-        code="no_hyperpod_cluster",
-        hint=f'name the HyperPod cluster with --cluster, or write hyperpod = "NAME" under [clusters.{cluster}]',
-        detail={"field": "cluster"},
-    )
-
-
 def _unconfigured(cluster: str, action: NodeActionKind) -> InvalidInputError:
     return InvalidInputError(
-        f"the scheduler does the {action}, but {cluster} is not configured",
+        f"cannot {action}: {cluster} is not in your configuration",
         code="no_configured_cluster",
         hint=f"add it to the configuration: hpj config add {cluster}",
         detail={"field": "cluster"},
@@ -198,7 +189,7 @@ class NodeActions:
         meant = await self._services.clusters.named(request.cluster, request.region)
         if request.action in {"reboot", "replace"}:
             if meant.hyperpod is None:
-                raise meant.problem or _no_hyperpod(meant.configured or "", request.action)
+                raise meant.problem or self._services.clusters.no_hyperpod(meant.configured or "")
             cluster = meant.hyperpod
             known = await self._instances(meant)
         else:

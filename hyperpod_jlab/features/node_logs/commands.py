@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.following import write_bytes
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
@@ -186,7 +187,7 @@ async def _service(hyperpod: Hyperpod, reading: _Reading) -> tuple[NodeLogs, str
     """The logs, and the cluster's name or ARN in AWS."""
     meant = await hyperpod.clusters.on_hyperpod(reading.cluster, reading.region)
     spools = hyperpod.kept(Spools, meant.region, Spools)
-    return NodeLogs(hyperpod.hyperpod_clusters(meant.region).aws, spools), meant.aws_name
+    return NodeLogs(Aws(meant.region), spools), meant.aws_name
 
 
 def _as_json(line: NodeLogLine) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.features.node_logs.models import NodeLog, NodeLogLine
 from hyperpod_jlab.features.node_logs.service import NodeLogs, lines_of
@@ -146,7 +147,8 @@ async def _service(hyperpod: Hyperpod, cluster: str) -> tuple[NodeLogs, str]:
     meant = await hyperpod.clusters.on_hyperpod(cluster)
     clusters = hyperpod.hyperpod_clusters(meant.region)
     spools = hyperpod.kept(Spools, meant.region, Spools)
-    service = NodeLogs(clusters.aws, spools, clusters.described, clusters.known_instances)
+    # Its calls are counted by themselves.
+    service = NodeLogs(Aws(meant.region), spools, clusters.described, clusters.known_instances)
     return service, meant.aws_name
 
 

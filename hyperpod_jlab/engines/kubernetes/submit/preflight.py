@@ -136,7 +136,12 @@ NO_NAMESPACE = "no_namespace"
 
 
 def unsupported(spec: JobSpec) -> Iterator[Finding]:
-    """What runs on Kubernetes cannot do."""
+    """What runs on Kubernetes cannot do, and what of the spec has no effect there."""
+    given = {"account": spec.account, "qos": spec.qos, "slurm": spec.slurm.flags or None}
+    for field, value in given.items():
+        if value is not None:
+            message = f"a Kubernetes cluster ignores {field}"
+            yield Finding(level="info", code="ignored", message=message, field=field)
     if spec.array is not None and spec.source.kind != "native":
         yield from _array(spec, spec.array)
     if spec.after:
