@@ -214,7 +214,7 @@ async def test_a_job_that_can_never_start_says_so_in_the_table(session: Kubernet
     rows = await until(reasons, both)
     assert rows["large"].scheduler_id == "pytorchjob/large"
     assert rows["large"].state == "waiting"
-    assert "5 nvidia.com/gpu, and at most 4 can be had" in rows["large"].reason
+    assert "5 nvidia.com/gpu of at most 4" in rows["large"].reason
     assert (rows["large"].queue, rows["large"].accelerators) == ("team", 5)
     await kubectl(session, "delete", "pytorchjob", "large", "lost")
 
