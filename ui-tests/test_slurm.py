@@ -246,7 +246,7 @@ def test_own_and_others_jobs_in_the_table(
     expect(results).to_have_count(3, timeout=SLOW)
     expect(results.nth(0)).to_have_text(f"{own[0]} was held.")
     expect(results.nth(1)).to_have_text(f"{own[1]} was held.")
-    expect(results.nth(2)).to_contain_text(f"job {other} is bob's; only bob or an operator")
+    expect(results.nth(2)).to_contain_text(f"job {other} belongs to bob; only bob or an operator")
     expect(job_row(shown, own[0])).to_contain_text("held")
     assert violations(page, CLUSTER_PAGE) == []
     shown.get_by_label(f"Select {other}", exact=True).uncheck()
@@ -261,7 +261,7 @@ def test_own_and_others_jobs_in_the_table(
     expect(question).to_contain_text("of bob")
     question.locator("button.jp-mod-warn").click()
     expect(results.first).to_have_text(f"{own[0]} was cancelled.", timeout=SLOW)
-    expect(results.last).to_contain_text("is bob's")
+    expect(results.last).to_contain_text("belongs to bob")
     expect(job_row(shown, own[0])).to_have_count(0)
     assert look(slurm, own[0], "%T") == "CANCELLED"
     assert look(slurm, own[1], "%T") == "PENDING"

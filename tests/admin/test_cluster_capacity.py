@@ -32,7 +32,7 @@ P5_ON_EKS = {"InstanceGroups.0.InstanceType": "ml.p5.48xlarge", "InstanceGroups.
         (161, {}, "warning", "2 instances need 162 addresses, but the subnets have 161 free: pods"),
         (63, {}, "error", "2 instances need 162 addresses, but the subnets have 63 free"),
         (100, {"InstanceGroups.0.NetworkInterface": {"InterfaceType": "efa-only"}}, "ok", ""),
-        (99, {"InstanceGroups.0.NetworkInterface": {"InterfaceType": "efa-only"}}, "warning", "2 instances take 100 addresses"),
+        (99, {"InstanceGroups.0.NetworkInterface": {"InterfaceType": "efa-only"}}, "warning", "2 instances need 100 addresses"),
     ],
 )  # fmt: skip
 def test_addresses_are_counted_as_aws_states_them(account, told, free, more, level, words):
@@ -51,7 +51,7 @@ def test_without_the_right_to_ask_the_table_says_what_types_are(account, told, e
     subnet_of(account).free = 129
     _, verdicts = told(document(SLURM), document(SECOND))
     said = of(verdicts, "error")
-    assert any("6 instances take 130 addresses" in one for one in said)
+    assert any("6 instances need 130 addresses" in one for one in said)
     assert any("which EFA on ml.p5.48xlarge needs" in one for one in said)
     assert any("ec2:DescribeInstanceTypes" in one for one in of(verdicts, "unknown"))
 

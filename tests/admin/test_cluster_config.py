@@ -256,8 +256,8 @@ SPOIL = {
         ("few addresses", "6 instances need 130 addresses, but the subnets have 120 free"),
         ("other VPC", "is in vpc-0123456789abcdef0, but the subnets are in vpc-0fedcba9876543210"),
         ("public", "is a public subnet: its routes go to igw-0aaaaaaaaaaaaaaaa"),
-        ("no self-reference in", "lets all traffic of its own members in, which EFA on ml.p5.48xlarge needs"),
-        ("no self-reference out", "lets all traffic of its own members out, which EFA on ml.p5.48xlarge needs"),
+        ("no self-reference in", "allows all traffic of its own members in, which EFA on ml.p5.48xlarge needs"),
+        ("no self-reference out", "allows all traffic of its own members out, which EFA on ml.p5.48xlarge needs"),
         ("servers closed", "has no inbound rule for TCP 988, 1018-1023 from sg-0c1a5e5000000eee5"),
         ("mount name", "the mount name of fs-0123456789abcdef0 is abcdefgh, not x5kjbbmv"),
         ("creating", "fs-0123456789abcdef0 is CREATING"),
@@ -268,8 +268,8 @@ SPOIL = {
         ("no script", "on_create.sh not found at s3://sagemaker-hyperpod-scripts/slurm did you mean on_create.py?"),
         ("no folder", "no files found at s3://sagemaker-hyperpod-scripts/slurm"),
         ("quota", "4 instances are requested, but the quota 'ml.p5.48xlarge for cluster usage' is 3"),
-        ("quota of all", "6 instances are wanted"),
-        ("zone", "ml.p5.48xlarge is not available in us-west-2a it is in us-west-2c"),
+        ("quota of all", "6 instances are requested"),
+        ("zone", "ml.p5.48xlarge is not available in us-west-2a it is available in us-west-2c"),
         ("threads", "ml.p5.48xlarge allows 1 threads per core, not 2"),
         ("name", "a cluster vision-slurm already exists"),
     ],
@@ -393,7 +393,7 @@ def test_as_text(account, hpj):
     done = hpj("admin", "validate", str(SLURM))
     assert done.code == 2
     assert (
-        "error    groups    InstanceGroups: nothing says which group is the controller" in done.out
+        "error    groups    InstanceGroups: no group is marked as the controller" in done.out
     )
     assert done.err.startswith("error: the configuration is not valid: 1 finding")
     assert hpj("admin", "validate", str(EKS)).ok().out.endswith("the configuration is valid\n")

@@ -97,7 +97,7 @@ def mounted(account):
 
 def test_what_was_given_goes_and_nothing_else(wired, hpj, disk):
     done = hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
-    assert "data: Deleted for good, with all that is in them" in done.out
+    assert "data: Permanently deleted with all content" in done.out
     assert "folder /alice: deleted with all its content" in done.out
     # The folder of the mode before has no mark any more.
     assert sorted(one.name for one in disk.iterdir()) == ["others", "shared"]
@@ -109,7 +109,7 @@ def test_what_was_given_goes_and_nothing_else(wired, hpj, disk):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ((), "not_confirmed", "without your word"),
+        ((), "not_confirmed", "changes need confirmation"),
         (("--yes", "--delete-data", "fs-0aaaaaaaaaaaaaaaa"), None, "but the file system is"),
         (("--yes", "--delete-data", "yes"), None, "but the file system is"),
         (("--yes", "--folders", "none"), None, "--delete-data needs a place"),

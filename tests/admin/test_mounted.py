@@ -16,7 +16,7 @@ from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 PER_USER = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM, "--partition-mode", "per-user")
 
 OTHERWISE = [
-    ("", "a folder of what is mounted at /"),
+    ("", "a folder of the mount at /"),
     ("31 22 0:41 / {} rw - tmpfs tmpfs rw\n", "is tmpfs, not Lustre"),
     ("31 22 0:41 / {} rw - lustre 10.0.1.2@tcp:/abcdefgh rw\n", "the mount name abcdefgh"),
     ("31 22 0:41 / {} rw - lustre 10.0.1.2@tcp:/x5kjbbmv/alice rw\n", "only a folder"),

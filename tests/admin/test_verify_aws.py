@@ -57,7 +57,7 @@ def test_what_can_be_read_is_checked_and_nothing_is_changed(believed, endpoint, 
     assert verdicts(found, *(NAMES["read"] - {"addon-right"})) == {"holds"}
     assert found["addon-right"] == ("not checked", "needs --as-role: a role that you can assume")
     assert verdicts(found, *NAMES["write"], *NAMES["by hand"]) == {"not checked"}
-    assert all("do this: " in found[name][1] for name in NAMES["by hand"])
+    assert all("check by hand: " in found[name][1] for name in NAMES["by hand"])
     assert "you have iam:PassRole" in found["update-domain-without-pass-role"][1]
     assert studio(believed) == before
     found = verify("--as-role", ROLE, "--only", "addon-right")
@@ -105,7 +105,7 @@ def test_in_a_throw_away_domain_all_is_tried_and_nothing_is_left(believed, endpo
     assert list((home.root / "state").rglob("hyperpod-jlab-verify-*")) == []
     assert "111122223333" not in done.out
     steps = [line for line in done.err.splitlines() if line.startswith("-> ")]
-    assert [step.split()[1] for step in steps[:4]] == ["make", "make", "make", "update"]
+    assert [step.split()[1] for step in steps[:4]] == ["create", "create", "create", "update"]
     assert [step.split()[1] for step in steps[-4:]] == ["empty", "empty", "delete", "delete"]
     # Only what was made is changed: each change names it.
     (made,) = set(re.findall(r"hyperpod-jlab-verify-[0-9a-f]{8}", done.err))
@@ -151,7 +151,7 @@ def test_each_step_is_named_before_it_is_done(believed, endpoint, hpj, monkeypat
         "DeleteSpace": "delete the space",
         "DeleteUserProfile": "delete the user profile",
         "DeleteDomain": "delete the domain",
-        "UpdateDomain": "(update|name) .*(throw-away domain|space defaults)",
+        "UpdateDomain": "(update|name) .*(temporary domain|space defaults)",
         "UpdateUserProfile": "temporary profile",
         "RevokeSecurityGroupIngress": "empty the security group",
         "DeleteSecurityGroup": "delete the security group",
@@ -200,8 +200,8 @@ def test_bad_words_are_refused(believed, hpj, words, field, hint):
     ("words", "message"),
     [
         (("--write", "--clean-up"), "--clean-up and --write cannot be used together"),
-        (("--vpc", "vpc-1"), "--vpc is for the throw-away domain"),
-        (("--subnet", "subnet-1"), "--subnet is for the throw-away domain"),
+        (("--vpc", "vpc-1"), "--vpc is for the temporary domain"),
+        (("--subnet", "subnet-1"), "--subnet is for the temporary domain"),
         (("--write", "--yes", "--only", "node-target"), "needs a temporary domain"),
         (("--write", "--yes", "--vpc", "vpc-1"), "is not the VPC of the domain"),
     ],
@@ -311,7 +311,7 @@ def test_what_another_machine_may_be_using_is_left_alone(believed, hpj):
     done = hpj("admin", "verify-aws", "--clean-up", "--yes").ok()
     assert "is not deleted, a run may be using it" in done.err
     assert (
-        "left alone: hyperpod-jlab-verify-0a1b2c3d" in hpj("admin", "verify-aws", *WRITE).ok().out
+        "not changed: hyperpod-jlab-verify-0a1b2c3d" in hpj("admin", "verify-aws", *WRITE).ok().out
     )
     assert studio(believed) == before
 

@@ -129,7 +129,7 @@ def test_a_role_has_the_rights_of_its_groups(attached, bed, hpj):
     try:
         assert hpj("jobs", "--cluster", "on-eks", "--json").ok().json["jobs"] == []
         told = hpj("nodes", "--cluster", "on-eks").ok()
-        assert "the right to list nodes is missing" in told.out + told.err
+        assert "you do not have the permission to list nodes" in told.out + told.err
     finally:
         kubectl(bed, "delete", "clusterrolebinding", "readers")
 

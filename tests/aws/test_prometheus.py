@@ -204,7 +204,7 @@ async def test_what_cloudwatch_cannot_have_names_the_right(example, workspace):
 async def test_a_workspace_that_does_not_answer_or_has_nothing(example, workspace, unused_tcp_port):
     gone = f"http://127.0.0.1:{unused_tcp_port}/workspaces/{WORKSPACE}"
     found = await NodeMetrics(Aws(REGION), with_slurm(gone)).of_cluster("ml-cluster", HOUR)
-    assert "aps does not respond" in found.notes[0]
+    assert "aps did not answer" in found.notes[0]
     example.account.add_cluster("new-eks", REGION, orchestrator=example.account.eks("new", REGION))
     example.account.addons[REGION, "new", ADDON] = example.account.addons[REGION, "observed", ADDON]
     found = await NodeMetrics(Aws(REGION)).of_cluster("new-eks", HOUR)

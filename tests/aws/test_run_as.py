@@ -63,6 +63,6 @@ def test_what_may_not_be_read_is_said_and_is_no_failure(endpoint, run_as):
     level, words = seen(run_as(on, TAG))
     assert level == "unknown"
     assert "you do not have the permission iam:ListRoleTags" in words
-    assert "without SSMSessionRunAs a terminal on a node is ubuntu's" in words
+    assert "without SSMSessionRunAs terminals on nodes run as ubuntu" in words
     endpoint.faults.deny("ssm:GetDocument")
     assert seen(run_as(on, TAG)) == ("unknown", "you do not have the permission ssm:GetDocument")

@@ -24,7 +24,7 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     jobs = await narrow.hpj("jobs")
     assert jobs.code == 0, jobs.err
     assert "pytorchjob/theirs" in jobs.out
-    assert "list pytorchjobs.kubeflow.org in all namespaces is missing" in jobs.err
+    assert "you do not have the permission to list pytorchjobs.kubeflow.org in all namespaces" in jobs.err
     hidden = "the cluster's nodes are hidden: you do not have the permission to list nodes"
     clusters = await narrow.hpj("clusters")
     assert clusters.code == 0, clusters.err
@@ -38,7 +38,7 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     assert nodes.code == 0, nodes.err
     told = json.loads(nodes.out)
     assert told["nodes"] == []
-    assert "the right to list nodes is missing" in " ".join(told["notes"])
+    assert "you do not have the permission to list nodes" in " ".join(told["notes"])
 
 
 async def test_a_job_is_linked_to_a_run_that_is_here_only(

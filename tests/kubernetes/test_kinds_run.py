@@ -282,7 +282,7 @@ async def test_who_may_only_make_jobs_gets_a_job(sessions: Sessions, namespace: 
     rules = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get"]}]
     user = sessions(kubeconfig=sessions().cluster.user("jobs-only", namespace, rules=rules))
     found = await findings(user)
-    assert "may not make a PyTorchJob" in found["kind"].message
+    assert "you do not have the permission to create a PyTorchJob" in found["kind"].message
     assert found["dry_run"].level == "info"
     two = await findings(user, resources={"nodes": 2})  # needs a service too
     assert "services" in two["missing_right"].message

@@ -92,7 +92,7 @@ async def test_what_is_hidden_is_said_with_the_missing_right(user: MakeUser) -> 
     hyperpod = user().hyperpod
     nodes = await hyperpod.nodes(CLUSTER)
     assert list(nodes) == []
-    assert "the right to list nodes is missing" in " ".join(notes_of(nodes))
+    assert "you do not have the permission to list nodes" in " ".join(notes_of(nodes))
     jobs = await hyperpod.jobs(CLUSTER)
     assert "pytorchjobs.kubeflow.org in all namespaces" in " ".join(notes_of(jobs))
     assert (await hyperpod.clusters.configured())[0].state == "up"

@@ -64,7 +64,7 @@ async def test_in_a_bundle_of_another_user_nothing_is_run_or_written(local: Loca
     (bundle / "launcher.py").write_bytes(launcher_source())
     gate.unlink()
     log = kept / "logs" / "supervisor.log"
-    await asyncio.to_thread(until, lambda: "nothing was run" in log.read_text(), "the refusal")
+    await asyncio.to_thread(until, lambda: "no code was run" in log.read_text(), "the refusal")
     assert not list(kept.glob("work/ran.txt"))
     assert not (kept / "status" / "attempts").exists()
 

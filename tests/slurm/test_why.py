@@ -294,7 +294,7 @@ async def test_a_run_over_the_queues_limit_of_nodes(waiting: Waiting):
     try:
         await waiting.hyperpod.runs.act(run, "release")
         told = await waiting.why(run, "PartitionNodeLimit")
-        assert "more nodes" in str(told.reason)
+        assert "it requests more (or fewer) nodes" in str(told.reason)
         assert told.position is None
         assert told.would_start_now == ("with 3 nodes instead of 4 (--nodes 3)",)
         await waiting.starts(await waiting.submit(nodes=3, gpus=1))

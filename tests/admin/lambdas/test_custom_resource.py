@@ -80,7 +80,7 @@ def test_what_somebody_else_has_set_in_the_domain_takes_a_word_of_the_admin(acco
     before = seen(account)
     answer = stack.create(**properties())
     assert answer["Status"] == "FAILED"
-    assert "somebody else has set /theirs there" in answer["Reason"]
+    assert "someone else set /theirs there" in answer["Reason"]
     assert "TakeOver" in answer["Reason"]
     assert "The next run continues" not in answer["Reason"]
     assert mounted(account) == before[0][DOMAIN].file_systems
@@ -174,8 +174,8 @@ def test_what_was_never_answered_is_taken_back_by_its_properties(account, stack)
     [
         ({"DomainId": "nothing"}, "DomainId: 'nothing' is not valid; example: d-abc123"),
         ({"DomainId": ["d-x"]}, "DomainId: "),
-        ({"PartitionMode": "private"}, "PartitionMode: 'private' is none of"),
-        ({"FileSystemId": "fs-1; rm"}, "FileSystemId: 'fs-1; rm' is none"),
+        ({"PartitionMode": "private"}, "PartitionMode must be one of"),
+        ({"FileSystemId": "fs-1; rm"}, "FileSystemId: 'fs-1; rm' is not valid"),
         (
             {"FileSystemId": "", "ClusterName": ""},
             "FileSystemId is missing: set it, or set ClusterName",
@@ -185,10 +185,10 @@ def test_what_was_never_answered_is_taken_back_by_its_properties(account, stack)
         ({"DomainId": "d-nope"}, "d-nope"),
         ({"FileSystemId": "fs-0000000000"}, "fs-0000000000"),
         ({"FileSystemId": "", "ClusterName": "nope"}, "nope"),
-        ({"Folders": "slurm"}, "Folders: 'slurm' is none of"),
+        ({"Folders": "slurm"}, "Folders must be one of"),
         ({"ClusterUser": "0"}, "ClusterUser: '0'"),
         ({"ClusterUser": "ubuntu"}, "ClusterUser: 'ubuntu'"),
-        ({"TakeOver": "yes"}, "TakeOver: 'yes' is none of"),
+        ({"TakeOver": "yes"}, "TakeOver must be one of"),
     ],
 )
 def test_properties_that_are_wrong_are_said_and_can_be_deleted(account, stack, given, words):

@@ -212,7 +212,7 @@ def test_the_environment_has_to_be_right(account, wired):
     for name in ("new_profile", "reconcile"):
         error = wired.invoke(name, batch(event("dora"))).error
         assert error["errorType"] == "InvalidInputError"
-        assert "PartitionMode: 'private'" in error["errorMessage"]
+        assert "PartitionMode must be one of" in error["errorMessage"]
 
 
 def test_the_schedule_does_what_no_event_told(account, endpoint, wired):
