@@ -19,6 +19,7 @@ class Bad:
     words: list[str]
     says: tuple[str, ...]
     field: str | None = None
+    exit_code: int = 2
 
 
 def _submit(*words: str) -> list[str]:
@@ -130,7 +131,7 @@ CASES = {
     "log of a run with a slash": Bad(["logs", "a/b"], ("a/b",), "run_id"),
     "no ranks": Bad(["logs", "x", "--rank", "one"], ("--rank", "one"), "ranks"),
     "no duration": Bad(["logs", "x", "--since", "yesterday"], ("--since", "yesterday"), "since"),
-    "list on an unknown cluster": Bad(["nodes", "--cluster", "locla"], ("local",), "cluster"),
+    "list on an unknown cluster": Bad(["nodes", "--cluster", "locla"], ("local",), "cluster", 3),
     "a pipe for a script": Bad(_submit("pipe.py"), ("not a regular file",), "source.path"),
     "a pipe for a notebook": Bad(_submit("pipe.ipynb"), ("not a regular file",), "source.path"),
     "a device for a script": Bad(_submit("zero.py"), ("not a regular file",), "source.path"),
@@ -168,7 +169,7 @@ def files(home):
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_is_refused_with_one_json_line_and_leaves_nothing(hpj, home, files, case):
     told = hpj(*case.words, "--json")
-    assert told.code == 2
+    assert told.code == case.exit_code
     assert told.out == ""
     text = f"{told.error['message']} {told.error['hint']}"
     assert [word for word in case.says if word not in text] == []

@@ -109,7 +109,7 @@ def test_an_interrupt_while_the_bundle_is_made_tells_what_is_left(home):
         "interrupted while half was being submitted; it may be partly written"
     )
     assert "hpj show half" in done.stderr
-    assert "--run-id half sends it again" in done.stderr
+    assert "to submit it again safely, run the same command with --run-id half" in done.stderr
     assert home.process("show", "half", "--json").ok().json["state"] == "failed"
     home.process(*words).ok()
     assert home.process("logs", "half").ok().out == "0|hi\n"
