@@ -392,8 +392,6 @@ def test_files_that_are_none(hpj, no_aws, tmp_path, text, words):
 def test_as_text(account, hpj):
     done = hpj("admin", "validate", str(SLURM))
     assert done.code == 2
-    assert (
-        "error    groups    InstanceGroups: no group is marked as the controller" in done.out
-    )
+    assert "error    groups    InstanceGroups: no group is marked as the controller" in done.out
     assert done.err.startswith("error: the configuration is not valid: 1 finding")
     assert hpj("admin", "validate", str(EKS)).ok().out.endswith("the configuration is valid\n")

@@ -16,29 +16,49 @@ from hyperpod_jlab.cli.main import main
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 
 _CALLS: dict[str, tuple[Callable[[Any], object], str, str]] = {
-    "rank of letters": (lambda run: run.logs(rank="x"), "rank is a str", "rank"),
-    "ranks of letters": (lambda run: run.logs(rank=[0, "x"]), "rank is a str", "rank"),
-    "negative rank": (lambda run: run.logs(rank=-1), "rank is -1, but must", "rank"),
-    "rank of a fraction": (lambda run: run.logs(rank=0.5), "rank is a float", "rank"),
-    "node of letters": (lambda run: run.logs(node="x"), "node is a str", "node"),
-    "attempt 0": (lambda run: run.logs(attempt=0), "attempt is 0, but must", "attempt"),
-    "tail of letters": (lambda run: run.logs(tail="x"), "tail is a str", "tail"),
-    "number as a pattern": (lambda run: run.logs(grep=5), "grep is an int", "grep"),
-    "number as a cursor": (lambda run: run.logs(cursor=5), "cursor is an int", "cursor"),
-    "timeout of letters": (lambda run: run.wait("x"), "timeout is a str", "timeout"),
+    "rank of letters": (lambda run: run.logs(rank="x"), "rank must be .*, not a str", "rank"),
+    "ranks of letters": (lambda run: run.logs(rank=[0, "x"]), "rank must be .*, not a str", "rank"),
+    "negative rank": (lambda run: run.logs(rank=-1), "rank must be at least \\d, not -1", "rank"),
+    "rank of a fraction": (lambda run: run.logs(rank=0.5), "rank must be .*, not a float", "rank"),
+    "node of letters": (lambda run: run.logs(node="x"), "node must be .*, not a str", "node"),
+    "attempt 0": (
+        lambda run: run.logs(attempt=0),
+        "attempt must be at least \\d, not 0",
+        "attempt",
+    ),
+    "tail of letters": (lambda run: run.logs(tail="x"), "tail must be .*, not a str", "tail"),
+    "number as a pattern": (lambda run: run.logs(grep=5), "grep must be .*, not an int", "grep"),
+    "number as a cursor": (
+        lambda run: run.logs(cursor=5),
+        "cursor must be .*, not an int",
+        "cursor",
+    ),
+    "timeout of letters": (lambda run: run.wait("x"), "timeout must be .*, not a str", "timeout"),
     "limit of words": (
         lambda run: run.change(time_limit="soon"),
         "is not a duration",
         "time_limit",
     ),
     "limit of a fraction": (lambda run: run.change(time_limit=0.5), "not a duration", "time_limit"),
-    "queue of a number": (lambda run: run.change(queue=5), "queue is an int", "queue"),
-    "nothing to change": (lambda run: run.change(), "what to change", "time_limit"),
-    "get of nothing": (lambda _: hyperpod_jlab.get(None), "run_id is None", "run_id"),  # type: ignore[arg-type]
-    "get of a number": (lambda _: hyperpod_jlab.get(5), "run_id is an int", "run_id"),  # type: ignore[arg-type]
-    "no runs": (lambda _: hyperpod_jlab.runs(limit=0), "limit is 0, but must", "limit"),
-    "runs of letters": (lambda _: hyperpod_jlab.runs(limit="x"), "limit is a str", "limit"),  # type: ignore[arg-type]
-    "state of a number": (lambda _: hyperpod_jlab.runs(state=5), "state is an int", "state"),  # type: ignore[arg-type]
+    "queue of a number": (lambda run: run.change(queue=5), "queue must be .*, not an int", "queue"),
+    "nothing to change": (lambda run: run.change(), "nothing to change", "time_limit"),
+    "get of nothing": (lambda _: hyperpod_jlab.get(None), "run_id must be .*, not None", "run_id"),  # type: ignore[arg-type]
+    "get of a number": (lambda _: hyperpod_jlab.get(5), "run_id must be .*, not an int", "run_id"),  # type: ignore[arg-type]
+    "no runs": (
+        lambda _: hyperpod_jlab.runs(limit=0),
+        "limit must be at least \\d, not 0",
+        "limit",
+    ),
+    "runs of letters": (
+        lambda _: hyperpod_jlab.runs(limit="x"),
+        "limit must be .*, not a str",
+        "limit",
+    ),  # type: ignore[arg-type]
+    "state of a number": (
+        lambda _: hyperpod_jlab.runs(state=5),
+        "state must be .*, not an int",
+        "state",
+    ),  # type: ignore[arg-type]
 }
 
 

@@ -128,7 +128,7 @@ def test_the_same_run_id_is_the_same_run() -> None:
     first = hyperpod_jlab.submit(command="echo x", run_id="mine")
     again = hyperpod_jlab.submit(command="echo x", run_id="mine")
     assert first == again
-    with pytest.raises(ConflictError, match="taken by another spec"):
+    with pytest.raises(ConflictError, match="in use by another spec"):
         hyperpod_jlab.submit(command="echo y", run_id="mine")
     assert first.wait(60).state == "succeeded"
     assert len(first.view.status.attempts) == 1
@@ -176,7 +176,7 @@ def test_bad_input_is_named(options: dict[str, object], code: str, words: str) -
 
 
 def test_a_run_to_wait_for_must_exist() -> None:
-    with pytest.raises(RefusedError, match="no run nope to wait for"):
+    with pytest.raises(RefusedError, match="run nope not found"):
         hyperpod_jlab.submit(command="x", after="nope")
     assert hyperpod_jlab.runs() == []
 

@@ -24,7 +24,10 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     jobs = await narrow.hpj("jobs")
     assert jobs.code == 0, jobs.err
     assert "pytorchjob/theirs" in jobs.out
-    assert "you do not have the permission to list pytorchjobs.kubeflow.org in all namespaces" in jobs.err
+    assert (
+        "you do not have the permission to list pytorchjobs.kubeflow.org in all namespaces"
+        in jobs.err
+    )
     hidden = "the cluster's nodes are hidden: you do not have the permission to list nodes"
     clusters = await narrow.hpj("clusters")
     assert clusters.code == 0, clusters.err

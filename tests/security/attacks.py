@@ -104,8 +104,11 @@ def plant(
 
 
 def rewrite(path: Path, **fields: Any) -> None:
-    """Change fields of a JSON file."""
-    data = json.loads(path.read_text()) | fields
+    """Change fields of a JSON file; one that an attack has spoilt before gets only these."""
+    try:
+        data = json.loads(path.read_text()) | fields
+    except ValueError:
+        data = fields
     put(path, json.dumps(data))
 
 

@@ -182,7 +182,7 @@ async def test_who_comes_without_a_key_reads_what_to_do(browser):
     headers = {**browser.cookies, **OPENED, **PAGE}
     response = await browser.api.raw("GET", f"{browser.place}/", headers=headers)
     assert (response.code, is_sandboxed(response)) == (403, True)
-    assert b"from the run&#x27;s page in JupyterLab" in response.body
+    assert b"from the page of the run in JupyterLab" in response.body
     assert "text/html" in response.headers["Content-Type"]
 
 
@@ -364,7 +364,7 @@ async def test_a_closed_port_says_so_before_a_tab_opens(browser, program):
 async def test_the_local_cluster_says_that_it_has_no_ports(api, run_id):
     access = await api.get(f"runs/{run_id}/access")
     assert (access["ports"], access["shells"]) == (False, [])
-    assert "cannot be reached" in access["reason"]
+    assert "is not supported" in access["reason"]
     status, error = await api.request("POST", f"runs/{run_id}/ports/80/open", {})
     assert (status, error["code"]) == (422, "unsupported")
     status, error = await api.request("POST", "runs/20260101-000000-aaaaaa/ports/80/open", {})

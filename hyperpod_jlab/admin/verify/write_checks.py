@@ -337,13 +337,13 @@ async def update_without_pass_role(trial: WriteContext) -> FactFinding:
     limited = await trial.ground.limited(_UPDATE)
     if limited is None:
         return unknown(_NEEDS_ROLE)
-    trial.tell("update the space defaults with its own role, in a session without iam:PassRole")
+    trial.tell("update the space defaults with its own role, in a session that may not pass roles")
     first = await _update_space_defaults(trial, limited)
     trial.tell("update the space defaults with its own role, as you")
     own = await _update_space_defaults(trial, trial.aws)
     if own is not None:
         return unknown(f"the same update fails for you too: {own.message}")
-    trial.tell("update the space defaults once more, in a session without iam:PassRole")
+    trial.tell("update the space defaults once more, in a session that may not pass roles")
     second = await _update_space_defaults(trial, limited)
     for error in (first, second):
         if error is not None and "PassRole" not in error.message:
@@ -353,7 +353,7 @@ async def update_without_pass_role(trial: WriteContext) -> FactFinding:
     if first is not None:
         return wrong("denied where the space defaults had no role; accepted with a role")
     return holds(
-        "accepted twice in a session without iam:PassRole: without a role before, and with the same role"
+        "accepted twice in a session that may not pass roles: without a role before, and with the same role"
     )
 
 
