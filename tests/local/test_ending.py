@@ -101,7 +101,10 @@ async def test_the_slot_of_a_killed_supervisor_is_free(local: LocalCluster) -> N
     assert owner is not None
     os.kill(owner.pid, signal.SIGKILL)
     await local.ended(run_id)
-    assert (await local.hyperpod.jobs()) == []
+    # The kernel lets a killed process' locks go a moment after it says that the process is dead.
+    async with asyncio.timeout(20):
+        while await local.hyperpod.jobs():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 async def test_runs_outlive_whoever_submits_and_hold_nothing_of_it(local: LocalCluster) -> None:
