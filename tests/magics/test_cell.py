@@ -58,7 +58,7 @@ def test_a_dry_run_shows_what_would_run_and_sends_nothing(shell):
     assert '"--nodes=2"' in shown.out
     assert "print(x)" in shown.out
     assert "runs through /bin/bash -c on every rank" in shown.out
-    assert "names of this kernel that the job does not have: x" in shown.out
+    assert "names of this kernel that do not exist in the job: x" in shown.out
     assert (shown.err, shown.data, shown.error) == ("", [], None)
     document = json.loads(shell.run("%%hyperpod --dry-run --json\nprint(x)").out)
     assert [found["code"] for found in document["findings"]][-1] == "kernel_names"
@@ -79,12 +79,12 @@ def test_a_dry_run_shows_what_would_run_and_sends_nothing(shell):
         ("%%hyperpod logs\n1", "usage", "unexpected extra argument"),
         ("%%hyperpod\n  \n", "empty_cells", "no code below %%hyperpod"),
         ("%%hyperpod\n%sql select 1", "unknown_magic", "%sql"),
-        ("%%hyperpod --cells 7\n1", "no_such_cell", "there is no cell 7"),
-        ("%%hyperpod --cells 0\n1", "invalid_spec", "counted from 1"),
+        ("%%hyperpod --cells 7\n1", "no_such_cell", "but no cell 7"),
+        ("%%hyperpod --cells 0\n1", "invalid_spec", "numbered from 1"),
         ("%%hyperpod --spec nothing.toml\n1", "invalid_spec_file", "nothing.toml"),
         ("%hyperpod clster", "usage", "did you mean 'clusters'?"),
         ("%hyperpod --nodes 2", "usage", "write %%hyperpod, with two %"),
-        ("%hyperpod show 20200101-000000-aaaaaa", "no_such_run", "not found"),
+        ("%hyperpod show 20200101-000000-aaaaaa", "no_such_run", "neither a run nor a cluster"),
     ],
 )
 def test_what_is_wrong_is_told_in_words_and_nothing_is_sent(shell, cell, code, words):

@@ -100,7 +100,7 @@ def test_an_interrupt_ends_following_too(kernel):
     )
     shown = kernel.finish(identity, until=lambda shown: "0|one" in shown.out)
     kernel.manager.interrupt_kernel()
-    assert "goes on" in kernel.finish(identity).error
+    assert "continues" in kernel.finish(identity).error
     assert log_of(shown.card["run_id"]) == ["0|one", "0|two"]
 
 

@@ -23,7 +23,7 @@ def test_names_of_the_kernel_are_told_with_the_cells_that_make_them(shell, save,
     for text in (SETUP, "unused = 1", DEFINITION):
         shell.run(text)
     shown = shell.run(CELL)
-    assert "names of this kernel that the job does not have: area" in shown.err
+    assert "names of this kernel that do not exist in the job: area" in shown.err
     assert "--cells 1,3" in shown.err
     assert "name 'area' is not defined" in "\n".join(log_of(shown.card["run_id"]))
 

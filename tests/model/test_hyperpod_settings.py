@@ -15,7 +15,7 @@ from hyperpod_jlab.core.hyperpod import _READ, SHOWN_ELSEWHERE, settings_of
         ({"NodeRecovery": "None"}, "node-recovery", "None", "stay as they are"),
         ({"NodeRecovery": "Sometimes"}, "node-recovery", "Sometimes", None),
         ({"NodeProvisioningMode": "Continuous"}, "provisioning", "Continuous", "one by one"),
-        ({"AutoScaling": {"Mode": "Disable"}}, "autoscaling", "Disable", "somebody changes it"),
+        ({"AutoScaling": {"Mode": "Disable"}}, "autoscaling", "Disable", "only when it is set"),
         (
             {
                 "AutoScaling": {

@@ -111,7 +111,7 @@ CASES = [
         "/home/me",
         "partition",
     ),
-    (SLURM, None, PLACE, "not-looked", "nobody has looked", None),
+    (SLURM, None, PLACE, "not-looked", "not checked yet", None),
     (
         SLURM,
         refused(unreachable("no_slurm_client")),
@@ -170,7 +170,7 @@ CASES = [
         "research lets you",
         "config add",
     ),
-    (EKS, None, PLACE, "not-looked", "nobody has looked", None),
+    (EKS, None, PLACE, "not-looked", "not checked yet", None),
     (
         EKS,
         refused(DeniedError("no eks", code="missing_right", hint="ask")),

@@ -94,9 +94,11 @@ def test_half_a_character_is_written_as_its_escape():
 
 def test_schemas_have_all_fields_and_what_they_mean():
     schemas = document()["components"]["schemas"]
-    cluster = schemas["HyperpodClusterAnswer"]
+    detail, cluster = schemas["ClusterDetail"], schemas["HyperpodCluster"]
+    assert set(detail["required"]) == set(detail["properties"])
+    assert {"cluster", "tags", "as_of"} <= set(detail["required"])
     assert set(cluster["required"]) == set(cluster["properties"])
-    assert {"state", "target", "tags", "as_of"} <= set(cluster["required"])
+    assert {"state", "target", "described_at"} <= set(cluster["required"])
     assert cluster["properties"]["created_at"]["description"] == "When it was made."
     assert not any("Attributes:" in schema.get("description", "") for schema in schemas.values())
     assert not any("__" in name for name in schemas)

@@ -196,7 +196,7 @@ async def test_a_run_of_another_machine_is_told_with_when_it_was_heard_last(plac
     running(place, {**OTHER, "host": "gpu-7"}, time.time())
     run = await place.hyperpod.runs.get("run-1")
     assert run.state == "running"
-    assert "gpu-7, last heard 10" in str(run.status.reason)
+    assert "gpu-7, last heartbeat 10" in str(run.status.reason)
     assert (await place.hyperpod.runs.list()).runs[0].state == "running"
 
 

@@ -165,7 +165,7 @@ def test_every_command_tells_in_words_that_somebody_elses_partition_is_closed(fo
             assert "[storage]" in error["hint"]
         code, err = as_other(lambda: called(folder, "doctor"))
         assert code == 2
-        assert err.startswith("error: not well: storage\n")
+        assert err.startswith("error: failed checks: storage\n")
         assert "[storage]" in err
     finally:
         del os.environ["HYPERPOD_CONFIG"]

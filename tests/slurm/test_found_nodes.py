@@ -99,7 +99,7 @@ async def test_only_those_that_run(cluster):
     gone.status = "Failure"
     assert len((await FoundNodes("ml").get()).hosts) == 1
     left.status = "Pending"
-    with pytest.raises(HyperpodError, match="no login node of ml runs") as caught:
+    with pytest.raises(HyperpodError, match="no login node of ml is running") as caught:
         await FoundNodes(cluster.arn).get()
     assert caught.value.code == "no_login_nodes"
     assert f"{gone.instance_id} is Failure" in caught.value.message
@@ -134,7 +134,7 @@ async def test_aws_that_refuses_or_is_silent(endpoint, tmp_path):
         await FoundNodes("ml").get()
     assert caught.value.code == "missing_right"
     assert "AWS does not list the login nodes of ml: you do not have the permission sagemaker:ListClusterNodes" in caught.value.message  # fmt: skip
-    assert "or name them in the configuration" in (caught.value.hint or "")
+    assert "or set them in the configuration" in (caught.value.hint or "")
     endpoint.faults.denied.clear()
     found = await FoundNodes("ml").get()
     age(tmp_path, 3600)

@@ -134,7 +134,7 @@ async def test_one_that_hangs_before_a_command(ssh, logins, tmp_path):
     assert outputs[0].out == "77\n"
     assert calls(tmp_path) == 1
     assert {int(output.out) for output in outputs[1:]} == {logins.nodes[1].port}
-    assert "login-1 does not respond" in ssh.notes[0]
+    assert "login-1 does not answer" in ssh.notes[0]
 
 
 async def test_one_that_hangs_at_log_in(ssh, logins):
@@ -152,7 +152,7 @@ async def test_while_one_takes_long_to_let_in_the_next_one_does_the_work(logins,
     assert await node_used(ssh, logins) == "login-2"
     assert await node_used(ssh, logins) == "login-2"
     assert time.monotonic() - start < 10
-    assert ssh.notes == ("login-1 does not respond; login-2 is used",)
+    assert ssh.notes == ("login-1 does not answer; login-2 is used",)
     logins.nodes[0].signal(signal.SIGCONT)
     await asyncio.wait_for(ssh._standings[0].probe, 10)
     assert await node_used(ssh, logins) == "login-1"
