@@ -160,7 +160,11 @@ async def test_each_task_has_a_state_and_a_log_of_its_own(session: KubernetesSes
 async def test_one_task_is_cancelled_and_the_others_go_on(session: KubernetesSession):
     run_id = await session.submit("echo on; sleep 600", array="0-1")
     for index in (0, 1):
-        await session.until(f"{run_id}.{index}", lambda run: session.log(run.run_id) == "on\n")
+        # The log may say it before the pod's state does.
+        await session.until(
+            f"{run_id}.{index}",
+            lambda run: run.state == "running" and session.log(run.run_id) == "on\n",
+        )
     with pytest.raises(UnsupportedError, match="single tasks"):
         await session.hyperpod.runs.act(f"{run_id}.1", "requeue")
     await session.hyperpod.runs.act(f"{run_id}.1", "cancel")
