@@ -50,15 +50,15 @@ _CALLS: dict[str, tuple[Callable[[Any], object], str, str]] = {
         "limit",
     ),
     "runs of letters": (
-        lambda _: hyperpod_jlab.runs(limit="x"),
+        lambda _: hyperpod_jlab.runs(limit="x"),  # type: ignore[arg-type]
         "limit must be .*, not a str",
         "limit",
-    ),  # type: ignore[arg-type]
+    ),
     "state of a number": (
-        lambda _: hyperpod_jlab.runs(state=5),
+        lambda _: hyperpod_jlab.runs(state=5),  # type: ignore[arg-type]
         "state must be .*, not an int",
         "state",
-    ),  # type: ignore[arg-type]
+    ),
 }
 
 

@@ -80,7 +80,9 @@ async def test_for_some_seconds_in_the_middle_of_a_run(
 @pytest.mark.parametrize(
     ("fault", "code", "said"),
     [
-        pytest.param(refuse(401, message="Unauthorized"), "unauthorized", "your credentials", id="401"),
+        pytest.param(
+            refuse(401, message="Unauthorized"), "unauthorized", "your credentials", id="401"
+        ),
         pytest.param(page(500, HTML), "unreachable", "500", id="500-html"),
         pytest.param(
             page(200, HTML), "no_api_server", "no Kubernetes", id="200-html", marks=pytest.mark.full
