@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -185,34 +186,25 @@ async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDeta
     """A cluster, by its name in the configuration, or its name or ARN in AWS."""
     hyperpod = await call.hyperpod()
     meant = await hyperpod.clusters.named(cluster)
+    line = partial(hyperpod.clusters.cluster, cluster, seconds=_SCHEDULER)
+
+    async def without_aws(problem: HyperpodError | None) -> ClusterDetail:
+        age = {**vars(_NOT_ASKED), "problem": problem}
+        return ClusterDetail(cluster=await line(), tags=None, log_group=None, links=None, **age)
+
     if meant.hyperpod is None:
-        return ClusterDetail(
-            cluster=await hyperpod.clusters.cluster(cluster, seconds=_SCHEDULER),
-            tags=None,
-            log_group=None,
-            links=None,
-            **{**vars(_NOT_ASKED), "problem": meant.problem},
-        )
+        return await without_aws(meant.problem)
     aws = hyperpod.hyperpod_clusters(meant.region)
     try:
         shown = await aws.cluster(meant.hyperpod, refresh=query.refresh)
     except HyperpodError as error:
         if meant.configured is None:
             raise
-        return ClusterDetail(
-            cluster=await hyperpod.clusters.cluster(cluster, seconds=_SCHEDULER),
-            tags=None,
-            log_group=None,
-            links=None,
-            **{**vars(_NOT_ASKED), "problem": error},
-        )
+        return await without_aws(error)
     found = shown.rows[0]
-    line, tags = await asyncio.gather(
-        hyperpod.clusters.cluster(cluster, seconds=_SCHEDULER),
-        _tags(aws, found, refresh=query.refresh),
-    )
+    known, tags = await asyncio.gather(line(), _tags(aws, found, refresh=query.refresh))
     return ClusterDetail(
-        cluster=line,
+        cluster=known,
         tags=tags.tags,
         log_group=log_group(found.arn, found.name),
         links=ClusterLinks(

@@ -268,9 +268,9 @@ class Clusters:
                 hyperpod, problem = await self._hyperpod_of(name, region)
             found = region_of(hyperpod) if hyperpod else None
             return ClusterName(name, hyperpod, found or region, problem)
-        for known, one in self._settings.clusters.items():
-            if one.hyperpod_cluster == name and region is None:
-                return ClusterName(known, name, region_of(name))
+        known = self._name_of(name) if region is None else None
+        if known is not None:
+            return ClusterName(known, name, region_of(name))
         there = region_of(name) or region
         if there is None and not await asyncio.to_thread(self._aws_in(None).points_to_aws):
             raise self.unknown(
@@ -286,10 +286,15 @@ class Clusters:
         """
         if name is None or name in self._settings.clusters:
             return name
-        for known, one in self._settings.clusters.items():
-            if one.hyperpod_cluster == name:
-                return known
-        raise self.unknown(name)
+        known = self._name_of(name)
+        if known is None:
+            raise self.unknown(name)
+        return known
+
+    def _name_of(self, hyperpod: str) -> str | None:
+        """The name in the configuration of the cluster that has this name or ARN in AWS."""
+        clusters = self._settings.clusters.items()
+        return next((name for name, one in clusters if one.hyperpod_cluster == hyperpod), None)
 
     async def on_hyperpod(self, name: str | None, region: str | None = None) -> ClusterName:
         """Which HyperPod cluster a user means; its `hyperpod` is set.
@@ -326,12 +331,12 @@ class Clusters:
             why: Why it may not have been found.
         """
         hint = nearest_hint(name[:256], self._settings.clusters)
+        if hint is not None and hint.startswith("did you mean"):
+            why = None  # the likelier reason
         return NotFoundError(
             f"cluster '{name[:256]}' not found",
             code="unknown_cluster",
-            hint=hint
-            if why is None or (hint or "").startswith("did you mean")
-            else f"{hint}; {why}",
+            hint="; ".join(one for one in (hint, why) if one) or None,
             detail={"field": "cluster"},
         )
 
