@@ -1,9 +1,8 @@
-"""Events of HyperPod clusters, from SageMaker's API. Words that are newer than this package are kept as they came."""
+"""Events of HyperPod clusters, from SageMaker's API. Levels and resource types that this version does not know are kept as AWS writes them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,63 +13,25 @@ from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEven
 _RESOURCES = {theirs: ours for ours, theirs in EVENT_RESOURCES.items()}
 
 
-@dataclass(frozen=True)
-class EventFilter:
-    """Which events AWS is asked for; None: whatever they are.
-
-    Attributes:
-        resource: What they are of, in words of `EVENT_RESOURCES`.
-        group: Name of their instance group.
-        instance: Their instance id.
-        since: The oldest (Unix seconds).
-        until: The newest (Unix seconds).
-    """
-
-    resource: str | None = None
-    group: str | None = None
-    instance: str | None = None
-    since: float | None = None
-    until: float | None = None
-
-    def given(self) -> dict[str, Any]:
-        """As the API's input."""
-        told = {
-            "ResourceType": EVENT_RESOURCES[self.resource] if self.resource else None,
-            "InstanceGroupName": self.group,
-            "NodeId": self.instance,
-            "EventTimeAfter": _time(self.since),
-            "EventTimeBefore": _time(self.until),
-        }
-        return {name: value for name, value in told.items() if value is not None}
-
-    def matches(self, event: ClusterEvent) -> bool:
-        """Whether AWS would tell this event."""
-        return (
-            self.resource in {None, event.resource}
-            and self.group in {None, event.group}
-            and self.instance in {None, event.instance}
-            and (self.since is None or event.time > self.since)
-            and (self.until is None or event.time < self.until)
-        )
-
-
 async def list_events(
-    aws: Aws, cluster: str, wanted: EventFilter
+    aws: Aws, cluster: str, since: float | None = None
 ) -> AsyncIterator[list[ClusterEvent]]:
     """The events of a cluster, newest first, page by page.
 
     Args:
         aws: AWS in the cluster's region.
         cluster: Its name or ARN.
-        wanted: Which of them.
+        since: Only events after this time (Unix seconds).
 
     Raises:
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    given = {"SortBy": "EventTime", "SortOrder": "Descending", **wanted.given()}
+    options: dict[str, Any] = {"SortBy": "EventTime", "SortOrder": "Descending"}
+    if since is not None:
+        options["EventTimeAfter"] = datetime.fromtimestamp(since, UTC)
     async for page in aws.pages(
-        "sagemaker", "ListClusterEvents", ClusterName=checked(cluster), **given
+        "sagemaker", "ListClusterEvents", ClusterName=checked(cluster), **options
     ):
         yield [_event(one) for one in page.get("Events") or ()]
 
@@ -103,7 +64,3 @@ def _event(told: Mapping[str, Any]) -> ClusterEvent:
         reason=failure_in(metadata),
         metadata=metadata,
     )
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -285,7 +285,7 @@ async def with_cluster(call: Call, cluster: str) -> Hyperpod:
     """
     hyperpod = await call.hyperpod()
     if cluster not in hyperpod.settings.clusters:
-        raise hyperpod.clusters.unknown(cluster)
+        raise hyperpod.settings.unknown_cluster(cluster)
     return hyperpod
 
 

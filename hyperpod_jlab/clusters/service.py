@@ -16,7 +16,6 @@ from hyperpod_jlab.core.errors import (
     HyperpodError,
     InvalidInputError,
     NotFoundError,
-    nearest_hint,
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, region_of
 from hyperpod_jlab.core.nodes import JoinedNode, is_changing, join_nodes, node_row
@@ -273,7 +272,7 @@ class Clusters:
             return ClusterName(known, name, region_of(name))
         there = region_of(name) or region
         if there is None and not await asyncio.to_thread(self._aws_in(None).points_to_aws):
-            raise self.unknown(
+            raise self._settings.unknown_cluster(
                 name, "no AWS credentials found, so HyperPod clusters were not searched"
             )
         return ClusterName(None, name, there)
@@ -288,7 +287,7 @@ class Clusters:
             return name
         known = self._name_of(name)
         if known is None:
-            raise self.unknown(name)
+            raise self._settings.unknown_cluster(name)
         return known
 
     def _name_of(self, hyperpod: str) -> str | None:
@@ -321,23 +320,6 @@ class Clusters:
             hint = "choose one with --cluster; see: hpj clusters"
         return InvalidInputError(
             message, code="no_hyperpod_cluster", hint=hint, detail={"field": "cluster"}
-        )
-
-    def unknown(self, name: str, why: str | None = None) -> NotFoundError:
-        """The error for a cluster that is not there.
-
-        Args:
-            name: Its name.
-            why: Why it may not have been found.
-        """
-        hint = nearest_hint(name[:256], self._settings.clusters)
-        if hint is not None and hint.startswith("did you mean"):
-            why = None  # the likelier reason
-        return NotFoundError(
-            f"cluster '{name[:256]}' not found",
-            code="unknown_cluster",
-            hint="; ".join(one for one in (hint, why) if one) or None,
-            detail={"field": "cluster"},
         )
 
     async def nodes(

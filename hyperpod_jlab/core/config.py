@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from hyperpod_jlab.core.errors import NotFoundError, nearest_hint
 from hyperpod_jlab.core.fields import WHOLE, Described
 
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -224,6 +225,23 @@ class Settings(Described):
         """Whether a cluster is said to be one of HyperPod's."""
         found = self.clusters.get(name)
         return found is not None and found.hyperpod_cluster is not None
+
+    def unknown_cluster(self, name: str, why: str | None = None) -> NotFoundError:
+        """The error for a cluster that is not found.
+
+        Args:
+            name: Its name.
+            why: Why it may not have been found.
+        """
+        hint = nearest_hint(name[:256], self.clusters)
+        if hint is not None and hint.startswith("did you mean"):
+            why = None  # a misspelt name is the likelier reason
+        return NotFoundError(
+            f"cluster '{name[:256]}' not found",
+            code="unknown_cluster",
+            hint="; ".join(part for part in (hint, why) if part) or None,
+            detail={"field": "cluster"},
+        )
 
     @field_validator("clusters")
     @classmethod

@@ -60,11 +60,39 @@ class ClusterEvent(EventRow):
 
     metadata: dict[str, Any] = field(default_factory=dict)
 
-    def is_as_bad(self, level: str | None) -> bool:
-        """Whether it is as bad as a level of `EVENT_LEVELS`, or of no known one; with None always."""
-        if level is None or self.level not in EVENT_LEVELS:
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Which events to show. None: all.
+
+    Attributes:
+        level: This level of `EVENT_LEVELS` or a higher one, and events of an unknown level.
+        resource: A kind of resource of `EVENT_RESOURCES`.
+        group: An instance group.
+        instance: An instance id, or the beginning of one.
+        since: After this time (Unix seconds).
+    """
+
+    level: str | None = None
+    resource: str | None = None
+    group: str | None = None
+    instance: str | None = None
+    since: float | None = None
+
+    def matches(self, event: ClusterEvent) -> bool:
+        """Whether the event is shown."""
+        return (
+            self._is_severe_enough(event)
+            and self.resource in {None, event.resource}
+            and self.group in {None, event.group}
+            and (self.instance is None or (event.instance or "").startswith(self.instance))
+            and (self.since is None or event.time > self.since)
+        )
+
+    def _is_severe_enough(self, event: ClusterEvent) -> bool:
+        if self.level is None or event.level not in EVENT_LEVELS:
             return True
-        return EVENT_LEVELS.index(self.level) >= EVENT_LEVELS.index(level)
+        return EVENT_LEVELS.index(event.level) >= EVENT_LEVELS.index(self.level)
 
 
 def newest_first(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:

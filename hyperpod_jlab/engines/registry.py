@@ -7,13 +7,7 @@ import importlib
 import logging
 
 from hyperpod_jlab.core.config import ClusterConfig, Settings
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InternalError,
-    InvalidInputError,
-    UnsupportedError,
-    nearest_hint,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InternalError, UnsupportedError
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.engines.kind import EngineKind
 from hyperpod_jlab.engines.protocol import Orchestrator
@@ -76,18 +70,13 @@ class Engines:
         """The engine of a cluster; of the default one when none is named.
 
         Raises:
-            InvalidInputError: There is no such cluster.
+            NotFoundError: There is no such cluster.
             UnsupportedError: This version has no engine for it.
         """
         name = cluster if cluster is not None else self.settings.default_cluster
         config = self.settings.clusters.get(name)
         if config is None:
-            raise InvalidInputError(
-                f"cluster '{name[:60]}' not found",
-                code="unknown_cluster",
-                hint=nearest_hint(name, self.settings.clusters),
-                detail={"field": "cluster"},
-            )
+            raise self.settings.unknown_cluster(name)
         if name not in self._made:
             self._made[name] = make_orchestrator(name, config, self.partition)
         return self._made[name]

@@ -25,7 +25,7 @@ from hyperpod_jlab.cli.output import (
 )
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, WordsParam
 from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
-from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, nearest_hint
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.wire import iso_time, plain
@@ -110,12 +110,7 @@ async def _list(hyperpod: Hyperpod, wanted: RunFilter) -> RunPage:
     listing = await hyperpod.runs.list(wanted)
     if not listing.runs and wanted.cluster not in {None, *hyperpod.settings.clusters}:
         # Runs of a cluster that is no longer configured are listed; a misspelt name is told.
-        raise InvalidInputError(
-            f"cluster '{str(wanted.cluster)[:60]}' not found",
-            code="unknown_cluster",
-            hint=nearest_hint(str(wanted.cluster), hyperpod.settings.clusters),
-            detail={"field": "cluster"},
-        )
+        raise hyperpod.settings.unknown_cluster(str(wanted.cluster))
     return listing
 
 

@@ -59,7 +59,8 @@ async def act_on_jobs(
         change: With the action ``change``: what to change.
 
     Raises:
-        InvalidInputError: There is no such cluster, there are no jobs or too many, or nothing to change.
+        NotFoundError: There is no such cluster.
+        InvalidInputError: No jobs or too many, or nothing to change.
         UnreachableError: The cluster does not answer.
     """
     check_change(action, change)
@@ -270,8 +271,8 @@ async def adopt(
 
     Raises:
         UnsupportedError: The cluster has no jobs from elsewhere.
-        InvalidInputError: It is no job's id, or the cluster or the name is none.
-        NotFoundError: There is no such job.
+        NotFoundError: There is no such cluster or job.
+        InvalidInputError: The job id or the name is invalid.
         DeniedError: It is somebody else's.
         RefusedError: It is none that has a log.
         ConflictError: It is a run already; which one stands in the detail.

@@ -137,7 +137,8 @@ class Submitter:
         """Capture the code and ask the cluster about it, without sending or writing anything. Of another user's run nothing is started before `trust_owner` names him.
 
         Raises:
-            InvalidInputError: The source, the selection or the cluster's name is wrong.
+            NotFoundError: There is no such cluster.
+            InvalidInputError: The source or the selection is wrong.
             RefusedError: The interpreter cannot be used.
         """
         engine = self._engines.get(request.cluster)
@@ -200,7 +201,8 @@ class Submitter:
             on_preview: Called with all that was found, before anything is written.
 
         Raises:
-            InvalidInputError: The source, the selection or the cluster's name is wrong.
+            NotFoundError: There is no such cluster.
+            InvalidInputError: The source or the selection is wrong.
             RefusedError: A finding of level error, or the scheduler's own refusal; nothing is left of the run.
             ConflictError: The run id is taken by another spec, or by another user.
             StorageError: The partition is full, read-only or not to be trusted; nothing is left of the run.

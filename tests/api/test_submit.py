@@ -165,13 +165,19 @@ def test_secrets_reach_the_rank_and_nothing_else(monkeypatch: pytest.MonkeyPatch
         ({"command": "x", "env": ["A=b"]}, "invalid_input", "dict"),
         ({"command": "x", "name": "../x"}, "invalid_spec", "name"),
         ({"command": "x", "run_id": "a/b"}, "invalid_run_id", "run id"),
-        ({"command": "x", "cluster": "lokal"}, "unknown_cluster", "lokal"),
     ],
 )
 def test_bad_input_is_named(options: dict[str, object], code: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words) as caught:
         hyperpod_jlab.submit(**options)  # type: ignore[arg-type]
     assert caught.value.code == code
+    assert hyperpod_jlab.runs() == []
+
+
+def test_an_unknown_cluster_is_not_found() -> None:
+    with pytest.raises(NotFoundError, match="lokal") as caught:
+        hyperpod_jlab.submit(command="x", cluster="lokal")
+    assert caught.value.code == "unknown_cluster"
     assert hyperpod_jlab.runs() == []
 
 

@@ -1,4 +1,4 @@
-"""Wrong input of every kind: exit code 2, one error that says what is wrong, and nothing left of it."""
+"""Wrong input of every kind: exit code 2 or 3, one error that says what is wrong, and nothing left of it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ CASES = {
     "python that is none": Bad(
         _command("--python", "/bin/true"), ("/bin/true",), "environment.python"
     ),
-    "unknown cluster": Bad(_command("--cluster", "locla"), ("locla", "local"), "cluster"),
+    "unknown cluster": Bad(_command("--cluster", "locla"), ("locla", "local"), "cluster", 3),
     "unknown launcher": Bad(_command("--launcher", "mpirun"), ("--launcher", "mpirun"), "launcher"),
     "image on this machine": Bad(_command("--image", "x:1"), ("containers",), "environment.image"),
     "array of nothing": Bad(_command("--array", "9-0"), ("--array",), "array"),
@@ -138,7 +138,7 @@ CASES = {
     "a pipe for a spec": Bad(["submit", "--spec", "pipe.py"], ("not a regular file",)),
     "an id that means another run": Bad(_command("--run-id", "last"), ("last", "newest"), "run_id"),
     "a variable of the launcher": Bad(_command("--env", "RANK=7"), ("RANK", "launcher")),
-    "runs of an unknown cluster": Bad(["runs", "--cluster", "locla"], ("local",), "cluster"),
+    "runs of an unknown cluster": Bad(["runs", "--cluster", "locla"], ("local",), "cluster", 3),
     "no cursor": Bad(["runs", "--cursor", "x"], ("cursor",), "cursor"),
     "adopt here": Bad(["adopt", "1234"], ("adopt",)),
     "admin": Bad(["admin", "plan"], ("admin",)),

@@ -36,7 +36,7 @@ def test_one_cluster_only(hpj, home):
 
 def test_a_cluster_that_is_not_there(hpj):
     told = hpj("doctor", "--cluster", "locall", "--json")
-    assert (told.code, told.error["code"]) == (2, "unknown_cluster")
+    assert (told.code, told.error["code"]) == (3, "unknown_cluster")
     assert told.error["hint"] == "did you mean 'local'?"
     assert told.out == ""
 

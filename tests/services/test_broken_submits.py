@@ -14,6 +14,7 @@ from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
+    NotFoundError,
     RefusedError,
     StorageError,
     UnreachableError,
@@ -95,7 +96,7 @@ async def test_a_bad_run_id_leaves_nothing(place, run_id):
 
 async def test_an_unknown_cluster(place):
     request = Request(JobSpec(source=place.request().spec.source), cluster="lokal")
-    with pytest.raises(InvalidInputError) as caught:
+    with pytest.raises(NotFoundError) as caught:
         await place.hyperpod.submitter.submit(request)
     assert (caught.value.code, caught.value.hint) == ("unknown_cluster", "did you mean 'local'?")
 

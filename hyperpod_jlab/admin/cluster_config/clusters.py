@@ -10,7 +10,7 @@ from typing import Any
 
 from hyperpod_jlab.aws.clusters import checked
 from hyperpod_jlab.aws.consoles import log_group
-from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
+from hyperpod_jlab.aws.events import describe_event, list_events
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import ConflictError, DeniedError, NotFoundError, UnreachableError
 from hyperpod_jlab.core.events import ClusterEvent
@@ -218,7 +218,7 @@ class Follower:
             return (), ()
         found = list[ClusterEvent]()
         try:
-            async for page in list_events(self._aws, self._arn, EventFilter(since=self._since)):
+            async for page in list_events(self._aws, self._arn, self._since):
                 found += [one for one in page if one.event_id not in self._seen]
         except DeniedError as error:
             self._events_denied = True

@@ -55,7 +55,7 @@ async def examine(
         begun: Told of each step that begins, so that somebody who waits can be shown for what.
 
     Raises:
-        InvalidInputError: There is no cluster of that name.
+        NotFoundError: There is no cluster of that name.
     """
     wanted = asked or DoctorRequest()
     opened, chain = Opened(), Chain(begun)

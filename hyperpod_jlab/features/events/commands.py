@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hyperpod_jlab.aws.events import EventFilter
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_argument, region_option
 from hyperpod_jlab.core.cluster import Rows
-from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, newest_first, said_once
+from hyperpod_jlab.core.events import (
+    EVENT_LEVELS,
+    EVENT_RESOURCES,
+    EventFilter,
+    newest_first,
+    said_once,
+)
 from hyperpod_jlab.features.events.service import events_in
 
 if TYPE_CHECKING:
@@ -55,7 +60,12 @@ _TITLES = ("TIME", "LEVEL", "OF", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
     help="Show only events of this kind of resource.",
 )
 @click.option("--group", metavar="NAME", help="Show only events of this instance group.")
-@click.option("--node", "instance", metavar="ID", help="Show only events of this instance.")
+@click.option(
+    "--node",
+    "instance",
+    metavar="ID",
+    help="Show only events of this instance, or of those whose ids begin like this.",
+)
 @click.option(
     "--since",
     type=SinceParam(),
@@ -76,7 +86,6 @@ def events(
     if event is not None:
         _show(with_services(lambda services: _find(services, cluster, region, event), asking=True))
         return
-    level = options.pop("level")
     wanted = EventFilter(**options)
 
     async def read(services: Hyperpod) -> Rows[ClusterEvent]:
@@ -85,8 +94,7 @@ def events(
         shown, notes = await kept.events(meant.aws_name, wait=float("inf"))
         if shown.problem is not None:
             raise shown.problem
-        found = newest_first(filter(wanted.matches, shown.rows))
-        return Rows(said_once(one for one in found if one.is_as_bad(level)), notes)
+        return Rows(said_once(newest_first(filter(wanted.matches, shown.rows))), notes)
 
     show_list("events", _TITLES, with_services(read, asking=True), _row, (limit, cursor))
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
+from hyperpod_jlab.aws.events import describe_event, list_events
 from hyperpod_jlab.clusters.aws import HyperpodClusters
 from hyperpod_jlab.core.cache import Look, Looks, Shown
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError, UnsupportedError
@@ -300,7 +300,7 @@ class ClusterEvents:
             look.began_at = kept.looked_at or begun
             await look.put({one.event_id: one for one in kept.events})
         told: list[ClusterEvent] = []
-        async for page in list_events(self._clusters.aws, cluster, EventFilter()):
+        async for page in list_events(self._clusters.aws, cluster):
             look.began_at = begun
             told += page
             await look.put({one.event_id: one for one in with_reasons(page, kept)})

@@ -174,7 +174,8 @@ class NodeActions:
             needs_reason: Whether a reason must be there where the action wants one; it may be asked for once the plan was seen.
 
         Raises:
-            InvalidInputError: There is no such cluster, there are no nodes or too many, or a reason is missing or given where none goes.
+            NotFoundError: There is no such cluster.
+            InvalidInputError: No nodes or too many, or a reason is missing or not allowed.
             UnsupportedError: The cluster's scheduler cannot do it.
             HyperpodError: The nodes cannot be listed (see `aws.errors` and the engines).
         """
