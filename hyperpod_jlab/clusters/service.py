@@ -460,6 +460,8 @@ class Clusters:
         nodes: Sequence[Node],
     ) -> list[JoinedNode]:
         """The rows of the table. May take a while."""
+        if not nodes and notes_of(nodes):  # hidden from this user, so the scheduler may have them
+            return [JoinedNode(instance, None) for instance in instances.rows]
         roles = {group.name: group.slurm_role or "" for group in cluster.groups or ()}
         scheduler = self._engines.get(configured).scheduler
         joined = join_nodes(scheduler, instances.rows, nodes, roles)

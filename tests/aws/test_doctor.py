@@ -140,7 +140,7 @@ def test_without_credentials_the_checks_of_aws_end_there(studio, checks, no_aws)
     no_aws.delenv("AWS_SECRET_ACCESS_KEY")
     found = checks()
     assert found["aws"] == [("fail", "no AWS credentials found")]
-    because = ("unknown", "could not be checked, because of aws: no AWS credentials found")
+    because = ("unknown", "not checked: aws failed")
     assert found["space"] == found["HyperPod"] == [because]
     assert found["studio"][0][0] == "ok"
 

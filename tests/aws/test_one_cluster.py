@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.core.cluster import Node
+from hyperpod_jlab.core.cluster import Node, Rows
 from hyperpod_jlab.core.errors import UnreachableError
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 from hyperpod_jlab.engines.slurm.tables import SlurmTables
@@ -301,6 +301,18 @@ class TestOneSide:
         ):
             done = hpj(*words, "--json")
             assert (done.code, done.error["code"]) == (4, "missing_right"), words
+
+    def test_nodes_that_the_scheduler_hides_are_not_said_to_be_missing(self, eks, hpj, monkeypatch):
+        async def nodes(self):
+            return Rows([], ["nodes are hidden: you may not list them"])
+
+        monkeypatch.setattr(KubernetesTables, "nodes", nodes)
+        done = hpj("nodes", "mine", "--json").ok()
+        assert len(done.json["nodes"]) == len(eks.nodes)
+        assert not [
+            row for row in done.json["nodes"] if "scheduler" in (row["instance_reason"] or "")
+        ]
+        assert "nodes are hidden: you may not list them" in done.json["notes"]
 
     @pytest.mark.parametrize(
         "words", [("reboot",), ("drain", "--reason", "x")], ids=["reboot", "drain"]

@@ -52,7 +52,7 @@ async def test_what_needs_a_failed_step_is_not_looked_at_and_names_the_first():
         step("d", saying(ok("well"))),
     )
     assert [found[key].level for key in "abcd"] == ["fail", "unknown", "unknown", "ok"]
-    assert found["c"].evidence == "could not be checked, because of a: broken"
+    assert found["c"].evidence == "not checked: a failed"
     assert found["c"].fix is None
 
 

@@ -55,8 +55,8 @@ class Chain:
             before = self._stuck.get(name)
             if before is not None:
                 self._stuck[step.ident] = before  # whoever needs this one hears of the first
-                words = f"could not be checked, because of {before.name}: {before.evidence}"
-                return unknown(words)
+                how = "failed" if before.level == "fail" else "could not be checked"
+                return unknown(f"not checked: {before.name} {how}")
         left = self._end - time.monotonic()
         if left <= 0:
             words = f"could not be checked: the time limit of all checks ({self._seconds:g} s) is reached"
