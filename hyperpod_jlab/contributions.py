@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Action = Literal["read", "write", "execute"]
 Verb = Literal["get", "post"]
@@ -24,8 +23,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 _PATTERNS = {"path": ".+", "cluster": "(?:arn(?::|%3A)[^/]+cluster/)?[^/]+"}
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """One request of the REST API.
 
     Attributes:
@@ -53,8 +51,7 @@ class Route:
         return tuple(_PARAMETER.findall(self.path))
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """One command of ``hpj``.
 
     Attributes:
@@ -72,8 +69,7 @@ class Command:
     module: str = "commands"
 
 
-@dataclass(frozen=True)
-class Follow:
+class Follow(NamedTuple):
     """Logs that the log socket follows.
 
     Attributes:
@@ -88,7 +84,7 @@ class Follow:
 def routes() -> tuple[Route, ...]:
     """The routes of all folders; `Route.function` begins with the full name of the folder."""
     return tuple(
-        replace(route, function=f"{package}.{route.function}")
+        route._replace(function=f"{package}.{route.function}")
         for package, listed in _listed("ROUTES")
         for route in listed
     )
@@ -106,7 +102,7 @@ def follows() -> dict[str, str]:
 def commands() -> tuple[Command, ...]:
     """The commands of all folders in the order of their ranks; `Command.module` is a full name."""
     found = [
-        replace(command, module=f"{package}.{command.module}")
+        command._replace(module=f"{package}.{command.module}")
         for package, listed in _listed("COMMANDS")
         for command in listed
     ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import keyword
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,8 +16,7 @@ from hyperpod_jlab.core.errors import nearest_hint
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One command: its name, its module in this package, and one line of help."""
 
     name: str
@@ -26,8 +24,7 @@ class Entry:
     help: str
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """Commands that belong together in the help."""
 
     title: str

@@ -5,7 +5,6 @@ Every face turns a `HyperpodError` into its own form: an HTTP status, an exit co
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -156,6 +155,8 @@ class StorageDeniedError(StorageError):
 
 def nearest(word: str, valid: Iterable[str]) -> str | None:
     """The valid word most like `word`, or None when none is near."""
+    import difflib  # slow to load, and only errors need it
+
     found = difflib.get_close_matches(word.lower(), list(valid), n=1, cutoff=0.6)
     return found[0] if found else None
 
