@@ -37,8 +37,12 @@ def jobs_of(cluster: SlurmTestbed, run_id: str) -> list[str]:
 
 
 def start_now(cluster: SlurmTestbed, job: str) -> None:
-    """Let a job that went back into the queue start at once: Slurm makes it wait two minutes."""
-    cluster.run("ctl", "scontrol", "update", f"jobid={job}", "StartTime=now")
+    """Let a requeued job start soon: Slurm makes it wait two minutes.
+
+    Not in the second in which it was requeued: a node refuses a job whose credential is not newer, in whole seconds, than the
+    moment at which the job's last one was revoked ("Job credential revoked"), and then the job fails.
+    """
+    cluster.run("ctl", "scontrol", "update", f"jobid={job}", "StartTime=now+2")
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.run.submit import Request
 from tests.slurm.cluster import SlurmTestbed
+from tests.slurm.fault_fixtures import start_now
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 from tests.slurm.native_fixtures import bundle_of, log, log_lines, told
 
@@ -144,7 +145,7 @@ class TestKinds:
         await session.running(run_id)
         await session.hyperpod.runs.act(run_id, "requeue")
         await session.until(run_id, lambda run: run.state == "waiting")
-        session.cluster.run("ctl", "scontrol", "update", f"jobid={job}", "StartTime=now")
+        start_now(session.cluster, job)
         run = await session.ended(run_id)
         assert [attempt.number for attempt in run.status.attempts] == [1, 2]
         assert (await log_lines(session, run_id))[-1] == "this is 1"

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from hyperpod_jlab.engines.slurm.queue import SHORTEST
+from tests.slurm.fault_fixtures import start_now
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 
@@ -133,9 +134,7 @@ class TestSeveralAttempts:
         await session.hyperpod.runs.act(run_id, "requeue")
         waiting = await session.until(run_id, lambda run: run.state == "waiting")
         assert waiting.status.attempts[0].reason_code == "requeued"
-        session.cluster.run(
-            "ctl", "scontrol", "update", f"jobid={session.job_of(run)}", "StartTime=now"
-        )
+        start_now(session.cluster, session.job_of(run))
         run = await session.ended(run_id)
         assert run.state == "succeeded"
         assert [attempt.reason_code for attempt in run.status.attempts] == ["requeued", None]
@@ -152,9 +151,7 @@ class TestSeveralAttempts:
             run_id, lambda run: run.state == "waiting" and bool(run.status.attempts)
         )
         assert run.status.attempts[0].reason_code == "node_fail"
-        session.cluster.run(
-            "ctl", "scontrol", "update", f"jobid={session.job_of(run)}", "StartTime=now"
-        )
+        start_now(session.cluster, session.job_of(run))
         run = await session.ended(run_id)
         assert run.state == "succeeded"
         assert "node2" not in run.status.attempts[1].nodes

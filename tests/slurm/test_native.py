@@ -12,6 +12,7 @@ import pytest
 
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 from hyperpod_jlab.core.run import Run
+from tests.slurm.fault_fixtures import start_now
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 from tests.slurm.native_fixtures import (
     bundle_of,
@@ -234,9 +235,7 @@ class TestAttempts:
         run = await session.running(run_id)
         await session.hyperpod.runs.act(run_id, "requeue")
         await session.until(run_id, lambda run: run.state == "waiting")
-        session.cluster.run(
-            "ctl", "scontrol", "update", f"jobid={session.job_of(run)}", "StartTime=now"
-        )
+        start_now(session.cluster, session.job_of(run))
         run = await session.ended(run_id)
         assert run.state == "succeeded"
         assert [attempt.number for attempt in run.status.attempts] == [1, 2]

@@ -12,6 +12,7 @@ from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.slurm.accounting import cpu_seconds, parse_usage
 from hyperpod_jlab.engines.slurm.rows import FIELD
 from tests.slurm.cluster import SlurmTestbed
+from tests.slurm.fault_fixtures import start_now
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 
 MIB = 2**20
@@ -88,7 +89,7 @@ class TestWithAccounting:
         await session.hyperpod.runs.act(run_id, "requeue")
         await session.until(run_id, lambda run: run.state == "waiting")
         job = session.job_of(run)
-        session.cluster.run("ctl", "scontrol", "update", f"jobid={job}", "StartTime=now")
+        start_now(session.cluster, job)
         await session.ended(run_id)
         usage = await usage_of(session, run_id)
         assert usage.attempts == 2
