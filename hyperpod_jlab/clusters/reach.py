@@ -173,9 +173,11 @@ class Reaches:
 
 async def _ask_slurm(commands: str | None) -> frozenset[str]:
     from hyperpod_jlab.engines.slurm.client import SlurmClient
-    from hyperpod_jlab.engines.slurm.transport import Here
+    from hyperpod_jlab.engines.slurm.transport import LocalTransport
 
-    text = await SlurmClient(Here(commands)).ask(["sinfo", "--noheader", "--all", "-N", "-o", "%N"])
+    text = await SlurmClient(LocalTransport(commands)).query(
+        ["sinfo", "--noheader", "--all", "-N", "-o", "%N"]
+    )
     return frozenset(text.split())
 
 

@@ -15,7 +15,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, render
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.storage.partition import PathMap
 
@@ -165,14 +165,14 @@ def given(case: dict[str, Any]) -> RenderInput:
         bundle=BUNDLE,
         paths=PathMap.of("/home/alice/fsx", storage.mount if storage is not None else FOLDER),
         python=case.get("python", spec.environment.python),
-        seal=Seal(200001, "5ea1" * 16),
+        guard_policy=GuardPolicy(200001, "5ea1" * 16),
         user=case.get("user", "alice@example.org"),
     )
 
 
 def text(case: dict[str, Any]) -> str:
     """A case's manifest."""
-    with patch(f"{Seal.__module__}.guard_source", lambda: "(the guard)\n"):
+    with patch(f"{GuardPolicy.__module__}.guard_source", lambda: "(the guard)\n"):
         return render(given(case), place(case)).text
 
 

@@ -16,7 +16,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import KEEP_ANNOTATION, RUN_LAB
 from hyperpod_jlab.engines.kubernetes.submit.companions import MOST
 from hyperpod_jlab.engines.kubernetes.submit.create import difference
 from hyperpod_jlab.engines.kubernetes.submit.native import render_native
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import NativeFile, RenderInput
 from hyperpod_jlab.storage.partition import PathMap
 from tests.kubernetes.companion_texts import (
@@ -42,7 +42,7 @@ def rendered(text: str, **spec: Any) -> list[dict[str, Any]]:
         "runs/x",
         paths,
         None,
-        Seal(0, "5ea1"),
+        GuardPolicy(0, "5ea1"),
         user="alice",
     )
     file = NativeFile("code/job.yaml", text.encode(), "work")

@@ -15,7 +15,7 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
 from hyperpod_jlab.engines.kubernetes.submit.native import native_findings, render_native
 from hyperpod_jlab.engines.kubernetes.submit.user_yaml import MOST_BYTES, documents
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import NativeFile, RenderInput
 from hyperpod_jlab.run.submit import Request
 from hyperpod_jlab.storage.partition import PathMap
@@ -31,7 +31,7 @@ RUN_ID = "20260101-120000-abcdef"
 def given(**spec: Any) -> RenderInput:
     data = {"source": {"kind": "native", "path": "job.yaml"}, **spec}
     paths = PathMap(PurePosixPath("/here"), PurePosixPath("/there"))
-    seal = Seal(0, "5ea1")
+    seal = GuardPolicy(0, "5ea1")
     return RenderInput(
         RUN_ID, "job", parse(JobSpec, data), "runs/x", paths, None, seal, user="alice"
     )

@@ -22,7 +22,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit.code import pack
 from hyperpod_jlab.engines.kubernetes.submit.render import pod_command
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.local.attempt import RunningAttempt
 from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.engines.slurm.render import render
@@ -69,7 +69,7 @@ def given(bundle: Bundle) -> RenderInput:
         bundle=bundle.folder.name,
         paths=PathMap.of(str(root), str(root)),
         python=NODE_PYTHON,
-        seal=Seal.current(),
+        guard_policy=GuardPolicy.current(),
     )
 
 
@@ -148,7 +148,7 @@ def by_slurms_script(bundle: Bundle) -> Begun:
 def by_the_supervisor(bundle: Bundle) -> Begun:
     attempt = RunningAttempt(
         partition=Partition(bundle.folder.parent),
-        launcher=Seal.current().digest,
+        launcher=GuardPolicy.current().digest,
         bundle=bundle.folder,
         records=bundle.folder,
         plan=json.loads((bundle.folder / "launch.json").read_text()),

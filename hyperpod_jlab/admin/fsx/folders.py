@@ -235,7 +235,7 @@ class FoldersThere(_Keeper):
             "folders": folders,
             "seconds": self.deletes,
             "key": key,
-            "reply": self._errand.reply,
+            "reply": self._errand.result_dir,
             "name": name,
         }
         program = await asyncio.to_thread(_program, folder_work.packed(order))
@@ -400,7 +400,7 @@ class NodeErrand:
         root: Where it has the whole file system.
     """
 
-    reply: str | None = None
+    result_dir: str | None = None
 
     def __init__(self, aws: Aws, target: str, root: str) -> None:
         self._aws, self._target = aws, target

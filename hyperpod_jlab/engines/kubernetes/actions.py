@@ -421,7 +421,7 @@ class KubernetesActions:
         fetched: Whether what pods say is fetched, since they do not mount the partition.
     """
 
-    offered: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
+    supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
     changes: tuple[ChangeField, ...] = ("queue",)
     covers_runs = False
 
@@ -508,7 +508,7 @@ class KubernetesActions:
 _NODE_ORDERS_AT_ONCE = 8
 
 
-class KubernetesNodeOrders:
+class KubernetesNodeControl:
     """Cordons and uncordons nodes.
 
     Args:

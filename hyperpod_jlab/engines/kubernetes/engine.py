@@ -26,7 +26,7 @@ from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions, KubernetesNodeOrders
+    from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions, KubernetesNodeControl
     from hyperpod_jlab.engines.kubernetes.checkup import KubernetesCheckup
     from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
     from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTasks
@@ -94,11 +94,11 @@ class KubernetesOrchestrator(Orchestrator):
         return self.actions
 
     @cached_property
-    def node_orders(self) -> KubernetesNodeOrders:
+    def node_control(self) -> KubernetesNodeControl:
         """Draining and resuming nodes."""
-        from hyperpod_jlab.engines.kubernetes.actions import KubernetesNodeOrders
+        from hyperpod_jlab.engines.kubernetes.actions import KubernetesNodeControl
 
-        return KubernetesNodeOrders(self._connection)
+        return KubernetesNodeControl(self._connection)
 
     @cached_property
     def remote_tasks(self) -> KubernetesTasks:
@@ -116,14 +116,14 @@ class KubernetesOrchestrator(Orchestrator):
 
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the pods see it, or the cluster's."""
-        given = spec.environment.python
-        if given is None:
+        python = spec.environment.python
+        if python is None:
             return self._config.python
-        return given if self._config.storage is None else self.paths.python_there(given)
+        return python if self._config.storage is None else self.paths.python_there(python)
 
-    def render(self, given: RenderInput) -> Rendered:
+    def render(self, render_input: RenderInput) -> Rendered:
         """The manifest."""
-        return self._sender.render(given)
+        return self._sender.render(render_input)
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
         """What the cluster has to say about a spec."""
@@ -163,9 +163,9 @@ class KubernetesOrchestrator(Orchestrator):
             words, bundles, lambda: labelled_repairs(self._view.looks), SCHEDULER
         )
 
-    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
+    async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
         """The API server's verdict on a user's own manifest (dry run), and what queues and nodes say of one that it takes."""
-        del given
+        del render_input
         sent = await asyncio.to_thread(sent_in, rendered.text)  # it may be a megabyte
         found = await self._sender.verdict(sent)
         if any(finding.level == "error" for finding in found):

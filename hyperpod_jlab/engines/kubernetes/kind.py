@@ -5,7 +5,7 @@ from __future__ import annotations
 from hyperpod_jlab.core.config import ClusterConfig, KubernetesCluster
 from hyperpod_jlab.core.errors import UnsupportedError
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.engines.kind import EngineKind, config_as
+from hyperpod_jlab.engines.kind import EngineKind, typed_config
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
@@ -25,7 +25,7 @@ def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrato
         if error.name is None or error.name.startswith("hyperpod_jlab"):
             raise
         raise missing_package(error, {"cluster": name}) from error
-    return KubernetesOrchestrator(name, config_as(KubernetesCluster, config), partition)
+    return KubernetesOrchestrator(name, typed_config(KubernetesCluster, config), partition)
 
 
 def missing_package(

@@ -60,7 +60,7 @@ _ROOT_WITH_LITTLE: Mapping[str, Any] = {
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "[^"]*" not found')
 
 
-class KubernetesErrand:
+class KubernetesTaskRunner:
     """Runs programs as Jobs.
 
     Args:
@@ -75,7 +75,7 @@ class KubernetesErrand:
     """
 
     root = ROOT
-    reply: str | None = None
+    result_dir: str | None = None
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class KubernetesTasks:
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
 
-    def task(self, settings: TaskSettings) -> KubernetesErrand:
+    def task(self, settings: TaskSettings) -> KubernetesTaskRunner:
         """Tasks in pods that mount the claim of the whole file system.
 
         Raises:
@@ -281,9 +281,9 @@ class KubernetesTasks:
                 detail={"field": "image"},
             )
         namespace = settings.namespace or self._connection.namespace
-        return KubernetesErrand(self._connection, namespace, claim, image)
+        return KubernetesTaskRunner(self._connection, namespace, claim, image)
 
-    async def user_number(self, name: str) -> int | None:
+    async def find_uid(self, name: str) -> int | None:
         """Pods know no users by name.
 
         Raises:

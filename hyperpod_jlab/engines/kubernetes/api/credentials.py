@@ -193,16 +193,16 @@ class ExecPlugin:
 
     def _without_secrets(self, line: str) -> str:
         """A line of the program without what its options and variables are given, should it repeat them."""
-        given = [str(one.get("value") or "") for one in self._said.get("env") or []]
+        env_values = [str(one.get("value") or "") for one in self._said.get("env") or []]
         before = ""
         for word in map(str, self._said.get("args") or []):
             name, equals, value = word.partition("=")
             if _SECRET_OPTION.search(name):
-                given.append(value if equals else "")
+                env_values.append(value if equals else "")
             elif _SECRET_OPTION.search(before):
-                given.append(word)
+                env_values.append(word)
             before = word if word.startswith("-") and not equals else ""
-        for value in sorted(set(given), key=len, reverse=True):
+        for value in sorted(set(env_values), key=len, reverse=True):
             if len(value) >= _SHORTEST_SECRET:
                 line = line.replace(value, "***")
         return line

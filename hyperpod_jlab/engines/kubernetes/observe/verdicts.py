@@ -19,7 +19,7 @@ from hyperpod_jlab.core.state import RESTARTS_USED_UP
 from hyperpod_jlab.engines.kubernetes.kinds.kind import true_conditions
 from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod
 from hyperpod_jlab.engines.kubernetes.waiting.messages import told
-from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, UNTRUSTED, refusal
+from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, UNTRUSTED, untrusted_reason
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -269,7 +269,7 @@ def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> O
         reason, code = said
         return word.model_copy(update={"reason": reason, "reason_code": code})
     if word.exit_code == EXIT_UNTRUSTED:
-        reason = refusal(bundle.run_id)
+        reason = untrusted_reason(bundle.run_id)
         return word.model_copy(update={"reason": reason, "reason_code": UNTRUSTED})
     if word.exit_code in _NOT_FOUND:
         return word.model_copy(update={"reason": _NO_PYTHON, "reason_code": "no_program"})

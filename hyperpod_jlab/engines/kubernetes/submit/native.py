@@ -97,11 +97,11 @@ def is_native(bundle: BundleReader) -> bool:
     return bundle.spec().source.kind == "native"
 
 
-def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rendered:
+def render_native(render_input: RenderInput, file: NativeFile, namespace: str) -> Rendered:
     """The manifest that is sent.
 
     Args:
-        given: The run.
+        render_input: The run.
         file: The user's file.
         namespace: The namespace where the file names none.
 
@@ -115,9 +115,9 @@ def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rende
     kind = _kind(document, name)
     check_filled([*beside, document], name)
     _check_pods(document, name)
-    sent = {**document, "metadata": _metadata(given, document, namespace, name)}
-    _label_pods(sent, given.run_id)
-    keep = given.spec.kubernetes.keep_companions
+    sent = {**document, "metadata": _metadata(render_input, document, namespace, name)}
+    _label_pods(sent, render_input.run_id)
+    keep = render_input.spec.kubernetes.keep_companions
     first = [to_yaml(one) for one in labelled(beside, sent, name, keep=keep)]
     text = "---\n".join([*first, to_yaml(sent)])
     return Rendered(FILENAME, text, "yaml", _facts(kind, sent), kind.name)
@@ -126,7 +126,7 @@ def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rende
 def native_findings(spec: JobSpec) -> Iterator[Finding]:
     """What of a spec a manifest that is sent as it is has no place for."""
     resources, environment = spec.resources, spec.environment
-    given = {
+    unsupported = {
         "resources.nodes": resources.nodes if resources.nodes != Resources().nodes else None,
         "resources.processes_per_node": resources.processes_per_node,
         "resources.accelerators": resources.accelerator.count or None,
@@ -149,7 +149,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
         "kubernetes.service_account": spec.kubernetes.service_account,
         "kubernetes.patch": spec.kubernetes.patch or None,
     }
-    for field, value in given.items():
+    for field, value in unsupported.items():
         if value is not None:
             yield Finding(
                 level="error",
@@ -178,12 +178,12 @@ def _kind(document: Mapping[str, Any], name: str) -> Kind:
 
 
 def _metadata(
-    given: RenderInput, document: Mapping[str, Any], namespace: str, name: str
+    render_input: RenderInput, document: Mapping[str, Any], namespace: str, name: str
 ) -> dict[str, Any]:
-    spec = given.spec
+    spec = render_input.spec
     metadata = dict(document.get("metadata") or {})
     metadata.pop("generateName", None)
-    metadata.setdefault("name", object_name(given.run_id))
+    metadata.setdefault("name", object_name(render_input.run_id))
     asked = spec.kubernetes.namespace
     metadata["namespace"] = metadata.get("namespace", asked or namespace)
     for field in ("name", "namespace"):
@@ -201,11 +201,11 @@ def _metadata(
     labels = {
         **texts(metadata, "labels", name),
         **{label: value for label, value in asked_for.items() if value is not None},
-        RUN_LABEL: given.run_id,
+        RUN_LABEL: render_input.run_id,
     }
-    notes = {**texts(metadata, "annotations", name), NAME_ANNOTATION: given.name}
-    if given.user is not None:
-        notes[USER_ANNOTATION] = given.user
+    notes = {**texts(metadata, "annotations", name), NAME_ANNOTATION: render_input.name}
+    if render_input.user is not None:
+        notes[USER_ANNOTATION] = render_input.user
     if spec.name is None and re.fullmatch(NAME, metadata["name"]):
         notes[NAME_ANNOTATION] = metadata["name"]
     return {**metadata, "labels": labels, "annotations": notes}

@@ -137,8 +137,8 @@ NO_NAMESPACE = "no_namespace"
 
 def unsupported(spec: JobSpec) -> Iterator[Finding]:
     """What runs on Kubernetes cannot do, and what of the spec has no effect there."""
-    given = {"account": spec.account, "qos": spec.qos, "slurm": spec.slurm.flags or None}
-    for field, value in given.items():
+    unsupported = {"account": spec.account, "qos": spec.qos, "slurm": spec.slurm.flags or None}
+    for field, value in unsupported.items():
         if value is not None:
             message = f"a Kubernetes cluster ignores {field}"
             yield Finding(level="info", code="ignored", message=message, field=field)
@@ -197,10 +197,12 @@ def chosen(choice: KindChoice) -> Iterator[Finding]:
         )
 
 
-def changed(given: RenderInput, place: RenderContext) -> Iterator[Finding]:
+def changed(render_input: RenderInput, place: RenderContext) -> Iterator[Finding]:
     """What patches change in the manifest."""
     if any(place.patches):
-        text = difference(to_yaml(manifest(given, place)), to_yaml(patched_manifest(given, place)))
+        text = difference(
+            to_yaml(manifest(render_input, place)), to_yaml(patched_manifest(render_input, place))
+        )
         more = "\n..." if len(text) > _LONGEST_DIFFERENCE else ""
         yield Finding(
             level="info",
@@ -210,9 +212,9 @@ def changed(given: RenderInput, place: RenderContext) -> Iterator[Finding]:
         )
 
 
-def resumption(given: RenderInput, place: RenderContext) -> Iterator[Finding]:
+def resumption(render_input: RenderInput, place: RenderContext) -> Iterator[Finding]:
     """What keeps HyperPod from resuming the run, where it is to."""
-    spec = given.spec
+    spec = render_input.spec
     if not spec.is_resumed(place.hyperpod) or place.kind.name == HyperPodPyTorchJob.name:
         return
     if place.kind.name != PyTorchJob.name and spec.auto_resume is None:
@@ -220,29 +222,31 @@ def resumption(given: RenderInput, place: RenderContext) -> Iterator[Finding]:
     found = [*obstacles(place)]
     yield from found
     if not found:
-        yield from auto_resume.restart_policies(patched_manifest(given, place))
+        yield from auto_resume.restart_policies(patched_manifest(render_input, place))
         if place.operator is None:
             yield auto_resume.unknown_operator()
 
 
-async def asked(client: KubeClient, given: RenderInput, place: RenderContext) -> list[Finding]:
+async def asked(
+    client: KubeClient, render_input: RenderInput, place: RenderContext
+) -> list[Finding]:
     """What the cluster says: of the claim, and of the whole manifest.
 
     Raises:
         UnreachableError: It does not answer.
     """
-    document = patched_manifest(given, place)
+    document = patched_manifest(render_input, place)
     if large := [*size_findings(document)]:
         return large
     of_claim, of_account, of_runtime, verdict, of_pods = await asyncio.gather(
         _claim(client, place),
-        _service_account(client, given.spec.kubernetes.service_account, place.namespace),
+        _service_account(client, render_input.spec.kubernetes.service_account, place.namespace),
         check_runtime(client, place.kind, place.namespace),
         _dry_run(client, document, place),
         check_pod(client, document, place.namespace),
     )
     if any(finding.code == NO_NAMESPACE for finding in verdict):
-        if given.spec.kubernetes.namespace is None:
+        if render_input.spec.kubernetes.namespace is None:
             return verdict  # nothing else can be there then
         return namespace_named_in(verdict, "kubernetes.namespace", "kubernetes.namespace")
     if any(finding.level == "error" for finding in verdict):

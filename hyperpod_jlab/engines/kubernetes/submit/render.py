@@ -45,7 +45,7 @@ from hyperpod_jlab.engines.kubernetes.submit.code import (
 )
 from hyperpod_jlab.engines.kubernetes.submit.patch import patched
 from hyperpod_jlab.engines.kubernetes.submit.resources import resources, tolerations
-from hyperpod_jlab.engines.launch import guarded
+from hyperpod_jlab.engines.launch import guard_command
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 
 # --------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ RESUMED_TIMEOUT = 3600
 
 
 def pod_command(
-    given: RenderInput,
+    render_input: RenderInput,
     name: str,
     meeting: Rendezvous,
     *,
@@ -66,27 +66,33 @@ def pod_command(
     """The launcher with what the kind's environment says; ``$(NAME)`` is replaced by the kubelet.
 
     Args:
-        given: The run.
+        render_input: The run.
         name: The object's name.
         meeting: What the launcher is told of its rank and its master.
         unpack: Whether the bundle has to be unpacked in the pod first.
         resumed: Whether HyperPod resumes the run.
     """
-    bundle = given.paths.there / given.bundle
+    bundle = render_input.paths.there / render_input.bundle
     if unpack:  # what travels in the job's own object lies on no storage that others may write to
         before = ["-I", "-c", UNPACK, str(bundle), str(bundle / "launcher.py")]
     else:
-        before = guarded(given.seal.words(given.paths.there, given.bundle))
+        before = guard_command(
+            render_input.guard_policy.guard_args(render_input.paths.there, render_input.bundle)
+        )
     return [
-        literal(given.python or "python3"),
+        literal(render_input.python or "python3"),
         *map(literal, before),
         "pod",
-        *(_whereabouts(meeting) if given.spec.array is None else _task(given.spec.array)),
-        f"--nodes={given.spec.resources.nodes}",
+        *(
+            _whereabouts(meeting)
+            if render_input.spec.array is None
+            else _task(render_input.spec.array)
+        ),
+        f"--nodes={render_input.spec.resources.nodes}",
         f"--scheduler-id={name}",
-        f"--max-restarts={given.spec.max_restarts}",
+        f"--max-restarts={render_input.spec.max_restarts}",
         "--node-name=$(HYPERPOD_NODE)",
-        *_time_limit(given),
+        *_time_limit(render_input),
         *([f"--return-patience={RESUMED_TIMEOUT}"] if resumed else []),
         *(["--frames", "--unshared"] if unpack else ["--quiet"]),
     ]
@@ -106,9 +112,9 @@ def _task(array: str) -> list[str]:
     return words if indices[-1] < len(indices) else [*words, f"--tasks={format_ranges(indices)}"]
 
 
-def _time_limit(given: RenderInput) -> list[str]:
+def _time_limit(render_input: RenderInput) -> list[str]:
     """The launcher keeps to it, from the start of the first attempt: the training operator does not (research: activeDeadlineSeconds is not enforced)."""
-    limit = given.spec.time_limit or given.time_limit
+    limit = render_input.spec.time_limit or render_input.time_limit
     return [f"--time-limit={limit}"] if limit is not None else []
 
 
@@ -257,26 +263,26 @@ class RenderContext:
     operator: str | None = None
 
 
-def render(given: RenderInput, place: RenderContext) -> Rendered:
+def render(render_input: RenderInput, place: RenderContext) -> Rendered:
     """The manifest of a run.
 
     Raises:
         RefusedError: Neither the spec nor the configuration names an image, or a patch takes away what the run needs.
         InvalidInputError: A secret's reference is none.
     """
-    text = to_yaml(patched_manifest(given, place))
+    text = to_yaml(patched_manifest(render_input, place))
     noted = text if place.storage is not None else NOTE + text
     return Rendered(FILENAME, noted, "yaml", kind=place.kind.name)
 
 
-def patched_manifest(given: RenderInput, place: RenderContext) -> dict[str, Any]:
+def patched_manifest(render_input: RenderInput, place: RenderContext) -> dict[str, Any]:
     """The object as it is sent.
 
     Raises:
         RefusedError: As `render`.
         InvalidInputError: As `render`.
     """
-    document = manifest(given, place)
+    document = manifest(render_input, place)
     for patch in place.patches:
         document = patched(document, patch, place.kind)
     return document
@@ -300,21 +306,21 @@ _BREAKS = frozenset("\x85\u2028\u2029\ufeff")
 """What YAML takes for line breaks or marks, and PyYAML writes as it is but for texts in double quotes."""
 
 
-def manifest(given: RenderInput, place: RenderContext) -> dict[str, Any]:
+def manifest(render_input: RenderInput, place: RenderContext) -> dict[str, Any]:
     """The object itself, without patches."""
-    spec = given.spec
-    name = object_name(given.run_id)
-    labels = _labels(given)
+    spec = render_input.spec
+    name = object_name(render_input.run_id)
+    labels = _labels(render_input)
     return kind_of_run(spec, place).manifest(
         KindInput(
             name=name,
             namespace=place.namespace,
             nodes=spec.resources.nodes,
-            pod=_pod(given, place, name, labels),
-            labels={**labels, **_queue(given)},
-            annotations=_annotations(given),
-            time_limit=spec.time_limit or given.time_limit,
-            anew=_anew(given, place),
+            pod=_pod(render_input, place, name, labels),
+            labels={**labels, **_queue(render_input)},
+            annotations=_annotations(render_input),
+            time_limit=spec.time_limit or render_input.time_limit,
+            anew=_anew(render_input, place),
             retries=retries(spec, place),
             array=_array(spec),
         )
@@ -354,42 +360,44 @@ def obstacles(place: RenderContext) -> Iterator[Finding]:
         yield auto_resume.wrong_kind(place.kind.name)
 
 
-def _labels(given: RenderInput) -> dict[str, str]:
-    labels = {RUN_LABEL: given.run_id, "app.kubernetes.io/managed-by": "hyperpod-jlab"}
-    user = label_value(given.user or "")
+def _labels(render_input: RenderInput) -> dict[str, str]:
+    labels = {RUN_LABEL: render_input.run_id, "app.kubernetes.io/managed-by": "hyperpod-jlab"}
+    user = label_value(render_input.user or "")
     if user:
         labels[USER_LABEL] = user
     return labels
 
 
-def _annotations(given: RenderInput) -> dict[str, str]:
-    notes = {NAME_ANNOTATION: given.name}
-    if given.user is not None:
-        notes[USER_ANNOTATION] = given.user
-    array = _array(given.spec)
-    if array is not None and array[1] > 1 and given.spec.queue is not None:
+def _annotations(render_input: RenderInput) -> dict[str, str]:
+    notes = {NAME_ANNOTATION: render_input.name}
+    if render_input.user is not None:
+        notes[USER_ANNOTATION] = render_input.user
+    array = _array(render_input.spec)
+    if array is not None and array[1] > 1 and render_input.spec.queue is not None:
         notes[LEAST_PARALLEL_ANNOTATION] = "1"
     return notes
 
 
-def _queue(given: RenderInput) -> dict[str, str]:
+def _queue(render_input: RenderInput) -> dict[str, str]:
     """Kueue's labels."""
-    queue, priority = given.spec.queue, given.spec.priority
+    queue, priority = render_input.spec.queue, render_input.spec.priority
     if queue is None:
         return {}
     return {QUEUE_LABEL: queue, **({PRIORITY_LABEL: priority} if priority is not None else {})}
 
 
-def _pod(given: RenderInput, place: RenderContext, name: str, labels: Mapping[str, str]) -> PodSpec:
-    spec, kind = given.spec, kind_of_run(given.spec, place)
+def _pod(
+    render_input: RenderInput, place: RenderContext, name: str, labels: Mapping[str, str]
+) -> PodSpec:
+    spec, kind = render_input.spec, kind_of_run(render_input.spec, place)
     volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
     meeting = kind.meeting(name, spec.resources.nodes)
     resumed = retries(spec, place) is not None
-    command = pod_command(given, name, meeting, unpack=not volume.shared, resumed=resumed)
+    command = pod_command(render_input, name, meeting, unpack=not volume.shared, resumed=resumed)
     wanted = resources(spec, place.instance)
     return PodSpec(
-        image=_image(given, place),
-        command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place)),
+        image=_image(render_input, place),
+        command=kind.wrap(command, spec.resources.nodes, anew=_anew(render_input, place)),
         env=(
             *pod_environment(),
             *key_environment(spec.resources.nodes),
@@ -408,13 +416,13 @@ def _pod(given: RenderInput, place: RenderContext, name: str, labels: Mapping[st
     )
 
 
-def _anew(given: RenderInput, place: RenderContext) -> bool:
+def _anew(render_input: RenderInput, place: RenderContext) -> bool:
     """Whether lost pods are to be replaced: a single pod without shared storage has nobody who would remember how often that happened."""
-    return place.storage is not None or given.spec.resources.nodes > 1
+    return place.storage is not None or render_input.spec.resources.nodes > 1
 
 
-def _image(given: RenderInput, place: RenderContext) -> str:
-    image = given.spec.environment.image or place.image
+def _image(render_input: RenderInput, place: RenderContext) -> str:
+    image = render_input.spec.environment.image or place.image
     if image is None:
         raise RefusedError(
             "a run on Kubernetes needs a container image",

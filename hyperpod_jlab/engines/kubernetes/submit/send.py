@@ -78,7 +78,7 @@ from hyperpod_jlab.engines.kubernetes.submit.render import (
 )
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
@@ -232,15 +232,17 @@ class Sender:
         self._offers: dict[str, tuple[float, Offers]] = {}
         self._instances: dict[str, InstanceType] = {}
 
-    def render(self, given: RenderInput) -> Rendered:
+    def render(self, render_input: RenderInput) -> Rendered:
         """The manifest, of the kind that the cluster offered when it was asked last.
 
         Raises:
             RefusedError: It cannot be made of this spec on this cluster.
         """
-        if given.native is not None:
-            return render_native(given, given.native, self._namespace(given.spec))
-        return render(given, self._place(given.spec))
+        if render_input.native is not None:
+            return render_native(
+                render_input, render_input.native, self._namespace(render_input.spec)
+            )
+        return render(render_input, self._place(render_input.spec))
 
     async def preflight(self, spec: JobSpec, python: str | None) -> list[Finding]:
         """What the cluster has to say about a spec.
@@ -260,18 +262,18 @@ class Sender:
         found += instance_findings(spec, await self._ask_instance(spec))
         client = await self._connection.client()
         await self._ask_offers(self._namespace(spec))
-        seal = Seal.current()
-        given = RenderInput(
-            new_run_id(), "run", spec, "bundle", self._paths, python, seal, user="user"
+        guard_policy = GuardPolicy.current()
+        render_input = RenderInput(
+            new_run_id(), "run", spec, "bundle", self._paths, python, guard_policy, user="user"
         )
         try:
             found += preflight.chosen(self._choice(spec))
             place = self._place(spec)
-            found += preflight.changed(given, place)
-            found += preflight.resumption(given, place)
-            found += image_findings(patched_manifest(given, place), "environment.image")
+            found += preflight.changed(render_input, place)
+            found += preflight.resumption(render_input, place)
+            found += image_findings(patched_manifest(render_input, place), "environment.image")
             if not any(finding.level == "error" for finding in found):
-                found += await preflight.asked(client, given, place)
+                found += await preflight.asked(client, render_input, place)
         except UnreachableError:
             raise
         except HyperpodError as error:
@@ -354,10 +356,10 @@ class Sender:
         denied = await self._denied(namespace, offers.kinds or frozenset())
         self._offers[namespace] = (time.monotonic(), replace(offers, denied=denied))
 
-    async def _denied(self, namespace: str, offered: frozenset[str]) -> frozenset[str]:
+    async def _denied(self, namespace: str, supported: frozenset[str]) -> frozenset[str]:
         """Those kinds that this user may not make in a namespace, as far as the cluster says beforehand."""
         rights = await self._connection.rights()
-        kinds = [kind for kind in KINDS if kind.name in offered]
+        kinds = [kind for kind in KINDS if kind.name in supported]
         try:
             may = [await rights.may("create", kind.group, kind.plural, namespace) for kind in kinds]
         except (DeniedError, NotFoundError, RefusedError):
