@@ -157,12 +157,12 @@ class Reaches:
         return ReachFacts(None, commands)
 
     async def _look_at_eks(self, cluster: HyperpodCluster) -> ReachFacts:
-        from hyperpod_jlab.engines.kubernetes.kind import missing_package
+        from hyperpod_jlab.engines.kubernetes.kind import missing_package_error
 
         try:
             from hyperpod_jlab.engines.kubernetes.api.eks import check_access
         except ModuleNotFoundError as error:
-            raise missing_package(error) from error
+            raise missing_package_error(error) from error
         eks = (cluster.eks_arn or "").rpartition("/")[2]
         found = await check_access(await self._hasty(), eks)
         return ReachFacts(found.problem, private=found.private, allowed=found.allowed)

@@ -10,7 +10,7 @@ from hyperpod_jlab.core.config import PodStorage
 from hyperpod_jlab.core.instance_types import instance_type
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
@@ -141,7 +141,7 @@ def place(case: dict[str, Any]) -> RenderContext:
     spec = _spec(case)
     kind = case.get("kind", "PyTorchJob")
     storage = case.get("storage", {"claim": "fsx-claim", "mount": "/data"})
-    found: Kind = BY_NAME[kind] if isinstance(kind, str) else kind
+    found: Kind = KIND_BY_NAME[kind] if isinstance(kind, str) else kind
     return RenderContext(
         namespace=spec.kubernetes.namespace or "team-a",
         kind=found,

@@ -10,7 +10,7 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     ClusterQueueRow,
-    KueueSeen,
+    KueueSnapshot,
     QuotaRow,
     local_queue,
 )
@@ -46,7 +46,7 @@ def known(**given: Any) -> Known:
         for name, amount in ((GPU, gpus), ("cpu", 100_000))
     )
     queue = ClusterQueueRow("q", None, None, quotas, 0, 0)
-    kueue = KueueSeen((local,), {"q": queue}, ())
+    kueue = KueueSnapshot((local,), {"q": queue}, ())
     made: dict[str, Any] = {
         "namespace": "a",
         "kueue": kueue,
@@ -100,7 +100,7 @@ def test_a_manifest_is_told_what_a_spec_is_told() -> None:
 
 
 def test_what_a_manifest_can_do_about_its_queue_is_said_of_the_manifest() -> None:
-    none = KueueSeen((), {}, ())
+    none = KueueSnapshot((), {}, ())
     (of_manifest,) = findings(manifest(replica(1, 1), **{QUEUE: "x"}), known(kueue=none))
     (of_spec,) = findings(spec(queue="x"), known(kueue=none))
     assert str(of_manifest.hint).startswith(f"remove the label {QUEUE} from the manifest")

@@ -11,7 +11,7 @@ import yaml
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.kinds.kind import KEEP_ANNOTATION, RUN_LABEL
 from hyperpod_jlab.engines.kubernetes.submit.companions import MOST
 from hyperpod_jlab.engines.kubernetes.submit.create import difference
@@ -168,7 +168,7 @@ def test_workers_without_a_master_are_counted_from_0() -> None:
     def rank(*prepared: str) -> int | None:
         spec = {"initContainers": [{"name": name} for name in prepared]}
         pod = {"metadata": {"name": "x", "labels": labels}, "spec": spec}
-        return BY_NAME["PyTorchJob"].node_rank(pod)
+        return KIND_BY_NAME["PyTorchJob"].node_rank(pod)
 
     assert rank() == rank("mine") == 1
     assert rank("mine", "init-pytorch") == 2
@@ -203,7 +203,7 @@ def test_a_replica_type_without_pods_is_fine_beside_another() -> None:
 
 def test_hyperpods_own_kind_without_pods_is_refused() -> None:
     spec = {"replicaSpecs": [{"name": "pod", "replicas": 0, "template": {}}]}
-    kind = BY_NAME["HyperPodPyTorchJob"]
+    kind = KIND_BY_NAME["HyperPodPyTorchJob"]
     job = {"apiVersion": f"{kind.group}/{kind.version}", "kind": kind.name, "spec": spec}
     with pytest.raises(InvalidInputError) as error:
         rendered(yaml.safe_dump(job))

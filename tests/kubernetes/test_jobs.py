@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.cluster import Job
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.tables.jobs import (
     JobContext,
     job_facts,
@@ -109,7 +109,7 @@ def test_pods_that_are_alike_are_one_part() -> None:
 
 def job(kind: str = "PyTorchJob", name: str = "x", **given: Any) -> Any:
     meta = {"name": name, "namespace": "a", "uid": name, **given.pop("meta", {})}
-    return job_facts(BY_NAME[kind], {"metadata": meta, "spec": {}, **given})
+    return job_facts(KIND_BY_NAME[kind], {"metadata": meta, "spec": {}, **given})
 
 
 def context(**given: Any) -> JobContext:

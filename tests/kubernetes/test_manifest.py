@@ -13,7 +13,7 @@ from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, RefusedErr
 from hyperpod_jlab.core.instance_types import instance_type
 from hyperpod_jlab.core.run_id import RUN_ID as RUN_ID_PATTERN
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
-from hyperpod_jlab.engines.kubernetes.kinds.kind import label_value, object_name
+from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name, to_label_value
 from hyperpod_jlab.engines.kubernetes.submit.patch import templates
 from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, render
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
@@ -74,7 +74,7 @@ def test_the_longest_run_id_makes_names_that_work():
     [("alice", "alice"), ("a@b.org", "a-b.org"), ("_x_", "x"), ("é", ""), ("u" * 80, "u" * 63)],
 )
 def test_a_users_name_as_a_label(user: str, label: str):
-    assert label_value(user) == label
+    assert to_label_value(user) == label
 
 
 def test_a_run_needs_an_image():

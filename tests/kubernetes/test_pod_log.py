@@ -22,7 +22,7 @@ from hyperpod_jlab.engines.kubernetes.api.pod_log import (
     Started,
     pod_state,
 )
-from hyperpod_jlab.engines.kubernetes.api.watch import Watches
+from hyperpod_jlab.engines.kubernetes.api.watch import Informers
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.pod_log_fixtures import (
@@ -229,11 +229,11 @@ async def test_it_waits_for_a_container_that_has_yet_to_start(pods: Pods) -> Non
         "image": pods.cluster.image,
         "command": ["sh", "-c", "echo from the first; sleep 3"],
     }
-    watches = Watches(pods.client)
+    watches = Informers(pods.client)
     await pods.print("later", "print('there')", initContainers=[init])
-    rows = watches.of(f"/api/v1/namespaces/{pods.namespace}/pods", pod_state)
+    rows = watches.get(f"/api/v1/namespaces/{pods.namespace}/pods", pod_state)
     first = PodLog(pods.client, pods.namespace, "later", "first")
-    log = PodLog(pods.client, pods.namespace, "later", "c", news=rows.one("later"))
+    log = PodLog(pods.client, pods.namespace, "later", "c", news=rows.row_watch("later"))
     assert await all_of(log.read()) == []
     assert data(await all_of(first.follow())) == b"from the first\n"
     items = await all_of(log.follow())

@@ -169,9 +169,9 @@ def by_a_pod(kind: Kind, *, unpack: bool = False) -> Callable[[Bundle], Begun]:
             there = Bundle(bundle.folder.with_suffix(".pod"), launchers=bundle.launchers)
             archive = pack(bundle.folder)
             environment |= {f"HYPERPOD_CODE_{n}": text for n, text in enumerate(archive.text)}
-        meeting = replace(kind.meeting("run", 1), node_rank="0", master_addr="127.0.0.1")
+        meeting = replace(kind.rendezvous("run", 1), node_rank="0", master_addr="127.0.0.1")
         words = pod_command(given(there), "run", meeting, unpack=unpack)
-        words = [word.replace("$$", "$") for word in kind.wrap(words, 1, anew=True)]
+        words = [word.replace("$$", "$") for word in kind.wrap(words, 1, is_retry=True)]
         words = words[words.index("--no-python") + 1 :] if "--no-python" in words else words
         process = started(bundle, words, environment).process
         until_safe(process)

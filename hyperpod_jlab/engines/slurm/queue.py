@@ -85,7 +85,7 @@ def _error_ttl(failures: int) -> float:
 SHARED_TTL_S = 5.0
 """Seconds for which what another process saw is good enough for a process that knows nothing newer."""
 
-_FILE_VERSION = 2
+_FILE_VERSION = 3
 """The file is a line with this number and the time of the look, and lines with some jobs each."""
 
 _JOBS_PER_LINE = 250

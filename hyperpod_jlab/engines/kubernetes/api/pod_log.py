@@ -33,7 +33,7 @@ from hyperpod_jlab.core.errors import (
     nearest_hint,
 )
 from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient
-from hyperpod_jlab.engines.kubernetes.api.errors import CUT
+from hyperpod_jlab.engines.kubernetes.api.errors import STREAM_CUT
 
 # --------------------------------------------------------------------------------------------------
 # What of a pod's state matters for its log: which container runs, which ran before, and whether another will.
@@ -629,7 +629,7 @@ class PodLog:
                 yield end
                 return
             # What ended while it was read to a clean end has said all, even if it cannot be asked again.
-            self._doubt = self._doubt or step.live or error.code == CUT
+            self._doubt = self._doubt or step.live or error.code == STREAM_CUT
             self._unreached = 0
         else:
             if self._moved:
@@ -648,7 +648,7 @@ class PodLog:
         if follow:
             if new or time.monotonic() - began > _LONG:
                 self._backoff.reset()
-            await asyncio.sleep(self._backoff.pause())
+            await asyncio.sleep(self._backoff.next_pause())
             await self._look(patient=True)
 
     async def _answer(
@@ -800,7 +800,7 @@ class PodLog:
                 if not patient:
                     raise
                 self.trouble = error
-                await asyncio.sleep(backoff.pause())
+                await asyncio.sleep(backoff.next_pause())
                 continue
             return
 
@@ -816,5 +816,5 @@ class PodLog:
             if self._news is not None:
                 await self._news.changed(version, _NEWS)
             else:
-                await asyncio.sleep(pause.pause())
+                await asyncio.sleep(pause.next_pause())
         self._well()

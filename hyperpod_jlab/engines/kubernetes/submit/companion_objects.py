@@ -21,8 +21,8 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.kinds.choice import kind_of
-from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, jobs_path, labels_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels, jobs_path
 from hyperpod_jlab.engines.kubernetes.submit.companions import is_kept, title
 from hyperpod_jlab.engines.kubernetes.submit.create import (
     difference,
@@ -196,7 +196,7 @@ async def _is_usable(
         return False
     if is_same_run(found, document):
         return True
-    run = labels_of(found).get(RUN_LABEL)
+    run = find_labels(found).get(RUN_LABEL)
     if run is not None and not is_kept(found):
         if is_same_user(found, document) and await _is_overdue(client, found):
             return False
@@ -218,7 +218,7 @@ async def _is_usable(
 async def _is_overdue(client: KubeClient, found: Mapping[str, Any]) -> bool:
     """Whether the job that owns a companion has ended or is gone: nobody has looked since."""
     owners = found["metadata"].get("ownerReferences") or []
-    kind = kind_of(owners[0]) if len(owners) == 1 else None
+    kind = find_kind(owners[0]) if len(owners) == 1 else None
     if kind is None:
         return False
     place = f"{jobs_path(kind, found['metadata']['namespace'])}/{owners[0]['name']}"

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS, kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS, find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     KEEP_ANNOTATION,
     RUN_LABEL,
     USER_ANNOTATION,
-    labels_of,
+    find_labels,
 )
 
 MOST = 50
@@ -39,7 +39,7 @@ def split(found: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dict[st
     objects = [*_objects(found, file)]
     if not objects:
         raise wrong(f"{file} is empty", "it must hold one job")
-    jobs = [one for one in objects if kind_of(one) is not None]
+    jobs = [one for one in objects if find_kind(one) is not None]
     if not jobs:
         listed = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
         words = ", ".join(f"{one.get('apiVersion')} {one['kind']}" for one in objects)[:200]
@@ -153,7 +153,7 @@ def _labelled(
         notes[USER_ANNOTATION] = user
     if keep:
         notes[KEEP_ANNOTATION] = "true"
-    labels = {RUN_LABEL: labels_of(job)[RUN_LABEL]}
+    labels = {RUN_LABEL: find_labels(job)[RUN_LABEL]}
     added = {
         "labels": {**texts(metadata, "labels", what), **labels},
         "annotations": {**texts(metadata, "annotations", what), **notes},

@@ -15,7 +15,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, USER_ANNOTATION, labels_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, USER_ANNOTATION, find_labels
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
 
 _NEW_ID = "submit the run again to get another id"
@@ -70,7 +70,7 @@ def check_ours(found: dict[str, Any], document: Mapping[str, Any]) -> dict[str, 
 
 def is_same_run(found: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
     """Whether an object is of the run, and of the user, that a manifest was made for. In a namespace that users share each may give objects any name."""
-    same = labels_of(found).get(RUN_LABEL) == labels_of(document).get(RUN_LABEL)
+    same = find_labels(found).get(RUN_LABEL) == find_labels(document).get(RUN_LABEL)
     return same and is_same_user(found, document)
 
 

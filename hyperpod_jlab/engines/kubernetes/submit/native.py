@@ -15,7 +15,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec, Resources
 from hyperpod_jlab.core.validation import NAME
-from hyperpod_jlab.engines.kubernetes.kinds.choice import kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     NAME_ANNOTATION,
     PRIORITY_LABEL,
@@ -68,7 +68,7 @@ def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
 def _is_known(document: Mapping[str, Any]) -> bool:
     group = str(document.get("apiVersion")).rpartition("/")[0]
     own = "." not in group or group.endswith(".k8s.io")
-    return own or kind_of(document) is not None
+    return own or find_kind(document) is not None
 
 
 def _unset(value: Any, place: str) -> Iterator[tuple[str, str]]:
@@ -163,7 +163,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
 
 
 def _kind(document: Mapping[str, Any], name: str) -> Kind:
-    kind = kind_of(document)
+    kind = find_kind(document)
     assert kind is not None  # it was chosen by that
     version = str(document["apiVersion"]).partition("/")[2]
     if version != kind.version:

@@ -184,7 +184,7 @@ def chosen(choice: KindChoice) -> Iterator[Finding]:
     yield Finding(
         level="info",
         code="kind",
-        message=f"it runs as a {name}: {choice.why}",
+        message=f"it runs as a {name}: {choice.reason}",
         field="kubernetes.kind",
     )
     if name == HyperPodPyTorchJob.name:
@@ -224,7 +224,7 @@ def resumption(render_input: RenderInput, place: RenderContext) -> Iterator[Find
     if not found:
         yield from auto_resume.restart_policies(patched_manifest(render_input, place))
         if place.operator is None:
-            yield auto_resume.unknown_operator()
+            yield auto_resume.unknown_operator_finding()
 
 
 async def asked(

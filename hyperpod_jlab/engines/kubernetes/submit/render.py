@@ -21,7 +21,7 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
-    LEAST_PARALLEL_ANNOTATION,
+    MIN_PARALLELISM_ANNOTATION,
     NAME_ANNOTATION,
     PRIORITY_LABEL,
     QUEUE_LABEL,
@@ -32,8 +32,8 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     KindInput,
     PodSpec,
     Rendezvous,
-    label_value,
     object_name,
+    to_label_value,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit.code import (
@@ -58,7 +58,7 @@ RESUMED_TIMEOUT = 3600
 def pod_command(
     render_input: RenderInput,
     name: str,
-    meeting: Rendezvous,
+    rendezvous: Rendezvous,
     *,
     unpack: bool = False,
     resumed: bool = False,
@@ -68,7 +68,7 @@ def pod_command(
     Args:
         render_input: The run.
         name: The object's name.
-        meeting: What the launcher is told of its rank and its master.
+        rendezvous: What the launcher is told of its rank and its master.
         unpack: Whether the bundle has to be unpacked in the pod first.
         resumed: Whether HyperPod resumes the run.
     """
@@ -84,7 +84,7 @@ def pod_command(
         *map(literal, before),
         "pod",
         *(
-            _whereabouts(meeting)
+            _whereabouts(rendezvous)
             if render_input.spec.array is None
             else _task(render_input.spec.array)
         ),
@@ -98,11 +98,11 @@ def pod_command(
     ]
 
 
-def _whereabouts(meeting: Rendezvous) -> list[str]:
+def _whereabouts(rendezvous: Rendezvous) -> list[str]:
     """The pod's rank and its master, unless a shell adds them."""
-    if meeting.late:
+    if rendezvous.starts_late:
         return []
-    return [f"--node-rank={meeting.node_rank}", f"--master-addr={meeting.master_addr}"]
+    return [f"--node-rank={rendezvous.node_rank}", f"--master-addr={rendezvous.master_addr}"]
 
 
 def _task(array: str) -> list[str]:
@@ -320,7 +320,7 @@ def manifest(render_input: RenderInput, place: RenderContext) -> dict[str, Any]:
             labels={**labels, **_queue(render_input)},
             annotations=_annotations(render_input),
             time_limit=spec.time_limit or render_input.time_limit,
-            anew=_anew(render_input, place),
+            is_retry=_anew(render_input, place),
             retries=retries(spec, place),
             array=_array(spec),
         )
@@ -354,15 +354,15 @@ def obstacles(place: RenderContext) -> Iterator[Finding]:
     """What keeps HyperPod from resuming any run there."""
     if isinstance(place.kind, PyTorchJob):
         shared = place.storage is not None
-        yield from auto_resume.obstacles(place.namespace, place.operator, shared=shared)
+        yield from auto_resume.find_obstacles(place.namespace, place.operator, is_shared=shared)
         yield from auto_resume.patched_master(place.patches)
     elif not isinstance(place.kind, HyperPodPyTorchJob):
-        yield auto_resume.wrong_kind(place.kind.name)
+        yield auto_resume.wrong_kind_finding(place.kind.name)
 
 
 def _labels(render_input: RenderInput) -> dict[str, str]:
     labels = {RUN_LABEL: render_input.run_id, "app.kubernetes.io/managed-by": "hyperpod-jlab"}
-    user = label_value(render_input.user or "")
+    user = to_label_value(render_input.user or "")
     if user:
         labels[USER_LABEL] = user
     return labels
@@ -374,7 +374,7 @@ def _annotations(render_input: RenderInput) -> dict[str, str]:
         notes[USER_ANNOTATION] = render_input.user
     array = _array(render_input.spec)
     if array is not None and array[1] > 1 and render_input.spec.queue is not None:
-        notes[LEAST_PARALLEL_ANNOTATION] = "1"
+        notes[MIN_PARALLELISM_ANNOTATION] = "1"
     return notes
 
 
@@ -391,13 +391,13 @@ def _pod(
 ) -> PodSpec:
     spec, kind = render_input.spec, kind_of_run(render_input.spec, place)
     volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
-    meeting = kind.meeting(name, spec.resources.nodes)
+    rendezvous = kind.rendezvous(name, spec.resources.nodes)
     resumed = retries(spec, place) is not None
-    command = pod_command(render_input, name, meeting, unpack=not volume.shared, resumed=resumed)
+    command = pod_command(render_input, name, rendezvous, unpack=not volume.shared, resumed=resumed)
     wanted = resources(spec, place.instance)
     return PodSpec(
         image=_image(render_input, place),
-        command=kind.wrap(command, spec.resources.nodes, anew=_anew(render_input, place)),
+        command=kind.wrap(command, spec.resources.nodes, is_retry=_anew(render_input, place)),
         env=(
             *pod_environment(),
             *key_environment(spec.resources.nodes),

@@ -28,13 +28,13 @@ from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.choice import (
     KINDS,
+    InstalledKinds,
     KindChoice,
-    Offers,
     choose,
     discover,
     operator_version,
 )
-from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, labels_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit import preflight
 from hyperpod_jlab.engines.kubernetes.submit.code import (
@@ -189,8 +189,10 @@ async def verdict(client: KubeClient, sent: Sent, configured: str) -> list[Findi
     if any(finding.level == "error" for finding in beside):
         return beside
     document = sent.document
-    asked = auto_resume.is_asked_for(document) and sent.kind.name == PyTorchJob.name
-    resumed = auto_resume.of_manifest(document, await operator_version(client)) if asked else ()
+    asked = auto_resume.is_requested(document) and sent.kind.name == PyTorchJob.name
+    resumed = (
+        auto_resume.manifest_findings(document, await operator_version(client)) if asked else ()
+    )
     try:
         with contextlib.suppress(NotFoundError, DeniedError):
             check_ours(await client.get(sent.place), document)
@@ -229,7 +231,7 @@ class Sender:
         self._connection = connection
         self._storage = storage
         self._paths = paths
-        self._offers: dict[str, tuple[float, Offers]] = {}
+        self._offers: dict[str, tuple[float, InstalledKinds]] = {}
         self._instances: dict[str, InstanceType] = {}
 
     def render(self, render_input: RenderInput) -> Rendered:
@@ -321,7 +323,7 @@ class Sender:
                 await client.get(f"/api/v1/namespaces/{sent.namespace}/services/{name}")
         except NotFoundError:
             return None
-        ours = labels_of(job).get(RUN_LABEL) == bundle.run_id and is_same_user(job, sent.document)
+        ours = find_labels(job).get(RUN_LABEL) == bundle.run_id and is_same_user(job, sent.document)
         whole = ours and await is_whole(client, job)
         return SubmitResult(sent.name) if whole else None
 
@@ -358,16 +360,19 @@ class Sender:
 
     async def _denied(self, namespace: str, supported: frozenset[str]) -> frozenset[str]:
         """Those kinds that this user may not make in a namespace, as far as the cluster says beforehand."""
-        rights = await self._connection.rights()
+        permissions = await self._connection.permissions()
         kinds = [kind for kind in KINDS if kind.name in supported]
         try:
-            may = [await rights.may("create", kind.group, kind.plural, namespace) for kind in kinds]
+            may = [
+                await permissions.is_allowed("create", kind.group, kind.plural, namespace)
+                for kind in kinds
+            ]
         except (DeniedError, NotFoundError, RefusedError):
             return frozenset()
         return frozenset(kind.name for kind, yes in zip(kinds, may, strict=True) if not yes)
 
     def _choice(self, spec: JobSpec) -> KindChoice:
-        _, offers = self._offers.get(self._namespace(spec), (0.0, Offers()))
+        _, offers = self._offers.get(self._namespace(spec), (0.0, InstalledKinds()))
         return choose(spec, offers, self._connection.config.runtime)
 
     def _place(self, spec: JobSpec) -> RenderContext:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.engines.kubernetes.kinds.choice import kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.submit.companions import is_companion
 from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME
@@ -81,7 +81,7 @@ def sent_in(text: str) -> Sent:
 
     try:
         *companions, document = yaml.safe_load_all(text)
-        kind = kind_of(document)
+        kind = find_kind(document)
         namespace, name = (str(document["metadata"][field]) for field in ("namespace", "name"))
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):  # they become a path
             raise ValueError("its name is not valid")

@@ -21,15 +21,21 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     QUEUE_LABEL,
     RUN_LABEL,
     Kind,
+    active_conditions,
+    find_status,
     is_suspended,
-    status_of,
-    true_conditions,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind as RunKind
 from hyperpod_jlab.engines.kubernetes.submit.resources import whole
 from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, wanted
 from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
-from hyperpod_jlab.engines.kubernetes.tables.lists import ListKind, Looks, Seen, denied, hidden_note
+from hyperpod_jlab.engines.kubernetes.tables.lists import (
+    ListCache,
+    ListKind,
+    Seen,
+    denied,
+    hidden_note,
+)
 from hyperpod_jlab.engines.kubernetes.tables.pods import (
     Amounts,
     PodRow,
@@ -211,9 +217,9 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
 
 
 def _done_but_for_pods(job: Mapping[str, Any], seen: Observation) -> float | None:
-    if seen.state != "running" or "Succeeded" not in true_conditions(job):
+    if seen.state != "running" or "Succeeded" not in active_conditions(job):
         return None
-    return when(status_of(job).get("completionTime")) or seen.time
+    return when(find_status(job).get("completionTime")) or seen.time
 
 
 REDUCERS: Mapping[str, Callable[[Mapping[str, Any]], JobFacts]] = {
@@ -360,21 +366,21 @@ _AWAY_FOR = 120.0
 
 
 @dataclass(frozen=True)
-class JobsSeen:
+class JobSnapshot:
     """The jobs that may be seen, and what is hidden, a sentence each."""
 
     jobs: tuple[JobFacts, ...]
     notes: tuple[str, ...]
 
 
-class JobLook:
+class JobLister:
     """Looks at jobs."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: ListCache) -> None:
         self._looks = looks
         self._away: dict[str, float] = {}
 
-    async def look(self) -> JobsSeen:
+    async def look(self) -> JobSnapshot:
         """The jobs of all kinds that the cluster has.
 
         Raises:
@@ -387,7 +393,7 @@ class JobLook:
         nothing = [one for _, one in seen if one.rows is None]
         if seen and len(nothing) == len(seen):
             raise denied(_listed(seen[0][0]), self._looks.namespace, "the jobs")
-        return JobsSeen(tuple(jobs), tuple(_notes(seen)))
+        return JobSnapshot(tuple(jobs), tuple(_notes(seen)))
 
     async def _of(self, kind: RunKind) -> Seen[JobFacts] | None:
         """The jobs of a kind; None when the cluster does not have it."""

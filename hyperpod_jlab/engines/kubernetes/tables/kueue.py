@@ -15,7 +15,7 @@ from hyperpod_jlab.core.cluster import Queue, Quota, Resource
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
 from hyperpod_jlab.engines.kubernetes.tables.devices import is_device, resources
-from hyperpod_jlab.engines.kubernetes.tables.lists import ListKind, Looks, Seen, hidden_note
+from hyperpod_jlab.engines.kubernetes.tables.lists import ListCache, ListKind, Seen, hidden_note
 
 GROUP = "kueue.x-k8s.io"
 VISIBILITY = "visibility.kueue.x-k8s.io"
@@ -272,7 +272,7 @@ def priority_class(found: Mapping[str, Any]) -> tuple[str, int]:
 
 
 @dataclass(frozen=True)
-class KueueSeen:
+class KueueSnapshot:
     """Kueue as this user sees it.
 
     Attributes:
@@ -303,13 +303,13 @@ class KueueSeen:
         return (self.queues or {}).get(local.cluster_queue)
 
 
-class KueueLook:
+class KueueReader:
     """Looks at Kueue."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: ListCache) -> None:
         self._looks = looks
 
-    async def look(self) -> KueueSeen | None:
+    async def look(self) -> KueueSnapshot | None:
         """The queues; None without Kueue.
 
         Raises:
@@ -334,7 +334,7 @@ class KueueLook:
             notes.append(hidden_note("queues of other namespaces", locals_.hidden))
         if queues.rows is None:
             notes.append(hidden_note("the queues' quotas", str(queues.hidden)))
-        return KueueSeen(
+        return KueueSnapshot(
             tuple(locals_.rows or ()),
             {one.name: one for one in queues.rows} if queues.rows is not None else None,
             tuple(notes),

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
-from hyperpod_jlab.engines.kubernetes.api.errors import denied_right
+from hyperpod_jlab.engines.kubernetes.api.errors import permission_denied
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 
@@ -92,12 +92,12 @@ def denied(kind: ListKind, namespace: str | None, what: str) -> DeniedError:
         namespace: Where; None: in all namespaces.
         what: What is hidden thereby, as the subject of a sentence.
     """
-    right = denied_right("list", kind.plain_group, kind.resource, namespace)
+    right = permission_denied("list", kind.plain_group, kind.resource, namespace)
     said = hidden_note(what, missing_right(kind, namespace))
     return DeniedError(said, code=MISSING_RIGHT, hint=right.hint, detail=right.detail)
 
 
-class Looks:
+class ListCache:
     """What the API server has, as rows."""
 
     def __init__(self, connection: ClusterConnection) -> None:
@@ -201,8 +201,8 @@ class Looks:
             NotFoundError: The cluster has no such kind.
             UnreachableError: It does not answer.
         """
-        watches = await self._connection.watches()
-        watch = watches.of(kind.path(namespace), reduce, fields=fields)
+        watches = await self._connection.informers()
+        watch = watches.get(kind.path(namespace), reduce, fields=fields)
         try:
             return await watch.rows(_OLDEST)
         except DeniedError as error:
@@ -248,7 +248,7 @@ class Namespaces:
         looks: Its lists.
     """
 
-    def __init__(self, connection: ClusterConnection, looks: Looks) -> None:
+    def __init__(self, connection: ClusterConnection, looks: ListCache) -> None:
         self._connection = connection
         self._looks = looks
         self._usable: Cache[str, bool] = Cache(_GOOD_FOR)
@@ -303,9 +303,9 @@ class Namespaces:
         return frozenset(name for name, may in zip(asked, found, strict=True) if may)
 
     async def _may(self, namespace: str) -> bool:
-        rights = await self._connection.rights()
+        permissions = await self._connection.permissions()
         for kind in KINDS:
-            if await rights.may("create", kind.group, kind.plural, namespace):
+            if await permissions.is_allowed("create", kind.group, kind.plural, namespace):
                 return True
         return False
 

@@ -9,13 +9,13 @@ from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Row,
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext, JobLook, job_rows
-from hyperpod_jlab.engines.kubernetes.tables.kueue import KueueLook, queue_rows
+from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext, JobLister, job_rows
+from hyperpod_jlab.engines.kubernetes.tables.kueue import KueueReader, queue_rows
 from hyperpod_jlab.engines.kubernetes.tables.lists import (
     MISSING_RIGHT,
     NODES,
     PODS,
-    Looks,
+    ListCache,
     Namespaces,
     Seen,
     denied,
@@ -38,9 +38,9 @@ class KubernetesTables:
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
-        self.looks = Looks(connection)
-        self.kueue = KueueLook(self.looks)
-        self.job_look = JobLook(self.looks)
+        self.looks = ListCache(connection)
+        self.kueue = KueueReader(self.looks)
+        self.job_look = JobLister(self.looks)
         self._node_rows = NodeRows()
         self._namespaces = Namespaces(connection, self.looks)
 

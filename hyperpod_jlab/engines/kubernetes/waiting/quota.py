@@ -11,13 +11,13 @@ from hyperpod_jlab.core.errors import HyperpodError, UnreachableError, nearest_h
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.instance_types import InstanceType
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kubernetes.kinds.kind import PRIORITY_LABEL, QUEUE_LABEL, labels_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import PRIORITY_LABEL, QUEUE_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.submit.render import LABEL_FIELDS, node_selector
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli, resources
 from hyperpod_jlab.engines.kubernetes.tables.jobs import parts_of
 from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     ClusterQueueRow,
-    KueueSeen,
+    KueueSnapshot,
     LocalQueueRow,
     why_closed,
 )
@@ -74,7 +74,7 @@ def asked_by(spec: JobSpec, known: InstanceType | None, *, hyperpod: bool) -> Re
 def asked_in(document: Mapping[str, Any]) -> RequestedResources:
     """What a manifest asks for."""
     parts = parts_of(document.get("spec") or {})
-    labels = labels_of(document)
+    labels = find_labels(document)
     return RequestedResources(
         tuple(WhatIfRequest(one.pods, dict(one.each), dict(one.selector)) for one in parts),
         labels.get(QUEUE_LABEL),
@@ -95,7 +95,7 @@ class Known:
     """
 
     namespace: str
-    kueue: KueueSeen | None
+    kueue: KueueSnapshot | None
     priorities: Mapping[str, int] | None
     nodes: Sequence[NodeFacts] | None
 
@@ -183,7 +183,7 @@ def _queue(asked: RequestedResources, known: Known) -> Iterator[Finding]:
 
 
 def _unknown(
-    asked: RequestedResources, name: str, known: Known, kueue: KueueSeen
+    asked: RequestedResources, name: str, known: Known, kueue: KueueSnapshot
 ) -> Iterator[Finding]:
     here = [one.name for one in kueue.locals_ if one.namespace == known.namespace]
     right = kueue.hidden_in(known.namespace)
@@ -207,7 +207,7 @@ def _unknown(
 
 
 def _quota(
-    asked: RequestedResources, local: LocalQueueRow, queue: ClusterQueueRow, kueue: KueueSeen
+    asked: RequestedResources, local: LocalQueueRow, queue: ClusterQueueRow, kueue: KueueSnapshot
 ) -> Iterator[Finding]:
     """A request over what the queue can ever give: its own quota and what it may borrow."""
     if not queue.quotas:

@@ -14,8 +14,8 @@ from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
 from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, wanted
 from hyperpod_jlab.engines.kubernetes.tables.jobs import JobFacts
 from hyperpod_jlab.engines.kubernetes.tables.kueue import (
-    KueueLook,
-    KueueSeen,
+    KueueReader,
+    KueueSnapshot,
     WorkloadRow,
     why_closed,
 )
@@ -91,7 +91,7 @@ class _Seen:
     own: tuple[PodRow, ...]
     pods: Sequence[PodRow] | None
     nodes: Sequence[NodeFacts] | None
-    kueue: KueueSeen | None
+    kueue: KueueSnapshot | None
     workload: WorkloadRow | None
     workloads: Sequence[WorkloadRow]
     wanted: WhatIfRequest
@@ -370,7 +370,7 @@ async def _from_events(view: KubernetesTables, seen: _Seen) -> PodReason | None:
 
 
 async def with_queue_words(
-    kueue: KueueLook, words: Mapping[str, Observation]
+    kueue: KueueReader, words: Mapping[str, Observation]
 ) -> dict[str, Observation]:
     """The words on runs, with Kueue's reasons for those that are suspended; as they are where Kueue cannot be asked.
 
