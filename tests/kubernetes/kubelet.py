@@ -169,8 +169,8 @@ class Kubelet(KubeClient):
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time passes between tries."""
-    monkeypatch.setattr(pod_log, "_AGAIN", 0.0)
-    monkeypatch.setattr(pod_log, "_SETTLES", 0.0)
+    monkeypatch.setattr(pod_log, "_RETRY_S", 0.0)
+    monkeypatch.setattr(pod_log, "_SETTLE_S", 0.0)
     monkeypatch.setattr(pod_log, "Backoff", lambda *_: Backoff(0.001, 0.002))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hyperpod_jlab.core.cluster import NODE_STATES, Node, Resource
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
-from hyperpod_jlab.engines.kubernetes.tables.devices import model_of, resources
+from hyperpod_jlab.engines.kubernetes.tables.devices import find_model, resources
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeRows, node_facts, node_state
 from hyperpod_jlab.engines.kubernetes.tables.pods import pod_row, requests_of
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
@@ -239,12 +239,12 @@ def test_a_neuron_chip_is_counted_once() -> None:
 
 
 def test_the_model_of_the_gpus() -> None:
-    assert model_of({}, "ml.p5.48xlarge") == "h100"
-    assert model_of({}, "ml.g7e.24xlarge") == "rtx-pro-server-6000"
-    assert model_of({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, "p5.48xlarge") == (
+    assert find_model({}, "ml.p5.48xlarge") == "h100"
+    assert find_model({}, "ml.g7e.24xlarge") == "rtx-pro-server-6000"
+    assert find_model({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, "p5.48xlarge") == (
         "a100-sxm4-40gb"
     )
-    assert model_of({}, None) is None
+    assert find_model({}, None) is None
 
 
 def test_without_the_pods_only_totals_are_known() -> None:

@@ -26,7 +26,7 @@ from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
 from hyperpod_jlab.engines.kubernetes.observe.spool import mark_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import find_launch_error, last_output
-from hyperpod_jlab.engines.kubernetes.submit.create import check_ours
+from hyperpod_jlab.engines.kubernetes.submit.create import check_own_object
 from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
 from hyperpod_jlab.engines.kubernetes.targets import run_target
 from hyperpod_jlab.storage.partition import Partition
@@ -176,10 +176,10 @@ OURS = {
 
 
 def test_another_users_job_of_the_same_run_id_is_not_taken_for_ones_own() -> None:
-    assert check_ours(found(**{"hyperpod-jlab/user": "ada"}), OURS)
+    assert check_own_object(found(**{"hyperpod-jlab/user": "ada"}), OURS)
     for theirs in (found(), found(**{"hyperpod-jlab/user": "bob"})):
         with pytest.raises(RefusedError) as caught:
-            check_ours(theirs, OURS)
+            check_own_object(theirs, OURS)
         assert caught.value.code == "name_taken"
 
 

@@ -13,13 +13,13 @@ from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import (
     ContainerEnded,
+    ContainerStarted,
     Item,
-    Over,
+    LogEnded,
     PodLog,
     PodLogCursor,
     PodLogGap,
     PodLogLine,
-    Started,
     pod_state,
 )
 from hyperpod_jlab.engines.kubernetes.api.watch import Informers
@@ -158,7 +158,7 @@ sys.exit(3 if n < 1 else 0)
     # Who comes later gets what the kubelet has kept.
     later = await all_of(pods.log("again").read())
     assert data(later).endswith(b"run 1\n")
-    assert isinstance(later[-1], Over)
+    assert isinstance(later[-1], LogEnded)
     assert (b"run 0" in data(later)) != any(isinstance(item, PodLogGap) for item in later)
 
 
@@ -213,12 +213,12 @@ time.sleep(600)
     items = await following
     assert data(items) == b"hello\nbye\n"
     assert rest(items) == ["Started", "ContainerEnded", "Over"]
-    assert isinstance(items[-1], Over)
+    assert isinstance(items[-1], LogEnded)
     assert items[-1].reason == "deleted"
     assert rest(await all_of(log.read(cursor)))[-1] == "Over"
     await pods.print("gone", "print('another')")
     with_another = await all_of(log.follow(cursor))
-    assert with_another[-1] == Over("replaced")
+    assert with_another[-1] == LogEnded("replaced")
     assert data(with_another) == b""
     assert data(await all_of(log.follow())) == b"another\n"
 
@@ -238,7 +238,7 @@ async def test_it_waits_for_a_container_that_has_yet_to_start(pods: Pods) -> Non
     assert data(await all_of(first.follow())) == b"from the first\n"
     items = await all_of(log.follow())
     assert data(items) == b"there\n"
-    assert isinstance(items[0], Started)
+    assert isinstance(items[0], ContainerStarted)
     await watches.close()
 
 
@@ -295,12 +295,12 @@ async def test_a_server_that_is_away_for_a_while(pods: Pods, proxy: FaultyProxy)
     await asyncio.sleep(1)
     proxy.down()
     await asyncio.sleep(2)
-    assert log.trouble is not None
+    assert log.last_error is not None
     proxy.up()
     items = await following
     assert sorted(numbers_of(items)) == list(range(len(numbers_of(items))))
     assert rest(items) == ["Started", "ContainerEnded", "Over"]
-    assert log.trouble is None
+    assert log.last_error is None
 
 
 @pytest.mark.full

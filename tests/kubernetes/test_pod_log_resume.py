@@ -12,13 +12,13 @@ from pydantic import TypeAdapter
 
 from hyperpod_jlab.engines.kubernetes.api.pod_log import (
     ContainerEnded,
+    ContainerStarted,
     Item,
-    Over,
+    LogEnded,
     PodLog,
     PodLogCursor,
     PodLogGap,
     Portion,
-    Started,
 )
 from tests.kubernetes.kubelet import (
     BEGIN,
@@ -220,7 +220,7 @@ async def test_containers_that_nobody_can_read_any_more_are_a_gap() -> None:
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
     assert items[0] == PodLogGap("restarted")
-    assert items[2:4] == [PodLogGap("restarted"), Started(2)]
+    assert items[2:4] == [PodLogGap("restarted"), ContainerStarted(2)]
     assert rest(items)[-3:] == ["Started", "ContainerEnded", "Over"]
 
 
@@ -230,7 +230,12 @@ async def test_a_previous_container_whose_log_was_removed_is_a_gap() -> None:
     kubelet.restart().write(BEGIN, b"two\n")
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow())
-    assert items[:4] == [Started(0), PodLogGap("deleted"), ContainerEnded(0, 3), Started(1)]
+    assert items[:4] == [
+        ContainerStarted(0),
+        PodLogGap("deleted"),
+        ContainerEnded(0, 3),
+        ContainerStarted(1),
+    ]
     assert data(items) == b"two\n"
 
 
@@ -265,7 +270,7 @@ async def test_a_pod_that_is_gone_is_over(replaced: bool) -> None:
         kubelet.containers = [Container([(BEGIN, b"not mine\n")], 0)]
     items = await asyncio.wait_for(following, 20)
     assert data(items) == b"a\n"
-    assert items[-1] == Over("replaced" if replaced else "deleted")
+    assert items[-1] == LogEnded("replaced" if replaced else "deleted")
 
 
 async def test_an_answer_that_is_cut_when_the_pod_goes_is_a_gap() -> None:

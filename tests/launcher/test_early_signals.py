@@ -20,7 +20,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
-from hyperpod_jlab.engines.kubernetes.submit.code import pack
+from hyperpod_jlab.engines.kubernetes.submit.code import build_archive
 from hyperpod_jlab.engines.kubernetes.submit.render import pod_command
 from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.local.attempt import RunningAttempt
@@ -167,7 +167,7 @@ def by_a_pod(kind: Kind, *, unpack: bool = False) -> Callable[[Bundle], Begun]:
         there = bundle
         if unpack:
             there = Bundle(bundle.folder.with_suffix(".pod"), launchers=bundle.launchers)
-            archive = pack(bundle.folder)
+            archive = build_archive(bundle.folder)
             environment |= {f"HYPERPOD_CODE_{n}": text for n, text in enumerate(archive.text)}
         meeting = replace(kind.rendezvous("run", 1), node_rank="0", master_addr="127.0.0.1")
         words = pod_command(given(there), "run", meeting, unpack=unpack)

@@ -478,7 +478,7 @@ class KubernetesActions:
             await self._act("cancel", bundle)
         except NotFoundError:
             if (await asyncio.to_thread(bundle.read)).submission is None:
-                await self._sender.take_back(bundle)
+                await self._sender.delete_all(bundle)
                 raise  # it may never have got there
         except ConflictError as error:
             if error.code != "wrong_state":

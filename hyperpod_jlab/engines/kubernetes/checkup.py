@@ -11,7 +11,7 @@ from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection, Resou
 from hyperpod_jlab.engines.kubernetes.kinds.choice import InstalledKinds, choose, discover
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import unknown_operator_finding
-from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, obstacles
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, auto_resume_obstacles
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 
 API_SERVER = "api-server"
@@ -135,7 +135,7 @@ class KubernetesCheckup:
         kind, installed = await self._kind()
         namespace, storage = self._connection.namespace, self._config.storage
         context = RenderContext(namespace, kind, storage=storage, operator=installed.operator)
-        findings = [*obstacles(context)]
+        findings = [*auto_resume_obstacles(context)]
         if findings:
             summary = "; ".join(f"{item.code}: {item.message}" for item in findings)
             return warn(summary, "; ".join(item.hint or "" for item in findings))

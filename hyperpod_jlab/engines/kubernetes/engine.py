@@ -18,7 +18,7 @@ from hyperpod_jlab.engines.kubernetes.ports import Forwarder
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
-from hyperpod_jlab.engines.kubernetes.submit.sent import sent_in
+from hyperpod_jlab.engines.kubernetes.submit.sent import parse_sent
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 from hyperpod_jlab.engines.kubernetes.waiting.quota import manifest_findings, room_findings
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
@@ -166,8 +166,8 @@ class KubernetesOrchestrator(Orchestrator):
     async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
         """The API server's verdict on a user's own manifest (dry run), and what queues and nodes say of one that it takes."""
         del render_input
-        sent = await asyncio.to_thread(sent_in, rendered.text)  # it may be a megabyte
-        findings = await self._sender.verdict(sent)
+        sent = await asyncio.to_thread(parse_sent, rendered.text)  # it may be a megabyte
+        findings = await self._sender.dry_run_submit(sent)
         if any(finding.level == "error" for finding in findings):
             return findings
         return [*findings, *await manifest_findings(self._tables, sent.document)]

@@ -74,8 +74,8 @@ class PodPort:
             if data is None:
                 return b""
             self._buffered = data
-        found, self._buffered = self._buffered[:limit], self._buffered[limit:]
-        return found
+        chunk, self._buffered = self._buffered[:limit], self._buffered[limit:]
+        return chunk
 
     async def write(self, data: bytes) -> None:
         """Send bytes.

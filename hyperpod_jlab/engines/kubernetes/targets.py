@@ -90,7 +90,7 @@ async def run_target(client: KubeClient, bundle: BundleReader) -> Target:
     await asyncio.to_thread(bundle.check_own, "act on")
     sent = await asyncio.to_thread(read_sent, bundle)
     uid = await asyncio.to_thread(adopted_uid, bundle)
-    job = await client.get(sent.place)
+    job = await client.get(sent.object_path)
     if uid is None:
         is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id
         is_same = is_own_run and is_same_user(job, sent.document)

@@ -240,7 +240,7 @@ def times(entries: Iterable[Gres], factor: int) -> list[Gres]:
 
 
 def resources(
-    available: Sequence[Gres], used: Sequence[Gres], *, usable: bool = True
+    available: Sequence[Gres], used: Sequence[Gres], *, is_usable: bool = True
 ) -> list[Resource]:
     """What a node has and what of it is free, those that compute first.
 
@@ -249,7 +249,7 @@ def resources(
     Args:
         available: What the node has.
         used: What of it is in use.
-        usable: Whether new jobs may start there.
+        is_usable: Whether new jobs may start there.
     """
     used_by_key = {(gres.name, gres.type): gres for gres in used}
     shared = _shared_indices(available, used)
@@ -264,7 +264,7 @@ def resources(
                 type=gres.type,
                 total=gres.count,
                 used=min(gres.count, _used_count(used_gres)),
-                free=gres.count - used_count if usable else 0,
+                free=gres.count - used_count if is_usable else 0,
                 used_at=used_gres.used_at if gres.name in ACCELERATORS else (),
                 shared_at=tuple(number for number in shared_at if number not in used_gres.used_at),
                 first=_first_index(available, gres) if gres.name in ACCELERATORS else None,

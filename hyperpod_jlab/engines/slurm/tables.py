@@ -210,7 +210,7 @@ def node_rows(nodes: Iterable[SlurmNode], jobs: Sequence[SlurmJob]) -> list[Node
 
 def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
     state, usable = node.state, node.usable
-    devices = resources(node.gres, node.gres_used, usable=usable)
+    devices = resources(node.gres, node.gres_used, is_usable=usable)
     accelerators = [resource for resource in devices if resource.accelerator]
     types = {resource.label for resource in accelerators}
     row = Node(

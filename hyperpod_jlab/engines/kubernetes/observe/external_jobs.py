@@ -18,7 +18,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
 from hyperpod_jlab.engines.kubernetes.submit.native import node_count
 from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
 from hyperpod_jlab.engines.kubernetes.submit.sent import ADOPTED_FILENAME as ADOPTED
-from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_text
+from hyperpod_jlab.engines.kubernetes.submit.sent import render_adopted
 from hyperpod_jlab.engines.kubernetes.targets import Target, find_target, this_user
 from hyperpod_jlab.engines.protocol import ExternalJob, NativeFacts
 
@@ -63,7 +63,7 @@ async def find_job(client: KubeClient, job: str, namespace: str) -> ExternalJob:
         run_id=labels.get(RUN_LABEL),
         path=f"{target}.yaml",
         script=(_SCRIPT, _applied_text(metadata, manifest).encode()),
-        files={FILENAME: manifest.encode(), ADOPTED: adopted_text(target.uid)},
+        files={FILENAME: manifest.encode(), ADOPTED: render_adopted(target.uid)},
         kind=target.kind.name,
     )
 

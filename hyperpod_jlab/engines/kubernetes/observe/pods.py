@@ -10,7 +10,12 @@ from typing import Any
 
 from hyperpod_jlab.core.quantities import parse_array, parse_ranges
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.api.pod_log import ContainerState, PodState, pod_state, when
+from hyperpod_jlab.engines.kubernetes.api.pod_log import (
+    ContainerState,
+    PodState,
+    parse_timestamp,
+    pod_state,
+)
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     RUN_LABEL,
@@ -83,7 +88,7 @@ def parse_pod(pod: Mapping[str, Any]) -> RunPod:
         run_id=str(find_labels(pod).get(RUN_LABEL, "")),
         node_rank=next((rank for rank in ranks if rank is not None), None),
         container=str(containers[0].get("name", "")),
-        created=when(pod["metadata"].get("creationTimestamp")),
+        created=parse_timestamp(pod["metadata"].get("creationTimestamp")),
         state=pod_state(pod),
         problem=row.trouble if row is not None else None,
         termination=_find_termination(pod.get("status") or {}),

@@ -15,7 +15,7 @@ from functools import partial
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodNews
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodChanges
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.observe.pods import (
@@ -214,7 +214,7 @@ class RunPoller:
         """A run's pods."""
         return (await self.get_all([location]))[location.run_id].pods
 
-    async def changes(self, location: RunLocation, pod: str) -> PodNews | None:
+    async def changes(self, location: RunLocation, pod: str) -> PodChanges | None:
         """Who tells when a pod changes; None when it has to be asked for."""
         if not self._is_active() or not location.is_labelled:
             return None

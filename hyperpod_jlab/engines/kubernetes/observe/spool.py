@@ -30,14 +30,14 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import (
+    ContainerStarted,
     Item,
     PodLog,
     PodLogCursor,
     PodLogGap,
     PodLogLine,
     Portion,
-    Started,
-    when,
+    parse_timestamp,
 )
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import parse_time
@@ -284,7 +284,7 @@ class RawPod(PodSpool):
 
     def _store(self, items: Iterable[Item]) -> bool:
         for item in items:
-            if isinstance(item, Started):
+            if isinstance(item, ContainerStarted):
                 self._restart = item.restart
                 self._position = replace(self._position, said=0)
                 self._log()
@@ -757,7 +757,11 @@ class RunSpool:
         names = [spool_path(pod.name, pod.uid) for pod in snapshot.pods]
         if any(descent.is_file(self._bundle.records / name) for name in names):
             return False
-        sent = when(snapshot.job.job["metadata"].get("creationTimestamp")) if snapshot.job else None
+        sent = (
+            parse_timestamp(snapshot.job.job["metadata"].get("creationTimestamp"))
+            if snapshot.job
+            else None
+        )
         first_created = min((pod.created or 0.0 for pod in snapshot.pods), default=time.time())
         return sent is None or first_created - sent > _FIRST_CHECK_S
 

@@ -78,17 +78,17 @@ def _refine_waiting(observation: Observation, pods: Sequence[RunPod]) -> Observa
     if not troubled:
         return _refine_started(observation, pods)
     reason, message = troubled[0].problem or ("", "")
-    found = told(reason, message)
-    words = found.words
+    pod_reason = told(reason, message)
+    text = pod_reason.words
     if len(pods) > 1:
         count = len(troubled)
-        words = f"{_name(troubled[0])}{f' and {count - 1} more' if count > 1 else ''}: {words}"
+        text = f"{_name(troubled[0])}{f' and {count - 1} more' if count > 1 else ''}: {text}"
     has_started = any(pod.main.container_id for pod in pods)
     return observation.model_copy(
         update={
             "state": "running" if has_started else "waiting",
-            "reason": words,
-            "reason_code": found.code,
+            "reason": text,
+            "reason_code": pod_reason.code,
         }
     )
 
@@ -148,11 +148,11 @@ def _cluster_end(pod: RunPod) -> dict[str, Any] | None:
     if pod.termination is None:
         return None
     reason, message = pod.termination
-    found = told(reason, message)
-    verdict, code = END_BY_REASON.get(reason, ("FAILED", found.code))
+    pod_reason = told(reason, message)
+    verdict, code = END_BY_REASON.get(reason, ("FAILED", pod_reason.code))
     return {
         "verdict": verdict,
-        "reason": f"{_name(pod)}: {found.words}",
+        "reason": f"{_name(pod)}: {pod_reason.words}",
         "reason_code": code,
     }
 

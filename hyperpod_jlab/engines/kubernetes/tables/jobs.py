@@ -13,7 +13,7 @@ from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import Job
 from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.api.pod_log import when
+from hyperpod_jlab.engines.kubernetes.api.pod_log import parse_timestamp
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     NAME_ANNOTATION,
@@ -26,8 +26,8 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     is_suspended,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind as RunKind
-from hyperpod_jlab.engines.kubernetes.submit.resources import whole
-from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, wanted
+from hyperpod_jlab.engines.kubernetes.submit.resources import to_units
+from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, requested_resources
 from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
 from hyperpod_jlab.engines.kubernetes.tables.lists import (
     ListCache,
@@ -208,8 +208,8 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         pods=sum(part.pods for part in parts),
         requests=together(parts),
         time_limit=policy.get("activeDeadlineSeconds") or spec.get("activeDeadlineSeconds"),
-        created=when(meta.get("creationTimestamp")),
-        started=when(status.get("startTime")),
+        created=parse_timestamp(meta.get("creationTimestamp")),
+        started=parse_timestamp(status.get("startTime")),
         ended=seen.time if seen.state == "ended" else None,
         done_but_for_pods=_done_but_for_pods(job, seen),
         selector=next((part.selector for part in parts if part.selector), ()),
@@ -219,7 +219,7 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
 def _done_but_for_pods(job: Mapping[str, Any], seen: Observation) -> float | None:
     if seen.state != "running" or "Succeeded" not in active_conditions(job):
         return None
-    return when(find_status(job).get("completionTime")) or seen.time
+    return parse_timestamp(find_status(job).get("completionTime")) or seen.time
 
 
 REDUCERS: Mapping[str, Callable[[Mapping[str, Any]], JobFacts]] = {
@@ -272,7 +272,7 @@ def _row(
     ended = job.done_but_for_pods if state == "succeeded" and job.ended is None else job.ended
     here = job.namespace == context.namespace
     mine = here and job.run_id is not None and job.user in {None, context.me}
-    devices = wanted(job.requests)
+    devices = requested_resources(job.requests)
     begun = job.state != "waiting"
     priority = workload.priority if workload is not None else None
     return Job(
@@ -287,7 +287,7 @@ def _row(
         reason_detail=job.reason_detail if reason == job.reason else None,
         nodes=tuple(dict.fromkeys(pod.node for pod in pods if pod.node)),
         node_count=job.pods or None,
-        cpus=whole(dict(job.requests).get("cpu", 0)) or None,
+        cpus=to_units(dict(job.requests).get("cpu", 0)) or None,
         accelerators=accelerators(devices),
         resources=devices,
         account=job.namespace,
@@ -335,7 +335,7 @@ def _other_row(one: WorkloadRow, context: JobContext) -> Job:
     """A job of a kind that only Kueue knows."""
     kind, name = one.owner or ("Workload", one.name)
     here = one.namespace == context.namespace
-    devices = wanted(one.requests)
+    devices = requested_resources(one.requests)
     told = workload_words(one)
     states = {"admitted": "running", "finished": "succeeded", "off": "held"}
     state = states.get(one.state, "waiting")
@@ -348,13 +348,13 @@ def _other_row(one: WorkloadRow, context: JobContext) -> Job:
         reason=told.words if state in {"waiting", "held"} else None,
         reason_code=told.code if state in {"waiting", "held"} else None,
         node_count=one.pods or None,
-        cpus=whole(dict(one.requests).get("cpu", 0)) or None,
+        cpus=to_units(dict(one.requests).get("cpu", 0)) or None,
         accelerators=accelerators(devices),
         resources=devices,
         account=one.namespace,
         qos=one.priority_class,
         priority=one.priority,
-        submitted_at=when(one.created),
+        submitted_at=parse_timestamp(one.created),
     )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import UNUSABLE, Node
-from hyperpod_jlab.engines.kubernetes.api.pod_log import when
+from hyperpod_jlab.engines.kubernetes.api.pod_log import parse_timestamp
 from hyperpod_jlab.engines.kubernetes.kinds.kind import CORDON_ANNOTATION
-from hyperpod_jlab.engines.kubernetes.submit.resources import milli, whole
-from hyperpod_jlab.engines.kubernetes.tables.devices import model_of, resources
+from hyperpod_jlab.engines.kubernetes.submit.resources import milli, to_units
+from hyperpod_jlab.engines.kubernetes.tables.devices import find_model, resources
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, by_node, job_names, summed
 
 # --------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def node_facts(node: Mapping[str, Any]) -> NodeFacts:
         idle=idle,
         busy=busy,
         allocatable=tuple((name, milli(text)) for name, text in allocatable.items()),
-        model=model_of(labels, instance_type),
+        model=find_model(labels, instance_type),
         features=tuple(dict.fromkeys(labels[name] for name in _SHOWN if labels.get(name))),
         instance_type=instance_type,
         instance_group=_first(labels, _INSTANCE_GROUP),
@@ -310,23 +310,23 @@ def _row(node: NodeFacts, pods: Sequence[PodRow] | None, namespace: str) -> Node
     state = node.state(pods or ())
     usable = state.word not in UNUSABLE
     has, used = dict(node.allocatable), (summed(pods) if pods is not None else None)
-    devices = resources(has, used, usable=usable, model=node.model)
+    devices = resources(has, used, is_usable=usable, model=node.model)
     computing = [one for one in devices if one.accelerator]
 
     def free(name: str) -> int | None:
         if used is None:
             return None
-        return whole(max(0, has.get(name, 0) - used.get(name, 0))) if usable else 0
+        return to_units(max(0, has.get(name, 0) - used.get(name, 0))) if usable else 0
 
     return Node(
         name=node.name,
         state=state.word,
         reason=state.reason,
-        reason_since=when(state.since),
+        reason_since=parse_timestamp(state.since),
         reason_by=state.by,
-        cpus=whole(has.get("cpu", 0)),
+        cpus=to_units(has.get("cpu", 0)),
         cpus_free=free("cpu"),
-        memory=whole(has.get("memory", 0)),
+        memory=to_units(has.get("memory", 0)),
         memory_free=free("memory"),
         accelerators=sum(one.total for one in computing),
         accelerators_free=sum(one.free for one in computing) if used is not None else None,

@@ -11,7 +11,7 @@ from hyperpod_jlab.core.cluster import Holder, WaitReason
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
-from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, wanted
+from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, requested_resources
 from hyperpod_jlab.engines.kubernetes.tables.jobs import JobFacts
 from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     KueueReader,
@@ -265,7 +265,7 @@ def _summed(rows: Sequence[tuple[WorkloadRow, str]]) -> tuple[Holder, ...]:
         known = found.get(user, Holder(user))
         found[user] = Holder(
             user,
-            accelerators=known.accelerators + accelerators(wanted(one.requests)),
+            accelerators=known.accelerators + accelerators(requested_resources(one.requests)),
             nodes=known.nodes + one.pods,
             jobs=known.jobs + 1,
         )

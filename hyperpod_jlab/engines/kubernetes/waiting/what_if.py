@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.core.cluster import UNUSABLE, Holder
 from hyperpod_jlab.engines.kubernetes.submit.render import HEALTH
-from hyperpod_jlab.engines.kubernetes.tables.devices import computes, named
+from hyperpod_jlab.engines.kubernetes.tables.devices import computes, split_name
 from hyperpod_jlab.engines.kubernetes.tables.kueue import ClusterQueueRow, available
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, by_node, summed
@@ -138,7 +138,7 @@ def shown_amount(name: str, thousandths: int) -> str:
     number = f"{thousandths / 1000:g}"
     if name == "cpu":
         return f"{number} CPU" if number == "1" else f"{number} CPUs"
-    plain, kind = named(name)
+    plain, kind = split_name(name)
     if plain == "gpu":
         gpus = "GPU" if number == "1" else "GPUs"
         return f"{number} {gpus}" if kind is None else f"{number} {gpus} ({kind})"
