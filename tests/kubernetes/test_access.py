@@ -335,7 +335,7 @@ async def test_in_a_pod(
     authority = base64.b64decode(cluster.get("certificate-authority-data", ""))
     (tmp_path / "ca.crt").write_bytes(authority)
     server = urlsplit(cluster["server"])
-    monkeypatch.setattr(access, "IN_POD", tmp_path)
+    monkeypatch.setattr(access, "SERVICE_ACCOUNT_DIR", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(server.hostname))
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
     found = load_access(CONFIG)

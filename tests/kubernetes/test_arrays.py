@@ -20,7 +20,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, find_position, job_row
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapshot
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
-from hyperpod_jlab.launcher.commands import task_at
+from hyperpod_jlab.launcher.commands import find_task
 from hyperpod_jlab.run.view import heard_now
 from hyperpod_jlab.storage.partition import Partition
 from tests.kubernetes.session_fixtures import KubernetesSession
@@ -35,10 +35,10 @@ BY_CLAIM = pytest.mark.parametrize("claim", [True, False], indirect=True)
     [("0-3", [0, 1, 2, 3]), ("1-3,7", [1, 2, 3, 7]), ("9", [9]), ("2,4-5", [2, 4, 5])],
 )
 def test_a_place_in_the_job_is_a_task_of_the_array(listed: str, tasks: list[int]):
-    assert [task_at(listed, place) for place in range(len(tasks))] == tasks
+    assert [find_task(listed, place) for place in range(len(tasks))] == tasks
     assert [find_position(listed, task) for task in tasks] == [*range(len(tasks))]
     with pytest.raises(SystemExit):
-        task_at(listed, len(tasks))
+        find_task(listed, len(tasks))
 
 
 def _task_snapshot(now: float, *phases: str) -> RunSnapshot:

@@ -16,11 +16,11 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import (
 )
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.engines.kubernetes.waiting.quota import (
-    Known,
+    QuotaContext,
     RequestedResources,
-    asked_by,
-    asked_in,
     findings,
+    requested_by_manifest,
+    requested_by_spec,
 )
 
 GPU = "nvidia.com/gpu"
@@ -34,7 +34,7 @@ def node(name: str, gpus: int, **labels: str) -> NodeFacts:
     return node_facts({"metadata": {"name": name, "labels": labels}, "spec": {}, "status": status})
 
 
-def known(**given: Any) -> Known:
+def known(**given: Any) -> QuotaContext:
     """A queue ``team`` with 16 GPUs of one kind and 4 of another, and nodes with 8."""
     local = local_queue(
         {"metadata": {"name": "team", "namespace": "a"}, "spec": {"clusterQueue": "q"}}
@@ -53,12 +53,12 @@ def known(**given: Any) -> Known:
         "priorities": {"high": 1},
         "nodes": [node("n1", 8), node("n2", 8)],
     }
-    return Known(**{**made, **given})
+    return QuotaContext(**{**made, **given})
 
 
 def spec(**given: Any) -> RequestedResources:
     source = {"kind": "command", "command": "true"}
-    return asked_by(parse(JobSpec, {"source": source, **given}), None, hyperpod=False)
+    return requested_by_spec(parse(JobSpec, {"source": source, **given}), None, hyperpod=False)
 
 
 def replica(count: int, gpus: int, **selector: str) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def replica(count: int, gpus: int, **selector: str) -> dict[str, Any]:
 
 def manifest(*replicas: dict[str, Any], **labels: str) -> RequestedResources:
     names = ("Master", "Worker", "Other")
-    return asked_in(
+    return requested_by_manifest(
         {
             "kind": "PyTorchJob",
             "metadata": {"name": "x", "namespace": "a", "labels": labels},

@@ -32,7 +32,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.engines.remote_task import RemoteTask
-from hyperpod_jlab.launcher import assembled
+from hyperpod_jlab.launcher import assemble_modules
 from hyperpod_jlab.storage.mounts import Mount, mount_of
 
 # --------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class FoldersThere(_Keeper):
 @functools.lru_cache(maxsize=1)
 def folder_program() -> str:
     """The program without its order, as one text."""
-    return assembled(Path(folder_work.__file__).parent, _PARTS).decode("ascii")
+    return assemble_modules(Path(folder_work.__file__).parent, _PARTS).decode("ascii")
 
 
 def _program(order: str) -> str:

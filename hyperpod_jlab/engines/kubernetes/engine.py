@@ -20,7 +20,7 @@ from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
 from hyperpod_jlab.engines.kubernetes.submit.sent import parse_sent
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
-from hyperpod_jlab.engines.kubernetes.waiting.quota import manifest_findings, room_findings
+from hyperpod_jlab.engines.kubernetes.waiting.quota import capacity_findings, manifest_findings
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
@@ -131,7 +131,10 @@ class KubernetesOrchestrator(Orchestrator):
         if any(finding.code == NO_NAMESPACE for finding in findings):
             return findings  # no queue of it is there either
         hyperpod, instance = self._config.hyperpod is not None, self._sender.instance(spec)
-        return [*findings, *await room_findings(self._tables, spec, instance, hyperpod=hyperpod)]
+        return [
+            *findings,
+            *await capacity_findings(self._tables, spec, instance, hyperpod=hyperpod),
+        ]
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Make the job. Its name is the run's, so a second one is the same."""
@@ -152,15 +155,15 @@ class KubernetesOrchestrator(Orchestrator):
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the cluster says of these runs."""
         from hyperpod_jlab.engines.kubernetes.observe.runs import find_repairs
-        from hyperpod_jlab.engines.kubernetes.waiting.wait import with_queue_words
+        from hyperpod_jlab.engines.kubernetes.waiting.wait import add_queue_reasons
         from hyperpod_jlab.engines.repairs import with_repairs
 
         observations = await self._run_tracker.observe(bundles)
-        observations = await with_queue_words(self._tables.kueue, observations)
+        observations = await add_queue_reasons(self._tables.kueue, observations)
         if self._config.hyperpod is None and self._config.eks is None:
             return observations
         return await with_repairs(
-            observations, bundles, lambda: find_repairs(self._tables.looks), SCHEDULER
+            observations, bundles, lambda: find_repairs(self._tables.list_cache), SCHEDULER
         )
 
     async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:

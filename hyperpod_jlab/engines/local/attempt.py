@@ -28,7 +28,7 @@ from hyperpod_jlab.engines.launch import (
     untrusted_reason,
 )
 from hyperpod_jlab.engines.local.machine import clean_environment
-from hyperpod_jlab.launcher.contract import TAKEN_SIGNALS
+from hyperpod_jlab.launcher.contract import HANDLED_SIGNALS
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.processes import this_process
@@ -228,7 +228,7 @@ def free_port() -> int:
 
 def _prepare_launcher() -> None:
     """Have the kernel end this process when the supervisor dies (prctl(2)), so nobody runs on unwatched; what comes before it has handlers waits for them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 

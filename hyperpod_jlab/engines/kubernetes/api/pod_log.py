@@ -489,8 +489,8 @@ def next_step(
 
 def finished(cursor: PodLogCursor, exit_: Exit | None, *first: Item) -> Portion:
     """The cursor's container has ended, and its log was read to its end."""
-    end_items = ContainerEnded(cursor.restart, exit_.code if exit_ is not None else None)
-    return Portion((*first, end_items), replace(cursor, finished=True))
+    end_item = ContainerEnded(cursor.restart, exit_.code if exit_ is not None else None)
+    return Portion((*first, end_item), replace(cursor, finished=True))
 
 
 # ------------------------------------------------------------------------------------------ following

@@ -1,6 +1,6 @@
 """Records of jobs that run without our launcher (a user's own manifest, an adopted job), written from what their pods' statuses say.
 
-Which runs these are is told by their spec: its source is ``native``. Their object is found as that of any run is (`look.Where`: the manifest in the bundle, and
+Which runs these are is told by their spec: its source is ``native``. Their object is found as that of any run is (`poll.RunLocation`: the manifest in the bundle, and
 ``adopted.json`` for one that was sent elsewhere), their pods by the kind's own labels (`Kind.pods_selector`, `Kind.node_rank`), and their nodes' logs are the
 pods' raw lines (`pod_spool.RawPod`). Nothing else is asked of those who make such bundles.
 
@@ -22,7 +22,7 @@ from hyperpod_jlab.engines.kubernetes.api.pod_log import Exit
 from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, assign_ranks
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import attempt_folders
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import NOT_STARTED_REASONS
-from hyperpod_jlab.engines.kubernetes.waiting.messages import told
+from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_reason
 from hyperpod_jlab.engines.native_records import NativeRecords, node_record, read_record
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
@@ -75,8 +75,8 @@ class ContainerStart:
         end = self.exit
         error: dict[str, Any] | None = None
         if end is not None and end.reason in NOT_STARTED_REASONS:
-            reason = told(end.reason, end.message or "")
-            error = {"code": reason.code, "message": reason.words, "hint": None, "detail": {}}
+            reason = explain_reason(end.reason, end.message or "")
+            error = {"code": reason.code, "message": reason.message, "hint": None, "detail": {}}
         return node_record(
             self.rank,
             self.node,

@@ -90,7 +90,7 @@ def parse_pod(pod: Mapping[str, Any]) -> RunPod:
         container=str(containers[0].get("name", "")),
         created=parse_timestamp(pod["metadata"].get("creationTimestamp")),
         state=pod_state(pod),
-        problem=row.trouble if row is not None else None,
+        problem=row.problem if row is not None else None,
         termination=_find_termination(pod.get("status") or {}),
         memory=str(limits["memory"]) if limits.get("memory") else None,
         other_containers=tuple(str(container.get("name", "")) for container in containers[1:]),

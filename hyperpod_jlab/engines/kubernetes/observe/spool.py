@@ -59,7 +59,7 @@ from hyperpod_jlab.engines.kubernetes.observe.spool_files import (
     parse_attempt,
 )
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import END_BY_REASON
-from hyperpod_jlab.engines.kubernetes.waiting.messages import told
+from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_reason
 from hyperpod_jlab.engines.kubernetes.workloads import Eviction, find_eviction
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
@@ -513,7 +513,11 @@ def _build_deleted_pod(
         reason = reason.replace("TaintManagerEviction", "DeletionByTaintManager")
         if reason in END_BY_REASON:
             verdict, code = END_BY_REASON[reason]
-            end_reason = (verdict, told(reason, str(item.get("message") or "")).words, code)
+            end_reason = (
+                verdict,
+                explain_reason(reason, str(item.get("message") or "")).message,
+                code,
+            )
     return DeletedPod(
         rank, uid, name, str(node), _time(first), max(end_times, default=None), end_reason
     )

@@ -23,7 +23,7 @@ from typing import Any
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.engines.native_records import read_record
-from hyperpod_jlab.launcher.frames import FILE_FRAME, LARGEST, PATHS
+from hyperpod_jlab.launcher.frames import FILE_FRAME, MAX_DOCUMENT, PATHS
 from hyperpod_jlab.launcher.logs import TimeIndex
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
@@ -136,7 +136,7 @@ class FrameReader:
             return None
         self._current = None
         content = b"".join(self._parts)
-        is_valid = len(content) <= LARGEST and hashlib.sha256(content).hexdigest() == digest
+        is_valid = len(content) <= MAX_DOCUMENT and hashlib.sha256(content).hexdigest() == digest
         return content if is_valid else None
 
 
@@ -352,7 +352,9 @@ class SpooledIndex:
             self._time, self._offset = timestamp_ns, offset
 
     def _is_due(self, offset: int, timestamp_ns: int) -> bool:
-        interval = next((gap for limit, gap in TimeIndex.SPACING if self._count < limit), None)
+        interval = next(
+            (gap for limit, gap in TimeIndex.INDEX_SPACING if self._count < limit), None
+        )
         interval = TimeIndex.WIDEST if interval is None else interval
         return offset > self._offset and timestamp_ns - self._time > interval * 1e9
 

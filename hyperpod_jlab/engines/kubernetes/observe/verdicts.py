@@ -18,7 +18,7 @@ from hyperpod_jlab.core.records import AttemptRecords, NodeRecord, Observation, 
 from hyperpod_jlab.core.state import RESTARTS_USED_UP
 from hyperpod_jlab.engines.kubernetes.kinds.kind import active_conditions
 from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod
-from hyperpod_jlab.engines.kubernetes.waiting.messages import told
+from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_reason
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, UNTRUSTED, untrusted_reason
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
@@ -78,8 +78,8 @@ def _refine_waiting(observation: Observation, pods: Sequence[RunPod]) -> Observa
     if not troubled:
         return _refine_started(observation, pods)
     reason, message = troubled[0].problem or ("", "")
-    pod_reason = told(reason, message)
-    text = pod_reason.words
+    pod_reason = explain_reason(reason, message)
+    text = pod_reason.message
     if len(pods) > 1:
         count = len(troubled)
         text = f"{_name(troubled[0])}{f' and {count - 1} more' if count > 1 else ''}: {text}"
@@ -148,11 +148,11 @@ def _cluster_end(pod: RunPod) -> dict[str, Any] | None:
     if pod.termination is None:
         return None
     reason, message = pod.termination
-    pod_reason = told(reason, message)
+    pod_reason = explain_reason(reason, message)
     verdict, code = END_BY_REASON.get(reason, ("FAILED", pod_reason.code))
     return {
         "verdict": verdict,
-        "reason": f"{_name(pod)}: {pod_reason.words}",
+        "reason": f"{_name(pod)}: {pod_reason.message}",
         "reason_code": code,
     }
 
@@ -165,7 +165,7 @@ def _out_of_memory_end(pod: RunPod) -> dict[str, Any] | None:
     return {
         "verdict": "OOM",
         "exit_code": end.code,
-        "reason": f"{_name(pod)}: {told('OOMKilled', '').words}{limit}",
+        "reason": f"{_name(pod)}: {explain_reason('OOMKilled', '').message}{limit}",
         "reason_code": "out_of_memory",
     }
 
@@ -183,8 +183,8 @@ def _own_end(pods: Sequence[RunPod]) -> dict[str, Any]:
     first = min(failed, key=lambda pod: (pod.main.exit.at if pod.main.exit else None) or 0.0)
     end = first.main.exit
     if end is not None and end.reason in NOT_STARTED_REASONS:
-        reason = told(end.reason, end.message or "")
-        return {"reason": f"{_name(first)}: {reason.words}", "reason_code": reason.code}
+        reason = explain_reason(end.reason, end.message or "")
+        return {"reason": f"{_name(first)}: {reason.message}", "reason_code": reason.code}
     return {"exit_code": end.code if end is not None else None}
 
 
