@@ -235,7 +235,7 @@ def _unwrap(function: Any) -> Any:
 
 def _own_modules(roots: set[Path]) -> list[types.ModuleType]:
     """Modules of the project: loaded from its folders, and installed nowhere."""
-    found = []
+    own_modules = []
     modules: list[Any] = list(sys.modules.values())  # anything may lie there
     for module in modules:
         file = getattr(module, "__file__", None)
@@ -246,8 +246,8 @@ def _own_modules(roots: set[Path]) -> list[types.ModuleType]:
             and sys.modules.get(module.__name__) is module
             and _is_own(Path(file), roots)
         ):
-            found.append(module)
-    return found
+            own_modules.append(module)
+    return own_modules
 
 
 def _is_own(path: Path, roots: set[Path]) -> bool:

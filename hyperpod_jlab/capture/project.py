@@ -316,9 +316,9 @@ def _collect(files: FilesSpec, root: Path) -> Project:
     except TooManyFilesError as error:
         return Project(root, (), (_too_many_files(root, str(error)),))
     sorting = _sort_files(root, [*paths, *included], set(files.include))
-    found = tuple(sorting.included[path] for path in sorted(sorting.included))
-    findings += _findings(root, files, sorting, found)
-    return Project(root, found, tuple(findings))
+    project_files = tuple(sorting.included[path] for path in sorted(sorting.included))
+    findings += _findings(root, files, sorting, project_files)
+    return Project(root, project_files, tuple(findings))
 
 
 def _root(files: FilesSpec, folder: Path, base: Path) -> Path:
@@ -342,7 +342,8 @@ def _is_broad(root: Path) -> bool:
     if any((resolved / file_name).exists() for file_name in _PROJECT_FILES):
         return False
     own_folders = (
-        resolved / place.folder.name / "runs" for place in Partition(resolved).own_places
+        resolved / partition_folder.folder.name / "runs"
+        for partition_folder in Partition(resolved).own_places
     )
     return any(folder.is_dir() for folder in own_folders) or resolved.is_mount()
 

@@ -49,23 +49,23 @@ class UntrustedError(Exception):
 
 def open_bundle(root: str, bundle: str, users: Set[int], shared: bool) -> int:
     """A descriptor of the bundle, a path below root, once all folders on the way are checked."""
-    trusted_users = users | {FOREIGN} if in_user_namespace() else users
-    folder_fd, path, links = open_folder("/", "/", -1, trusted_users, shared), "/", 0
+    trusted = users | {FOREIGN} if in_user_namespace() else users
+    folder_fd, path, links = open_folder("/", "/", -1, trusted, shared), "/", 0
     waiting = parts(root)
     while waiting:
         name = waiting.pop(0)
         status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
         path = os.path.join(path, name)
         if not stat.S_ISLNK(status.st_mode):
-            folder_fd = open_folder(name, path, folder_fd, trusted_users, shared)
+            folder_fd = open_folder(name, path, folder_fd, trusted, shared)
             continue
         links += 1
-        if status.st_uid not in trusted_users or links > 40:
+        if status.st_uid not in trusted or links > 40:
             raise UntrustedError("%s is a link of another user (uid %d)" % (path, status.st_uid))
         target = os.readlink(name, dir_fd=folder_fd)
         path = "/" if target.startswith("/") else os.path.dirname(path)
         folder_fd = open_folder(
-            path if target.startswith("/") else ".", path, folder_fd, trusted_users, shared
+            path if target.startswith("/") else ".", path, folder_fd, trusted, shared
         )
         waiting = parts(target) + waiting
     for name in parts(bundle):
@@ -116,10 +116,10 @@ def writers(descriptor: int, group: int) -> Iterator[int]:
             raise
         yield from members(group)
         return
-    for tag, permissions, number in struct.iter_unpack("<HHI", entries):
-        if permissions & 2 and tag == 2:
+    for tag, bits, number in struct.iter_unpack("<HHI", entries):
+        if bits & 2 and tag == 2:
             yield number
-        elif permissions & 2 and tag in (4, 8):
+        elif bits & 2 and tag in (4, 8):
             yield from members(group if tag == 4 else number)
 
 

@@ -68,13 +68,13 @@ class Names:
         used_names: Those that must be there before it runs.
         used_later: Those that its functions and classes use.
         bound: Those that it makes.
-        open: Whether it may make others that cannot be seen: by a star import or ``%run``.
+        has_open_names: Whether it may make others that cannot be seen: by a star import or ``%run``.
     """
 
     used_names: frozenset[str] = frozenset()
     used_later: frozenset[str] = frozenset()
     bound: frozenset[str] = frozenset()
-    open: bool = False
+    has_open_names: bool = False
 
 
 def parse_names(text: str) -> Names:
@@ -86,7 +86,7 @@ def parse_names(text: str) -> Names:
                 text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
             )
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return Names(open=True)
+            return Names(has_open_names=True)
     used_names: set[str] = set()
     bound: set[str] = set()
     late_names: set[str] = set()
@@ -121,7 +121,7 @@ def find_missing_names(cells: Iterable[Names]) -> set[str]:
     late_names: set[str] = set()
     bound: set[str] = set()
     for names in cells:
-        if names.open:  # whatever is wanted here and later may be from there
+        if names.has_open_names:  # whatever is wanted here and later may be from there
             return undefined
         undefined |= names.used_names - bound
         late_names |= names.used_later

@@ -586,7 +586,7 @@ _FRESH = 0.25  # seconds for which "has it ended" is not asked again, however ma
 
 
 class RunLogsOf:
-    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.KnownLogs`)."""
+    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.LogCatalog`)."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
