@@ -180,9 +180,9 @@ def _check_characters(source: str, number: int, path: Path) -> None:
         source.encode("utf-8")
     except UnicodeEncodeError as error:
         line = source.count("\n", 0, error.start) + 1
-        value = f"U+{ord(source[error.start]):04X}"
+        character = f"U+{ord(source[error.start]):04X}"
         raise InvalidInputError(
-            f"cell {number} of {path.name} has an invalid character ({value}, a lone surrogate) in line {line}",
+            f"cell {number} of {path.name} has an invalid character ({character}, a lone surrogate) in line {line}",
             code="lone_surrogate",
             hint="delete that character and type it again, or write it as an escape in a string",
             detail={"field": _PATH_FIELD, "cell": number, "line": line},

@@ -161,7 +161,9 @@ def _folders(path: Path) -> list[Path]:
     """The folders above a file, up to the partition's root."""
     parents = list(path.absolute().parents)
     is_bundle_folder = (descent.OUR_FOLDER.fullmatch(folder.name) is not None for folder in parents)
-    bundle_index = next((index for index, status in enumerate(is_bundle_folder) if status), None)
+    bundle_index = next(
+        (index for index, is_bundle in enumerate(is_bundle_folder) if is_bundle), None
+    )
     return parents if bundle_index is None else parents[: bundle_index + 2]
 
 

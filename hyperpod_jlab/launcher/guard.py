@@ -125,13 +125,13 @@ def writers(descriptor: int, group: int) -> Iterator[int]:
 
 def members(group: int) -> Iterator[int]:
     """People in a group, as far as this machine knows; accounts of the system (below 1000) are trusted like root."""
-    status: Dict[str, int] = {p.pw_name: p.pw_uid for p in pwd.getpwall() if p.pw_gid == group}
+    uid_by_name: Dict[str, int] = {p.pw_name: p.pw_uid for p in pwd.getpwall() if p.pw_gid == group}
     try:
         for name in grp.getgrgid(group).gr_mem:
-            status[name] = pwd.getpwnam(name).pw_uid
+            uid_by_name[name] = pwd.getpwnam(name).pw_uid
     except KeyError:
         pass
-    return (uid for uid in status.values() if uid >= 1000 and uid != FOREIGN)
+    return (uid for uid in uid_by_name.values() if uid >= 1000 and uid != FOREIGN)
 
 
 def in_user_namespace() -> bool:

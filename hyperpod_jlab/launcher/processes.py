@@ -121,7 +121,7 @@ class Belongings:
         self._markers = frozenset(os.fsencode(marker) for marker in markers)
         processes = running_processes()
         # Whatever was the launcher's child before it began (a script that exec'ed it) is none of its business.
-        self._excluded = {descendants[:4:3] for descendants in self._descendants(processes)}
+        self._excluded = {process[:4:3] for process in self._descendants(processes)}
         self._lineage = self._ancestors(processes)
 
     def _descendants(self, processes: Mapping[int, Process]) -> List[Process]:

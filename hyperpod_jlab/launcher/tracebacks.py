@@ -94,8 +94,8 @@ def _exception_after(lines: Sequence[str], start: int) -> ExceptionText:
         start_line += 1
     if start_line == len(lines):
         return ExceptionText("Traceback", "", start_line, start_line)
-    found = EXCEPTION.match(lines[start_line].rstrip("\r"))
-    name, first = found.group("type", "message") if found else ("Traceback", "")
+    match = EXCEPTION.match(lines[start_line].rstrip("\r"))
+    name, first = match.group("type", "message") if match else ("Traceback", "")
     is_group = lines[start_line].startswith(" ")
     end = start_line + 1 if is_group else _paragraph_end(lines, start_line + 1)
     return ExceptionText(

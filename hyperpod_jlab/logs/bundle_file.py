@@ -59,17 +59,17 @@ class TimeIndex:
             first = self._search(fd, count, 1, begin + 1) - 1
             if first < 0:
                 return []
-            state: list[tuple[int, float]] = []
+            times: list[tuple[int, float]] = []
             for time, offset in self._records(fd, first, min(count, first + _MAX_INDEX_BYTES)):
-                if offset >= end and state:
+                if offset >= end and times:
                     break
                 position = max(offset, begin)
-                if state and (position < state[-1][0] or time / _NS < state[-1][1]):
+                if times and (position < times[-1][0] or time / _NS < times[-1][1]):
                     continue  # written by several processes at once
-                if state and state[-1][0] == position:
-                    state.pop()
-                state.append((position, time / _NS))
-            return state
+                if times and times[-1][0] == position:
+                    times.pop()
+                times.append((position, time / _NS))
+            return times
 
     def offset_at(self, time: float) -> int | None:
         """The offset of the first byte seen at `time` (Unix seconds) or later.
@@ -205,8 +205,8 @@ class BundleFile:
 
     def size(self) -> int:
         """How many bytes the file has now; none when it does not exist or cannot be looked at."""
-        times = self._state()
-        return 0 if times is None else times.st_size
+        state = self._state()
+        return 0 if state is None else state.st_size
 
     def known_end(self) -> Position:
         """Where the file ends now, without a check: it is not opened."""
@@ -239,8 +239,8 @@ class BundleFile:
 
     def changed(self) -> float | None:
         """When the file was last written, in Unix seconds."""
-        times = self._state()
-        return None if times is None else times.st_mtime
+        state = self._state()
+        return None if state is None else state.st_mtime
 
     def close(self) -> None:
         """Close the file; the next read opens it again."""
@@ -266,9 +266,9 @@ class BundleFile:
     def _state(self) -> os.stat_result | None:
         """What the file looks like, without opening it unless it is a link."""
         try:
-            times = descent.state(self._path)
-            if not stat.S_ISLNK(times.st_mode):
-                return times if stat.S_ISREG(times.st_mode) else None
+            state = descent.state(self._path)
+            if not stat.S_ISLNK(state.st_mode):
+                return state if stat.S_ISREG(state.st_mode) else None
             fd = open_linked(self._path)
             try:
                 return os.fstat(fd)

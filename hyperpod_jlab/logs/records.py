@@ -44,11 +44,11 @@ class Bound:
         if self._max_files is not None and self._files_left <= 0:
             return []
         try:
-            streams = descent.names(folder, None if self._max_files is None else self._files_left)
+            names = descent.names(folder, None if self._max_files is None else self._files_left)
         except OSError:  # the files' own trouble shows when they are read
-            streams = []
-        self._files_left -= 1 + len(streams)
-        return streams
+            names = []
+        self._files_left -= 1 + len(names)
+        return names
 
 
 class RecordStreams:
@@ -78,8 +78,8 @@ class RecordStreams:
         return self._attempts()
 
     def _attempts(self) -> list[int]:
-        streams = (parse_attempt(name) for name in self._bound.names(self.folder(None)))
-        return sorted(attempt for attempt in streams if attempt is not None)
+        numbers = (parse_attempt(name) for name in self._bound.names(self.folder(None)))
+        return sorted(attempt for attempt in numbers if attempt is not None)
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
         """The streams that exist now, of one attempt or of all, in order. Blocking."""

@@ -610,7 +610,7 @@ class LogService:
     """Reads logs for all faces of one process; belongs to one event loop.
 
     Args:
-        valid_text: Tells where a log lies and whether it has ended.
+        catalog: Tells where a log lies and whether it has ended.
         hub: Reads what is being followed; one of its own when left out.
         reasons: Tells why an attempt ended, for the mark before the next one.
         catch_up: Sees that what a run's nodes have said by now can be read.
@@ -618,14 +618,14 @@ class LogService:
 
     def __init__(
         self,
-        valid_text: LogCatalog,
+        catalog: LogCatalog,
         hub: Hub | None = None,
         reasons: AttemptReasons | None = None,
         catch_up: CatchUp | None = None,
     ) -> None:
         self._reasons = reasons
         self._catch_up_logs = catch_up
-        self._catalog = valid_text
+        self._catalog = catalog
         self.hub = hub or Hub()
 
     async def close(self) -> None:
@@ -793,11 +793,11 @@ class LogService:
             and request.tail is not None
             and log_view.matcher is not None
         ):
-            log_stream = await search(
+            result = await search(
                 log_view, self.hub.thread, "backward", max(1, request.tail), float("inf")
             )
-            if log_stream.hits and request.tail:
-                return Cursor.parse(log_stream.hits[-1].cursor)
+            if result.hits and request.tail:
+                return Cursor.parse(result.hits[-1].cursor)
             return await self.hub.thread(
                 lambda: log_view.check_own_cursor(end_cursor(log_view.sources, log_view.streams()))
             )
@@ -902,9 +902,9 @@ class LogService:
                 await self.hub.thread(end_cursor, log_view.sources, streams)
             )
         if log_view.matcher is not None:
-            log_stream = await search(log_view, self.hub.thread, "backward", limit, float("inf"))
-            start = Cursor.parse(log_stream.hits[-1].cursor) if log_stream.hits else end
-            is_at_start = len(log_stream.hits) < limit
+            result = await search(log_view, self.hub.thread, "backward", limit, float("inf"))
+            start = Cursor.parse(result.hits[-1].cursor) if result.hits else end
+            is_at_start = len(result.hits) < limit
         else:
             start, count = await self.hub.thread(
                 start_of_tail, log_view.sources, streams, end, limit

@@ -496,8 +496,8 @@ async def _submit(
     call.on_interrupt = lambda: interrupted_sending(hyperpod, request, steps)
 
     def show_preview(preview: Preview) -> None:
-        document: list[Finding] = [*preview.findings, *source.findings]
-        print_findings([finding for finding in document if finding.level == "warning"])
+        findings: list[Finding] = [*preview.findings, *source.findings]
+        print_findings([finding for finding in findings if finding.level == "warning"])
 
     return await hyperpod.submitter.submit(request, steps.append, show_preview)
 

@@ -75,21 +75,19 @@ def _trimmed(
             frames.append(trace)
         trace = trace.tb_next
     # An event loop's own frames lead to the cells, or to one that can't be compiled; they tell nobody anything.
-    if all(error_item.tb_frame.f_code.co_filename.startswith(_EVENT_LOOP) for error_item in frames):
+    if all(link.tb_frame.f_code.co_filename.startswith(_EVENT_LOOP) for link in frames):
         return None
     first = next(
         (
             index
-            for index, error_item in enumerate(frames)
-            if error_item.tb_frame.f_code.co_filename in locations.cell_numbers
+            for index, link in enumerate(frames)
+            if link.tb_frame.f_code.co_filename in locations.cell_numbers
         ),
         0,
     )
     traceback: types.TracebackType | None = None
-    for error_item in reversed(frames[first:]):
-        traceback = types.TracebackType(
-            traceback, error_item.tb_frame, error_item.tb_lasti, error_item.tb_lineno
-        )
+    for link in reversed(frames[first:]):
+        traceback = types.TracebackType(traceback, link.tb_frame, link.tb_lasti, link.tb_lineno)
     return traceback
 
 

@@ -110,7 +110,7 @@ class KubernetesCheckup:
         name = self._connection.namespace
         client = await self._connection.client()
         try:
-            namespace = await client.get(f"/api/v1/namespaces/{name}")
+            response = await client.get(f"/api/v1/namespaces/{name}")
         except NotFoundError:
             return fail(
                 f"namespace {name} not found",
@@ -120,7 +120,7 @@ class KubernetesCheckup:
             if error.code == "unauthorized":
                 raise
             return ok(f"{name}; this user has no permission to check whether it exists")
-        if (namespace.get("metadata") or {}).get("deletionTimestamp"):
+        if (response.get("metadata") or {}).get("deletionTimestamp"):
             return fail(f"{name} is being removed", "use another namespace", "you")
         return ok(f"{name} exists")
 
@@ -137,8 +137,8 @@ class KubernetesCheckup:
         context = RenderContext(namespace, kind, storage=storage, operator=installed.operator)
         findings = [*auto_resume_obstacles(context)]
         if findings:
-            summary = "; ".join(f"{item.code}: {item.message}" for item in findings)
-            return warn(summary, "; ".join(item.hint or "" for item in findings))
+            summary = "; ".join(f"{finding.code}: {finding.message}" for finding in findings)
+            return warn(summary, "; ".join(finding.hint or "" for finding in findings))
         if installed.operator is None:
             message = unknown_operator_finding()
             return unknown(f"{message.code}: {message.message}", message.hint, "admin")
@@ -207,8 +207,8 @@ class KubernetesCheckup:
                 notes
                 or "the cluster has no queues: runs start as soon as nodes have free resources"
             )
-        states = ", ".join(f"{item.name} {item.state}" for item in queues)
-        if not any(item.state == "up" for item in queues):
+        states = ", ".join(f"{queue.name} {queue.state}" for queue in queues)
+        if not any(queue.state == "up" for queue in queues):
             return fail(
                 f"{states}: no queue is up", f"check the local queues of {namespace}", "admin"
             )

@@ -277,11 +277,14 @@ class ReachablePod:
     def from_pod(cls, pod: Mapping[str, Any], rank: int) -> ReachablePod:
         """A pod as the API server gives it."""
         meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-        names = [str(one["name"]) for one in spec.get("containers") or []]
+        names = [str(container["name"]) for container in spec.get("containers") or []]
         default = (meta.get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
         candidates = [name for name in (default, *_RUN_CONTAINERS) if name in names]
         container = str((candidates or names or [""])[0])
-        states = {one["name"]: one for one in status.get("containerStatuses") or []}
+        states = {
+            status_entry["name"]: status_entry
+            for status_entry in status.get("containerStatuses") or []
+        }
         state = (states.get(container) or {}).get("state") or {}
         return cls(
             name=str(meta["name"]),
@@ -387,8 +390,8 @@ class Forwarder:
         labelled = sent.kind.labels_pods and not adopted
         selector = f"{RUN_LABEL}={run_id}" if labelled else sent.kind.pods_selector(sent.name)
         path = f"/api/v1/namespaces/{sent.namespace}/pods"
-        found = await client.get(path, labelSelector=selector)
-        pods = list_by_rank(found.get("items") or [], sent.kind)
+        response = await client.get(path, labelSelector=selector)
+        pods = list_by_rank(response.get("items") or [], sent.kind)
         if bundle.index is None:
             return pods
         array = (await asyncio.to_thread(bundle.spec)).array or ""

@@ -118,33 +118,33 @@ async def find_target(client: KubeClient, text: str, namespace: str) -> Target:
         NotFoundError: There is no such object.
         DeniedError: This user may not see it.
     """
-    match = parse_job_id(_shorten(text))
-    if match is None:
+    job_id = parse_job_id(_shorten(text))
+    if job_id is None:
         raise InvalidInputError(
             f"'{text[:60]}' is not a valid name of a job",
             code="invalid_job",
             hint="use a name, or a kind and a name such as pytorchjob/train; see: hpj jobs",
             detail={"job": text[:60]},
         )
-    namespace_name = match.namespace or namespace
-    kinds = KINDS if match.kind is None else _called(match.kind)
+    namespace_name = job_id.namespace or namespace
+    kinds = KINDS if job_id.kind is None else _called(job_id.kind)
     if not kinds:
         raise UnsupportedError(
-            f"actions on objects of the kind {match.kind} are not supported",
+            f"actions on objects of the kind {job_id.kind} are not supported",
             hint="supported kinds: " + ", ".join(sorted(kind.name.lower() for kind in KINDS)),
             detail={"job": text[:300]},
         )
     for kind in kinds:
         try:
-            job = await client.get(f"{jobs_path(kind, namespace_name)}/{match.name}")
+            job = await client.get(f"{jobs_path(kind, namespace_name)}/{job_id.name}")
         except NotFoundError as error:
             if error.code == "no_namespace":
                 raise
             continue
-        return Target(kind, namespace_name, match.name, job)
-    kind_text = "job" if match.kind is None else kinds[0].name
+        return Target(kind, namespace_name, job_id.name, job)
+    kind_text = "job" if job_id.kind is None else kinds[0].name
     raise NotFoundError(
-        f"{kind_text} {match.name[:253]} not found in the namespace {namespace_name}",
+        f"{kind_text} {job_id.name[:253]} not found in the namespace {namespace_name}",
         code="no_such_job",
         hint="see: hpj jobs",
         detail={"job": text[:300], "namespace": namespace_name},

@@ -79,7 +79,9 @@ async def find_eviction(client: KubeClient, job: Mapping[str, Any]) -> Eviction 
 def _eviction(workload: Mapping[str, Any]) -> Eviction | None:
     """By the condition ``Evicted``, or, once the workload has its quota again, by ``Requeued`` and its count (seen on Kueue 0.14)."""
     status = workload.get("status") or {}
-    by_type = {str(item.get("type")): item for item in status.get("conditions") or []}
+    by_type = {
+        str(condition.get("type")): condition for condition in status.get("conditions") or []
+    }
     counts = (status.get("schedulingStats") or {}).get("evictions") or []
     evicted, requeued = by_type.get("Evicted") or {}, by_type.get("Requeued") or {}
     condition = evicted if evicted.get("status") == "True" else requeued
@@ -169,10 +171,10 @@ async def find_workload(client: KubeClient, job: Mapping[str, Any]) -> Workload 
 async def kueue_version(client: KubeClient) -> str | None:
     """Group and version that Kueue serves, such as ``kueue.x-k8s.io/v1beta1``; None without Kueue."""
     try:
-        candidates = await client.get(f"/apis/{_GROUP}")
+        response = await client.get(f"/apis/{_GROUP}")
     except NotFoundError:
         return None
-    return str((candidates.get("preferredVersion") or {}).get("groupVersion") or "") or None
+    return str((response.get("preferredVersion") or {}).get("groupVersion") or "") or None
 
 
 async def set_active(client: KubeClient, workload: Workload, active: bool) -> None:

@@ -150,7 +150,7 @@ def find_processes(records: Path) -> list[int]:
     """Processes of this user that carry the run's mark (``HYPERPOD_RECORDS``) or are one of its launchers."""
     marker = b"HYPERPOD_RECORDS=" + os.fsencode(records)
     own_pid = os.getpid()
-    found = []
+    pids = []
     for entry in _PROC.iterdir():
         if not entry.name.isdigit() or int(entry.name) == own_pid:
             continue
@@ -158,8 +158,8 @@ def find_processes(records: Path) -> list[int]:
             if entry.stat().st_uid != os.getuid():
                 continue
             if marker in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def end_processes(records: Path, grace: float) -> int:

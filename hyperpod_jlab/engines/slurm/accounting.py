@@ -190,7 +190,7 @@ async def sacct(client: SlurmClient, jobs: Sequence[str]) -> dict[str, list[Exec
 
 def parse_sacct(text: str) -> dict[str, list[Execution]]:
     """What `sacct` printed, by scheduler id."""
-    found: dict[str, list[Execution]] = {}
+    executions_by_job: dict[str, list[Execution]] = {}
     for line in text.splitlines():
         values = line.split(FIELD)
         if len(values) != len(_FIELDS):
@@ -206,10 +206,10 @@ def parse_sacct(text: str) -> dict[str, list[Execution]]:
             end=parse_time(row["End"]),
             nodes="" if row["NodeList"] == "None assigned" else row["NodeList"],
         )
-        found.setdefault(execution.scheduler_id, []).append(execution)
-    for executions in found.values():
-        executions.sort(key=lambda one: one.start or one.end or float("inf"))
-    return found
+        executions_by_job.setdefault(execution.scheduler_id, []).append(execution)
+    for executions in executions_by_job.values():
+        executions.sort(key=lambda item: item.start or item.end or float("inf"))
+    return executions_by_job
 
 
 # --------------------------------------------------------------------------------------------------
@@ -270,14 +270,14 @@ class Accounting:
         self._queried_at[bundle.run_id] = now
         is_final = time.time() - _last_record_time(records) > _FINAL_AFTER_S
         try:
-            found = await query_usage(self._client, job, since=_sent(records) - _DAY)
+            usage = await query_usage(self._client, job, since=_sent(records) - _DAY)
         except (RefusedError, NotFoundError):
             return own_usage
         except HyperpodError as error:
             return own_usage if error.code == "no_accounting" else None
-        if found is None or not found.has_ended:
+        if usage is None or not usage.has_ended:
             return own_usage if is_final else None
-        return merge_usage(found, own_usage)
+        return merge_usage(usage, own_usage)
 
 
 def merge_usage(accounted: Accounted, own_usage: Usage) -> Usage:
@@ -364,10 +364,10 @@ def parse_usage(text: str, since: float = 0.0) -> Accounted | None:
 
 def cpu_seconds(text: str) -> float:
     """``[days-][hours:]minutes:seconds`` in seconds (man sacct, TotalCPU); 0 for what is none."""
-    found = _CPU_TIME.fullmatch(text)
-    if found is None:
+    match = _CPU_TIME.fullmatch(text)
+    if match is None:
         return 0.0
-    days, hours, minutes, seconds = found.groups(default="0")
+    days, hours, minutes, seconds = match.groups(default="0")
     return int(days) * _DAY + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
 
 
@@ -384,7 +384,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _accelerators(tres: str) -> int:
-    return sum(one.count for one in parse_tres(tres) if one.name in ACCELERATORS)
+    return sum(gres.count for gres in parse_tres(tres) if gres.name in ACCELERATORS)
 
 
 def _parse_int(text: str) -> int:

@@ -174,7 +174,7 @@ class SlurmCheckup:
         """What the login node sees of the partition."""
         findings = await storage_findings(self._facts, self._partition, self._paths)
         if findings:
-            return fail("; ".join(one.message for one in findings), findings[0].hint)
+            return fail("; ".join(finding.message for finding in findings), findings[0].hint)
         return ok(f"{self._paths.there} there is {self._paths.here} here, and runs can be written")
 
     async def _queues(self) -> CheckResult:
@@ -182,17 +182,19 @@ class SlurmCheckup:
         if not limits:
             return fail("there are no queues", "add a partition", "admin")
         states = ", ".join(
-            f"{one.name}{' (default)' if one.default else ''} {one.available}"
-            for one in limits.values()
+            f"{queue.name}{' (default)' if queue.default else ''} {queue.available}"
+            for queue in limits.values()
         )
         first_error: HyperpodError | None = None
-        usable_queues = [one for one in limits.values() if one.available == "up" and one.nodes]
-        for one in sorted(usable_queues, key=lambda queue: not queue.default)[:5]:
-            flag = f"#SBATCH --partition={one.name}\n".encode()
+        usable_queues = [
+            queue for queue in limits.values() if queue.available == "up" and queue.nodes
+        ]
+        for queue in sorted(usable_queues, key=lambda queue: not queue.default)[:5]:
+            flag = f"#SBATCH --partition={queue.name}\n".encode()
             script = _SCRIPT.replace(b"#SBATCH", flag + b"#SBATCH", 1)
             error = await self._facts.dry_run(script)
             if error is None:
-                return ok(f"{states}; {one.name} accepts a job of one task (sbatch --test-only)")
+                return ok(f"{states}; {queue.name} accepts a job of one task (sbatch --test-only)")
             first_error = first_error or error
         if first_error is not None:
             return fail(

@@ -271,15 +271,15 @@ class SlurmClient:
 
     async def _send(self, argv: Sequence[str], script: bytes = b"") -> str:
         out = await self.query(argv, stdin=script)
-        fresh_rows = _JOB_ID.search(out)
-        if fresh_rows is None:
+        match = _JOB_ID.search(out)
+        if match is None:
             raise UnreachableError(
                 "sbatch printed no job id",
                 code="no_job_id",
                 hint="check whether the job exists: hpj jobs",
                 detail={"output": out[:200]},
             )
-        return fresh_rows[1]
+        return match[1]
 
     async def squeue(self, options: Sequence[str] = ()) -> list[SlurmJob]:
         """The queue, jobs that ended a while ago included as long as the controller remembers them (MinJobAge)."""

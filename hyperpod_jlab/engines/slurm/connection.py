@@ -244,13 +244,13 @@ class Remote:
     def output(self, out: bytes, err: bytes) -> CommandOutput | None:
         """The command's own answer, or None if it is not whole."""
         _, started, rest = out.partition(self._begin_marker)
-        found = re.search(rf"\n{self.marker}=([0-9]+)\n".encode(), rest) if started else None
-        if found is None:
+        match = re.search(rf"\n{self.marker}=([0-9]+)\n".encode(), rest) if started else None
+        if match is None:
             return None
         stderr = err.partition(self._begin_marker)[2].partition(f"\n{self.marker}=".encode())[0]
         return CommandOutput(
-            int(found[1]),
-            rest[: found.start()].decode("utf-8", "replace"),
+            int(match[1]),
+            rest[: match.start()].decode("utf-8", "replace"),
             stderr.decode("utf-8", "replace"),
         )
 
@@ -387,16 +387,16 @@ class LoginAddress:
         Raises:
             InvalidInputError: It has another form, so that ssh might take it for an option.
         """
-        found = _FORM.fullmatch(text)
-        port = int(found["port"]) if found and found["port"] else None
-        if found is None or (port is not None and not 1 <= port <= 65535):
+        match = _FORM.fullmatch(text)
+        port = int(match["port"]) if match and match["port"] else None
+        if match is None or (port is not None and not 1 <= port <= 65535):
             raise InvalidInputError(
                 f"{text!r} is not a valid login node",
                 code="invalid_login_node",
                 hint="use [user@]host or [user@]host:port; the host may be an alias of the ssh configuration",
                 detail={"field": "login_nodes", "value": text},
             )
-        return cls(text, found["host"] or found["ip"], found["user"] or user, port)
+        return cls(text, match["host"] or match["ip"], match["user"] or user, port)
 
     def ssh_args(self) -> list[str]:
         """The words for ssh that say where to, without the host."""

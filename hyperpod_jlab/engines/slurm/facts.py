@@ -268,7 +268,9 @@ class ClusterFacts:
         self._containers = controller_query(self._load_containers)
         self._user = controller_query(self.probe)
         self._uid: int | None = None
-        self._findings: Cache[str, list[Finding]] = Cache(lambda found: 0.0 if found else _MINUTE)
+        self._findings: Cache[str, list[Finding]] = Cache(
+            lambda findings: 0.0 if findings else _MINUTE
+        )
         self._dry_runs: Cache[tuple[bytes, tuple[str, ...]], HyperpodError | None] = Cache(
             _DRY_RUN_TTL_S, limit=1
         )
@@ -291,11 +293,11 @@ class ClusterFacts:
 
     async def choices(self) -> dict[str, list[str]]:
         """Names that this user may give as queue, account and qos; a field is left out where they cannot be known."""
-        found = {"queue": list(await self.limits())}
+        choices = {"queue": list(await self.limits())}
         accounts = await self.accounts()
         if accounts is not None and accounts.names:
-            found |= {"account": accounts.names, "qos": accounts.qos_of(None)}
-        return found
+            choices |= {"account": accounts.names, "qos": accounts.qos_of(None)}
+        return choices
 
     async def cached_findings(
         self, topic: str, check: Callable[[], Awaitable[list[Finding]]]

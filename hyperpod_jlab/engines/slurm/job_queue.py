@@ -123,5 +123,7 @@ class JobFinder:
         if folder is None:
             return None
         head = await asyncio.to_thread(bundle.head)
-        found = await find_by_folder(self._client, folder, head.created_at, await self._facts.uid())
-        return SubmitResult(found) if found is not None else None
+        job_id = await find_by_folder(
+            self._client, folder, head.created_at, await self._facts.uid()
+        )
+        return SubmitResult(job_id) if job_id is not None else None

@@ -218,7 +218,7 @@ def native_findings(spec: JobSpec) -> list[Finding]:
         "max_restarts": spec.max_restarts or None,
         "auto_resume": spec.auto_resume,
     }
-    options = [
+    findings = [
         Finding(
             level="error",
             code="not_for_native",
@@ -232,7 +232,7 @@ def native_findings(spec: JobSpec) -> list[Finding]:
     if "," in "".join(environment.variables.values()) or any(
         letter in value for value in environment.variables.values() for letter in "'\"\\\n\r"
     ):
-        options.append(
+        findings.append(
             Finding(
                 level="error",
                 code="not_for_native",
@@ -241,7 +241,7 @@ def native_findings(spec: JobSpec) -> list[Finding]:
                 field="environment.variables",
             )
         )
-    return options
+    return findings
 
 
 def _native_options(
@@ -330,10 +330,10 @@ def _facts(spec: JobSpec, lines: dict[str, str]) -> NativeFacts:
 
 def parse_min_nodes(text: str) -> int:
     """The fewest nodes that ``--nodes`` asks for: ``2``, ``2-4``, ``2-4:2``, ``1k``; 1 when it says none."""
-    options = re.match(r"([0-9]{1,7})([kKmM]?)", text)
-    if options is None:
+    match = re.match(r"([0-9]{1,7})([kKmM]?)", text)
+    if match is None:
         return 1
-    return max(1, int(options[1]) * {"": 1, "k": 1024, "m": 1024**2}[options[2].lower()])
+    return max(1, int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()])
 
 
 def parse_array_option(text: str) -> str | None:

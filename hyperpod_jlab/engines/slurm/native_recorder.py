@@ -231,7 +231,7 @@ class NativeRecorder:
         """Let the log's name in the bundle stand for the file that the job writes; a requeue that writes into the same one goes on in it."""
         logs, records = bundle.records / "logs", NativeRecords(bundle)
         paths = next(
-            (pairs for pairs in self._choices(files, pattern_values) if self._exists(pairs[0])),
+            (paths for paths in self._choices(files, pattern_values) if self._exists(paths[0])),
             output_paths(files, pattern_values),
         )
         for path, name in zip(paths, _LOGS, strict=True):

@@ -64,7 +64,9 @@ def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[F
         return unknown_findings or [_no_default_queue(limits)]
     findings_by_queue = [list(_check_queue(spec, queue)) for queue in queues]
     fitting = [
-        entry for entry in findings_by_queue if not any(one.level == "error" for one in entry)
+        entry
+        for entry in findings_by_queue
+        if not any(finding.level == "error" for finding in entry)
     ]
     result = fitting[0] if fitting else findings_by_queue[0]
     return [*result, *_time(spec, queues), *_check_limits(spec, queues, limits, hyperpod)]

@@ -162,8 +162,8 @@ class SlurmTaskRunner:
         """The error for a job that came to another end than a good one."""
         code = None
         with contextlib.suppress(HyperpodError):
-            found = _EXIT.search(await self._client.scontrol("show", "job", job))
-            code = int(found[1]) if found else None
+            match = _EXIT.search(await self._client.scontrol("show", "job", job))
+            code = int(match[1]) if match else None
         if code == _EXIT_NO_ROOT:
             return DeniedError(
                 f"the user of the job {job} cannot become root (sudo -n)",

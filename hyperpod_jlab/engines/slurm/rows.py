@@ -253,12 +253,12 @@ def resources(
     """
     used_by_key = {(gres.name, gres.type): gres for gres in used}
     shared = _shared_indices(available, used)
-    rows = []
+    resources_found = []
     for gres in available:
         used_gres = used_by_key.get((gres.name, gres.type)) or Gres(gres.name, gres.type, 0)
         shared_at = tuple(sorted(shared.get(gres.type, ()))) if gres.name == "gpu" else ()
         used_count = min(gres.count, used_gres.count + len(set(shared_at) - set(used_gres.used_at)))
-        rows.append(
+        resources_found.append(
             Resource(
                 name=gres.name,
                 type=gres.type,
@@ -271,7 +271,7 @@ def resources(
                 accelerator=gres.name in ACCELERATORS,
             )
         )
-    return sorted(rows, key=lambda gres: not gres.accelerator)
+    return sorted(resources_found, key=lambda gres: not gres.accelerator)
 
 
 def _used_count(used_gres: Gres) -> int:

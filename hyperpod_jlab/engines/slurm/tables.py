@@ -211,8 +211,8 @@ def node_rows(nodes: Iterable[SlurmNode], jobs: Sequence[SlurmJob]) -> list[Node
 def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
     state, usable = node.state, node.usable
     devices = resources(node.gres, node.gres_used, is_usable=usable)
-    accelerators = [resource for resource in devices if resource.accelerator]
-    types = {resource.label for resource in accelerators}
+    accelerators = [device for device in devices if device.accelerator]
+    types = {gres.label for gres in accelerators}
     row = Node(
         name=node.name,
         state=state,
@@ -221,8 +221,8 @@ def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
         cpu_load=node.load,
         memory=node.memory,
         memory_free=node.memory_free if usable else 0,
-        accelerators=sum(resource.total for resource in accelerators),
-        accelerators_free=sum(resource.free for resource in accelerators),
+        accelerators=sum(gres.total for gres in accelerators),
+        accelerators_free=sum(gres.free for gres in accelerators),
         accelerator_type=", ".join(sorted(types)) or None,
         resources=tuple(devices),
         features=node.features,
@@ -362,41 +362,41 @@ def queue_rows(
     running, waiting = _counts(jobs)
     return [
         _queues_row(
-            resource,
-            members.get(resource.name, []),
-            (running.get(resource.name, 0), waiting.get(resource.name, 0)),
-            _is_usable(resource, groups),
+            partition,
+            members.get(partition.name, []),
+            (running.get(partition.name, 0), waiting.get(partition.name, 0)),
+            _is_usable(partition, groups),
         )
-        for resource in partitions
+        for partition in partitions
     ]
 
 
 def _queues_row(
-    resource: SlurmPartition, nodes: Sequence[Node], counts: tuple[int, int], usable: bool | None
+    partition: SlurmPartition, nodes: Sequence[Node], counts: tuple[int, int], usable: bool | None
 ) -> Queue:
     devices = _sum_resources(nodes)
     accelerators = [device for device in devices if device.accelerator]
     return Queue(
-        name=resource.name,
-        state=resource.state,
-        default=resource.default,
+        name=partition.name,
+        state=partition.state,
+        default=partition.default,
         usable=usable,
-        groups=resource.groups if not resource.root_only else ("root",),
-        accounts=resource.accounts,
-        qos=resource.qos,
-        denied=resource.denied,
-        nodes=resource.nodes,
+        groups=partition.groups if not partition.root_only else ("root",),
+        accounts=partition.accounts,
+        qos=partition.qos,
+        denied=partition.denied,
+        nodes=partition.nodes,
         nodes_free=sum(node.cpus_free == node.cpus and bool(node.cpus) for node in nodes),
-        min_nodes=resource.min_nodes or None,
-        max_nodes=resource.max_nodes,
+        min_nodes=partition.min_nodes or None,
+        max_nodes=partition.max_nodes,
         cpus=sum(node.cpus or 0 for node in nodes),
         cpus_free=sum(node.cpus_free or 0 for node in nodes),
         accelerators=sum(device.total for device in accelerators),
         accelerators_free=sum(device.free for device in accelerators),
         resources=tuple(devices),
-        time_limit=resource.max_time,
-        default_time=resource.default_time,
-        priority=resource.priority,
+        time_limit=partition.max_time,
+        default_time=partition.default_time,
+        priority=partition.priority,
         running=counts[0],
         waiting=counts[1],
     )
@@ -430,16 +430,16 @@ def _counts(jobs: Iterable[SlurmJob]) -> tuple[dict[str, int], dict[str, int]]:
     return running, waiting
 
 
-def _is_usable(resource: SlurmPartition, groups: frozenset[str] | None) -> bool | None:
+def _is_usable(partition: SlurmPartition, groups: frozenset[str] | None) -> bool | None:
     """Whether one in these groups may use a partition; None when that is up to what is not known: accounts, QoS."""
-    if resource.root_only:
+    if partition.root_only:
         return None if groups is None else "root" in groups
-    if resource.groups:
+    if partition.groups:
         if groups is None:
             return None
-        if groups.isdisjoint(resource.groups):
+        if groups.isdisjoint(partition.groups):
             return False
-    return None if resource.accounts or resource.qos or resource.denied else True
+    return None if partition.accounts or partition.qos or partition.denied else True
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -351,11 +351,11 @@ class AlternativeSearch:
         return not self._nodes(left_queue).isdisjoint(self._nodes(right_queue))
 
     def _nodes(self, queue: str) -> set[str]:
-        match: set[str] = set()
+        nodes: set[str] = set()
         for name in queue.split(","):
             capacity = self._queues.get(name)
-            match |= capacity.nodes if capacity is not None else {f"all of {name}"}
-        return match
+            nodes |= capacity.nodes if capacity is not None else {f"all of {name}"}
+        return nodes
 
 
 def _rank(alternative: tuple[int, Alternative]) -> tuple[int, str]:
@@ -426,13 +426,9 @@ async def explain(
 def _find_job(scheduler_id: str | None, jobs: Sequence[SlurmJob]) -> SlurmJob | None:
     """The waiting job; of an array also what is left of it, when others of its tasks have begun meanwhile."""
     array = (scheduler_id or "").partition("_")[0]
-    match = [
-        partition
-        for partition in jobs
-        if partition.array_job_id == array and partition.state in WAITING
-    ]
-    exact = [partition for partition in match if partition.scheduler_id == scheduler_id]
-    return next(iter(exact or match), None)
+    waiting_jobs = [job for job in jobs if job.array_job_id == array and job.state in WAITING]
+    exact = [other for other in waiting_jobs if other.scheduler_id == scheduler_id]
+    return next(iter(exact or waiting_jobs), None)
 
 
 def is_job_queued(job: SlurmJob) -> bool:
@@ -447,37 +443,37 @@ def find_jobs_ahead(job: SlurmJob, jobs: Sequence[SlurmJob]) -> list[SlurmJob]:
     """
     queues = set(job.partition.split(","))
     jobs_before = [
-        partition
-        for partition in jobs
-        if partition.job_id != job.job_id
-        and is_job_queued(partition)
-        and not queues.isdisjoint(partition.partition.split(","))
-        and _priority_key(partition) < _priority_key(job)
+        candidate
+        for candidate in jobs
+        if candidate.job_id != job.job_id
+        and is_job_queued(candidate)
+        and not queues.isdisjoint(candidate.partition.split(","))
+        and _priority_key(candidate) < _priority_key(job)
     ]
     return sorted(jobs_before, key=_priority_key)
 
 
 def find_holders(jobs: Sequence[SlurmJob], nodes: Collection[str]) -> tuple[Holder, ...]:
     """Who holds accelerators, or at least nodes, of these, most first; jobs that only touch the nodes count whole."""
-    match: dict[str, Holder] = {}
+    holders_by_user: dict[str, Holder] = {}
     for job in jobs:
         if job.is_ended or job.state in WAITING:
             continue
         names = expand(job.node_list)
         if not any(name in nodes for name in names):
             continue
-        devices = sum(partition.count for partition in job.gres if partition.name in ACCELERATORS)
-        is_allowed = match.get(job.user, Holder(job.user))
-        match[job.user] = Holder(
+        devices = sum(gres.count for gres in job.gres if gres.name in ACCELERATORS)
+        known_holder = holders_by_user.get(job.user, Holder(job.user))
+        holders_by_user[job.user] = Holder(
             job.user,
-            accelerators=is_allowed.accelerators + devices,
-            nodes=is_allowed.nodes + len(names),
-            jobs=is_allowed.jobs + 1,
+            accelerators=known_holder.accelerators + devices,
+            nodes=known_holder.nodes + len(names),
+            jobs=known_holder.jobs + 1,
         )
     return tuple(
         sorted(
-            match.values(),
-            key=lambda partition: (-partition.accelerators, -partition.nodes, partition.user),
+            holders_by_user.values(),
+            key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user),
         )
     )
 
@@ -493,8 +489,8 @@ def _name(job: SlurmJob) -> str:
 
 def _expected(job: SlurmJob) -> float | None:
     """When Slurm expects to start it; None when it does not know (``squeue --start`` shows the same)."""
-    is_allowed = job.started_at is not None and job.started_at - time.time() < _FAR_FUTURE_S
-    return job.started_at if is_allowed else None
+    is_known = job.started_at is not None and job.started_at - time.time() < _FAR_FUTURE_S
+    return job.started_at if is_known else None
 
 
 def _possible_nodes(job: SlurmJob, queues: dict[str, QueueCapacity]) -> set[str]:

@@ -137,15 +137,15 @@ class StreamPools:
 
     def add_page(self) -> httpx.AsyncClient:
         """A client for one stream, to be given back."""
-        document = next(
-            (column for column, streams in self._pools.items() if streams < _STREAMS_PER_CLIENT),
+        pooled_client = next(
+            (client for client, streams in self._pools.items() if streams < _STREAMS_PER_CLIENT),
             None,
         )
-        if document is None:
-            document = _client(self._access, _STREAMING, _NO_CONNECTIONS)
-            self._pools[document] = 0
-        self._pools[document] += 1
-        return document
+        if pooled_client is None:
+            pooled_client = _client(self._access, _STREAMING, _NO_CONNECTIONS)
+            self._pools[pooled_client] = 0
+        self._pools[pooled_client] += 1
+        return pooled_client
 
     def release(self, client: httpx.AsyncClient) -> None:
         """Its stream has ended."""
@@ -177,15 +177,15 @@ def _client(access: ApiAccess, timeout: httpx.Timeout, limits: httpx.Limits) -> 
 
 
 def _options() -> list[tuple[int, int, int]]:
-    document = [
+    options = [
         (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     ]
     for name, value in _KEEPALIVE_OPTIONS:
         option = getattr(socket, name, None)  # not everywhere
         if option is not None:
-            document.append((socket.IPPROTO_TCP, option, value))
-    return document
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options
 
 
 def connect_error(error: httpx.TransportError, access: ApiAccess) -> HyperpodError | None:
@@ -463,8 +463,8 @@ class KubeClient:
             if (
                 newest is None or newest is known_headers
             ):  # else another request has just fetched them
-                document = await asyncio.to_thread(self.access.headers)
-                newest = self._headers = (time.monotonic(), document)
+                headers = await asyncio.to_thread(self.access.headers)
+                newest = self._headers = (time.monotonic(), headers)
             return newest[1]
 
     async def _renew(self) -> None:
@@ -473,8 +473,8 @@ class KubeClient:
         async with self._renewing:
             if self._headers is previous_headers:
                 await asyncio.to_thread(self.access.renew)
-                document = await asyncio.to_thread(self.access.headers)
-                self._headers = (time.monotonic(), document)
+                headers = await asyncio.to_thread(self.access.headers)
+                self._headers = (time.monotonic(), headers)
 
     async def _open(
         self, streams: httpx.AsyncClient, path: str, query: Mapping[str, str]
@@ -604,15 +604,15 @@ async def _decode(response: httpx.Response) -> dict[str, Any]:
 
 async def _text(response: httpx.Response) -> str:
     """The beginning of a refusal's text."""
-    document = b""
+    data = b""
     try:
         async for chunk in response.aiter_bytes():
-            document += chunk
-            if len(document) > _MAX_ERROR_BYTES:
+            data += chunk
+            if len(data) > _MAX_ERROR_BYTES:
                 break
     except httpx.TransportError:
         pass  # the status says enough
-    return document.decode("utf-8", "replace")
+    return data.decode("utf-8", "replace")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -628,9 +628,9 @@ class Backoff:
 
     def next_pause(self) -> float:
         """Seconds to wait now."""
-        document = self._next_pause
-        self._next_pause = min(self._max_pause, document * 2)
-        return document * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+        pause = self._next_pause
+        self._next_pause = min(self._max_pause, pause * 2)
+        return pause * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
 
     def reset(self) -> None:
         """All is well again."""

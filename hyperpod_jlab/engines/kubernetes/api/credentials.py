@@ -176,7 +176,7 @@ class ExecPlugin:
         if self._exec_config.get("provideClusterInfo"):
             names = ("server", "certificate-authority-data", "tls-server-name")
             spec["cluster"] = {
-                entry: self._cluster.text(entry) for entry in names if self._cluster.text(entry)
+                name: self._cluster.text(name) for name in names if self._cluster.text(name)
             }
         return {"apiVersion": self._version, "kind": "ExecCredential", "spec": spec}
 

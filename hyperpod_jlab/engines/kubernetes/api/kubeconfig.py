@@ -82,7 +82,12 @@ def read_context(name: str | None) -> KubeconfigContext:
         raise _not_found_error()
     read = [(_read(path), path.parent.absolute()) for path in files]
     current = next(
-        (str(part["current-context"]) for part, _ in read if part.get("current-context")), ""
+        (
+            str(document["current-context"])
+            for document, _ in read
+            if document.get("current-context")
+        ),
+        "",
     )
     context_name = name or current
     contexts = _index_by_name(read, "contexts", "context")
@@ -133,17 +138,17 @@ def _read(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        entry = yaml.safe_load(path.read_text("utf-8"))
+        document = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         # The parser's own words would show a piece of the file, in which secrets stand.
         raise _invalid_error(
             f"the kubeconfig {path} cannot be read ({type(error).__name__})"
         ) from None
-    if entry is None:
+    if document is None:
         return {}
-    if not isinstance(entry, dict):
+    if not isinstance(document, dict):
         raise _invalid_error(f"{path} is not a kubeconfig")
-    return entry
+    return document
 
 
 def _invalid_error(message: str, hint: str | None = None) -> InvalidInputError:

@@ -757,9 +757,9 @@ class PodLog:
             self._cursor,
             next(
                 (
-                    container
-                    for container in exits
-                    if container and container.container_id == container_id
+                    exit_state
+                    for exit_state in exits
+                    if exit_state and exit_state.container_id == container_id
                 ),
                 None,
             ),

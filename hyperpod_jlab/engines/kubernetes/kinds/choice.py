@@ -93,7 +93,7 @@ def choose(spec: JobSpec, installed: InstalledKinds, runtime: str | None) -> Kin
     usable_kinds = [kind for kind in KINDS if _is_usable(kind, installed, runtime)]
     for kind in usable_kinds:
         if kind.name not in installed.denied:
-            preferred = [item.name for item in usable_kinds[: usable_kinds.index(kind)]]
+            preferred = [other.name for other in usable_kinds[: usable_kinds.index(kind)]]
             reason = (
                 f"you do not have the permission to create a {preferred[0]}"
                 if preferred
@@ -140,11 +140,13 @@ def _with_runtime(kind: Kind, installed: InstalledKinds, runtime: str | None) ->
         return kind
     runtimes = installed.runtimes
     runtime_name = runtime or Runtime().name
-    runtime_found = next((item for item in runtimes or () if item.name == runtime_name), None)
+    runtime_found = next(
+        (runtime_item for runtime_item in runtimes or () if runtime_item.name == runtime_name), None
+    )
     if runtime_found is None and runtime is None and runtimes is not None and len(runtimes) == 1:
         runtime_found = runtimes[0]
     if runtime_found is None and runtimes is not None:
-        available_text = ", ".join(item.name for item in runtimes) or "none"
+        available_text = ", ".join(runtime_item.name for runtime_item in runtimes) or "none"
         raise RefusedError(
             f"training runtime {runtime_name} not found",
             code="no_such_runtime",
@@ -187,10 +189,10 @@ async def discover(client: KubeClient, namespace: str) -> InstalledKinds:
 async def operator_version(client: KubeClient) -> str | None:
     """The version of Kubeflow's training operator; None when it cannot be seen: few may look into its namespace."""
     try:
-        found: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
+        response: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
     except (NotFoundError, DeniedError):
         return None
-    for item in found.get("items") or []:
+    for item in response.get("items") or []:
         for container in item["spec"]["template"]["spec"]["containers"]:
             version = parse_image_version(str(container.get("image")))
             if version is not None:
@@ -208,7 +210,7 @@ async def _is_served(client: KubeClient, kind: Kind) -> bool | None:
         if error.code == "unauthorized":
             raise
         return None
-    return any(item.get("name") == kind.plural for item in response.get("resources") or [])
+    return any(resource.get("name") == kind.plural for resource in response.get("resources") or [])
 
 
 async def _runtimes(client: KubeClient, namespace: str) -> tuple[Runtime, ...] | None:

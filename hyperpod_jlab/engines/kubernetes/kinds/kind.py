@@ -43,9 +43,9 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 def failure_message(message: str) -> str | None:
     """An operator's message in words; one that is not known here as it is, None for none."""
     for pattern, message_text in _RULES:
-        content = pattern.search(message)
-        if content is not None:
-            return message_text.format(**content.groupdict())
+        match = pattern.search(message)
+        if match is not None:
+            return message_text.format(**match.groupdict())
     return f"its operator reports: {message[:_MAX_TEXT]}" if message else None
 
 
@@ -400,13 +400,13 @@ def pod_template(pod: PodSpec, container: str, *, restart: str | None = None) ->
     if pod.node_selector:
         spec["nodeSelector"] = dict(pod.node_selector)
     if pod.tolerations:
-        spec["tolerations"] = [dict(entry) for entry in pod.tolerations]
+        spec["tolerations"] = [dict(toleration) for toleration in pod.tolerations]
     if pod.priority_class is not None:
         spec["priorityClassName"] = pod.priority_class
     if pod.service_account is not None:
         spec["serviceAccountName"] = pod.service_account
     spec["containers"] = [_container(pod, container)]
-    spec["volumes"] = [dict(entry) for entry in pod.volumes]
+    spec["volumes"] = [dict(volume) for volume in pod.volumes]
     return {"metadata": metadata, "spec": spec}
 
 
@@ -415,8 +415,8 @@ def _container(pod: PodSpec, name: str) -> dict[str, Any]:
         "name": name,
         "image": pod.image,
         "command": list(pod.command),
-        "env": [dict(condition) for condition in pod.env],
-        "volumeMounts": [dict(condition) for condition in pod.mounts],
+        "env": [dict(variable) for variable in pod.env],
+        "volumeMounts": [dict(mount) for mount in pod.mounts],
     }
     if pod.resources:
         template["resources"] = requests(pod.resources)

@@ -58,7 +58,7 @@ class TrainJob:
         trainer: dict[str, Any] = {
             "image": pod.image,
             "command": list(pod.command),
-            "env": [dict(entry) for entry in pod.env],
+            "env": [dict(variable) for variable in pod.env],
             "numNodes": kind_input.nodes,
             "numProcPerNode": 1,  # one launcher a pod
         }
@@ -68,12 +68,12 @@ class TrainJob:
         if pod.node_selector:
             override["nodeSelector"] = dict(pod.node_selector)
         if pod.tolerations:
-            override["tolerations"] = [dict(entry) for entry in pod.tolerations]
+            override["tolerations"] = [dict(toleration) for toleration in pod.tolerations]
         if pod.service_account is not None:
             override["serviceAccountName"] = pod.service_account
-        override["volumes"] = [dict(entry) for entry in pod.volumes]
+        override["volumes"] = [dict(volume) for volume in pod.volumes]
         override["containers"] = [
-            {"name": self.container, "volumeMounts": [dict(entry) for entry in pod.mounts]}
+            {"name": self.container, "volumeMounts": [dict(mount) for mount in pod.mounts]}
         ]
         return {
             **build_head(self, kind_input),

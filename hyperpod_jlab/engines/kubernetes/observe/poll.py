@@ -307,6 +307,6 @@ def _read_location(bundle: BundleReader) -> RunLocation:
         sent.name,
         adopted_uid(bundle),
         native=spec.source.kind == "native",
-        has_companions=any(not is_kept(item) for item in sent.companions),
+        has_companions=any(not is_kept(companion) for companion in sent.companions),
         array=spec.array,
     )

@@ -466,8 +466,8 @@ async def _find_deleted_pods(
     events = await _events(client, location.namespace, *owner)
     uid = str((job or {}).get("metadata", {}).get("uid", ""))
     if uid and owner[1] == location.name:
-        events = [item for item in events if item["involvedObject"].get("uid") == uid]
-    created_matches = (_CREATED_POD.match(str(item.get("message") or "")) for item in events)
+        events = [event for event in events if event["involvedObject"].get("uid") == uid]
+    created_matches = (_CREATED_POD.match(str(event.get("message") or "")) for event in events)
     names = sorted({match[1] for match in created_matches if match is not None})
     if location.task is not None:
         names = [name for name in names if _rank(location.name, name) == location.task]
@@ -476,14 +476,14 @@ async def _find_deleted_pods(
     async def load_pod(name: str) -> list[DeletedPod]:
         async with semaphore:
             events = await _events(client, location.namespace, "Pod", name)
-        uids = {str(item["involvedObject"].get("uid")) for item in events}
+        uids = {str(event["involvedObject"].get("uid")) for event in events}
         rank = _rank(location.name, name) if location.task is None else 0
         pods = [
             _build_deleted_pod(
                 rank,
                 name,
                 uid,
-                [item for item in events if item["involvedObject"].get("uid") == uid],
+                [event for event in events if event["involvedObject"].get("uid") == uid],
             )
             for uid in sorted(uids.difference(present))
         ]
@@ -497,25 +497,25 @@ def _build_deleted_pod(
 ) -> DeletedPod | None:
     """A pod by its events; None for one whose container never began."""
     start_times = [
-        item
-        for item in events
-        if item.get("reason") == "Started"
-        and "spec.containers{" in str(item["involvedObject"].get("fieldPath") or "")
+        event
+        for event in events
+        if event.get("reason") == "Started"
+        and "spec.containers{" in str(event["involvedObject"].get("fieldPath") or "")
     ]
     if not start_times:
         return None
     first = min(start_times, key=_time)
     node = (first.get("source") or {}).get("host") or first.get("reportingInstance") or ""
-    end_times = [_time(item) for item in events if item.get("reason") == "Killing"]
+    end_times = [_time(event) for event in events if event.get("reason") == "Killing"]
     end_reason = None
-    for item in events:
-        reason = str(item.get("reason"))
+    for event in events:
+        reason = str(event.get("reason"))
         reason = reason.replace("TaintManagerEviction", "DeletionByTaintManager")
         if reason in END_BY_REASON:
             verdict, code = END_BY_REASON[reason]
             end_reason = (
                 verdict,
-                explain_reason(reason, str(item.get("message") or "")).message,
+                explain_reason(reason, str(event.get("message") or "")).message,
                 code,
             )
     return DeletedPod(
@@ -525,10 +525,10 @@ def _build_deleted_pod(
 
 def _rank(job: str, name: str) -> int:
     """A pod's place among the run's nodes by its name, as the operators make them: 0 for one that does not say."""
-    found = _RANK.fullmatch(name.removeprefix(job))
-    if found is None or found["master"]:
+    match = _RANK.fullmatch(name.removeprefix(job))
+    if match is None or match["master"]:
         return 0
-    return int(found["index"]) if found["index"] else int(found["worker"]) + 1
+    return int(match["index"]) if match["index"] else int(match["worker"]) + 1
 
 
 def _time(event: Mapping[str, Any]) -> float:
@@ -578,12 +578,12 @@ def record_missed_attempts(
 def _is_new(bundle: BundleReader, records: RunRecords, missed: MissedAttempt) -> bool:
     if any(descent.is_file(bundle.records / spool_path(pod.name, pod.uid)) for pod in missed.pods):
         return False
-    claims = [item.claim for item in records.attempts if item.claim is not None]
+    claims = [attempt.claim for attempt in records.attempts if attempt.claim is not None]
     if any(claim.incarnation == missed.key for claim in claims):
         return False
     if not missed.pods:
         return not records.attempts
-    start_times = [node.started_at for item in records.attempts for node in item.nodes]
+    start_times = [node.started_at for attempt in records.attempts for node in attempt.nodes]
     return max([*(claim.time for claim in claims), *start_times], default=0.0) < missed.started_at
 
 
@@ -595,7 +595,7 @@ def _record_attempt(
     records: RunRecords,
 ) -> None:
     claim = {"scheduler_id": scheduler_id, "incarnation": missed.key, "time": missed.started_at}
-    told = max((item.number for item in records.attempts), default=0) + 1
+    told = max((attempt.number for attempt in records.attempts), default=0) + 1
     number = SpooledRecords(bundle.records, modes).attempt(told, atomic.to_json(claim))
     for pod in missed.pods:
         path = bundle.records / "status" / f"attempt-{number}" / f"node-{pod.rank}.json"
@@ -689,18 +689,18 @@ class RunSpool:
         Returns:
             The uids of the pods that the cluster has when nothing more is to come of any of them, else None.
         """
-        found = await self._poll()
-        for followed, pod in found:
+        followed_pods = await self._poll()
+        for followed, pod in followed_pods:
             await followed.caught_up.wait()
             # A pod's phase comes some time after its container's end.
             if (pod.is_ended or pod.main.exit is not None) and not followed.task.done():
                 await asyncio.wait([followed.task])
-        attempt_ended_at = all(followed.spool.attempt_ended_at for followed, _ in found)
-        return frozenset(pod.uid for _, pod in found) if attempt_ended_at else None
+        attempt_ended_at = all(followed.spool.attempt_ended_at for followed, _ in followed_pods)
+        return frozenset(pod.uid for _, pod in followed_pods) if attempt_ended_at else None
 
     async def close(self) -> None:
         """Follow no more."""
-        tasks = [item.task for item in self._followed_by_uid.values()]
+        tasks = [followed.task for followed in self._followed_by_uid.values()]
         tasks += [self._task] if self._task is not None else []
         for task in tasks:
             task.cancel()
@@ -714,8 +714,8 @@ class RunSpool:
                     await self._poll()
                 await asyncio.sleep(_POLL_S)
         finally:
-            for item in self._followed_by_uid.values():
-                item.task.cancel()
+            for followed in self._followed_by_uid.values():
+                followed.task.cancel()
             self._followed_by_uid.clear()
 
     async def _poll(self) -> list[tuple[_Followed, RunPod]]:

@@ -142,10 +142,10 @@ class FrameReader:
 
 def read_bytes(line: bytes) -> LogBytes | None:
     """A line as a log's bytes, or None when it is something else."""
-    header = _LOG_FRAME.fullmatch(line)
-    if header is None:
+    match = _LOG_FRAME.fullmatch(line)
+    if match is None:
         return None
-    attempt, node, stream, offset, sign, whole, body = header.groups()
+    attempt, node, stream, offset, sign, whole, body = match.groups()
     return LogBytes(
         int(attempt),
         int(node),
@@ -404,8 +404,8 @@ class SpooledRecords:
                 number: read_record(folder / "claim.json").get("incarnation")
                 for number, folder in attempt_folders(self._status)
             }
-            for number, header in claims.items():
-                if header == incarnation:
+            for number, claimed in claims.items():
+                if claimed == incarnation:
                     return number
             number = printed_attempt if printed_attempt not in claims else max(claims) + 1
             if self._open(number, claim):
@@ -462,18 +462,18 @@ def parse_attempt(path: str) -> int | None:
 def attempt_folders(status: Path) -> list[tuple[int, Path]]:
     """The folders of a run's attempts by number, the oldest first."""
     try:
-        header = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.names(status)]
+        folders = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.names(status)]
     except OSError:
         return []
-    return sorted((int(match[1]), folder) for match, folder in header if match is not None)
+    return sorted((int(match[1]), folder) for match, folder in folders if match is not None)
 
 
 def _document(content: bytes) -> dict[str, Any]:
     try:
-        header = json.loads(content)
+        document = json.loads(content)
     except ValueError:
         return {}
-    return header if isinstance(header, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 # ------------------------------------------------------------------------------------------ what a node's log lacks

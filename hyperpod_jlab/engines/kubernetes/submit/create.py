@@ -175,14 +175,14 @@ def _find_difference(expected: Any, existing: Any, place: str) -> str | None:
             _find_difference(value, existing.get(name), f"{place}.{name}")
             for name, value in expected.items()
         )
-        return next((value for value in differences if value), None)
+        return next((difference for difference in differences if difference), None)
     if isinstance(expected, list) and isinstance(existing, list) and len(expected) == len(existing):
         pairs = enumerate(zip(expected, existing, strict=True))
         differences = (
             _find_difference(value, other_value, f"{place}[{index}]")
             for index, (value, other_value) in pairs
         )
-        return next((value for value in differences if value), None)
+        return next((difference for difference in differences if difference), None)
     return None if _is_same(expected, existing) else place
 
 

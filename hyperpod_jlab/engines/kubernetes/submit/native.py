@@ -58,8 +58,8 @@ def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
         InvalidInputError: Some are not.
     """
     path_by_text: dict[str, str] = {}
-    for item in filter(_is_known, objects):
-        for path, text in _find_placeholders(item, ""):
+    for document in filter(_is_known, objects):
+        for path, text in _find_placeholders(document, ""):
             path_by_text.setdefault(text, path)
     if path_by_text:
         unresolved = [f"{path.removeprefix('.')}: {text}" for text, path in path_by_text.items()]
@@ -126,7 +126,8 @@ def render_native(render_input: RenderInput, file: NativeFile, namespace: str) -
     _label_pods(sent, render_input.run_id)
     keep_companions = render_input.spec.kubernetes.keep_companions
     companion_texts = [
-        to_yaml(item) for item in labelled(companions, sent, name, keep_companions=keep_companions)
+        to_yaml(companion)
+        for companion in labelled(companions, sent, name, keep_companions=keep_companions)
     ]
     text = "---\n".join([*companion_texts, to_yaml(sent)])
     return Rendered(FILENAME, text, "yaml", _facts(kind, sent), kind.name)
@@ -248,7 +249,7 @@ def _replicas(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     )
     replica_list = list(replicas.values()) if isinstance(replicas, dict) else replicas
     return (
-        [item for item in replica_list if isinstance(item, dict)]
+        [replica for replica in replica_list if isinstance(replica, dict)]
         if isinstance(replica_list, list)
         else []
     )
@@ -261,8 +262,8 @@ def _check_pods(document: Mapping[str, Any], name: str) -> None:
         InvalidInputError: It has none.
     """
     spec = document.get("spec") or {}
-    replica_field = next((item for item in _REPLICAS if spec.get(item)), None)
-    namespace_requested = [item.get("replicas") for item in _replicas(spec)]
+    replica_field = next((field for field in _REPLICAS if spec.get(field)), None)
+    namespace_requested = [replica.get("replicas") for replica in _replicas(spec)]
     if (
         replica_field is not None
         and namespace_requested
@@ -298,7 +299,7 @@ def node_count(kind: Kind, document: Mapping[str, Any]) -> int:
         completions = spec.get("completions")
         count = min(parallel, _as_count(completions)) if completions is not None else parallel
     else:
-        count = sum(_as_count(item.get("replicas")) for item in _replicas(spec))
+        count = sum(_as_count(replica.get("replicas")) for replica in _replicas(spec))
     return min(max(1, count), _MAX_NODES)
 
 
@@ -359,7 +360,7 @@ def _images(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _container_images(containers: list[Any]) -> Iterator[str]:
-    for item in containers:
-        image = item.get("image") if isinstance(item, dict) else None
+    for container in containers:
+        image = container.get("image") if isinstance(container, dict) else None
         if isinstance(image, str) and image:  # without one, the API server has its word to say
             yield image

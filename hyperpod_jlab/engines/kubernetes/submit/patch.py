@@ -37,15 +37,15 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
     patched: dict[str, Any] = merged(document, other_fields)
     if "template" in patch:
         full_template = _default_container(patch["template"], kind.container)
-        content = list(find_templates(patched))
-        if not content or not isinstance(full_template, Mapping):
+        templates = list(find_templates(patched))
+        if not templates or not isinstance(full_template, Mapping):
             raise _patch_error(
                 f"template in a patch must be an object, and a {kind.name} must have one"
-                if content
+                if templates
                 else f"a {kind.name} has no pod template to patch",
                 "patch spec.podSpecOverrides instead",
             )
-        for template in content:
+        for template in templates:
             new = merged(template, full_template)
             template.clear()
             template.update(new)
@@ -74,9 +74,11 @@ def _check_shape(patch: Mapping[str, Any]) -> None:
                 and (is_container_list or value is not None)
             ):
                 raise _no_containers(f"template.spec.{name}", "a list of containers", name, value)
-            for index, one in enumerate(value or []):
-                if not isinstance(one, Mapping):
-                    raise _no_containers(f"template.spec.{name}[{index}]", "a container", name, one)
+            for index, entry in enumerate(value or []):
+                if not isinstance(entry, Mapping):
+                    raise _no_containers(
+                        f"template.spec.{name}[{index}]", "a container", name, entry
+                    )
 
 
 def _no_containers(path: str, wanted: str, name: str, value: Any) -> RefusedError:
@@ -115,16 +117,16 @@ def merged(target: Any, patch: Any) -> Any:
 
 def _merged_lists(target: list[Any], patch: list[Any]) -> list[Any]:
     key = next(
-        (key for key in _KEYS if all(_has_key(one, key) for one in [*target, *patch])),
+        (key for key in _KEYS if all(_has_key(entry, key) for entry in [*target, *patch])),
         None,
     )
     if key is None or not patch:
         return copy.deepcopy(patch)
     patched = copy.deepcopy(target)
     for item in patch:
-        index = next((i for i, one in enumerate(patched) if one[key] == item[key]), None)
+        index = next((i for i, entry in enumerate(patched) if entry[key] == item[key]), None)
         if item.get(_DELETE) == "delete":
-            patched = [one for one in patched if one[key] != item[key]]
+            patched = [entry for entry in patched if entry[key] != item[key]]
         elif index is None:
             patched.append(copy.deepcopy(item))
         else:
@@ -207,9 +209,9 @@ def _value_at(content: Any, *path: str) -> Any:
 
 def _launcher(template: Mapping[str, Any], kind: Kind) -> Any:
     containers = _value_at(template, "spec", "containers")
-    for one in containers if isinstance(containers, list) else []:
-        if _value_at(one, "name") == kind.container:
-            return one.get("command"), one.get("args")
+    for container in containers if isinstance(containers, list) else []:
+        if _value_at(container, "name") == kind.container:
+            return container.get("command"), container.get("args")
     return None
 
 

@@ -109,7 +109,7 @@ def runtime_findings(response: Mapping[str, Any], runtime: Runtime) -> list[Find
         None,
     )
     pod = _value_at(node, "template", "spec", "template", "spec")
-    names = [_value_at(item, "name") for item in _value_at(pod, "containers") or []]
+    names = [_value_at(container, "name") for container in _value_at(pod, "containers") or []]
     if TrainJob.container not in names:
         message = f"the training runtime {runtime.name} has no job called node with a container called node, which a run needs"
         hint = "set runtime in the configuration of the cluster to another one"
@@ -319,7 +319,7 @@ async def _dry_run(
     namespace = context.namespace
     objects = [(jobs_path(context.kind, namespace), document)]
     services = f"/api/v1/namespaces/{namespace}/services"
-    objects += [(services, one) for one in context.kind.companions(document)]
+    objects += [(services, companion) for companion in context.kind.companions(document)]
     return await dry_run(client, context.kind, objects)
 
 
@@ -331,9 +331,9 @@ async def dry_run(
     Raises:
         UnreachableError: It does not answer.
     """
-    for path, one in objects:
+    for path, entry in objects:
         try:
-            await client.post(path, one, dryRun="All", fieldValidation="Strict")
+            await client.post(path, entry, dryRun="All", fieldValidation="Strict")
         except UnreachableError as error:
             if _is_webhook(error):
                 return [_finding(error, "error")]
@@ -364,7 +364,8 @@ def blame_field(findings: Sequence[Finding], namespace_field: str, field: str) -
     hint = f"set {namespace_field} to an existing namespace, or leave it out; see: kubectl get namespaces"
     changes = {"hint": hint, "field": field}
     return [
-        item.model_copy(update=changes) if item.code == NO_NAMESPACE else item for item in findings
+        finding.model_copy(update=changes) if finding.code == NO_NAMESPACE else finding
+        for finding in findings
     ]
 
 

@@ -162,17 +162,11 @@ _QUANTITY = re.compile(
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> int:
-    toleration_keys = _QUANTITY.fullmatch(text.strip())
-    if toleration_keys is None:
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None:
         return 0
-    exponent = (
-        Decimal(10) ** int(toleration_keys[2])
-        if toleration_keys[2]
-        else _UNITS[toleration_keys[3] or ""]
-    )
-    return int(
-        (Decimal(toleration_keys[1]) * exponent * 1000).to_integral_value(rounding="ROUND_CEILING")
-    )
+    exponent = Decimal(10) ** int(match[2]) if match[2] else _UNITS[match[3] or ""]
+    return int((Decimal(match[1]) * exponent * 1000).to_integral_value(rounding="ROUND_CEILING"))
 
 
 def milli(value: Any) -> int:

@@ -185,7 +185,7 @@ async def dry_run_submit(client: KubeClient, sent: Sent, configured: str) -> lis
         UnreachableError: It does not answer.
     """
     objects = (*sent.companions, sent.document)
-    if own_findings := [found for entry in objects for found in _check_document(entry)]:
+    if own_findings := [own_finding for entry in objects for own_finding in _check_document(entry)]:
         return own_findings
     companion_results = [finding async for finding in companion_findings(client, sent)]
     if any(finding.level == "error" for finding in companion_results):
@@ -202,10 +202,10 @@ async def dry_run_submit(client: KubeClient, sent: Sent, configured: str) -> lis
             check_own_object(await client.get(sent.object_path), document)
         paths = [await collection(client, entry) for entry in sent.companions]
         pairs = [*zip(paths, sent.companions, strict=True), (sent.path, document)]
-        found = [*companion_results, *resumed, *await dry_run(client, sent.kind, pairs)]
+        findings_found = [*companion_results, *resumed, *await dry_run(client, sent.kind, pairs)]
         if sent.namespace == configured:
-            return found
-        return blame_field(found, "metadata.namespace in the manifest", "source")
+            return findings_found
+        return blame_field(findings_found, "metadata.namespace in the manifest", "source")
     except UnreachableError:
         raise
     except HyperpodError as error:

@@ -91,11 +91,11 @@ def _parts(spec: Mapping[str, Any]) -> list[PodGroup]:
             entry for entry in spec.get("podSpecOverrides") or [] if isinstance(entry, Mapping)
         ]
         labels: Mapping[str, Any] = next(
-            (entry["nodeSelector"] for entry in overrides if entry.get("nodeSelector")), {}
+            (override["nodeSelector"] for override in overrides if override.get("nodeSelector")), {}
         )
         per_pod = parse_amounts(trainer.get("resourcesPerNode") or {})
         return [PodGroup(int(trainer.get("numNodes") or 1), per_pod, _selector(labels))]
-    return [_part(entry) for entry in _replicas(spec)]
+    return [_part(replica) for replica in _replicas(spec)]
 
 
 def _part(replica: Mapping[str, Any]) -> PodGroup:
@@ -196,8 +196,8 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         title=(meta.get("annotations") or {}).get(NAME_ANNOTATION),
         uid=str(meta.get("uid") or ""),
         part=any(
-            entry.get("controller") and entry.get("kind") in _KNOWN_KINDS
-            for entry in meta.get("ownerReferences") or []
+            owner.get("controller") and owner.get("kind") in _KNOWN_KINDS
+            for owner in meta.get("ownerReferences") or []
         ),
         user=find_user(meta),
         run_id=labels.get(RUN_LABEL),
@@ -256,7 +256,7 @@ def job_rows(jobs: Iterable[JobFacts], context: JobContext) -> list[Job]:
     for pod in context.pods:
         if pod.job is not None:
             pods_by_job.setdefault((pod.kind, pod.namespace, pod.job), []).append(pod)
-    by_uid = {entry.job_uid: entry for entry in context.workloads if entry.job_uid}
+    by_uid = {workload.job_uid: workload for workload in context.workloads if workload.job_uid}
     rows, known_uids = [], set()
     for job in jobs:
         known_uids.add(job.uid)
@@ -264,13 +264,15 @@ def job_rows(jobs: Iterable[JobFacts], context: JobContext) -> list[Job]:
             pods = pods_by_job.get((job.kind.lower(), job.namespace, job.name), [])
             rows.append(_row(job, pods, by_uid.get(job.uid), context))
     foreign_workloads = [
-        entry for entry in context.workloads if entry.owner and entry.job_uid not in known_uids
+        workload
+        for workload in context.workloads
+        if workload.owner and workload.job_uid not in known_uids
     ]
     names = {kind.name for kind in KINDS}
     rows += [
-        _workload_row(entry, context)
-        for entry in foreign_workloads
-        if entry.owner and entry.owner[0] not in names
+        _workload_row(workload, context)
+        for workload in foreign_workloads
+        if workload.owner and workload.owner[0] not in names
     ]
     return rows
 
@@ -403,10 +405,10 @@ class JobLister:
         """
         found = await asyncio.gather(*(self._load_kind(kind) for kind in KINDS))
         results = [
-            (kind, entry) for kind, entry in zip(KINDS, found, strict=True) if entry is not None
+            (kind, result) for kind, result in zip(KINDS, found, strict=True) if result is not None
         ]
-        jobs = [job for _, entry in results for job in entry.rows or ()]
-        hidden_kinds = [entry for _, entry in results if entry.rows is None]
+        jobs = [job for _, result in results for job in result.rows or ()]
+        hidden_kinds = [result for _, result in results if result.rows is None]
         if results and len(hidden_kinds) == len(results):
             raise denied_error(_list_kind(results[0][0]), self._list_cache.namespace, "the jobs")
         return JobSnapshot(tuple(jobs), tuple(_hidden_notes(results)))
@@ -429,16 +431,16 @@ def _list_kind(kind: RunKind) -> ListKind:
 def _hidden_notes(results: list[tuple[RunKind, ListResult[JobFacts]]]) -> list[str]:
     """What is hidden: kinds of which nothing is seen, and those of which only the own namespace is, together."""
     notes = [
-        hidden_note(f"{kind.name}s", str(entry.missing_permission))
-        for kind, entry in results
-        if entry.rows is None
+        hidden_note(f"{kind.name}s", str(result.missing_permission))
+        for kind, result in results
+        if result.rows is None
     ]
     missing_permissions = [
-        entry.missing_permission
-        for _, entry in results
-        if entry.rows is not None and entry.missing_permission is not None
+        result.missing_permission
+        for _, result in results
+        if result.rows is not None and result.missing_permission is not None
     ]
     if missing_permissions:
-        permissions_text = " and to ".join(str(entry) for entry in missing_permissions)
+        permissions_text = " and to ".join(str(permission) for permission in missing_permissions)
         notes.append(hidden_note("jobs in other namespaces", permissions_text))
     return notes

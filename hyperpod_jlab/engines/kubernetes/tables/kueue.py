@@ -153,9 +153,9 @@ def cluster_queue(document: Mapping[str, Any]) -> ClusterQueueRow:
     )
     # What is reserved counts, not what is admitted: it is gone for others as soon.
     used = {
-        (str(flavor["name"]), str(item["name"])): item
+        (str(flavor["name"]), str(resource["name"])): resource
         for flavor in status.get("flavorsReservation") or status.get("flavorsUsage") or []
-        for item in flavor.get("resources") or []
+        for resource in flavor.get("resources") or []
     }
     return ClusterQueueRow(
         name=str(meta["name"]),
@@ -163,11 +163,13 @@ def cluster_queue(document: Mapping[str, Any]) -> ClusterQueueRow:
         problem=_inactive(status),
         quotas=tuple(
             _quota(
-                str(flavor["name"]), item, used.get((str(flavor["name"]), str(item["name"])), {})
+                str(flavor["name"]),
+                resource,
+                used.get((str(flavor["name"]), str(resource["name"])), {}),
             )
             for group in spec.get("resourceGroups") or []
             for flavor in group.get("flavors") or []
-            for item in flavor.get("resources") or []
+            for resource in flavor.get("resources") or []
         ),
         waiting=int(status.get("pendingWorkloads") or 0),
         running=int(status.get("reservingWorkloads") or 0),
@@ -198,7 +200,7 @@ def _inactive(status: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The conditions of a status by their type."""
-    return {str(item["type"]): item for item in status.get("conditions") or []}
+    return {str(condition["type"]): condition for condition in status.get("conditions") or []}
 
 
 def workload(document: Mapping[str, Any]) -> WorkloadRow:
@@ -211,7 +213,7 @@ def workload(document: Mapping[str, Any]) -> WorkloadRow:
     detail = conditions(status)
     reserved, evicted = detail.get("QuotaReserved") or {}, detail.get("Evicted") or {}
     owner = next(
-        (item for item in meta.get("ownerReferences") or [] if item.get("controller")), None
+        (owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")), None
     )
     labels = meta.get("labels") or {}
     return WorkloadRow(
@@ -231,7 +233,7 @@ def workload(document: Mapping[str, Any]) -> WorkloadRow:
         if evicted
         else None,
         requests=_requests(status),
-        pods=sum(int(item.get("count") or 0) for item in spec.get("podSets") or []),
+        pods=sum(int(pod_set.get("count") or 0) for pod_set in spec.get("podSets") or []),
         created=meta.get("creationTimestamp"),
     )
 
@@ -274,8 +276,10 @@ def available(
         for peer_quota in member.quotas
         if (peer_quota.flavor, peer_quota.resource) == (quota.flavor, quota.resource)
     ]
-    shared_pool = sum(item.lendable for item in cohort_quotas)
-    shared_used = sum(max(0, item.used - (item.nominal - item.lendable)) for item in cohort_quotas)
+    shared_pool = sum(quota.lendable for quota in cohort_quotas)
+    shared_used = sum(
+        max(0, quota.used - (quota.nominal - quota.lendable)) for quota in cohort_quotas
+    )
     reserved = quota.nominal - quota.lendable
     free = max(0, reserved - quota.used) + max(0, shared_pool - shared_used)
     maximum = reserved + shared_pool
@@ -318,10 +322,12 @@ class KueueSnapshot:
 
     def local(self, namespace: str, name: str) -> LocalQueueRow | None:
         """A local queue."""
-        document = [
-            item for item in self.local_queues if (item.namespace, item.name) == (namespace, name)
+        matching = [
+            local_queue
+            for local_queue in self.local_queues
+            if (local_queue.namespace, local_queue.name) == (namespace, name)
         ]
-        return document[0] if document else None
+        return matching[0] if matching else None
 
     def cluster_queue_of(self, local: LocalQueueRow) -> ClusterQueueRow | None:
         """The cluster queue of a local one, where it may be seen."""
@@ -361,7 +367,9 @@ class KueueReader:
             notes.append(hidden_note("the queues' quotas", str(queues.missing_permission)))
         return KueueSnapshot(
             tuple(local_queues.rows or ()),
-            {item.name: item for item in queues.rows} if queues.rows is not None else None,
+            {queue_row.name: queue_row for queue_row in queues.rows}
+            if queues.rows is not None
+            else None,
             tuple(notes),
             missing_permission=local_queues.missing_permission,
             visible_namespace=self._list_cache.namespace if local_queues.rows is not None else None,
@@ -396,13 +404,13 @@ class KueueReader:
             return None
         kind = ListKind(version, "localqueues")
         try:
-            document = await self._list_cache.object(
+            response = await self._list_cache.object(
                 f"{kind.path(namespace)}/{queue}/pendingworkloads"
             )
         except HyperpodError:  # an aggregated API: it may be away while all else is well
             return None
         items = sorted(
-            document.get("items") or [], key=lambda item: int(item.get("positionInLocalQueue") or 0)
+            response.get("items") or [], key=lambda item: int(item.get("positionInLocalQueue") or 0)
         )
         return [
             (str(item["metadata"].get("namespace", "")), str(item["metadata"]["name"]))
@@ -416,7 +424,9 @@ class KueueReader:
         if snapshot is not None and snapshot.local_queues:
             own_namespace = self._list_cache.namespace
             names["queue"] = sorted(
-                item.name for item in snapshot.local_queues if item.namespace == own_namespace
+                local_queue.name
+                for local_queue in snapshot.local_queues
+                if local_queue.namespace == own_namespace
             )
         if classes:
             names["priority"] = sorted(classes, key=lambda name: (-classes[name], name))
@@ -475,7 +485,7 @@ def queue_rows(
         namespace: The namespace of this cluster's runs, whose queues need no more than their name.
         usable_namespaces: Namespaces that this user may send runs to; None when that is not known beyond the own one.
     """
-    return [_row(item, queues, namespace, usable_namespaces) for item in local_queues]
+    return [_row(local_queue, queues, namespace, usable_namespaces) for local_queue in local_queues]
 
 
 def _row(
@@ -489,8 +499,8 @@ def _row(
     closed = closed_reason(local, queue)
     quotas = _quotas(queue, list((queues or {}).values())) if queue is not None else ()
     devices = _devices(quotas)
-    accelerators = [item for item in devices if item.accelerator]
-    cpus = [item for item in quotas if item.resource == "cpu"]
+    accelerators = [device for device in devices if device.accelerator]
+    cpus = [quota for quota in quotas if quota.resource == "cpu"]
     return Queue(
         name=local.name if own_namespace else f"{local.namespace}/{local.name}",
         state="down" if closed is not None else "up",
@@ -501,8 +511,8 @@ def _row(
         cluster_queue=local.cluster_queue,
         cpus=int(sum(item.most for item in cpus)) if cpus else None,
         cpus_free=int(sum(item.free for item in cpus)) if cpus else None,
-        accelerators=sum(item.total for item in accelerators),
-        accelerators_free=sum(item.free for item in accelerators),
+        accelerators=sum(device.total for device in accelerators),
+        accelerators_free=sum(device.free for device in accelerators),
         resources=devices,
         quotas=quotas,
         running=local.running,
@@ -512,15 +522,15 @@ def _row(
 
 def _quotas(queue: ClusterQueueRow, queues: Sequence[ClusterQueueRow]) -> tuple[Quota, ...]:
     document = []
-    for item in queue.quotas:
-        free, maximum = available(queue, item, queues)
+    for quota in queue.quotas:
+        free, maximum = available(queue, quota, queues)
         document.append(
             Quota(
-                flavor=item.flavor,
-                resource=item.resource,
-                nominal=item.nominal / 1000,
-                used=item.used / 1000,
-                borrowed=item.borrowed / 1000,
+                flavor=quota.flavor,
+                resource=quota.resource,
+                nominal=quota.nominal / 1000,
+                used=quota.used / 1000,
+                borrowed=quota.borrowed / 1000,
                 free=free / 1000,
                 most=maximum / 1000,
             )
@@ -532,9 +542,9 @@ def _devices(quotas: Sequence[Quota]) -> tuple[Resource, ...]:
     """What the queue can ever give of devices, and what of it is free now, all flavors together."""
     has: dict[str, int] = {}
     shared_used: dict[str, int] = {}
-    for item in quotas:
-        if is_device(item.resource):
-            has[item.resource] = has.get(item.resource, 0) + int(item.most) * 1000
-            used_amount = int(item.most - item.free) * 1000
-            shared_used[item.resource] = shared_used.get(item.resource, 0) + used_amount
+    for quota in quotas:
+        if is_device(quota.resource):
+            has[quota.resource] = has.get(quota.resource, 0) + int(quota.most) * 1000
+            used_amount = int(quota.most - quota.free) * 1000
+            shared_used[quota.resource] = shared_used.get(quota.resource, 0) + used_amount
     return resources(has, shared_used)

@@ -197,11 +197,11 @@ def _limits(
     if cached_rows:
         parts.append(f"only for pods that tolerate {', '.join(cached_rows)}")
     parts += [
-        f"{name} is {taint.get('status')}: {str(taint.get('message') or '')[:_MAX_TEXT]}".rstrip(
+        f"{name} is {condition.get('status')}: {str(condition.get('message') or '')[:_MAX_TEXT]}".rstrip(
             ": "
         )
-        for name, taint in conditions.items()
-        if name not in _PRESSURE and name != "Ready" and _is_fault(name, taint)
+        for name, condition in conditions.items()
+        if name not in _PRESSURE and name != "Ready" and _is_fault(name, condition)
     ]
     return "; ".join(parts) or None
 

@@ -105,10 +105,10 @@ def _find_problem(status: Mapping[str, Any]) -> tuple[str, str] | None:
         if last.get("reason") in {"OOMKilled", "ContainerCannotRun", "StartError"}:
             return str(last["reason"]), str(last.get("message") or "")[:_MAX_TEXT]
         return str(waiting_state["reason"]), str(waiting_state.get("message") or "")[:_MAX_TEXT]
-    for container in status.get("conditions") or []:
-        if container.get("type") == "PodScheduled" and container.get("status") == "False":
-            reason = str(container.get("reason") or "Unschedulable")
-            return reason, str(container.get("message") or "")[:_MAX_TEXT]
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            reason = str(condition.get("reason") or "Unschedulable")
+            return reason, str(condition.get("message") or "")[:_MAX_TEXT]
     return None
 
 

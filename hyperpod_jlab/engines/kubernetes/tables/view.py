@@ -128,7 +128,7 @@ class KubernetesTables:
         Raises:
             DeniedError: None may be seen.
         """
-        nodes_found, pods, workloads = await asyncio.gather(
+        results, pods, workloads = await asyncio.gather(
             self.job_lister.load(), self.pods(), self.kueue.workloads()
         )
         context = JobContext(
@@ -137,7 +137,7 @@ class KubernetesTables:
             pods=pods.rows or [],
             workloads=(workloads.rows or []) if workloads is not None else [],
         )
-        return Rows(await asyncio.to_thread(job_rows, nodes_found.jobs, context), nodes_found.notes)
+        return Rows(await asyncio.to_thread(job_rows, results.jobs, context), results.notes)
 
     async def client(self) -> KubeClient:
         """The cluster's client."""

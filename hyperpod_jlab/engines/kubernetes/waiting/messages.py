@@ -444,9 +444,9 @@ _LONGEST = 400
 def explain_reason(reason: str, message: str) -> PodReason:
     """A reason of Kubernetes with its message in words; one that is not known here as it is."""
     if reason in _SCHEDULING:
-        match = explain_scheduling(message)
-        if match is not None:
-            return PodReason(*match)
+        explained = explain_scheduling(message)
+        if explained is not None:
+            return PodReason(*explained)
     for rule in _RULES:
         if rule.reasons and reason not in rule.reasons:
             continue
@@ -644,10 +644,10 @@ async def list_warnings(client: KubeClient, namespace: str, uids: Sequence[str])
         except (DeniedError, NotFoundError):
             return []
         events += [_event(item) for item in response.get("items") or []]
-    warnings = [item for item in events if item.reason not in _IGNORED_REASONS]
+    warnings = [event for event in events if event.reason not in _IGNORED_REASONS]
     return sorted(
         warnings,
-        key=lambda item: (item.time, item.reason not in _LOW_PRIORITY_REASONS),
+        key=lambda event: (event.time, event.reason not in _LOW_PRIORITY_REASONS),
         reverse=True,
     )
 

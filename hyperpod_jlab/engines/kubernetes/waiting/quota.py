@@ -228,7 +228,11 @@ def _quota(
         return
     headroom = compute_headroom(queue, (kueue.queues or {}).values(), ignore_usage=True)
     excess = next(
-        (results for part in requested.parts if (results := _find_excess(part, headroom, local))),
+        (
+            excess_text
+            for part in requested.parts
+            if (excess_text := _find_excess(part, headroom, local))
+        ),
         None,
     )
     if (

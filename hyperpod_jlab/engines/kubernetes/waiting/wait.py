@@ -62,7 +62,7 @@ def full_queue_order(
         waiting_workloads: The workloads that wait in this queue.
     """
     line = list(reported)
-    rows = {(one.namespace, one.name): one for one in waiting_workloads}
+    rows = {(workload.namespace, workload.name): workload for workload in waiting_workloads}
     for name, row in sorted(rows.items(), key=lambda item: _priority_key(item[1])):
         if name not in line:
             later = (
@@ -145,7 +145,14 @@ async def _load_state(tables: KubernetesTables, sent: Sent) -> _JobState | None:
     except DeniedError:  # nothing at all may be seen
         return None
     job_key = (sent.kind.name, sent.namespace, sent.name)
-    job = next((one for one in jobs.jobs if (one.kind, one.namespace, one.name) == job_key), None)
+    job = next(
+        (
+            job_row
+            for job_row in jobs.jobs
+            if (job_row.kind, job_row.namespace, job_row.name) == job_key
+        ),
+        None,
+    )
     if job is None:
         return None
     own_pods = tuple(
@@ -157,12 +164,14 @@ async def _load_state(tables: KubernetesTables, sent: Sent) -> _JobState | None:
     count = max(1, job.pods)
     return _JobState(
         job=job,
-        jobs={one.uid: one for one in jobs.jobs},
+        jobs={job_row.uid: job_row for job_row in jobs.jobs},
         own_pods=own_pods,
         pods=pods.rows if pods.missing_permission is None else None,
         nodes=nodes.rows,
         kueue=kueue,
-        workload=next((one for one in workload_list if one.job_uid == job.uid), None),
+        workload=next(
+            (workload for workload in workload_list if workload.job_uid == job.uid), None
+        ),
         workloads=workload_list,
         request=QuotaRequest(
             count, {name: quantity // count for name, quantity in job.requests}, job.selector_labels
@@ -202,7 +211,9 @@ async def _explain_queued(
     name = (workload.namespace, workload.name)
     queue_key = (workload.namespace, workload.queue, "waiting")
     waiting_workloads = [
-        one for one in job_state.workloads if (one.namespace, one.queue, one.state) == queue_key
+        queue_workload
+        for queue_workload in job_state.workloads
+        if (queue_workload.namespace, queue_workload.queue, queue_workload.state) == queue_key
     ]
     line = full_queue_order(kueues, waiting_workloads) if kueues is not None else []
     if name in line:
@@ -211,7 +222,9 @@ async def _explain_queued(
             wait_reason,
             position=position + 1,
             counted=f"waiting jobs in the queue {workload.queue}, in the order of Kueue",
-            ahead=tuple(_display_name(job_state, one) for one in line[:position][:_MAX_NAMES]),
+            ahead=tuple(
+                _display_name(job_state, name_ahead) for name_ahead in line[:position][:_MAX_NAMES]
+            ),
         )
     if pod_reason.code not in {"quota", "queued", "preempting", "preempted", "never_fits"}:
         return wait_reason
@@ -239,7 +252,11 @@ def _queue_reason(job_state: _JobState, workload: WorkloadRow) -> PodReason:
 
 def _display_name(job_state: _JobState, name: tuple[str, str]) -> str:
     """The run or job of a workload that waits, as people know it."""
-    matching = [one for one in job_state.workloads if (one.namespace, one.name) == name]
+    matching = [
+        queue_workload
+        for queue_workload in job_state.workloads
+        if (queue_workload.namespace, queue_workload.name) == name
+    ]
     if not matching:
         return "/".join(name)
     job = job_state.jobs.get(matching[0].job_uid or "")
@@ -261,32 +278,40 @@ def _find_quota_holders(job_state: _JobState, workload: WorkloadRow) -> tuple[Ho
     queue_names = {local.cluster_queue}
     if own_queue is not None and own_queue.cohort is not None:
         all_queues = (job_state.kueue.queues or {}).values()
-        queue_names |= {one.name for one in all_queues if one.cohort == own_queue.cohort}
+        queue_names |= {queue.name for queue in all_queues if queue.cohort == own_queue.cohort}
     rows = []
-    for one in job_state.workloads:
-        other_queue = job_state.kueue.local(one.namespace, one.queue)
+    for queue_workload in job_state.workloads:
+        other_queue = job_state.kueue.local(queue_workload.namespace, queue_workload.queue)
         if (
-            one.state == "admitted"
+            queue_workload.state == "admitted"
             and other_queue is not None
             and other_queue.cluster_queue in queue_names
         ):
-            job = job_state.jobs.get(one.job_uid or "")
-            rows.append((one, job.user if job is not None and job.user else one.namespace))
+            job = job_state.jobs.get(queue_workload.job_uid or "")
+            rows.append(
+                (
+                    queue_workload,
+                    job.user if job is not None and job.user else queue_workload.namespace,
+                )
+            )
     return _sum_holders(rows)
 
 
 def _sum_holders(rows: Sequence[tuple[WorkloadRow, str]]) -> tuple[Holder, ...]:
     holders: dict[str, Holder] = {}
-    for one, user in rows:
+    for workload_row, user in rows:
         holder = holders.get(user, Holder(user))
         holders[user] = Holder(
             user,
-            accelerators=holder.accelerators + accelerators(requested_resources(one.requests)),
-            nodes=holder.nodes + one.pods,
+            accelerators=holder.accelerators
+            + accelerators(requested_resources(workload_row.requests)),
+            nodes=holder.nodes + workload_row.pods,
             jobs=holder.jobs + 1,
         )
     return tuple(
-        sorted(holders.values(), key=lambda one: (-one.accelerators, -one.nodes, one.user))
+        sorted(
+            holders.values(), key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user)
+        )
     )
 
 

@@ -214,7 +214,7 @@ def smaller(
 
     def max_nodes(per_pod: Mapping[str, int]) -> int:
         nodes_by_capacity = (
-            sum(fits(per_pod, prefix) for prefix in free) if free is not None else _UNLIMITED
+            sum(fits(per_pod, node_free) for node_free in free) if free is not None else _UNLIMITED
         )
         return min(nodes_by_capacity, queue.nodes(per_pod) if queue is not None else _UNLIMITED)
 
