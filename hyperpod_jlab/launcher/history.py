@@ -174,5 +174,5 @@ class FileHistory(History):
 def _attempts(status: str) -> List[int]:
     """The numbers of the attempts that there were, in order."""
     names = os.listdir(status) if os.path.isdir(status) else []
-    reason = [name[len("attempt-") :] for name in names if name.startswith("attempt-")]
-    return sorted(int(suffix) for suffix in reason if suffix.isdigit())
+    suffixes = [name[len("attempt-") :] for name in names if name.startswith("attempt-")]
+    return sorted(int(suffix) for suffix in suffixes if suffix.isdigit())

@@ -59,26 +59,26 @@ class Preparation:
             LauncherError: Something of it is missing on this node, or the setup lines failed.
             StopRequested: The node was told to stop meanwhile.
         """
-        place, arguments = self._attempt_paths, self._arguments
-        cwd = os.path.join(place.bundle, plan.cwd)
+        attempt_paths, arguments = self._attempt_paths, self._arguments
+        cwd = os.path.join(attempt_paths.bundle, plan.cwd)
         if not os.path.isdir(cwd):
             hint = "the folder must exist on every node"
             raise LauncherError("cwd_missing", "the working folder %s does not exist" % cwd, hint)
-        environment = node_environment(plan, place, arguments, secrets)
+        environment = node_environment(plan, attempt_paths, arguments, secrets)
         if plan.setup is not None and plan.setup.strip():
             environment = self._run_setup(plan.setup, environment, cwd, run_step)
-            environment.update(launcher_variables(plan, place, arguments))
+            environment.update(launcher_variables(plan, attempt_paths, arguments))
         cpus = max(1, (plan.cpus or available_cpus()) // plan.processes)
         environment.setdefault("OMP_NUM_THREADS", str(cpus))
         environment["PWD"] = cwd
         python = self._find_python(plan, environment, cwd)
-        argv = plan.argv(place.bundle, python)
+        argv = plan.argv(attempt_paths.bundle, python)
         if find_program(argv[0], environment, cwd) is None:
             hint = "the first word of a command is a program on the node"
             raise LauncherError("command_missing", "%s is no program on this node" % argv[0], hint)
         if plan.launcher == "torchrun":
             self._check_torch(python, environment, cwd, run_step)
-        return Launch(plan, place, arguments, python, argv, cwd, environment, children)
+        return Launch(plan, attempt_paths, arguments, python, argv, cwd, environment, children)
 
     def _find_python(self, plan: Plan, environment: Mapping[str, str], cwd: str) -> str:
         if plan.python is None:

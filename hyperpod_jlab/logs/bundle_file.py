@@ -310,8 +310,8 @@ class BundleFile:
     def _read_checked(self, position: Position, limit: int) -> Chunk:
         """Read from a file just opened, or from its start, with a mark, when other bytes lie before the place."""
         data, preceding = self._pread(position.offset, limit)
-        complete_size = len(preceding) == min(position.offset, CHECK_BYTES)
-        if complete_size and (
+        is_complete = len(preceding) == min(position.offset, CHECK_BYTES)
+        if is_complete and (
             not position.check or build_check(self._inode, preceding) == position.check
         ):
             return Chunk(data, position.offset, preceding, self._inode)

@@ -131,9 +131,9 @@ class Wakeups:
             name = data[position : position + length].rstrip(b"\0")
             position += length
             names.setdefault(wd, set()).add(os.fsdecode(name))
-        for wd, on_change in names.items():
+        for wd, changed_names in names.items():
             if wd in self._folders:
-                self._on_change(self._folders[wd], on_change)
+                self._on_change(self._folders[wd], changed_names)
             elif wd == -1:
                 # The kernel's queue overflowed: anything may have happened anywhere.
                 for folder in self._folders.values():
@@ -338,7 +338,7 @@ class Feed:
         if job.discover:
             attempts = self.sources.attempts()
             # Once all is known, new streams can only come in the newest attempt.
-            is_wanted = (
+            wanted_streams = (
                 None if self.origins is None or attempts != self.attempts else (attempts or [0])[-1]
             )
             known_origins = self.origins or {}
@@ -346,7 +346,7 @@ class Feed:
                 stream: origin
                 if (origin := known_origins.get(stream)) and origin.node
                 else self.sources.origin(stream)
-                for stream in self.sources.streams(is_wanted)
+                for stream in self.sources.streams(wanted_streams)
             }
             newest = max((stream.attempt for stream in origins), default=0)
             earlier = (stream for stream in (*known_origins, *origins) if stream.attempt < newest)
@@ -706,10 +706,10 @@ class Follower:
         for lane in lanes:
             if lane.own_source is None:
                 lane.own_source = self._feed.sources.open(lane.origin.stream)
-        is_wanted = [
+        requests = [
             (lane.own_source, lane.position) for lane in lanes if lane.own_source is not None
         ]
-        chunks = await self._context.thread(_read_all, is_wanted)
+        chunks = await self._context.thread(_read_all, requests)
         self._context.reads += len(lanes)
         for lane, chunk in zip(lanes, chunks, strict=True):
             lane.generation = None

@@ -55,7 +55,7 @@ async def fetch(kubelet: Kubelet, spool: Callable[[RunPod], PodSpool], chance: f
     while True:
         readers += 1
         pod = spool(parse_pod(await kubelet.get("")))
-        if pod.attempt_ended_at:
+        if pod.is_complete:
             return readers
 
         def dies() -> bool:

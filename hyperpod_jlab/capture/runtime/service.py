@@ -185,14 +185,14 @@ class Service:
             options.add(argv.pop(0))
         path = os.path.expanduser(argv[0])
         path = path if os.path.exists(path) or path.endswith(".py") else path + ".py"
-        previous_content, sys.argv = sys.argv, [path, *argv[1:]]
+        previous_argv, sys.argv = sys.argv, [path, *argv[1:]]
         try:
             _run_file(path, options, frame.f_globals)
         except SystemExit as exit_error:
             if exit_error.code not in (None, 0) and "-e" not in options:
                 raise
         finally:
-            sys.argv = previous_content
+            sys.argv = previous_argv
 
 
 def _run_file(path: str, options: set[str], names: dict[str, Any]) -> None:

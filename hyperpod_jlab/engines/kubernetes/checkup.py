@@ -47,24 +47,24 @@ class KubernetesCheckup:
         """The steps in order."""
         name = self._name
         server, identity_step = (f"{API_SERVER}:{name}",), (f"identity:{name}",)
-        context = (f"namespace:{name}",)
+        namespace_step = (f"namespace:{name}",)
         steps = [
             CheckStep(API_SERVER, "API server", "scheduler", self._server, (), name, 60),
             CheckStep("identity", "identity", "identity", self._identity, server, name),
             CheckStep("namespace", "namespace", "identity", self._namespace, identity_step, name),
-            CheckStep("rights-there", "rights on", "identity", self._rights, context, name),
-            CheckStep("queue", "queues", "queue", self._queues, context, name),
+            CheckStep("rights-there", "rights on", "identity", self._rights, namespace_step, name),
+            CheckStep("queue", "queues", "queue", self._queues, namespace_step, name),
         ]
         if self._config.hyperpod is not None:
             label = "auto-resume"
-            steps.append(CheckStep(label, label, "queue", self._auto_resume, context, name))
+            steps.append(CheckStep(label, label, "queue", self._auto_resume, namespace_step, name))
         storage = self._config.storage
         if storage is not None:
 
             async def claim() -> CheckResult:
                 return await self._claim(storage)
 
-            steps.insert(4, CheckStep("claim", "claim", "partition", claim, context, name))
+            steps.insert(4, CheckStep("claim", "claim", "partition", claim, namespace_step, name))
         return steps
 
     async def _server(self) -> CheckResult:

@@ -206,7 +206,7 @@ class ArrayRunner:
         with contextlib.suppress(
             HyperpodError
         ):  # else the partition is away, or the array was removed
-            if any(log.state == "ended" for log in child.read().observations):
+            if any(observation.state == "ended" for observation in child.read().observations):
                 return
         log = ObservationLog(child, heartbeat=False)
         self._child_logs.append(log)

@@ -137,8 +137,8 @@ class Sending:
     @property
     def folder(self) -> str | None:
         """The job's working folder as the nodes see it; None where the script names one itself."""
-        said = (option for option in self.options if option.startswith("--chdir="))
-        return next(said, "").removeprefix("--chdir=") or None
+        chdir_options = (option for option in self.options if option.startswith("--chdir="))
+        return next(chdir_options, "").removeprefix("--chdir=") or None
 
     def to_json(self) -> str:
         """The text of ``native.json``."""
@@ -277,12 +277,12 @@ def _requested_options(
         yield "mem", f"{math.ceil(spec.resources.memory / 1024**2)}M"
     accelerator = spec.resources.accelerator
     if accelerator.count and "gres" not in flags:
-        args = [accelerator.kind, accelerator.type, str(accelerator.count)]
-        yield "gres", ":".join(arg for arg in args if arg is not None)
+        parts = [accelerator.kind, accelerator.type, str(accelerator.count)]
+        yield "gres", ":".join(arg for arg in parts if arg is not None)
     for field, option in _QUEUE_OPTIONS.items():
-        said = getattr(spec, field)
-        if said is not None:
-            yield option, said
+        value = getattr(spec, field)
+        if value is not None:
+            yield option, value
 
 
 def _flag_options(flags: Mapping[str, str | int | bool]) -> Iterator[tuple[str, str | None]]:

@@ -393,7 +393,7 @@ def is_local_only(path: Path, mounts: str | None = None) -> bool:
         except OSError:
             return False
     kinds = dict(_mounts(mounts))
-    mount_points = [context for context in (path, *path.parents) if str(context) in kinds]
+    mount_points = [parent for parent in (path, *path.parents) if str(parent) in kinds]
     return bool(mount_points) and kinds[str(mount_points[0])] not in _NETWORK
 
 

@@ -62,7 +62,7 @@ class Pages:
     def __init__(self, limit: int) -> None:
         self.is_done = False
         self._limit = limit
-        self._next_pause = ""
+        self._next_token = ""
         self._is_complete = False
 
     def query(self) -> dict[str, str]:
@@ -70,16 +70,16 @@ class Pages:
         if self._is_complete:
             return {}
         parameters = {"limit": str(self._limit)}
-        return parameters | {"continue": self._next_pause} if self._next_pause else parameters
+        return parameters | {"continue": self._next_token} if self._next_token else parameters
 
     def restart(self, error: ConflictError) -> bool:
         """Whether to ask on after an error: the state that the pages are of may have become too old for the server, which says from where to go on."""
-        if error.code != "expired" or not self._next_pause:
+        if error.code != "expired" or not self._next_token:
             return False
         continue_token = str(error.detail.get("continue") or "")
-        if not continue_token or continue_token == self._next_pause:
+        if not continue_token or continue_token == self._next_token:
             return False
-        self._next_pause = continue_token
+        self._next_token = continue_token
         return True
 
     def add_page(self, document: Mapping[str, Any], size: int) -> ListPage:
@@ -88,8 +88,8 @@ class Pages:
         table = document.get("kind") == "Table"
         items = (document.get("rows") if table else document.get("items")) or []
         columns = [str(column["name"]) for column in document.get("columnDefinitions") or []]
-        self._next_pause = str(metadata.get("continue") or "")
-        self.is_done = not self._next_pause
+        self._next_token = str(metadata.get("continue") or "")
+        self.is_done = not self._next_token
         if items:
             fitting = int(_BYTES / max(1, size / len(items)))
             self._limit = min(_MAX_PAGE, max(_MIN_PAGE, fitting))
@@ -135,7 +135,7 @@ class StreamPools:
         self._access = access
         self._pools: dict[httpx.AsyncClient, int] = {}
 
-    def add_page(self) -> httpx.AsyncClient:
+    def acquire(self) -> httpx.AsyncClient:
         """A client for one stream, to be given back."""
         pooled_client = next(
             (client for client, streams in self._pools.items() if streams < _STREAMS_PER_CLIENT),
@@ -424,7 +424,7 @@ class KubeClient:
     @asynccontextmanager
     async def stream(self, path: str, **query: str) -> AsyncIterator[ResponseStream]:
         """Read an answer that goes on, over a connection of its own."""
-        streams = self._streams.add_page()
+        streams = self._streams.acquire()
         response = None
         try:
             response = await self._open(streams, path, query)

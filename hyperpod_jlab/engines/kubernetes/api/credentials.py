@@ -241,16 +241,16 @@ class PackageToken:
                 code="login_failed",
                 hint="log in again as for kubectl",
             ) from error
-        exec_config = str(configuration.auth_settings().get("BearerToken", {}).get("value") or "")
+        authorization = str(configuration.auth_settings().get("BearerToken", {}).get("value") or "")
         return Token(
-            exec_config.removeprefix("Bearer ").strip(), time.time() + _EARLY + _FILE_TTL_S
+            authorization.removeprefix("Bearer ").strip(), time.time() + _EARLY + _FILE_TTL_S
         )
 
 
 def basic(user: str, password: str) -> dict[str, str]:
     """Name and password as a header."""
-    exec_config = base64.b64encode(f"{user}:{password}".encode()).decode()
-    return {"Authorization": f"Basic {exec_config}"}
+    encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {encoded}"}
 
 
 def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:

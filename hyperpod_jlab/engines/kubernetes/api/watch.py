@@ -81,7 +81,7 @@ class InformerStore(Generic[RowType]):
         self.rows: dict[str, RowType] = {}
         self.version = 0
         self.last_error: HyperpodError | None = None
-        self.version = False
+        self.is_synced = False
         self.tried_at = 0.0
         self.resource = ""
         self.changed_event = asyncio.Event()
@@ -95,7 +95,7 @@ class InformerStore(Generic[RowType]):
     @property
     def age(self) -> float:
         """Seconds since the rows were right."""
-        if not self.version:
+        if not self.is_synced:
             return float("inf")
         return 0.0 if self._is_watching else time.monotonic() - self._last_success_at
 
@@ -133,8 +133,8 @@ class InformerStore(Generic[RowType]):
         """A list is complete: what was not in it is no more."""
         for key in self.rows.keys() - keys:
             self.drop(key)
-        first = not self.version
-        self.version, self.resource = True, resource
+        first = not self.is_synced
+        self.is_synced, self.resource = True, resource
         self._dirty = self._dirty or first
         self.mark_success()
         self.notify()
@@ -168,7 +168,7 @@ class InformerStore(Generic[RowType]):
         self.fell()
         self.resource = ""
         self.last_error = None
-        self.version = False
+        self.is_synced = False
 
     @property
     def denied(self) -> HyperpodError | None:
@@ -361,7 +361,7 @@ class Informer(Generic[Row]):
         table = self._attend()
         allowed = float("inf") if max_age is None else max_age
         asked = time.monotonic()
-        while not table.version or table.age > allowed:
+        while not table.is_synced or table.age > allowed:
             if table.last_error is not None:
                 if table.denied is not None or table.tried_at >= asked:
                     raise table.last_error

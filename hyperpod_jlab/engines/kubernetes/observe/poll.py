@@ -111,10 +111,10 @@ class RunSnapshot:
         """An array's tasks."""
         return Tasks(self.job.job if self.job is not None else None, self.pods)
 
-    def for_task(self, tasks: Tasks, location: int) -> RunSnapshot:
+    def for_task(self, tasks: Tasks, position: int) -> RunSnapshot:
         """The same of one task of an array."""
-        job = self.job and replace(self.job, task=tasks.build_task(location))
-        return RunSnapshot(job, tasks.pods(location), self.time)
+        job = self.job and replace(self.job, task=tasks.build_task(position))
+        return RunSnapshot(job, tasks.pods(position), self.time)
 
 
 class RunPoller:

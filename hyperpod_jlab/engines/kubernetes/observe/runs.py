@@ -155,9 +155,11 @@ class OrphanedPods:
             or location.task is not None
         ):
             return
-        end_times = snapshot.job.observe(snapshot.time)
-        is_running = end_times.state != "ended"
-        is_overdue = snapshot.time - (observation if is_running else end_times).time > TIMEOUT
+        ended_observation = snapshot.job.observe(snapshot.time)
+        is_running = ended_observation.state != "ended"
+        is_overdue = (
+            snapshot.time - (observation if is_running else ended_observation).time > TIMEOUT
+        )
         if not is_overdue or not await asyncio.to_thread(lambda: bundle.is_own):
             return
         self._seen_runs.update(pod.uid for pod in remaining_children)
@@ -244,7 +246,7 @@ def ending_observation(observation: Observation, now: float) -> Observation:
 def after_recorded(records: RunRecords, observation: Observation) -> Observation:
     """A word that is later than all that was said before: the cluster's clock may be behind ours."""
     timestamp = max(
-        [observation.time, *(snapshot.time + 0.001 for snapshot in records.observations)]
+        [observation.time, *(recorded.time + 0.001 for recorded in records.observations)]
     )
     return observation.model_copy(update={"time": timestamp})
 
@@ -311,7 +313,7 @@ class ArrayTaskTracker:
     """
 
     def __init__(self, *, fetched: bool) -> None:
-        self._on_cleanup_done = fetched
+        self._is_spooled = fetched
         self._settled_tasks: dict[str, set[int]] = {}
 
     def find_due(
@@ -324,7 +326,7 @@ class ArrayTaskTracker:
         if bundle.is_own:  # nothing is written into another user's
             ended_tasks = {
                 *tasks.failed,
-                *(tasks.completed if self._on_cleanup_done else ()),
+                *(tasks.completed if self._is_spooled else ()),
             } - settled_tasks
         records = bundle.read()
         children = []
@@ -339,7 +341,7 @@ class ArrayTaskTracker:
         return children
 
     def _is_settled(self, child: BundleReader) -> bool:
-        if self._on_cleanup_done and not is_done(child):
+        if self._is_spooled and not is_done(child):
             return False
         return derive(child.read(), Moment(time.time(), "alive")).ended
 

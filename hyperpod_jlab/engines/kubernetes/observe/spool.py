@@ -115,7 +115,7 @@ class PodSpool(ABC):
         self._position = self._saved
 
     @property
-    def attempt_ended_at(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything that can come has come."""
         return self._saved.cursor.over
 
@@ -176,7 +176,7 @@ class PodSpool(ABC):
         self._position = replace(self._position, cursor=portion.cursor)
         if clean or portion.cursor.over:
             self._saved = self._position
-            if self.attempt_ended_at or time.monotonic() - self._saved_at > _SAVE_INTERVAL_S:
+            if self.is_complete or time.monotonic() - self._saved_at > _SAVE_INTERVAL_S:
                 self._save()
 
     def _save(self) -> None:
@@ -595,8 +595,8 @@ def _record_attempt(
     records: RunRecords,
 ) -> None:
     claim = {"scheduler_id": scheduler_id, "incarnation": missed.key, "time": missed.started_at}
-    told = max((attempt.number for attempt in records.attempts), default=0) + 1
-    number = SpooledRecords(bundle.records, modes).attempt(told, atomic.to_json(claim))
+    next_number = max((attempt.number for attempt in records.attempts), default=0) + 1
+    number = SpooledRecords(bundle.records, modes).attempt(next_number, atomic.to_json(claim))
     for pod in missed.pods:
         path = bundle.records / "status" / f"attempt-{number}" / f"node-{pod.rank}.json"
         if not descent.is_file(path):
@@ -695,8 +695,8 @@ class RunSpool:
             # A pod's phase comes some time after its container's end.
             if (pod.is_ended or pod.main.exit is not None) and not followed.task.done():
                 await asyncio.wait([followed.task])
-        attempt_ended_at = all(followed.spool.attempt_ended_at for followed, _ in followed_pods)
-        return frozenset(pod.uid for _, pod in followed_pods) if attempt_ended_at else None
+        is_complete = all(followed.spool.is_complete for followed, _ in followed_pods)
+        return frozenset(pod.uid for _, pod in followed_pods) if is_complete else None
 
     async def close(self) -> None:
         """Follow no more."""
@@ -774,7 +774,7 @@ class RunSpool:
         followed = self._followed_by_uid.get(uid)
         if followed is None:
             return True
-        failed = followed.task.done() and not followed.spool.attempt_ended_at
+        failed = followed.task.done() and not followed.spool.is_complete
         return failed and time.monotonic() - followed.started_at > _RETRY_S
 
     def _reset(self, pod: RunPod, spool: PodSpool) -> None:
@@ -784,7 +784,7 @@ class RunSpool:
 
     async def _read(self, spool: PodSpool, pod: RunPod, caught_up: asyncio.Event) -> None:
         try:
-            if spool.attempt_ended_at:
+            if spool.is_complete:
                 return
             client = await self._connection.client()
             changes = await self._poller.changes(self._location, pod.name)
@@ -792,7 +792,7 @@ class RunSpool:
             with contextlib.suppress(UnreachableError):  # a follower is patient
                 await spool.catch_up(log)
             caught_up.set()
-            if not spool.attempt_ended_at:
+            if not spool.is_complete:
                 async with self._semaphore:
                     await spool.follow(log)
         except (HyperpodError, OSError) as error:  # such as a full disk

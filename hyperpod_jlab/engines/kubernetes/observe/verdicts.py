@@ -64,9 +64,9 @@ def refine(
         return _refine_ended(observation, pods)
     if observation.state == "waiting" and not pods:
         return observation
-    over = None if retried else _observe_all_ended(observation, pods, nodes)
-    if over is not None:
-        return over
+    all_ended = None if retried else _observe_all_ended(observation, pods, nodes)
+    if all_ended is not None:
+        return all_ended
     if retried:
         pods = [pod for pod in pods if not pod.is_ended]
     return _refine_waiting(observation, pods)
@@ -266,9 +266,9 @@ def explain_end(observation: Observation, bundle: BundleReader, records: RunReco
         cancelled = any(action.action == "cancel" for action in records.actions)
         if node is None or cancelled:
             return observation
-        words = f"node {node.node_rank} ({node.node}): its pod was deleted or evicted"
+        message = f"node {node.node_rank} ({node.node}): its pod was deleted or evicted"
         return observation.model_copy(
-            update={"verdict": "NODE_FAIL", "reason": words, "reason_code": POD_ENDED}
+            update={"verdict": "NODE_FAIL", "reason": message, "reason_code": POD_ENDED}
         )
     launch_error = find_launch_error(bundle)
     if launch_error is not None:

@@ -263,11 +263,11 @@ def _check_pods(document: Mapping[str, Any], name: str) -> None:
     """
     spec = document.get("spec") or {}
     replica_field = next((field for field in _REPLICAS if spec.get(field)), None)
-    namespace_requested = [replica.get("replicas") for replica in _replicas(spec)]
+    replica_counts = [replica.get("replicas") for replica in _replicas(spec)]
     if (
         replica_field is not None
-        and namespace_requested
-        and all(item == 0 and item is not False for item in namespace_requested)
+        and replica_counts
+        and all(item == 0 and item is not False for item in replica_counts)
     ):
         field = f"spec.{replica_field}"
         raise InvalidInputError(

@@ -186,7 +186,7 @@ class JobFacts:
 def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
     """The facts of a job's object."""
     meta, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
-    labels, results = meta.get("labels") or {}, kind.observe(job, time.time())
+    labels, observation = meta.get("labels") or {}, kind.observe(job, time.time())
     parts = list_pod_groups(spec)
     policy = spec.get("runPolicy") or {}
     return JobFacts(
@@ -203,27 +203,27 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         run_id=labels.get(RUN_LABEL),
         queue=labels.get(QUEUE_LABEL),
         priority_class=labels.get(PRIORITY_LABEL),
-        state=results.state,
-        verdict=results.verdict,
-        reason=results.reason,
-        reason_code=results.reason_code,
-        reason_detail=results.detail,
+        state=observation.state,
+        verdict=observation.verdict,
+        reason=observation.reason,
+        reason_code=observation.reason_code,
+        reason_detail=observation.detail,
         suspended=is_suspended(kind, job),
         pods=sum(part.pods for part in parts),
         requests=sum_requests(parts),
         time_limit=policy.get("activeDeadlineSeconds") or spec.get("activeDeadlineSeconds"),
         created=parse_timestamp(meta.get("creationTimestamp")),
         started_at=parse_timestamp(status.get("startTime")),
-        ended_at=results.time if results.state == "ended" else None,
-        succeeded_at=_succeeded_at(job, results),
+        ended_at=observation.time if observation.state == "ended" else None,
+        succeeded_at=_succeeded_at(job, observation),
         selector=next((part.selector for part in parts if part.selector), ()),
     )
 
 
-def _succeeded_at(job: Mapping[str, Any], results: Observation) -> float | None:
-    if results.state != "running" or "Succeeded" not in active_conditions(job):
+def _succeeded_at(job: Mapping[str, Any], observation: Observation) -> float | None:
+    if observation.state != "running" or "Succeeded" not in active_conditions(job):
         return None
-    return parse_timestamp(find_status(job).get("completionTime")) or results.time
+    return parse_timestamp(find_status(job).get("completionTime")) or observation.time
 
 
 REDUCERS: Mapping[str, Callable[[Mapping[str, Any]], JobFacts]] = {

@@ -210,8 +210,11 @@ def workload(document: Mapping[str, Any]) -> WorkloadRow:
         document.get("spec") or {},
         document.get("status") or {},
     )
-    detail = conditions(status)
-    reserved, evicted = detail.get("QuotaReserved") or {}, detail.get("Evicted") or {}
+    conditions_by_type = conditions(status)
+    reserved, evicted = (
+        conditions_by_type.get("QuotaReserved") or {},
+        conditions_by_type.get("Evicted") or {},
+    )
     owner = next(
         (owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")), None
     )
@@ -226,7 +229,7 @@ def workload(document: Mapping[str, Any]) -> WorkloadRow:
         priority_class=spec.get("priorityClassName")
         or (spec.get("priorityClassRef") or {}).get("name")
         or None,
-        state=_state(spec, detail),
+        state=_state(spec, conditions_by_type),
         reason=reserved.get("reason"),
         message=reserved.get("message"),
         evicted=(str(evicted.get("reason") or ""), str(evicted.get("message") or ""))
@@ -238,9 +241,9 @@ def workload(document: Mapping[str, Any]) -> WorkloadRow:
     )
 
 
-def _state(spec: Mapping[str, Any], detail: Mapping[str, Mapping[str, Any]]) -> str:
+def _state(spec: Mapping[str, Any], conditions_by_type: Mapping[str, Mapping[str, Any]]) -> str:
     def is_true(name: str) -> bool:
-        return (detail.get(name) or {}).get("status") == "True"
+        return (conditions_by_type.get(name) or {}).get("status") == "True"
 
     if is_true("Finished"):
         return "finished"

@@ -193,9 +193,9 @@ def _limits(
 ) -> str | None:
     """What there is to say of a node that takes pods: which ones only, and what other watchers found."""
     parts = []
-    cached_rows = [format_taint(taint) for taint in taints if blocks_pods(taint)]
-    if cached_rows:
-        parts.append(f"only for pods that tolerate {', '.join(cached_rows)}")
+    blocking_taints = [format_taint(taint) for taint in taints if blocks_pods(taint)]
+    if blocking_taints:
+        parts.append(f"only for pods that tolerate {', '.join(blocking_taints)}")
     parts += [
         f"{name} is {condition.get('status')}: {str(condition.get('message') or '')[:_MAX_TEXT]}".rstrip(
             ": "

@@ -114,10 +114,10 @@ _WHOLE_MESSAGES: tuple[tuple[re.Pattern[str], str, str], ...] = (
 
 def explain_scheduling(message: str) -> tuple[str, str] | None:
     """A code and a sentence for the scheduler's message, or None for one that is not known here."""
-    for pattern, code, words in _WHOLE_MESSAGES:
+    for pattern, code, phrase in _WHOLE_MESSAGES:
         match = pattern.search(message)
         if match is not None:
-            return code, words.format(**match.groupdict())
+            return code, phrase.format(**match.groupdict())
     head = _HEAD.match(message.strip())
     if head is None:
         return None
@@ -126,9 +126,9 @@ def explain_scheduling(message: str) -> tuple[str, str] | None:
     parts_text = _PREEMPTION_TAIL.sub("", head["rest"]).rstrip(". ")
     parts = [(int(count), text) for count, text in _PART.findall(parts_text)]
     explained_parts = [
-        f"{count} {_inflect(count, words)}"
+        f"{count} {_inflect(count, phrase)}"
         for count, text in parts
-        if (words := _explain_part(text))
+        if (phrase := _explain_part(text))
     ]
     if not explained_parts:
         return None
@@ -156,13 +156,13 @@ _SINGULAR = {
 }
 
 
-def _inflect(count: int, words: str) -> str:
+def _inflect(count: int, phrase: str) -> str:
     """The words said of so many nodes."""
     if count == 1:
         for plural, singular in _SINGULAR.items():
-            if words.startswith(plural):
-                return singular + words.removeprefix(plural)
-    return words
+            if phrase.startswith(plural):
+                return singular + phrase.removeprefix(plural)
+    return phrase
 
 
 def _explain_part(text: str) -> str:
@@ -176,9 +176,9 @@ def _explain_part(text: str) -> str:
         key = taint[1].strip()
         taint_text = f"{key}={taint[2]}" if taint[2] else key
         return _TAINTS.get(key, f"have the taint {taint_text}, which it does not tolerate")
-    for pattern, words in _PARTS:
+    for pattern, phrase in _PARTS:
         if pattern.search(text):
-            return words
+            return phrase
     return f"report: {text}"
 
 
@@ -207,8 +207,8 @@ class _Rule:
     message: str
 
 
-def _rule(reasons: str, pattern: str, code: str, message: str) -> _Rule:
-    return _Rule(frozenset(reasons.split()), re.compile(pattern, re.DOTALL), code, message)
+def _rule(reasons: str, pattern: str, code: str, phrase: str) -> _Rule:
+    return _Rule(frozenset(reasons.split()), re.compile(pattern, re.DOTALL), code, phrase)
 
 
 _PULL = "ErrImagePull ImagePullBackOff Failed BackOff"
@@ -477,10 +477,10 @@ def find_problem(pods: Iterable[PodRow]) -> PodReason | None:
     return PodReason(first.code, _count_message(first.message, counts[first], pod_list))
 
 
-def _count_message(words: str, count: int, pods: Sequence[PodRow]) -> str:
+def _count_message(phrase: str, count: int, pods: Sequence[PodRow]) -> str:
     if len(pods) == 1 or count == len(pods):
-        return words
-    return f"{count} of its {len(pods)} pods: {words}"
+        return phrase
+    return f"{count} of its {len(pods)} pods: {phrase}"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -580,10 +580,10 @@ def explain_workload(workload: WorkloadRow) -> PodReason:
         )
     message = workload.message or ""
     eviction_code = _EVICTED.get(workload.evicted[0]) if workload.evicted else None
-    for pattern, code, words in _KUEUE_RULES:
+    for pattern, code, phrase in _KUEUE_RULES:
         match = pattern.search(message)
         if match is not None:
-            message_text = words.format(
+            message_text = phrase.format(
                 **{name: text or "" for name, text in match.groupdict().items()}
             )
             return PodReason(
