@@ -79,17 +79,17 @@ def texts(data: bytes, begin: int, end: int, *, collapse: bool) -> list[str]:
     stop = end - 1 if data[end - 1] == 0x0A else end
     body = data[begin:stop]
     if len(body) > MAX_LINE_BYTES and max(map(len, body.split(b"\n"))) > MAX_LINE_BYTES:
-        texts_shown = []
+        line_parts = []
         position = begin
         for segment_end in find_segment_ends(data, begin, end):
             last = segment_end - 1 if data[segment_end - 1] == 0x0A else segment_end
-            texts_shown.append(data[position:last].decode("utf-8", "replace"))
+            line_parts.append(data[position:last].decode("utf-8", "replace"))
             position = segment_end
     else:
-        texts_shown = body.decode("utf-8", "replace").split("\n")
+        line_parts = body.decode("utf-8", "replace").split("\n")
     if collapse and b"\r" in body:
-        texts_shown = [final_text(text) if "\r" in text else text for text in texts_shown]
-    return texts_shown
+        line_parts = [final_text(text) if "\r" in text else text for text in line_parts]
+    return line_parts
 
 
 def final_text(text: str) -> str:
@@ -182,7 +182,7 @@ class LineBlock:
 
     def select_segments(self, selected: Sequence[int]) -> LineBlock:
         """The same block with only these pieces shown."""
-        stripped = LineBlock(
+        selected_block = LineBlock(
             self.origin,
             self.chunk,
             self.begin,
@@ -191,8 +191,8 @@ class LineBlock:
             collapse=self.collapse,
             selected=selected,
         )
-        stripped.__dict__["_texts"] = self._texts
-        return stripped
+        selected_block.__dict__["_texts"] = self._texts
+        return selected_block
 
     def cut_after_segment(self, segment: int | None) -> LineBlock:
         """The block up to a piece and no further; only its mark, when that is None."""
@@ -438,9 +438,9 @@ class LogBatch(Sequence[LogLine]):
         block, segment = self._lines[position]
         if segment is None:
             return self._mark_line(position, block)
-        texts_shown = segment if block.selected is None else block.selected.index(segment)
+        segment_index = segment if block.selected is None else block.selected.index(segment)
         return LogLine(
-            self, position, block, segment, block.times()[texts_shown], block.texts()[texts_shown]
+            self, position, block, segment, block.times()[segment_index], block.texts()[segment_index]
         )
 
     def __iter__(self) -> Iterator[LogLine]:

@@ -279,7 +279,7 @@ class LogView:
         if node is None or not self._ranks or any(rank // per_node == node for rank in self._ranks):
             return
         last = (node + 1) * per_node - 1
-        own_stream = (
+        own_text = (
             f"only rank {last}" if per_node == 1 else f"the ranks {last - per_node + 1}-{last}"
         )
         raise InvalidInputError(
@@ -287,7 +287,7 @@ class LogView:
             if len(self._ranks) == 1
             else f"none of these ranks is on node {node}",
             code="rank_elsewhere",
-            hint=f"node {node} has {own_stream}",
+            hint=f"node {node} has {own_text}",
             detail={"field": "node", "run_id": self.request.run_id},
         )
 

@@ -84,7 +84,7 @@ out(b'x' * 70000 + b'\\xe2\\x82')
     expected += b"unable to retrieve container logs for containerd://x\n"
     expected += b"x" * 70000 + b"\xe2\x82"
     assert data(items) == expected
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 @pytest.mark.full
@@ -152,7 +152,7 @@ sys.exit(3 if n < 1 else 0)
     log = await pods.print("again", code, restartPolicy="OnFailure")
     items = await all_of(log.follow())
     assert data(items) == b"run 0\nrun 1\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
     ended = [item for item in items if isinstance(item, ContainerEnded)]
     assert [(one.restart, one.exit_code) for one in ended] == [(0, 3), (1, 0)]
     # Who comes later gets what the kubelet has kept.
@@ -188,7 +188,7 @@ sys.exit(3 if n < 1 else 0)
     await pods.kubectl("wait", again, "pod/away")
     items += await all_of(pods.log("away").follow(cursor))
     assert data(items) == b"run 0 begins\nrun 0 ends\nrun 1 begins\nrun 1 ends\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 @pytest.mark.full
@@ -212,10 +212,10 @@ time.sleep(600)
     await pods.kubectl("delete", "pod", "gone")
     items = await following
     assert data(items) == b"hello\nbye\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
     assert isinstance(items[-1], LogEnded)
     assert items[-1].reason == "deleted"
-    assert rest(await all_of(log.read(cursor)))[-1] == "Over"
+    assert rest(await all_of(log.read(cursor)))[-1] == "LogEnded"
     await pods.print("gone", "print('another')")
     with_another = await all_of(log.follow(cursor))
     assert with_another[-1] == LogEnded("replaced")
@@ -263,7 +263,7 @@ async def test_answers_that_are_no_log(pods: Pods, proxy: FaultyProxy) -> None:
     proxy.add(drop(), path="/log", times=1)
     items = await all_of(log.follow())
     assert data(items) == b"".join(b"%d\n" % n for n in range(40))
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 async def test_what_cannot_be_is_an_error(
@@ -299,7 +299,7 @@ async def test_a_server_that_is_away_for_a_while(pods: Pods, proxy: FaultyProxy)
     proxy.up()
     items = await following
     assert sorted(numbers_of(items)) == list(range(len(numbers_of(items))))
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
     assert log.last_error is None
 
 

@@ -81,7 +81,7 @@ def test_random_courses(seed):
     ] = {}  # what becomes of an attempt if nothing else happens: exit codes by incarnation
     quiet_after, now = 60.0, 0.0
     directive, opened = {"do": "wait"}, []
-    meeting._since = 0.0
+    meeting._phase_since = 0.0
     nodes[0].connected = meeting.join(0, nodes[0].instance, 1.0, "m")
     while not meeting.finished:
         now += 0.2
