@@ -34,7 +34,7 @@ from slurm_fixtures import (
 
 from hyperpod_jlab.engines.slurm.jobs import FIELDS
 from hyperpod_jlab.engines.slurm.rows import long_format
-from hyperpod_jlab.engines.slurm.tables import FRESH
+from hyperpod_jlab.engines.slurm.tables import NODES_TTL_S
 
 JOBS, CLOUD, NODES = 10_000, 2_000, 2_004
 STALL_MS = 50
@@ -139,7 +139,7 @@ def looks(asker: Asker, rounds: int) -> dict[str, list[float]]:
     """What each way of asking for a table took, in ms."""
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
-        time.sleep(FRESH + 0.3)  # each round looks at the cluster anew
+        time.sleep(NODES_TTL_S + 0.3)  # each round looks at the cluster anew
         for table, count in (("jobs", JOBS), ("nodes", NODES)):
             first, page = asker.table(table)
             assert page["total"] >= count, page["total"]
@@ -214,7 +214,7 @@ def in_the_page(cluster: SlurmTestbed, rounds: int) -> list[dict[str, Any]]:
                 page.goto(f"{lab.page_url}&reset")
                 page.wait_for_selector("#jupyterlab-splash", state="detached")
                 page.wait_for_function("window.jupyterapp !== undefined")
-                time.sleep(FRESH)
+                time.sleep(NODES_TTL_S)
                 begin = time.perf_counter()
                 execute(page, "hyperpod:open-cluster", {"cluster": CLUSTER})
                 page.locator(PAGE).get_by_role("tab", name="Jobs").click()

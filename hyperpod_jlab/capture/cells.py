@@ -27,7 +27,7 @@ from hyperpod_jlab.capture.project import Project, collect_project
 from hyperpod_jlab.capture.transform import Transformed, transform_cell
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec, NotebookSource
-from hyperpod_jlab.launcher.parsing import steadily
+from hyperpod_jlab.launcher.parsing import parse_with_retry
 
 # --------------------------------------------------------------------------------------------------
 # What a cell's Python asks of the runner, read from its text without running it.
@@ -61,8 +61,10 @@ def inspect_cell(text: str) -> CellFacts:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            only_tree = flags | ast.PyCF_ONLY_AST
-            tree = steadily(lambda: compile(text, "<cell>", "exec", only_tree, dont_inherit=True))
+            tree_flags = flags | ast.PyCF_ONLY_AST
+            tree = parse_with_retry(
+                lambda: compile(text, "<cell>", "exec", tree_flags, dont_inherit=True)
+            )
             code = compile(text, "<cell>", "exec", flags, dont_inherit=True)
         except SyntaxError as error:
             return CellFacts((error.lineno or 1, error.msg), needs_loop=bool(_AWAIT.search(text)))
@@ -70,14 +72,14 @@ def inspect_cell(text: str) -> CellFacts:
             return CellFacts((1, str(error)))
     awaits = bool(code.co_flags & inspect.CO_COROUTINE)
     return CellFacts(
-        needs_loop=awaits or _wants_loop(tree),
+        needs_loop=awaits or _needs_event_loop(tree),
         imports_ipython=any(_is_ipython(node) for node in ast.walk(tree)),
-        draws_bars=any(_is_notebook_bar(node) for node in ast.walk(tree)),
+        draws_bars=any(_is_notebook_progress_bar(node) for node in ast.walk(tree)),
         uses_get_ipython=next(_bare_get_ipython(tree), None),
     )
 
 
-def _wants_loop(tree: ast.AST) -> bool:
+def _needs_event_loop(tree: ast.AST) -> bool:
     """Whether code that runs outside of any coroutine names something that needs a running loop."""
     pending: list[ast.AST] = [tree]
     while pending:
@@ -97,7 +99,7 @@ def _is_ipython(node: ast.AST) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module in {"IPython", "IPython.display"}
 
 
-def _is_notebook_bar(node: ast.AST) -> bool:
+def _is_notebook_progress_bar(node: ast.AST) -> bool:
     if isinstance(node, ast.Import):
         return any(alias.name == "tqdm.notebook" for alias in node.names)
     if not isinstance(node, ast.ImportFrom):
@@ -125,21 +127,21 @@ def _bare_get_ipython(tree: ast.AST) -> Iterator[int]:
 PLAN = "code/cells.json"
 """What the runner reads: which cells, and how."""
 
-_OURS = {"main.py", "cells.json", "hyperpod_runtime", "lib"}
+_RESERVED_NAMES = {"main.py", "cells.json", "hyperpod_runtime", "lib"}
 
 
 @dataclass(frozen=True)
-class _Ready:
+class _PreparedCell:
     """One cell with all that is known of it."""
 
     cell: CodeCell
     stem: str
-    done: Transformed
+    transformed: Transformed
     facts: CellFacts
 
     @property
     def changed(self) -> bool:
-        return self.done.text != self.cell.text
+        return self.transformed.text != self.cell.text
 
 
 def capture_notebook(
@@ -152,9 +154,9 @@ def capture_notebook(
     """
     path = source_path(base, source.path)
     notebook = read_notebook(path, content)
-    folder = path.name if path.name not in _OURS else f"{path.name}.ipynb"
+    folder = path.name if path.name not in _RESERVED_NAMES else f"{path.name}.ipynb"
     cells = [
-        _ready(cell, f"{folder}/cell-{cell.number:02d}")
+        _prepare(cell, f"{folder}/cell-{cell.number:02d}")
         for cell in select_cells(notebook, source)
         if cell.text.strip()
     ]
@@ -162,15 +164,15 @@ def capture_notebook(
     command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": MAIN}, *spec.args)
     plan = _plan(path, cells, project)
     files = [*runtime_files("notebook"), CodeFile(PLAN, plan)]
-    for ready in cells:
-        files += _cell_files(ready)
+    for prepared in cells:
+        files += _cell_files(prepared)
     return Captured(
         name=run_name(spec.name, path.stem),
         files=tuple(files),
         project=project.files,
         command=command,
         findings=(*_findings(cells), *project.findings),
-        parts=tuple(_part(ready) for ready in cells),
+        parts=tuple(_part(prepared) for prepared in cells),
     )
 
 
@@ -179,66 +181,70 @@ def checksum(text: str) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
-def _ready(cell: CodeCell, stem: str) -> _Ready:
-    done = transform_cell(cell, stem)
-    return _Ready(cell, stem, done, inspect_cell(done.text))
+def _prepare(cell: CodeCell, stem: str) -> _PreparedCell:
+    transformed = transform_cell(cell, stem)
+    return _PreparedCell(cell, stem, transformed, inspect_cell(transformed.text))
 
 
-def _cell_files(ready: _Ready) -> list[CodeFile]:
+def _cell_files(prepared: _PreparedCell) -> list[CodeFile]:
     """The cell's exact bytes, and beside them what is compiled in its place when it had magics."""
-    files = [CodeFile(f"code/{ready.stem}.py", ready.cell.text.encode())]
-    if ready.changed:
-        files.append(CodeFile(f"code/{ready.stem}.compiled.py", ready.done.text.encode()))
-    for suffix, text in ready.done.bodies.items():
-        files.append(CodeFile(f"code/{ready.stem}{suffix}", text.encode()))
+    files = [CodeFile(f"code/{prepared.stem}.py", prepared.cell.text.encode())]
+    if prepared.changed:
+        files.append(
+            CodeFile(f"code/{prepared.stem}.compiled.py", prepared.transformed.text.encode())
+        )
+    for suffix, text in prepared.transformed.bodies.items():
+        files.append(CodeFile(f"code/{prepared.stem}{suffix}", text.encode()))
     return files
 
 
-def _plan(path: Path, cells: Sequence[_Ready], project: Project) -> bytes:
-    folder = project.place_of(path.parent) or PurePosixPath()
+def _plan(path: Path, cells: Sequence[_PreparedCell], project: Project) -> bytes:
+    folder = project.relative_to_root(path.parent) or PurePosixPath()
     document = {
         "format": 1,
         "notebook": path.name,
         "folder": str(folder),
-        "event_loop": any(ready.facts.needs_loop for ready in cells),
-        "ipython": any(ready.facts.imports_ipython for ready in cells),
-        "text_bars": any(ready.facts.draws_bars for ready in cells),
+        "event_loop": any(prepared.facts.needs_loop for prepared in cells),
+        "ipython": any(prepared.facts.imports_ipython for prepared in cells),
+        "text_bars": any(prepared.facts.draws_bars for prepared in cells),
         "cells": [
             {
-                "number": ready.cell.number,
-                "id": ready.cell.id,
-                "checksum": checksum(ready.cell.text),
-                "file": f"{ready.stem}.py",
-                "compiled": f"{ready.stem}.compiled.py" if ready.changed else None,
-                "rewritten": ready.done.rewritten,
-                "around": ready.done.around,
-                "quiet": ready.done.quiet,
+                "number": prepared.cell.number,
+                "id": prepared.cell.id,
+                "checksum": checksum(prepared.cell.text),
+                "file": f"{prepared.stem}.py",
+                "compiled": f"{prepared.stem}.compiled.py" if prepared.changed else None,
+                "rewritten": prepared.transformed.rewritten,
+                "around": prepared.transformed.around,
+                "quiet": prepared.transformed.quiet,
             }
-            for ready in cells
+            for prepared in cells
         ],
     }
     return json.dumps(document, indent=1).encode()
 
 
-def _findings(cells: Sequence[_Ready]) -> list[Finding]:
-    found: list[Finding] = []
-    for ready in cells:
-        found += ready.done.findings
-        facts = ready.facts
+def _findings(cells: Sequence[_PreparedCell]) -> list[Finding]:
+    findings: list[Finding] = []
+    for prepared in cells:
+        findings += prepared.transformed.findings
+        facts = prepared.facts
         if facts.problem is not None:
-            line, words = facts.problem
-            found.append(_warning(ready, "syntax", line, f"this Python cannot compile it: {words}"))
+            line, problem_text = facts.problem
+            findings.append(
+                _warning(prepared, "syntax", line, f"this Python cannot compile it: {problem_text}")
+            )
         if facts.uses_get_ipython is not None:
             message = "get_ipython() does not exist in a job, because a job does not run in IPython"
-            found.append(_warning(ready, "get_ipython", facts.uses_get_ipython, message))
-    return found
+            findings.append(_warning(prepared, "get_ipython", facts.uses_get_ipython, message))
+    return findings
 
 
-def _warning(ready: _Ready, code: str, line: int, message: str) -> Finding:
+def _warning(prepared: _PreparedCell, code: str, line: int, message: str) -> Finding:
     return Finding(
         level="warning",
         code=code,
-        message=f"cell {ready.cell.number}, line {line}: {message}",
+        message=f"cell {prepared.cell.number}, line {line}: {message}",
         hint="if the job's Python can compile it, submit it unchanged"
         if code == "syntax"
         else None,
@@ -246,7 +252,10 @@ def _warning(ready: _Ready, code: str, line: int, message: str) -> Finding:
     )
 
 
-def _part(ready: _Ready) -> PreviewPart:
+def _part(prepared: _PreparedCell) -> PreviewPart:
     return PreviewPart(
-        f"Cell {ready.cell.number}", "python", ready.done.text, tuple(ready.done.notes)
+        f"Cell {prepared.cell.number}",
+        "python",
+        prepared.transformed.text,
+        tuple(prepared.transformed.notes),
     )

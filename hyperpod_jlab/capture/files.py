@@ -17,22 +17,22 @@ from hyperpod_jlab.core.spec import CommandSource, JobSpec, NativeSource, Script
 # --------------------------------------------------------------------------------------------------
 # A run's name for people, taken from its source when the spec gives none.
 
-_LONGEST = 63
+_MAX_NAME = 63
 
 
-def run_name(given: str | None, proposed: str) -> str:
+def run_name(explicit: str | None, proposed: str) -> str:
     """The given name, or the proposed one with what a name may not hold taken out."""
-    if given:
-        return given
-    plain = unicodedata.normalize("NFKD", proposed).encode("ascii", "ignore").decode()
-    name = re.sub(r"[^A-Za-z0-9._ -]+", "-", plain).lstrip("._ -")[:_LONGEST].rstrip("._ -")
+    if explicit:
+        return explicit
+    ascii_name = unicodedata.normalize("NFKD", proposed).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^A-Za-z0-9._ -]+", "-", ascii_name).lstrip("._ -")[:_MAX_NAME].rstrip("._ -")
     return name or "run"
 
 
 # --------------------------------------------------------------------------------------------------
 # Where a source's file lies on this machine.
 
-_LONGEST_NAME = 200  # bytes; the bundle has folders and files named after it
+_MAX_NAME_BYTES = 200  # bytes; the bundle has folders and files named after it
 
 
 def source_path(base: Path, text: str) -> Path:
@@ -44,22 +44,22 @@ def source_path(base: Path, text: str) -> Path:
     try:
         path = base / Path(text).expanduser()
     except RuntimeError as error:
-        raise _no_file(text, "the user does not exist") from error
+        raise _file_error(text, "the user does not exist") from error
     if path.name in {"", ".", ".."}:
-        raise _no_file(text, "it is a folder")
+        raise _file_error(text, "it is a folder")
     try:
         size = len(path.name.encode())
     except UnicodeEncodeError as error:
-        raise _no_file(text, "its name is not UTF-8") from error
-    if size > _LONGEST_NAME:
-        raise _no_file(text, f"its name is longer than {_LONGEST_NAME} bytes")
+        raise _file_error(text, "its name is not UTF-8") from error
+    if size > _MAX_NAME_BYTES:
+        raise _file_error(text, f"its name is longer than {_MAX_NAME_BYTES} bytes")
     return path
 
 
-def _no_file(text: str, reason: str) -> InvalidInputError:
-    shown = text[:80].encode("utf-8", "backslashreplace").decode()
+def _file_error(text: str, reason: str) -> InvalidInputError:
+    shown_text = text[:80].encode("utf-8", "backslashreplace").decode()
     return InvalidInputError(
-        f"'{shown}' cannot be copied into the run: {reason}",
+        f"'{shown_text}' cannot be copied into the run: {reason}",
         code="no_such_file",
         detail={"field": "source.path"},
     )
@@ -86,25 +86,25 @@ def capture_script(spec: JobSpec, source: ScriptSource, base: Path) -> Captured:
             detail={"field": "source.path"},
         )
     project = collect_project(spec.files, path.parent, base)
-    place = project.place_of(path)
+    relative = project.relative_to_root(path)
     findings = list(project.findings)
-    if place is None:
-        place = PurePosixPath(path.name)
+    if relative is None:
+        relative = PurePosixPath(path.name)
         message = (
             f"{path.name} is outside the project root {project.root}; it is copied to the top of it"
         )
         findings.append(
             Finding(level="warning", code="outside_root", message=message, field="files.root")
         )
-    script = f"work/{place}"
+    script = f"work/{relative}"
     command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": script}, *spec.args)
     return Captured(
         name=run_name(spec.name, path.stem),
         files=(CodeFile(script, data),),
-        project=project.without([str(place)]),
+        project=project.exclude([str(relative)]),
         command=command,
         findings=tuple(findings),
-        parts=(PreviewPart(str(place), "python", data.decode("utf-8", "replace")),),
+        parts=(PreviewPart(str(relative), "python", data.decode("utf-8", "replace")),),
     )
 
 
@@ -144,7 +144,7 @@ def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
         files=(CodeFile(f"code/{path.name}", data),),
         project=project.files,
         findings=project.findings,
-        cwd=_folder_in(project, base, path.parent),
+        cwd=_relative_folder(project, base, path.parent),
         parts=(
             PreviewPart(
                 path.name, _LANGUAGES.get(path.suffix, "text"), data.decode("utf-8", "replace")
@@ -153,22 +153,22 @@ def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
     )
 
 
-def _folder_in(project: Project, base: Path, folder: Path) -> str:
+def _relative_folder(project: Project, base: Path, folder: Path) -> str:
     """Where a native file runs: in the copy of the user's current folder, as it would for them; else in that of the file's own."""
-    for place in (project.place_of(base), project.place_of(folder)):
+    for relative in (project.relative_to_root(base), project.relative_to_root(folder)):
         # A folder of which nothing goes along is not there.
-        if place is not None and any(
-            PurePosixPath(file.path).is_relative_to(place) for file in project.files
+        if relative is not None and any(
+            PurePosixPath(file.path).is_relative_to(relative) for file in project.files
         ):
-            return str("work" / place)
+            return str("work" / relative)
     return "work"
 
 
 def _first_word(command: str) -> str:
     """The program's name, for the run's name."""
     try:
-        words = shlex.split(command, comments=True)
+        argv = shlex.split(command, comments=True)
     except ValueError:
-        words = command.split()
-    program = next((word for word in words if "=" not in word), "command")
+        argv = command.split()
+    program = next((argument for argument in argv if "=" not in argument), "command")
     return PurePosixPath(program).name

@@ -53,74 +53,78 @@ _ADVICE = {
 
 def explain(call: FunctionCall, error: Exception) -> InvalidInputError:
     """The refusal for a call that could not be pickled."""
-    place, culprit = _culprit(call)
+    path, unpicklable = _find_unpicklable(call)
     reason = f"{type(error).__name__}: {str(error)[:300]}"
     if isinstance(error, RecursionError):
         reason = "it is nested too deeply"
-    what = f"{place}, a {type(culprit).__name__} object," if culprit is not None else "the function"
+    subject = (
+        f"{path}, a {type(unpicklable).__name__} object,"
+        if unpicklable is not None
+        else "the function"
+    )
     advice = _ADVICE.get(
-        type(culprit).__name__, "make it inside the function, or pass what it is made from"
+        type(unpicklable).__name__, "make it inside the function, or pass what it is made from"
     )
     return InvalidInputError(
-        f"{what} cannot be pickled: {reason}",
+        f"{subject} cannot be pickled: {reason}",
         code="not_picklable",
         hint=advice,
-        detail={"field": "source", "what": place},
+        detail={"field": "source", "what": path},
     )
 
 
-def _culprit(call: FunctionCall) -> tuple[str, Any]:
+def _find_unpicklable(call: FunctionCall) -> tuple[str, Any]:
     """The innermost thing that fails by itself, with the way to it."""
-    starts: list[tuple[str, Any]] = [
+    roots: list[tuple[str, Any]] = [
         (f"argument {position}", value) for position, value in enumerate(call.args, 1)
     ]
-    starts += [(f"argument '{name}'", value) for name, value in call.kwargs.items()]
-    starts.append(("the function", call.function))
-    for place, value in starts:
+    roots += [(f"argument '{name}'", value) for name, value in call.kwargs.items()]
+    roots.append(("the function", call.function))
+    for path, value in roots:
         if _fails(value):
-            return _descend(place, value, set(), 0)
+            return _find_in(path, value, set(), 0)
     return "the function", None
 
 
-def _descend(place: str, value: Any, seen: set[int], depth: int) -> tuple[str, Any]:
+def _find_in(path: str, value: Any, seen: set[int], depth: int) -> tuple[str, Any]:
     seen.add(id(value))
     if depth < _DEPTH:
-        for inner_place, inner in _parts(place, value):
+        for inner_path, inner in _parts(path, value):
             if id(inner) not in seen and _fails(inner):
-                return _descend(inner_place, inner, seen, depth + 1)
-    return place, value
+                return _find_in(inner_path, inner, seen, depth + 1)
+    return path, value
 
 
-def _parts(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, types.FunctionType):
-        yield from _function_parts(place, value)
+        yield from _function_parts(path, value)
         return
     if isinstance(value, types.MethodType):
-        yield f"the object of {place}", value.__self__
+        yield f"the object of {path}", value.__self__
     if isinstance(value, dict):
         for key, inner in list(value.items())[:_ITEMS]:
-            yield f"{place}[{key!r:.60}]", inner
+            yield f"{path}[{key!r:.60}]", inner
     elif isinstance(value, list | tuple | set | frozenset):
         for position, inner in enumerate(list(value)[:_ITEMS]):
-            yield f"{place}[{position}]", inner
+            yield f"{path}[{position}]", inner
     attributes = getattr(value, "__dict__", None)
     if isinstance(attributes, dict) and not isinstance(value, type | types.ModuleType):
         for name, inner in list(attributes.items())[:_ITEMS]:
-            yield f"{place}.{name}", inner
+            yield f"{path}.{name}", inner
 
 
-def _function_parts(place: str, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+def _function_parts(path: str, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     names = function.__code__.co_freevars
     for name, cell in zip(names, function.__closure__ or (), strict=False):
         try:
-            yield f"the variable '{name}' of {place}", cell.cell_contents
+            yield f"the variable '{name}' of {path}", cell.cell_contents
         except ValueError:
             continue  # not assigned yet
     for name in _global_names(function.__code__):
         if name in function.__globals__:
-            yield f"the variable '{name}' that {place} uses", function.__globals__[name]
+            yield f"the variable '{name}' that {path} uses", function.__globals__[name]
     for position, inner in enumerate(function.__defaults__ or ()):
-        yield f"default {position + 1} of {place}", inner
+        yield f"default {position + 1} of {path}", inner
 
 
 def _global_names(code: types.CodeType) -> Iterator[str]:
@@ -178,15 +182,15 @@ def capture_function(
         )
     folder = _folder_of(call, base)
     project = collect_project(spec.files, folder, base)
-    own = _own_modules({project.root.resolve(), base.resolve(), folder.resolve()})
-    pickled = _pickle(call, own)
-    sources = _sources(call, own, pickled)
+    own_modules = _own_modules({project.root.resolve(), base.resolve(), folder.resolve()})
+    pickled = _pickle(call, own_modules)
+    sources = _sources(call, own_modules, pickled)
     plan = {
         "format": 1,
         "module": source.module,
         "qualname": source.qualname,
         "python": list(sys.version_info[:3]),
-        "by_value": sorted(module.__name__ for module in own),
+        "by_value": sorted(module.__name__ for module in own_modules),
         "sources": sources,
     }
     command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": MAIN}, *spec.args)
@@ -201,13 +205,13 @@ def capture_function(
         project=project.files,
         command=command,
         findings=(*project.findings, *_size_findings(len(pickled))),
-        parts=(_part(call, source, own, project),),
+        parts=(_part(call, source, own_modules, project),),
     )
 
 
 def _folder_of(call: FunctionCall, base: Path) -> Path:
     """The folder that the function's module is imported from; `base` when it lies there, is installed or has no file."""
-    function = _plain(call.function)
+    function = _unwrap(call.function)
     code = getattr(function, "__code__", None)
     module = str(getattr(function, "__module__", None) or "__main__")
     if not isinstance(code, types.CodeType) or module == "__main__":
@@ -216,11 +220,11 @@ def _folder_of(call: FunctionCall, base: Path) -> Path:
     if not path.is_file() or _is_installed(path) or _is_own(path, {base.resolve()}):
         return base
     # Of a.b.c in x/a/b/c.py it is x.
-    above = path.resolve().parents
-    return above[min(module.count("."), len(above) - 1)]
+    parents = path.resolve().parents
+    return parents[min(module.count("."), len(parents) - 1)]
 
 
-def _plain(function: Any) -> Any:
+def _unwrap(function: Any) -> Any:
     """The function under bound methods and partials."""
     while True:
         inner = getattr(function, "__func__", None) or getattr(function, "func", None)
@@ -231,7 +235,7 @@ def _plain(function: Any) -> Any:
 
 def _own_modules(roots: set[Path]) -> list[types.ModuleType]:
     """Modules of the project: loaded from its folders, and installed nowhere."""
-    found = []
+    own_modules = []
     modules: list[Any] = list(sys.modules.values())  # anything may lie there
     for module in modules:
         file = getattr(module, "__file__", None)
@@ -242,8 +246,8 @@ def _own_modules(roots: set[Path]) -> list[types.ModuleType]:
             and sys.modules.get(module.__name__) is module
             and _is_own(Path(file), roots)
         ):
-            found.append(module)
-    return found
+            own_modules.append(module)
+    return own_modules
 
 
 def _is_own(path: Path, roots: set[Path]) -> bool:
@@ -255,21 +259,24 @@ def _is_installed(path: Path) -> bool:
     """Whether a file belongs to Python, to an installed package or to this one."""
     if {"site-packages", "dist-packages"}.intersection(path.parts):
         return True
-    places: set[str | None] = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    library_folders: set[str | None] = {
+        sysconfig.get_path("stdlib"),
+        sysconfig.get_path("platstdlib"),
+    }
     if sys.prefix != sys.base_prefix:
-        places.add(sys.prefix)
-    places.add(str(Path(__file__).parents[1]))
-    return any(path.is_relative_to(Path(place).resolve()) for place in places if place)
+        library_folders.add(sys.prefix)
+    library_folders.add(str(Path(__file__).parents[1]))
+    return any(path.is_relative_to(Path(folder).resolve()) for folder in library_folders if folder)
 
 
 @contextmanager
-def _by_value(modules: list[types.ModuleType]) -> Iterator[None]:
+def _pickled_by_value(modules: list[types.ModuleType]) -> Iterator[None]:
     """Have cloudpickle take these modules by value, and restore what was registered before."""
     import cloudpickle
 
     with _registry_lock:
-        before = cloudpickle.list_registry_pickle_by_value()
-        added = [module for module in modules if module.__name__ not in before]
+        registered = cloudpickle.list_registry_pickle_by_value()
+        added = [module for module in modules if module.__name__ not in registered]
         for module in added:
             cloudpickle.register_pickle_by_value(module)
         try:
@@ -279,19 +286,19 @@ def _by_value(modules: list[types.ModuleType]) -> Iterator[None]:
                 cloudpickle.unregister_pickle_by_value(module)
 
 
-def _pickle(call: FunctionCall, own: list[types.ModuleType]) -> bytes:
+def _pickle(call: FunctionCall, own_modules: list[types.ModuleType]) -> bytes:
     import cloudpickle
 
-    names = {"__main__", *(module.__name__ for module in own)}
+    names = {"__main__", *(module.__name__ for module in own_modules)}
 
     class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
             # A cached function goes by name otherwise, and nobody has that name over there.
             if isinstance(value, _Cached) and value.__module__ in names:
-                return _cached_again(value)
+                return _rebuild_cached(value)
             return super().reducer_override(value)
 
-    with _by_value(own):
+    with _pickled_by_value(own_modules):
         try:
             # Functions compiled by another minor version of Python can't be loaded anyway, so the newest protocol is safe.
             buffer = io.BytesIO()
@@ -301,11 +308,11 @@ def _pickle(call: FunctionCall, own: list[types.ModuleType]) -> bytes:
             raise explain(call, error) from error
 
 
-def _cached_again(value: functools._lru_cache_wrapper[Any]) -> tuple[Any, ...]:
+def _rebuild_cached(value: functools._lru_cache_wrapper[Any]) -> tuple[Any, ...]:
     """How to make a function with a cache anew, with an empty one (functools.lru_cache's own words)."""
-    given = value.cache_parameters()
-    words = (value.__wrapped__, given["maxsize"], given["typed"], _CacheInfo)
-    return _Cached, words, dict(vars(value))
+    parameters = value.cache_parameters()
+    arguments = (value.__wrapped__, parameters["maxsize"], parameters["typed"], _CacheInfo)
+    return _Cached, arguments, dict(vars(value))
 
 
 def _size_findings(size: int) -> list[Finding]:
@@ -331,35 +338,40 @@ def _cloudpickle_files() -> list[CodeFile]:
     ]
 
 
-def _sources(call: FunctionCall, own: list[types.ModuleType], pickled: bytes) -> dict[str, str]:
+def _sources(
+    call: FunctionCall, own_modules: list[types.ModuleType], pickled: bytes
+) -> dict[str, str]:
     """Texts of the files that the pickled functions were compiled from: the far side has no such files for its tracebacks."""
-    names = {str(module.__file__): vars(module) for module in own}
-    code = getattr(_plain(call.function), "__code__", None)
+    names = {str(module.__file__): vars(module) for module in own_modules}
+    code = getattr(_unwrap(call.function), "__code__", None)
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     # By name, for whether a script lies in the cache below depends on what was asked for before.
     names.update({str(name): {} for name in (main, getattr(code, "co_filename", None)) if name})
     # A notebook's cells are files in this cache only.
     names.update({name: {} for name in list(linecache.cache) if name not in names})
-    found = {}
+    sources = {}
     for name, namespace in names.items():
         # Code that travels by value has its file's name in it.
         if name.encode("utf-8", "surrogatepass") in pickled:
-            found[name] = "".join(linecache.getlines(name, namespace))
-    return {name: text for name, text in found.items() if text}
+            sources[name] = "".join(linecache.getlines(name, namespace))
+    return {name: text for name, text in sources.items() if text}
 
 
 def _part(
-    call: FunctionCall, source: FunctionSource, own: list[types.ModuleType], project: Project
+    call: FunctionCall,
+    source: FunctionSource,
+    own_modules: list[types.ModuleType],
+    project: Project,
 ) -> PreviewPart:
-    code = getattr(_plain(call.function), "__code__", None)
+    code = getattr(_unwrap(call.function), "__code__", None)
     text = f"{source.module}.{source.qualname}"
     if isinstance(code, types.CodeType):
         lines = linecache.getlines(code.co_filename)
         text = "".join(_block(lines[code.co_firstlineno - 1 :])) or text
-    used = ", ".join(sorted(module.__name__ for module in own)[:10])
+    module_names = ", ".join(sorted(module.__name__ for module in own_modules)[:10])
     notes = ["pickled by value with its arguments, as defined in this process now"]
-    if used:
-        notes.append(f"modules of the project that it uses are pickled too: {used}")
+    if module_names:
+        notes.append(f"modules of the project that it uses are pickled too: {module_names}")
     notes.append(f"other modules are imported by name on the cluster; project root: {project.root}")
     return PreviewPart(f"Function {source.qualname}", "python", text, tuple(notes))
 

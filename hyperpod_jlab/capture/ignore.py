@@ -43,7 +43,7 @@ def _rule(line: str) -> tuple[re.Pattern[str], bool] | None:
     from pathspec.patterns.gitignore import GitIgnorePatternError
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-    line = re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found[1], ""), line)
+    line = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], ""), line)
     # git reads more stars as two, and a/** as all in a without a itself; pathspec does not.
     line = re.sub(r"(?<=/)\*\*(/? *)$", r"**/*\1", re.sub(r"\*{3,}", "**", line))
     try:
@@ -71,14 +71,14 @@ class IgnoreTree:
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path, or a folder that it lies in, is ignored: what lies in an ignored folder can't be taken back."""
-        at = path.find("/")
-        while at >= 0:
-            parent = path[:at]
+        slash = path.find("/")
+        while slash >= 0:
+            parent = path[:slash]
             if parent not in self._folders:
                 self._folders[parent] = self._decide(parent, folder=True)
             if self._folders[parent]:
                 return True
-            at = path.find("/", at + 1)
+            slash = path.find("/", slash + 1)
         return self._decide(path, folder=folder)
 
     def _decide(self, path: str, *, folder: bool) -> bool:
@@ -94,7 +94,7 @@ class IgnoreTree:
             base = base.rpartition("/")[0]
 
 
-def tree_of(files: Iterable[tuple[str, str]]) -> IgnoreTree:
+def build_tree(files: Iterable[tuple[str, str]]) -> IgnoreTree:
     """An `IgnoreTree` of some files, each with its folder and its text."""
     tree = IgnoreTree()
     for folder, text in files:

@@ -19,10 +19,10 @@ _BLANK = re.compile(r"[ \t\f]*")
 _NAME = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"\d\w*")
 _OPERATOR = re.compile(r"[=!<>:+\-*/%&|^@~]+")
-_TO_BREAK = re.compile(r"[^\r\n]*")
+_REST_OF_LINE = re.compile(r"[^\r\n]*")
 _ASSIGNED = re.compile(r"[ \t]*(?=!|%[^\W\d])")
 _HELP = re.compile(r"(%{0,2}(?!\d)[\w*]+(\.(?!\d)[\w*]+|\[-?[0-9]+\])*)(\?\??)$")
-_PLAIN = re.compile(r"[^'\"\\{\r\n]+")  # what means nothing inside a string
+_PLAIN_STRING = re.compile(r"[^'\"\\{\r\n]+")  # what means nothing inside a string
 _MAX_NESTING = 40
 
 
@@ -50,7 +50,7 @@ class Scan:
     """What a cell holds: its special pieces in order, and whether its last statement ends with a semicolon."""
 
     specials: tuple[Special, ...]
-    quiet: bool
+    is_quiet: bool
 
 
 def scan(text: str, start: int = 0) -> Scan:
@@ -61,178 +61,190 @@ def scan(text: str, start: int = 0) -> Scan:
 class _Scanner:
     def __init__(self, text: str, start: int) -> None:
         self._text = text
-        self._at = start
-        self._last = ""  # the last character that is no space and in no comment
-        self._mark = 0  # the offset after it
-        self._found: list[Special] = []
+        self._position = start
+        self._last_character = ""  # the last character that is no space and in no comment
+        self._last_end = 0  # the offset after it
+        self._specials: list[Special] = []
 
     def run(self) -> Scan:
         size = len(self._text)
-        while self._at < size:
+        while self._position < size:
             self._skip(_BLANK)
-            if self._text[self._at : self._at + 1] in _ESCAPES and self._at < size:
-                self._special("line", self._at)
+            if (
+                self._text[self._position : self._position + 1] in _ESCAPES
+                and self._position < size
+            ):
+                self._special("line", self._position)
             else:
                 self._logical_line()
             self._skip(_BREAK)
-        return Scan(tuple(self._found), self._last == ";")
+        return Scan(tuple(self._specials), self._last_character == ";")
 
     def _logical_line(self) -> None:
         """Go to the line break that ends the statement, or stop early when the rest of it is IPython's."""
-        begin, depth, assigned = self._at, 0, False
-        while self._at < len(self._text):
-            char = self._text[self._at]
+        begin, depth, assigned = self._position, 0, False
+        while self._position < len(self._text):
+            char = self._text[self._position]
             if char in "\r\n":
                 if depth == 0:
                     break
                 self._skip(_BREAK)
             elif char == "=" and depth == 0 and not assigned and self._is_assignment():
                 assigned = True
-                self._at += 1
-                self._last = char
-                match = _ASSIGNED.match(self._text, self._at)
-                if match is not None and self._at - 1 > begin:
+                self._position += 1
+                self._last_character = char
+                match = _ASSIGNED.match(self._text, self._position)
+                if match is not None and self._position - 1 > begin:
                     self._special("assign", match.end())
                     return
             else:
                 depth = max(0, depth + self._step(char))
-        self._help(begin)
+        self._scan_help(begin)
 
     def _step(self, char: str) -> int:
         """Pass one token; returns by how much the brackets got deeper."""
         if char == "#":
-            self._skip(_TO_BREAK)
+            self._skip(_REST_OF_LINE)
         elif char in "'\"":
-            self._at = self._string(self._at, "", 0)
-            self._last = char
+            self._position = self._scan_string(self._position, "", 0)
+            self._last_character = char
         elif char == "\\":
-            self._at += 1
+            self._position += 1
             self._skip(_BREAK)
         elif char in " \t\f":
-            self._at += 1
-        elif not self._word():
-            match = _OPERATOR.match(self._text, self._at)
-            self._at = match.end() if match and char not in "%!" else self._at + 1
-            self._last, self._mark = self._text[self._at - 1], self._at
+            self._position += 1
+        elif not self._scan_word():
+            match = _OPERATOR.match(self._text, self._position)
+            self._position = match.end() if match and char not in "%!" else self._position + 1
+            self._last_character, self._last_end = self._text[self._position - 1], self._position
         return {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(char, 0)
 
-    def _word(self) -> bool:
+    def _scan_word(self) -> bool:
         """Pass a name, a number, or a string with its prefix."""
-        match = _NAME.match(self._text, self._at) or _NUMBER.match(self._text, self._at)
+        match = _NAME.match(self._text, self._position) or _NUMBER.match(self._text, self._position)
         if match is None:
             return False
-        prefix, self._at = match.group().lower(), match.end()
-        self._last = "a"
-        if prefix in _STRING_PREFIXES and self._text[self._at : self._at + 1] in {"'", '"'}:
-            self._at = self._string(self._at, prefix, 0)
+        prefix, self._position = match.group().lower(), match.end()
+        self._last_character = "a"
+        if prefix in _STRING_PREFIXES and self._text[self._position : self._position + 1] in {
+            "'",
+            '"',
+        }:
+            self._position = self._scan_string(self._position, prefix, 0)
         return True
 
     def _is_assignment(self) -> bool:
         """Whether the ``=`` here stands alone: operators such as ``==`` and ``+=`` are passed as a whole before this asks."""
-        return self._text[self._at + 1 : self._at + 2] != "="
+        return self._text[self._position + 1 : self._position + 2] != "="
 
-    def _string(self, at: int, prefix: str, nesting: int) -> int:
-        """The offset after the string whose first quote is at `at`."""
-        text, quote = self._text, self._text[at]
-        triple = text.startswith(quote * 3, at)
+    def _scan_string(self, position: int, prefix: str, nesting: int) -> int:
+        """The offset after the string whose first quote is at `position`."""
+        text, quote = self._text, self._text[position]
+        triple = text.startswith(quote * 3, position)
         close = quote * 3 if triple else quote
         fields = ("f" in prefix or "t" in prefix) and nesting < _MAX_NESTING
-        at += len(close)
-        while at < len(text):
-            plain = _PLAIN.match(text, at)
-            if plain is not None:
-                at = plain.end()
+        position += len(close)
+        while position < len(text):
+            plain_match = _PLAIN_STRING.match(text, position)
+            if plain_match is not None:
+                position = plain_match.end()
                 continue
-            char = text[at]
-            if text.startswith(close, at):
-                return at + len(close)
+            char = text[position]
+            if text.startswith(close, position):
+                return position + len(close)
             if char == "\\":
-                at = self._after_backslash(at, fields and "r" not in prefix)
+                position = self._skip_backslash(position, fields and "r" not in prefix)
             elif char in "\r\n" and not triple:
-                return at  # never closed: Python will say so
+                return position  # never closed: Python will say so
             elif char == "{" and fields:
-                doubled = text.startswith("{{", at)
-                at = at + 2 if doubled else self._field(at + 1, close, nesting + 1)
+                doubled = text.startswith("{{", position)
+                position = (
+                    position + 2 if doubled else self._scan_field(position + 1, close, nesting + 1)
+                )
             else:
-                at += 1
-        return at
+                position += 1
+        return position
 
-    def _after_backslash(self, at: int, named: bool) -> int:
-        following = self._text[at + 1 : at + 3]
-        if named and following == "N{":
-            end = self._text.find("}", at)
-            return end + 1 if end >= 0 else at + 3
-        if named and following[:1] == "{":
-            return at + 1
-        match = _BREAK.match(self._text, at + 1)
-        return match.end() if match else at + 2
+    def _skip_backslash(self, position: int, allows_names: bool) -> int:
+        following = self._text[position + 1 : position + 3]
+        if allows_names and following == "N{":
+            end = self._text.find("}", position)
+            return end + 1 if end >= 0 else position + 3
+        if allows_names and following[:1] == "{":
+            return position + 1
+        match = _BREAK.match(self._text, position + 1)
+        return match.end() if match else position + 2
 
-    def _field(self, at: int, close: str, nesting: int) -> int:
-        """The offset after an f-string's ``{...}``, whose first character inside is at `at`; nested quotes may be the same as outside."""
+    def _scan_field(self, position: int, close: str, nesting: int) -> int:
+        """The offset after an f-string's ``{...}``, whose first character inside is at `position`; nested quotes may be the same as outside."""
         text, depth = self._text, 0
-        while at < len(text):
-            char = text[at]
+        while position < len(text):
+            char = text[position]
             if char == "}" and depth == 0:
-                return at + 1
+                return position + 1
             if char == ":" and depth == 0:
-                return self._format(at + 1, close, nesting)
+                return self._scan_format(position + 1, close, nesting)
             if char in "'\"":
-                at = self._string(at, self._prefix_before(at), nesting)
+                position = self._scan_string(position, self._string_prefix(position), nesting)
                 continue
             depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(char, 0)
-            at += 1
-        return at
+            position += 1
+        return position
 
-    def _prefix_before(self, at: int) -> str:
-        match = re.search(r"(?<!\w)[A-Za-z]{1,2}$", self._text[max(0, at - 3) : at])
+    def _string_prefix(self, position: int) -> str:
+        match = re.search(r"(?<!\w)[A-Za-z]{1,2}$", self._text[max(0, position - 3) : position])
         prefix = match.group().lower() if match else ""
         return prefix if prefix in _STRING_PREFIXES else ""
 
-    def _format(self, at: int, close: str, nesting: int) -> int:
+    def _scan_format(self, position: int, close: str, nesting: int) -> int:
         """The offset after a field's format, which may hold fields again."""
         text = self._text
-        while at < len(text):
-            if text[at] == "}":
-                return at + 1
-            if text[at] == "{" and nesting < _MAX_NESTING:
-                at = self._field(at + 1, close, nesting + 1)
-            elif text.startswith(close, at):
-                return at  # never closed
+        while position < len(text):
+            if text[position] == "}":
+                return position + 1
+            if text[position] == "{" and nesting < _MAX_NESTING:
+                position = self._scan_field(position + 1, close, nesting + 1)
+            elif text.startswith(close, position):
+                return position  # never closed
             else:
-                at += 1
-        return at
+                position += 1
+        return position
 
     def _special(self, kind: Kind, start: int) -> None:
         """Take the rest of the line, and the lines that a trailing backslash adds."""
         parts: list[str] = []
-        self._at = start
+        self._position = start
         while True:
-            begin = self._at
-            self._skip(_TO_BREAK)
-            part = self._text[begin : self._at].rstrip()
-            following = _BREAK.match(self._text, self._at)
-            if not self._text[begin : self._at].endswith("\\") or following is None:
+            begin = self._position
+            self._skip(_REST_OF_LINE)
+            part = self._text[begin : self._position].rstrip()
+            following = _BREAK.match(self._text, self._position)
+            if not self._text[begin : self._position].endswith("\\") or following is None:
                 parts.append(part)
                 break
             parts.append(part[:-1])
-            self._at = following.end()
-        self._last = "a"
+            self._position = following.end()
+        self._last_character = "a"
         self._add(kind, start, " ".join(parts))
 
-    def _help(self, begin: int) -> None:
+    def _scan_help(self, begin: int) -> None:
         """Note ``name?``; a question mark anywhere else is Python's own error."""
-        statement = self._text[begin : self._at]
-        if self._mark == self._at and self._last == "?" and _HELP.search(statement) is not None:
+        statement = self._text[begin : self._position]
+        if (
+            self._last_end == self._position
+            and self._last_character == "?"
+            and _HELP.search(statement) is not None
+        ):
             self._add("help", begin, statement)
 
     def _add(self, kind: Kind, start: int, text: str) -> None:
         line = len(_BREAK.findall(self._text, 0, start)) + 1
-        self._found.append(Special(kind, start, self._at, text, line))
+        self._specials.append(Special(kind, start, self._position, text, line))
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
-        match = pattern.match(self._text, self._at)
+        match = pattern.match(self._text, self._position)
         if match is not None:
-            self._at = match.end()
+            self._position = match.end()
 
 
 def dedent(text: str) -> str:
@@ -241,7 +253,7 @@ def dedent(text: str) -> str:
     margins = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
     if not margins:
         return text
-    margin = _common_start(margins)
+    margin = _common_prefix(margins)
     return "".join(line.removeprefix(margin) for line in lines)
 
 
@@ -264,7 +276,7 @@ def _lines(text: str) -> list[str]:
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
 
 
-def _common_start(texts: list[str]) -> str:
+def _common_prefix(texts: list[str]) -> str:
     low, high = min(texts), max(texts)
     for position, char in enumerate(low):
         if char != high[position]:

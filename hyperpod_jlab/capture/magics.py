@@ -13,7 +13,7 @@ from typing import Any, Literal
 from hyperpod_jlab.capture.secrets import looks_secret
 from hyperpod_jlab.core.errors import nearest
 from hyperpod_jlab.core.finding import Level
-from hyperpod_jlab.launcher.parsing import steadily
+from hyperpod_jlab.launcher.parsing import parse_with_retry
 
 # --------------------------------------------------------------------------------------------------
 # What becomes of one magic or shell line: the Python that takes its place, and what to say about it.
@@ -21,10 +21,10 @@ from hyperpod_jlab.launcher.parsing import steadily
 SERVICE = "__hyperpod__"
 """Name under which the runner offers shell lines, timers and the rest to the rewritten cells."""
 
-NOTHING = "pass"
+NO_OPERATION = "pass"
 """Python for a line without effect."""
 
-VerdictCode = Literal[
+TranslationCode = Literal[
     "magic_runs", "magic_differs", "magic_without_effect", "misplaced_magic", "unknown_magic"
 ]
 
@@ -43,7 +43,7 @@ class MagicTranslation:
 
     code: str | None
     note: str
-    kind: VerdictCode = "magic_runs"
+    kind: TranslationCode = "magic_runs"
     hint: str | None = None
     secret: str | None = None
 
@@ -55,22 +55,24 @@ class MagicTranslation:
         return "warning" if self.kind == "magic_differs" else "info"
 
 
-def runs(method: str, note: str, *arguments: object, hint: str | None = None) -> MagicTranslation:
+def translate_to(
+    method: str, note: str, *arguments: object, hint: str | None = None
+) -> MagicTranslation:
     """It runs, by a method of the runner's service."""
     return MagicTranslation(call(method, *arguments), note, hint=hint)
 
 
-def differs(code: str, note: str, hint: str | None = None) -> MagicTranslation:
+def translate_with_difference(code: str, note: str, hint: str | None = None) -> MagicTranslation:
     """It runs, otherwise than in the notebook."""
     return MagicTranslation(code, note, "magic_differs", hint)
 
 
-def without_effect(note: str, hint: str | None = None) -> MagicTranslation:
+def translate_to_nothing(note: str, hint: str | None = None) -> MagicTranslation:
     """It is left out, and nothing is lost by that."""
-    return MagicTranslation(NOTHING, note, "magic_without_effect", hint)
+    return MagicTranslation(NO_OPERATION, note, "magic_without_effect", hint)
 
 
-def unknown(note: str, hint: str) -> MagicTranslation:
+def unknown_translation(note: str, hint: str) -> MagicTranslation:
     """It cannot run in a job."""
     return MagicTranslation(None, note, "unknown_magic", hint)
 
@@ -86,7 +88,7 @@ def parses(text: str, mode: Literal["exec", "eval"] = "exec") -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            steadily(lambda: compile(text, "<magic>", mode, flags, dont_inherit=True))
+            parse_with_retry(lambda: compile(text, "<magic>", mode, flags, dont_inherit=True))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
     return True
@@ -103,27 +105,29 @@ _INSTALLER = re.compile(
     r"\s*(?:sudo\s+(?:-\S+\s+)*)?(?:apt|apt-get|yum|dnf|apk|conda|mamba|micromamba|uv|npm)\s+(?:\S+\s+)*?"
     r"(?:add|create|install|remove|sync|uninstall|update|upgrade)\b"
 )
-_ALONE = re.compile(r"\s*(cd|export|source|\.|alias|set|umask)\b[^;&|]*$")
-_ONCE = "once per environment; other ranks that share it wait"
+_NO_EFFECT_COMMAND = re.compile(r"\s*(cd|export|source|\.|alias|set|umask)\b[^;&|]*$")
+_ONCE_NOTE = "once per environment; other ranks that share it wait"
 
 
 def shell_line(command: str) -> MagicTranslation:
     """What becomes of ``!command``."""
     if not command.strip():
-        return without_effect("is empty")
+        return translate_to_nothing("is empty")
     pip = _PIP.match(command)
     if pip is not None:
         return pip_line(pip["rest"])
     if _INSTALLER.match(command):
         return once_line(command.strip())
-    alone = _ALONE.match(command)
-    if alone is not None:
-        return differs(
+    no_effect_match = _NO_EFFECT_COMMAND.match(command)
+    if no_effect_match is not None:
+        return translate_with_difference(
             call("shell", command),
-            f"{alone[1]} affects only its own line, as in a notebook",
-            {"cd": "use %cd", "export": "use %env"}.get(alone[1], "put it into --setup lines"),
+            f"{no_effect_match[1]} affects only its own line, as in a notebook",
+            {"cd": "use %cd", "export": "use %env"}.get(
+                no_effect_match[1], "put it into --setup lines"
+            ),
         )
-    return runs(
+    return translate_to(
         "shell",
         "runs through /bin/bash -c on every rank; the job continues if it fails, as in a notebook",
         command,
@@ -132,24 +136,24 @@ def shell_line(command: str) -> MagicTranslation:
 
 def assigned_shell(command: str) -> MagicTranslation:
     """What becomes of ``x = !command``: its lines."""
-    return runs(
+    return translate_to(
         "lines", "runs through /bin/bash -c on every rank; returns the lines it prints", command
     )
 
 
-def pip_line(rest: str) -> MagicTranslation:
+def pip_line(arguments_text: str) -> MagicTranslation:
     """What becomes of ``%pip ...`` and of a shell line that calls pip."""
-    return runs(
+    return translate_to(
         "pip",
-        f"runs pip of the job's own Python, {_ONCE}",
-        rest,
+        f"runs pip of the job's own Python, {_ONCE_NOTE}",
+        arguments_text,
         hint="packages that every run needs are better in the image or the environment",
     )
 
 
 def once_line(command: str) -> MagicTranslation:
     """What becomes of a shell line that installs something."""
-    return runs("once", f"runs through /bin/bash -c, {_ONCE}", command)
+    return translate_to("once", f"runs through /bin/bash -c, {_ONCE_NOTE}", command)
 
 
 _PERSONAL_NAMES = (
@@ -182,8 +186,8 @@ _HINTS = {
 
 def line_magic(text: str) -> MagicTranslation:
     """What becomes of ``%name arguments``, given without its percent sign."""
-    name, _, rest = text.partition(" ")
-    rest = rest.strip()
+    name, _, arguments_text = text.partition(" ")
+    arguments_text = arguments_text.strip()
     if name.startswith("%"):
         return MagicTranslation(
             None,
@@ -191,154 +195,164 @@ def line_magic(text: str) -> MagicTranslation:
             "misplaced_magic",
             "move its lines into a separate cell",
         )
-    if name in _RUN:
-        return _RUN[name](rest)
+    if name in _RUN_ONCE_COMMANDS:
+        return _RUN_ONCE_COMMANDS[name](arguments_text)
     if name in _SHELL_ALIASES:
-        return shell_line(f"{name} {rest}".strip())
+        return shell_line(f"{name} {arguments_text}".strip())
     if name in _PERSONAL:
-        return without_effect("has no effect in a job: it is for interactive use")
-    return unknown_magic("%", name, [*_RUN, *_SHELL_ALIASES, *_PERSONAL])
+        return translate_to_nothing("has no effect in a job: it is for interactive use")
+    return unknown_magic("%", name, [*_RUN_ONCE_COMMANDS, *_SHELL_ALIASES, *_PERSONAL])
 
 
 def assigned_magic(text: str) -> MagicTranslation:
     """What becomes of ``%name arguments`` on the right side of an assignment; its code is an expression then."""
-    verdict = line_magic(text)
-    if verdict.code is not None and not parses(verdict.code, "eval"):
-        return unknown("returns no value in a job", "write the value as Python code")
-    return verdict
+    translation = line_magic(text)
+    if translation.code is not None and not parses(translation.code, "eval"):
+        return unknown_translation("returns no value in a job", "write the value as Python code")
+    return translation
 
 
-def unknown_magic(mark: str, name: str, known: list[str]) -> MagicTranslation:
+def unknown_magic(prefix: str, name: str, known_names: list[str]) -> MagicTranslation:
     """The refusal of a magic that nobody here knows."""
     hint = _HINTS.get(name)
-    near = nearest(name, known) if hint is None and name else None
+    suggestion = nearest(name, known_names) if hint is None and name else None
     if hint is None:
         hint = (
-            f"did you mean {mark}{near}?"
-            if near
+            f"did you mean {prefix}{suggestion}?"
+            if suggestion
             else "write it as Python code, or leave the cell out"
         )
-    return unknown(f"the magic {mark}{name} is not supported in a job", hint)
+    return unknown_translation(f"the magic {prefix}{name} is not supported in a job", hint)
 
 
-def is_automagic(name: str, rest: str) -> bool:
+def is_automagic(name: str, arguments_text: str) -> bool:
     """Whether IPython takes a cell of one line, ``name rest``, for a magic though its percent sign is missing."""
-    if name in _SHELL_ALIASES | {"pip"} and rest.startswith("-"):
+    if name in _SHELL_ALIASES | {"pip"} and arguments_text.startswith("-"):
         return True  # ls -l is Python too, but nobody subtracts l from ls
-    known = name in _RUN or name in _SHELL_ALIASES or name in _PERSONAL
-    return known and not parses(f"{name} {rest}")
+    known_names = name in _RUN_ONCE_COMMANDS or name in _SHELL_ALIASES or name in _PERSONAL
+    return known_names and not parses(f"{name} {arguments_text}")
 
 
-def _time(rest: str) -> MagicTranslation:
+def _time(arguments_text: str) -> MagicTranslation:
     note = "runs, and prints the elapsed time"
-    if not rest:
-        return without_effect("has no statement to time")
-    if parses(rest, "eval"):
+    if not arguments_text:
+        return translate_to_nothing("has no statement to time")
+    if parses(arguments_text, "eval"):
         # Without its comment, which would swallow the closing bracket.
-        expression = _without_comment(rest) if _has_comment(rest) else rest
+        expression = (
+            _without_comment(arguments_text)
+            if _has_trailing_comment(arguments_text)
+            else arguments_text
+        )
         return MagicTranslation(f"{SERVICE}.timer().stop(({expression}))", note)
-    line = f"with {SERVICE}.timer(): {rest}"
+    line = f"with {SERVICE}.timer(): {arguments_text}"
     if parses(line):
         return MagicTranslation(line, note)
-    return unknown(
+    return unknown_translation(
         "can time one simple statement only", "put %%time on the first line of the cell instead"
     )
 
 
 def _without_comment(text: str) -> str:
-    return ast.unparse(steadily(lambda: ast.parse(text, mode="eval")))
+    return ast.unparse(parse_with_retry(lambda: ast.parse(text, mode="eval")))
 
 
-def _has_comment(text: str) -> bool:
+def _has_trailing_comment(text: str) -> bool:
     return "#" in text and not parses(f"({text})", "eval")
 
 
-def _timeit(rest: str) -> MagicTranslation:
-    statement = re.sub(r"^(?:-(?:[tcoqv]+|[nrp]\s*\d+)(?:\s+|$))*", "", rest)
+def _timeit(arguments_text: str) -> MagicTranslation:
+    statement = re.sub(r"^(?:-(?:[tcoqv]+|[nrp]\s*\d+)(?:\s+|$))*", "", arguments_text)
     if not parses(statement):
-        return unknown(
+        return unknown_translation(
             "can time one simple statement only", "put %%time on the first line of the cell"
         )
-    return differs(
+    return translate_with_difference(
         call("timeit", statement),
         "runs the statement once, not many times, and prints the elapsed time",
     )
 
 
-def _env(rest: str) -> MagicTranslation:
-    if not rest:
-        return without_effect(
+def _env(arguments_text: str) -> MagicTranslation:
+    if not arguments_text:
+        return translate_to_nothing(
             "is skipped: it would print all variables, also secrets, into the log",
             "print the variables that you need",
         )
-    match = re.match(r"([^\s=]+)\s*(?:=|\s)\s*(.*)$", rest, re.DOTALL)
+    match = re.match(r"([^\s=]+)\s*(?:=|\s)\s*(.*)$", arguments_text, re.DOTALL)
     if match is None:
-        return runs("env", "returns the variable's value in the job", rest)
+        return translate_to("env", "returns the variable's value in the job", arguments_text)
     name, value = match.groups()
-    verdict = runs("set_env", "sets the variable in each rank", name, value)
+    translation = translate_to("set_env", "sets the variable in each rank", name, value)
     if looks_secret(name, value):
-        return MagicTranslation(verdict.code, verdict.note, secret=name)
-    return verdict
+        return MagicTranslation(translation.code, translation.note, secret=name)
+    return translation
 
 
-def _cd(rest: str) -> MagicTranslation:
-    target = rest.removeprefix("-q").strip().strip("'\"")
+def _cd(arguments_text: str) -> MagicTranslation:
+    target = arguments_text.removeprefix("-q").strip().strip("'\"")
     note = "changes the folder of the rank; unlike in a notebook, a missing folder ends the job"
     if target.startswith("/"):
-        return differs(
+        return translate_with_difference(
             call("cd", target),
             f"changes to {target}, which may be missing or different on the nodes",
             "use a path relative to the project; the job starts in the folder of the project",
         )
-    return runs("cd", note, target)
+    return translate_to("cd", note, target)
 
 
-def _matplotlib(rest: str) -> MagicTranslation:
-    return runs(
+def _matplotlib(arguments_text: str) -> MagicTranslation:
+    return translate_to(
         "matplotlib",
         "uses the backend agg, because a job has no display",
-        rest,
+        arguments_text,
         hint="save figures with savefig",
     )
 
 
-def _run(rest: str) -> MagicTranslation:
-    words = rest.split()
-    target = next((word for word in words if not word.startswith("-")), "")
-    options = [word for word in words[: words.index(target)] if target] if target else words
+def _run(arguments_text: str) -> MagicTranslation:
+    parts = arguments_text.split()
+    target = next((part for part in parts if not part.startswith("-")), "")
+    options = [part for part in parts[: parts.index(target)] if target] if target else parts
     if target.strip("'\"").endswith(".ipynb"):
-        return unknown(
+        return unknown_translation(
             "%run of a notebook is not supported in a job", "put shared code into a .py file"
         )
     if not target or any(option not in {"-i", "-n", "-e"} for option in options):
-        return unknown(
+        return unknown_translation(
             f"%run {' '.join(options)} is not supported in a job".replace("  ", " "),
             "use %run FILE, or !python FILE",
         )
-    return runs(
-        "run", "runs the file in each rank and imports its variables, as in a notebook", rest
+    return translate_to(
+        "run",
+        "runs the file in each rank and imports its variables, as in a notebook",
+        arguments_text,
     )
 
 
 def _extension(name: str) -> MagicTranslation:
-    return without_effect(f"is skipped: the job has no IPython to load {name or 'extensions'} into")
+    return translate_to_nothing(
+        f"is skipped: the job has no IPython to load {name or 'extensions'} into"
+    )
 
 
 def _autoreload(_: str) -> MagicTranslation:
-    return without_effect("has no effect: modules do not change while a job runs")
+    return translate_to_nothing("has no effect: modules do not change while a job runs")
 
 
-def _sx(rest: str) -> MagicTranslation:
-    return runs(
-        "lines", "runs through /bin/bash -c on every rank; returns the lines it prints", rest
+def _sx(arguments_text: str) -> MagicTranslation:
+    return translate_to(
+        "lines",
+        "runs through /bin/bash -c on every rank; returns the lines it prints",
+        arguments_text,
     )
 
 
 def _pwd(_: str) -> MagicTranslation:
-    return runs("pwd", "returns the folder of the rank")
+    return translate_to("pwd", "returns the folder of the rank")
 
 
-_RUN: dict[str, Callable[[str], MagicTranslation]] = {
+_RUN_ONCE_COMMANDS: dict[str, Callable[[str], MagicTranslation]] = {
     "aimport": _autoreload,
     "autoreload": _autoreload,
     "cd": _cd,
@@ -355,7 +369,7 @@ _RUN: dict[str, Callable[[str], MagicTranslation]] = {
     "time": _time,
     "timeit": _timeit,
     "unload_ext": _extension,
-    "uv": lambda rest: once_line(f"uv {rest}"),
+    "uv": lambda arguments_text: once_line(f"uv {arguments_text}"),
 }
 
 _SHELL_ALIASES = {"cat", "cp", "ll", "ls", "mkdir", "mv", "rm", "rmdir"}
@@ -364,80 +378,86 @@ _SHELL_ALIASES = {"cat", "cp", "ll", "ls", "mkdir", "mv", "rm", "rmdir"}
 # --------------------------------------------------------------------------------------------------
 # What becomes of each cell magic in a job.
 
-_SHOWN = {"html", "javascript", "js", "latex", "markdown", "svg"}
+_DISPLAY_MAGICS = {"html", "javascript", "js", "latex", "markdown", "svg"}
 _INTERPRETERS = ("bash", "perl", "python", "python3", "ruby", "sh")
 
 
 @dataclass(frozen=True)
-class CellVerdict:
+class CellTranslation:
     """What becomes of a cell magic.
 
     Attributes:
-        verdict: As for a line; its code runs in place of the whole cell when `body` is false.
+        translation: As for a line; its code runs in place of the whole cell when `body` is false.
         body: Whether the lines below the magic are Python that runs.
         around: What the runner does around that Python, in ``cells.json``'s form; None for nothing.
         suffix: Ending of the file that the lines below go into, for the code to use; None when there is none.
     """
 
-    verdict: MagicTranslation
+    translation: MagicTranslation
     body: bool = False
     around: dict[str, Any] | None = None
     suffix: str | None = None
 
 
-def cell_magic(name: str, rest: str, file: str) -> CellVerdict:
+def cell_magic(name: str, arguments_text: str, file: str) -> CellTranslation:
     """What becomes of ``%%name rest``.
 
     Args:
         name: The magic's name.
-        rest: The rest of its line.
+        arguments_text: The rest of its line.
         file: Path, under ``code/`` and without ending, of the file that its lines may go into.
     """
     if name in _CELLS:
-        return _CELLS[name](rest, file)
-    if name.lower() in _SHOWN:
-        return CellVerdict(without_effect("has no effect in a job"))
+        return _CELLS[name](arguments_text, file)
+    if name.lower() in _DISPLAY_MAGICS:
+        return CellTranslation(translate_to_nothing("has no effect in a job"))
     if name in _INTERPRETERS:
-        return _script(name, rest, file)
-    known = [*_CELLS, *_SHOWN, *_INTERPRETERS]
-    return CellVerdict(unknown_magic("%%", name, known))
+        return _script(name, arguments_text, file)
+    known_names = [*_CELLS, *_DISPLAY_MAGICS, *_INTERPRETERS]
+    return CellTranslation(unknown_magic("%%", name, known_names))
 
 
-def _hyperpod(_: str, __: str) -> CellVerdict:
-    return CellVerdict(
-        without_effect("belongs to this extension; only the lines below it run"), body=True
+def _hyperpod(_: str, __: str) -> CellTranslation:
+    return CellTranslation(
+        translate_to_nothing("belongs to this extension; only the lines below it run"), body=True
     )
 
 
-def _cell_magics_time(rest: str, _: str) -> CellVerdict:
-    if rest and not rest.startswith("-"):
-        return CellVerdict(
-            unknown("%%time takes no code on its own line", "move that code to the next line")
+def _cell_magics_time(arguments_text: str, _: str) -> CellTranslation:
+    if arguments_text and not arguments_text.startswith("-"):
+        return CellTranslation(
+            unknown_translation(
+                "%%time takes no code on its own line", "move that code to the next line"
+            )
         )
     note = "runs the cell, and prints the elapsed time"
-    return CellVerdict(MagicTranslation("", note), body=True, around={"magic": "time"})
+    return CellTranslation(MagicTranslation("", note), body=True, around={"magic": "time"})
 
 
-def _cell_magics_timeit(rest: str, _: str) -> CellVerdict:
-    setup = re.sub(r"^(?:-(?:[tcoqv]+|[nrp]\s*\d+)(?:\s+|$))*", "", rest)
+def _cell_magics_timeit(arguments_text: str, _: str) -> CellTranslation:
+    setup = re.sub(r"^(?:-(?:[tcoqv]+|[nrp]\s*\d+)(?:\s+|$))*", "", arguments_text)
     if setup:
-        return CellVerdict(
-            unknown(
+        return CellTranslation(
+            unknown_translation(
                 "%%timeit with code on its own line is not supported",
                 "move that code to a cell above",
             )
         )
     note = "runs the cell once, not many times, and prints the elapsed time; names that it sets are not kept"
-    return CellVerdict(differs("", note), body=True, around={"magic": "timeit"})
+    return CellTranslation(
+        translate_with_difference("", note), body=True, around={"magic": "timeit"}
+    )
 
 
-def _capture(rest: str, _: str) -> CellVerdict:
-    words = rest.split()
-    options = {word for word in words if word.startswith("-")}
-    names = [word for word in words if not word.startswith("-")]
+def _capture_magic(arguments_text: str, _: str) -> CellTranslation:
+    parts = arguments_text.split()
+    options = {part for part in parts if part.startswith("-")}
+    names = [part for part in parts if not part.startswith("-")]
     allowed = {"--no-stdout", "--no-stderr", "--no-stdo", "--no-display"}
     if options - allowed or len(names) > 1 or not all(name.isidentifier() for name in names):
-        return CellVerdict(unknown(f"%%capture {rest} is not valid", "use %%capture [NAME]"))
+        return CellTranslation(
+            unknown_translation(f"%%capture {arguments_text} is not valid", "use %%capture [NAME]")
+        )
     around = {
         "magic": "capture",
         "name": names[0] if names else None,
@@ -445,39 +465,43 @@ def _capture(rest: str, _: str) -> CellVerdict:
         "stderr": "--no-stderr" not in options,
     }
     note = "keeps the output of the cell out of the log; if the cell fails, all output is printed"
-    return CellVerdict(MagicTranslation("", note), body=True, around=around)
+    return CellTranslation(MagicTranslation("", note), body=True, around=around)
 
 
-def _writefile(rest: str, file: str) -> CellVerdict:
-    words = _split(rest)
-    append = bool(words) and words[0] in {"-a", "--append"}
-    paths = words[1:] if append else words
+def _writefile(arguments_text: str, file: str) -> CellTranslation:
+    parts = _split(arguments_text)
+    append = bool(parts) and parts[0] in {"-a", "--append"}
+    paths = parts[1:] if append else parts
     if len(paths) != 1:
-        return CellVerdict(unknown("%%writefile takes one file name", "use %%writefile [-a] FILE"))
+        return CellTranslation(
+            unknown_translation("%%writefile takes one file name", "use %%writefile [-a] FILE")
+        )
     note = f"writes {paths[0]} in the job, relative to the folder of the rank"
     code = call("writefile", paths[0], f"{file}.txt", append)
-    return CellVerdict(MagicTranslation(code, note), suffix=".txt")
+    return CellTranslation(MagicTranslation(code, note), suffix=".txt")
 
 
-def _captured_lines(rest: str, file: str) -> CellVerdict:
+def _captured_lines(arguments_text: str, file: str) -> CellTranslation:
     note = "runs the cell through bash on every rank; returns the lines it prints"
-    del rest
-    return CellVerdict(runs("script_lines", note, f"{file}.sh"), suffix=".sh")
+    del arguments_text
+    return CellTranslation(translate_to("script_lines", note, f"{file}.sh"), suffix=".sh")
 
 
-def _named_script(rest: str, file: str) -> CellVerdict:
-    words = _split(rest)
-    options = _leading_options(words)
-    program = words[len(options) :]
+def _named_script(arguments_text: str, file: str) -> CellTranslation:
+    parts = _split(arguments_text)
+    options = _leading_options(parts)
+    program = parts[len(options) :]
     if not program:
-        return CellVerdict(unknown("%%script names no program", "use %%script PROGRAM"))
+        return CellTranslation(
+            unknown_translation("%%script names no program", "use %%script PROGRAM")
+        )
     return _script(program[0], " ".join([*options, *map(shlex.quote, program[1:])]), file)
 
 
-def _script(program: str, rest: str, file: str) -> CellVerdict:
-    words = _split(rest)
-    options = _leading_options(words)
-    arguments = words[len(options) :]
+def _script(program: str, arguments_text: str, file: str) -> CellTranslation:
+    parts = _split(arguments_text)
+    options = _leading_options(parts)
+    arguments = parts[len(options) :]
     settings: dict[str, str | bool] = {}
     while options:
         option = options.pop(0)
@@ -486,35 +510,37 @@ def _script(program: str, rest: str, file: str) -> CellVerdict:
         elif option in {"--out", "--err"} and options and options[0].isidentifier():
             settings[option[2:]] = options.pop(0)
         else:
-            return CellVerdict(
-                unknown(f"%%{program} {option} is not supported in a job", "leave the option out")
+            return CellTranslation(
+                unknown_translation(
+                    f"%%{program} {option} is not supported in a job", "leave the option out"
+                )
             )
-    shown = program if program.startswith("/") else f"%%{program}"
-    note = f"runs the cell through {shown.lstrip('%')} on every rank; the job ends when it fails"
+    program_text = program if program.startswith("/") else f"%%{program}"
+    note = f"runs the cell through {program_text.lstrip('%')} on every rank; the job ends when it fails"
     suffix = ".sh" if program.rpartition("/")[2] in {"bash", "sh"} else ".txt"
     extra = "".join(f", {name}={value!r}" for name, value in sorted(settings.items()))
     code = call("script", [program, *arguments], file + suffix).removesuffix(")") + f"{extra})"
-    return CellVerdict(MagicTranslation(code, note), suffix=suffix)
+    return CellTranslation(MagicTranslation(code, note), suffix=suffix)
 
 
-def _leading_options(words: list[str]) -> list[str]:
+def _leading_options(parts: list[str]) -> list[str]:
     """The magic's own options at the front, each ``--out`` and ``--err`` with its value."""
     count = 0
-    while count < len(words) and words[count].startswith("--"):
-        count += 2 if words[count] in {"--out", "--err"} else 1
-    return words[:count]
+    while count < len(parts) and parts[count].startswith("--"):
+        count += 2 if parts[count] in {"--out", "--err"} else 1
+    return parts[:count]
 
 
-def _split(rest: str) -> list[str]:
+def _split(arguments_text: str) -> list[str]:
     try:
-        return shlex.split(rest)
+        return shlex.split(arguments_text)
     except ValueError:
-        return rest.split()
+        return arguments_text.split()
 
 
-_CELLS: dict[str, Callable[[str, str], CellVerdict]] = {
+_CELLS: dict[str, Callable[[str, str], CellTranslation]] = {
     "!": _captured_lines,
-    "capture": _capture,
+    "capture": _capture_magic,
     "file": _writefile,
     "hyperpod": _hyperpod,
     "script": _named_script,

@@ -58,23 +58,23 @@ def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Noteb
     _check_format(document, path)
     _check_language(document, path)
     code: list[CodeCell] = []
-    others: set[str] = set()
+    skipped_ids: set[str] = set()
     for position, cell in enumerate(document["cells"], 1):
         if not isinstance(cell, Mapping) or "cell_type" not in cell:
-            raise _no_notebook(path, f"its cell at position {position} is invalid")
+            raise _notebook_error(path, f"its cell at position {position} is invalid")
         identity = cell.get("id") if isinstance(cell.get("id"), str) else None
         if cell["cell_type"] != "code":
-            others |= {identity} if identity is not None else set()
+            skipped_ids |= {identity} if identity is not None else set()
             continue
         code.append(_code_cell(cell, len(code) + 1, identity, path))
     if not code:
         raise InvalidInputError(
             f"{path.name} has no code cells", code="no_cells", detail={"field": _PATH_FIELD}
         )
-    return Notebook(path, tuple(code), frozenset(others))
+    return Notebook(path, tuple(code), frozenset(skipped_ids))
 
 
-def read_file(path: Path, what: str) -> bytes:
+def read_file(path: Path, subject: str) -> bytes:
     """The bytes of a source file.
 
     Raises:
@@ -83,9 +83,9 @@ def read_file(path: Path, what: str) -> bytes:
     try:
         return descent.read_named(path)
     except FileNotFoundError:
-        reason, code = f"{what} {path} not found", "no_such_file"
+        reason, code = f"{subject} {path} not found", "no_such_file"
     except IsADirectoryError:
-        reason, code = f"{path} is a folder, not a {what}", "not_a_file"
+        reason, code = f"{path} is a folder, not a {subject}", "not_a_file"
     except OSError as error:
         reason, code = f"{path} cannot be read: {error.strerror}", "unreadable_file"
     except ValueError:  # such as a NUL in the path
@@ -98,21 +98,21 @@ def _load(path: Path) -> Mapping[str, Any]:
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise _no_notebook(path, f"it is not UTF-8 (byte {error.start})") from error
+        raise _notebook_error(path, f"it is not UTF-8 (byte {error.start})") from error
     except (ValueError, RecursionError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise _no_notebook(path, f"it is not JSON{where}") from error
+        location = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise _notebook_error(path, f"it is not JSON{location}") from error
     if not isinstance(document, Mapping):
-        raise _no_notebook(path, "its JSON is not an object")
+        raise _notebook_error(path, "its JSON is not an object")
     return document
 
 
 def _check_format(document: Mapping[str, Any], path: Path) -> None:
     major = document.get("nbformat")
     if major is None and "cells" not in document and "worksheets" not in document:
-        raise _no_notebook(path, "it has no cells")
+        raise _notebook_error(path, "it has no cells")
     if not isinstance(major, int) or isinstance(major, bool):
-        raise _no_notebook(path, "its nbformat is missing")
+        raise _notebook_error(path, "its nbformat is missing")
     if major < _NBFORMAT:
         raise InvalidInputError(
             f"{path.name} is in the old notebook format {major}",
@@ -128,7 +128,7 @@ def _check_format(document: Mapping[str, Any], path: Path) -> None:
             detail={"field": _PATH_FIELD, "nbformat": major},
         )
     if not isinstance(document.get("cells"), list):
-        raise _no_notebook(path, "it has no cells")
+        raise _notebook_error(path, "it has no cells")
 
 
 def _check_language(document: Mapping[str, Any], path: Path) -> None:
@@ -136,8 +136,8 @@ def _check_language(document: Mapping[str, Any], path: Path) -> None:
     if not isinstance(metadata, Mapping):
         return
     for part, key in (("kernelspec", "language"), ("language_info", "name")):
-        found = metadata.get(part)
-        language = found.get(key) if isinstance(found, Mapping) else None
+        value = metadata.get(part)
+        language = value.get(key) if isinstance(value, Mapping) else None
         if (
             isinstance(language, str)
             and language
@@ -156,13 +156,13 @@ def _code_cell(cell: Mapping[str, Any], number: int, identity: str | None, path:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        raise _no_notebook(path, f"code cell {number} has no text")
+        raise _notebook_error(path, f"code cell {number} has no text")
     _check_characters(source, number, path)
     metadata = cell.get("metadata")
     tags = metadata.get("tags") if isinstance(metadata, Mapping) else None
-    words = tags if isinstance(tags, list) else []
+    tag_list = tags if isinstance(tags, list) else []
     return CodeCell(
-        number, source, frozenset(tag for tag in words if isinstance(tag, str)), identity
+        number, source, frozenset(tag for tag in tag_list if isinstance(tag, str)), identity
     )
 
 
@@ -180,16 +180,16 @@ def _check_characters(source: str, number: int, path: Path) -> None:
         source.encode("utf-8")
     except UnicodeEncodeError as error:
         line = source.count("\n", 0, error.start) + 1
-        found = f"U+{ord(source[error.start]):04X}"
+        character = f"U+{ord(source[error.start]):04X}"
         raise InvalidInputError(
-            f"cell {number} of {path.name} has an invalid character ({found}, a lone surrogate) in line {line}",
+            f"cell {number} of {path.name} has an invalid character ({character}, a lone surrogate) in line {line}",
             code="lone_surrogate",
             hint="delete that character and type it again, or write it as an escape in a string",
             detail={"field": _PATH_FIELD, "cell": number, "line": line},
         ) from error
 
 
-def _no_notebook(path: Path, reason: str) -> InvalidInputError:
+def _notebook_error(path: Path, reason: str) -> InvalidInputError:
     return InvalidInputError(
         f"{path.name} is not a notebook: {reason}",
         code="not_a_notebook",
@@ -209,28 +209,28 @@ def select_cells(notebook: Notebook, source: NotebookSource) -> tuple[CodeCell, 
     """
     chosen = set(range(1, len(notebook.cells) + 1))
     if source.cells is not None:
-        chosen &= _by_number(notebook, source.cells)
+        chosen &= _select_by_number(notebook, source.cells)
     if source.tag is not None:
-        chosen &= _by_tag(notebook, source.tag)
+        chosen &= _select_by_tag(notebook, source.tag)
     if source.cell_ids is not None:
-        chosen &= _by_id(notebook, source.cell_ids)
+        chosen &= _select_by_id(notebook, source.cell_ids)
     cells = tuple(cell for cell in notebook.cells if cell.number in chosen)
     if not cells:
-        raise _refusal("no code cell matches all selections", "no_cells", "source")
+        raise _selection_error("no code cell matches all selections", "no_cells", "source")
     if not any(cell.text.strip() for cell in cells):
-        what = "the selected cells are" if len(cells) > 1 else f"cell {cells[0].number} is"
-        raise _refusal(f"{what} empty", "empty_cells", "source.path")
+        subject = "the selected cells are" if len(cells) > 1 else f"cell {cells[0].number} is"
+        raise _selection_error(f"{subject} empty", "empty_cells", "source.path")
     return cells
 
 
-def _by_number(notebook: Notebook, text: str) -> set[int]:
+def _select_by_number(notebook: Notebook, text: str) -> set[int]:
     count = len(notebook.cells)
     numbers = parse_ranges(text)
     beyond = [number for number in numbers if number > count]
     if not beyond:
         return set(numbers)
     cells = "1 code cell" if count == 1 else f"{count} code cells"
-    raise _refusal(
+    raise _selection_error(
         f"{notebook.path.name} has {cells}, but no cell {beyond[0]}",
         "no_such_cell",
         "source.cells",
@@ -239,13 +239,13 @@ def _by_number(notebook: Notebook, text: str) -> set[int]:
     )
 
 
-def _by_tag(notebook: Notebook, tag: str) -> set[int]:
-    found = {cell.number for cell in notebook.cells if tag in cell.tags}
-    if found:
-        return found
+def _select_by_tag(notebook: Notebook, tag: str) -> set[int]:
+    numbers = {cell.number for cell in notebook.cells if tag in cell.tags}
+    if numbers:
+        return numbers
     tags = sorted({tag for cell in notebook.cells for tag in cell.tags})
     hint = f"tags in it: {', '.join(tags)}" if tags else "no code cell in it has a tag"
-    raise _refusal(
+    raise _selection_error(
         f"no code cell of {notebook.path.name} has the tag '{tag}'",
         "no_such_tag",
         "source.tag",
@@ -253,38 +253,38 @@ def _by_tag(notebook: Notebook, tag: str) -> set[int]:
     )
 
 
-def _by_id(notebook: Notebook, ids: list[str]) -> set[int]:
+def _select_by_id(notebook: Notebook, ids: list[str]) -> set[int]:
     field = "source.cell_ids"
     if not ids:
-        raise _refusal("no cell is selected", "no_cells", field)
-    known = {cell.id for cell in notebook.cells if cell.id is not None}
-    if not known and not notebook.other_ids:
-        raise _refusal(
+        raise _selection_error("no cell is selected", "no_cells", field)
+    known_ids = {cell.id for cell in notebook.cells if cell.id is not None}
+    if not known_ids and not notebook.other_ids:
+        raise _selection_error(
             f"the cells of {notebook.path.name} have no ids",
             "no_cell_ids",
             field,
             hint="save the notebook once with a current JupyterLab, or choose cells by number",
         )
-    unknown = [identity for identity in ids if identity not in known | notebook.other_ids]
-    if unknown:
-        raise _refusal(
-            f"{notebook.path.name} has no cell with the id '{unknown[0]}'",
+    unknown_ids = [identity for identity in ids if identity not in known_ids | notebook.other_ids]
+    if unknown_ids:
+        raise _selection_error(
+            f"{notebook.path.name} has no cell with the id '{unknown_ids[0]}'",
             "no_such_cell",
             field,
             hint="save the notebook, then select the cells again",
         )
-    found = {cell.number for cell in notebook.cells if cell.id in ids}
-    if not found:
-        raise _refusal(
+    numbers = {cell.number for cell in notebook.cells if cell.id in ids}
+    if not numbers:
+        raise _selection_error(
             "only markdown or raw cells are selected",
             "no_code_cells",
             field,
             hint="select at least one code cell",
         )
-    return found
+    return numbers
 
 
-def _refusal(
+def _selection_error(
     message: str, code: str, field: str, *, hint: str | None = None, **detail: int
 ) -> InvalidInputError:
     return InvalidInputError(message, code=code, hint=hint, detail={"field": field, **detail})

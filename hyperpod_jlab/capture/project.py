@@ -30,14 +30,14 @@ MAX_SECONDS = 20.0
 """Time for listing; a slow file system must not hold a submit up for minutes."""
 
 GITS = ".gitignore"
-OURS = ".hyperpodignore"
+HYPERPODIGNORE = ".hyperpodignore"
 
-_LEFT_OUT_NAMES = (
+_DEFAULT_EXCLUDES = (
     ".DS_Store .Trash .cache .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox "
     ".pytest_cache .ruff_cache .svn .tox .venv __pycache__ __pypackages__ node_modules"
 )
-_LEFT_OUT = frozenset(_LEFT_OUT_NAMES.split())
-_NEVER = frozenset({".git", ".ipynb_checkpoints", "__pycache__"})
+_EXCLUDED_NAMES = frozenset(_DEFAULT_EXCLUDES.split())
+_ALWAYS_EXCLUDED = frozenset({".git", ".ipynb_checkpoints", "__pycache__"})
 
 
 class TooManyFilesError(Exception):
@@ -61,18 +61,18 @@ class Lister:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._until = time.monotonic() + MAX_SECONDS
+        self._deadline = time.monotonic() + MAX_SECONDS
         self._listing = Listing()
-        self._ours = IgnoreTree()
+        self._own_rules = IgnoreTree()
 
     def run(self) -> Listing:
         """List the tree under the root."""
-        self._heed_ours(OURS)
+        self._read_hyperpodignore(HYPERPODIGNORE)
         self._tree("")
         self._listing.paths = sorted(set(self._listing.paths))
         return self._listing
 
-    def below(self, folder: str) -> list[str]:
+    def list_below(self, folder: str) -> list[str]:
         """All files under a folder, ignored ones too, but for what never goes along."""
         self._listing = Listing()
         self._walk(folder, IgnoreTree(), heed=False)
@@ -80,49 +80,53 @@ class Lister:
 
     def _tree(self, prefix: str) -> None:
         """List a folder that may be a repository of its own."""
-        found = self._git(self._root / prefix)
-        if found is None:
+        paths = self._git(self._root / prefix)
+        if paths is None:
             self._walk(prefix, IgnoreTree(), heed=True)
             return
-        for path in found:
-            if path.endswith(f"/{OURS}") or (prefix and path == OURS):
-                self._heed_ours(f"{prefix}{path}")
-        for path in found:
-            whole = f"{prefix}{path}"
-            if self._ours.ignores(whole.rstrip("/"), folder=whole.endswith("/")):
+        for path in paths:
+            if path.endswith(f"/{HYPERPODIGNORE}") or (prefix and path == HYPERPODIGNORE):
+                self._read_hyperpodignore(f"{prefix}{path}")
+        for path in paths:
+            full_path = f"{prefix}{path}"
+            if self._own_rules.ignores(full_path.rstrip("/"), folder=full_path.endswith("/")):
                 continue
-            target = self._root / whole
-            if whole.endswith("/") or (target.is_dir() and not target.is_symlink()):
+            target = self._root / full_path
+            if full_path.endswith("/") or (target.is_dir() and not target.is_symlink()):
                 # A repository in the repository, or a submodule: git names only its folder.
-                self._tree(whole.rstrip("/") + "/")
+                self._tree(full_path.rstrip("/") + "/")
             else:
-                self._add(whole)
+                self._add(full_path)
 
     def _git(self, folder: Path) -> list[str] | None:
         """Tracked and new files by git; None when the folder is no part of a working tree that git would read."""
         if not (folder / ".git").exists() and self._is_ignored(folder):
             return None
-        tracked = self._ask_git(folder, "ls-files", "-z", "--cached")
+        tracked = self._run_git(folder, "ls-files", "-z", "--cached")
         if tracked is None:
             return None
-        new = self._ask_git(folder, "ls-files", "-z", "--others", "--exclude-standard") or []
-        return tracked + [path for path in new if not _is_left_out(path)]
+        new = self._run_git(folder, "ls-files", "-z", "--others", "--exclude-standard") or []
+        return tracked + [path for path in new if not _is_excluded(path)]
 
     def _is_ignored(self, folder: Path) -> bool:
         """Whether an outer repository ignores this very folder, as one that holds a home folder's dot files does."""
-        return self._ask_git(folder.parent, "check-ignore", "-q", folder.name) is not None
+        return self._run_git(folder.parent, "check-ignore", "-q", folder.name) is not None
 
-    def _ask_git(self, folder: Path, *arguments: str) -> list[str] | None:
+    def _run_git(self, folder: Path, *arguments: str) -> list[str] | None:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("GIT_")
         }
         environment.update(GIT_OPTIONAL_LOCKS="0", LC_ALL="C")
         # A repository's configuration may name a program for core.fsmonitor: listing files must not start it.
         command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
-        left = self._until - time.monotonic()
+        remaining_s = self._deadline - time.monotonic()
         try:
-            done = subprocess.run(
-                command, capture_output=True, check=False, timeout=max(0.1, left), env=environment
+            completed = subprocess.run(
+                command,
+                capture_output=True,
+                check=False,
+                timeout=max(0.1, remaining_s),
+                env=environment,
             )
         except subprocess.TimeoutExpired as error:
             raise TooManyFilesError(
@@ -130,9 +134,9 @@ class Lister:
             ) from error
         except OSError:
             return None
-        if done.returncode != 0:
+        if completed.returncode != 0:
             return None
-        return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+        return [os.fsdecode(name) for name in completed.stdout.split(b"\0") if name]
 
     def _walk(self, prefix: str, ignores: IgnoreTree, *, heed: bool) -> None:
         pending = [prefix]
@@ -144,10 +148,10 @@ class Lister:
             for entry in entries:
                 path = f"{folder}{entry.name}"
                 is_folder = entry.is_dir(follow_symlinks=False)
-                if _has_any(entry.name, _LEFT_OUT if heed else _NEVER):
+                if _has_component(entry.name, _EXCLUDED_NAMES if heed else _ALWAYS_EXCLUDED):
                     continue
                 if heed and any(
-                    tree.ignores(path, folder=is_folder) for tree in (ignores, self._ours)
+                    tree.ignores(path, folder=is_folder) for tree in (ignores, self._own_rules)
                 ):
                     continue
                 if not is_folder:
@@ -165,7 +169,7 @@ class Lister:
             return []
 
     def _add(self, path: str) -> None:
-        if path.endswith(".pyc") or _has_any(path, _NEVER):
+        if path.endswith(".pyc") or _has_component(path, _ALWAYS_EXCLUDED):
             return
         self._listing.paths.append(path)
         if len(self._listing.paths) > MAX_FILES:
@@ -174,26 +178,26 @@ class Lister:
             self._check_time()
 
     def _check_time(self) -> None:
-        if time.monotonic() > self._until:
+        if time.monotonic() > self._deadline:
             raise TooManyFilesError(f"listing it takes more than {MAX_SECONDS:.0f} s")
 
     def _heed(self, folder: str, names: set[str], ignores: IgnoreTree) -> None:
         """Read the ignore files of a folder that is walked."""
         if GITS in names:
             ignores.add(folder.rstrip("/"), _read_text(self._root / folder / GITS))
-        if OURS in names and folder:
-            self._heed_ours(f"{folder}{OURS}")
+        if HYPERPODIGNORE in names and folder:
+            self._read_hyperpodignore(f"{folder}{HYPERPODIGNORE}")
 
-    def _heed_ours(self, path: str) -> None:
+    def _read_hyperpodignore(self, path: str) -> None:
         """Read a ``.hyperpodignore``: what it names stays, tracked or not."""
-        self._ours.add(path.rpartition("/")[0], _read_text(self._root / path))
+        self._own_rules.add(path.rpartition("/")[0], _read_text(self._root / path))
 
 
-def _is_left_out(path: str) -> bool:
-    return _has_any(path, _LEFT_OUT)
+def _is_excluded(path: str) -> bool:
+    return _has_component(path, _EXCLUDED_NAMES)
 
 
-def _has_any(path: str, names: frozenset[str]) -> bool:
+def _has_component(path: str, names: frozenset[str]) -> bool:
     """Whether a part of a path is one of these names, or our own folder on a partition."""
     parts = path.split("/")
     return not names.isdisjoint(parts) or any(map(OUR_FOLDER.fullmatch, parts))
@@ -207,9 +211,9 @@ def _read_text(path: Path) -> str:
 
 
 _SMALLER = "exclude files with .hyperpodignore, or use --no-project-files or --project-root"
-_SHOWN = 5
+_MAX_SHOWN = 5
 _WILD = frozenset("*?[")
-_NOT_A_PROJECT = {
+_SYSTEM_FOLDERS = {
     "/",
     "/data",
     "/fsx",
@@ -224,7 +228,7 @@ _NOT_A_PROJECT = {
     "/var",
 }
 
-_PROJECT_MARKS = (".git", ".hyperpodignore", "pyproject.toml", "setup.py")
+_PROJECT_FILES = (".git", ".hyperpodignore", "pyproject.toml", "setup.py")
 
 
 @dataclass(frozen=True)
@@ -235,20 +239,20 @@ class Project:
     files: tuple[ProjectFile, ...] = ()
     findings: tuple[Finding, ...] = ()
 
-    def place_of(self, path: Path) -> PurePosixPath | None:
+    def relative_to_root(self, path: Path) -> PurePosixPath | None:
         """Where a file or folder lies relative to the root, and so to ``work/``; None when it lies outside."""
         try:
-            return PurePosixPath(_plain(path).relative_to(_plain(self.root)))
+            return PurePosixPath(_resolve_path(path).relative_to(_resolve_path(self.root)))
         except ValueError:
             return None
 
-    def without(self, paths: Iterable[str]) -> tuple[ProjectFile, ...]:
+    def exclude(self, paths: Iterable[str]) -> tuple[ProjectFile, ...]:
         """The files less some that go along otherwise."""
-        others = set(paths)
-        return tuple(file for file in self.files if file.path not in others)
+        excluded_paths = set(paths)
+        return tuple(file for file in self.files if file.path not in excluded_paths)
 
 
-def _plain(path: Path) -> Path:
+def _resolve_path(path: Path) -> Path:
     """An absolute path without ``..``, links left as they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
@@ -257,7 +261,7 @@ def _plain(path: Path) -> Path:
 class _Sorting:
     """The listed files sorted into those that go along and those that do not."""
 
-    taken: dict[str, ProjectFile] = field(default_factory=dict)
+    included: dict[str, ProjectFile] = field(default_factory=dict)
     secret: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
@@ -298,23 +302,23 @@ def _collect(files: FilesSpec, root: Path) -> Project:
             ),
         )
     if files.root is None and _is_broad(root):
-        paths, findings = _beside(root)
+        paths, findings = _unmatched_includes(root)
     else:
         try:
             listing = Lister(root).run()
         except TooManyFilesError as error:
-            return Project(root, (), (_too_many(root, str(error)),))
+            return Project(root, (), (_too_many_files(root, str(error)),))
         paths, findings = listing.paths, []
         if listing.unreadable:
-            findings.append(_left_out("unreadable", "cannot be read", listing.unreadable))
+            findings.append(_excluded_finding("unreadable", "cannot be read", listing.unreadable))
     try:
         included = list(_included(root, files.include))
     except TooManyFilesError as error:
-        return Project(root, (), (_too_many(root, str(error)),))
-    sorting = _sort(root, [*paths, *included], set(files.include))
-    found = tuple(sorting.taken[path] for path in sorted(sorting.taken))
-    findings += _findings(root, files, sorting, found)
-    return Project(root, found, tuple(findings))
+        return Project(root, (), (_too_many_files(root, str(error)),))
+    sorting = _sort_files(root, [*paths, *included], set(files.include))
+    project_files = tuple(sorting.included[path] for path in sorted(sorting.included))
+    findings += _findings(root, files, sorting, project_files)
+    return Project(root, project_files, tuple(findings))
 
 
 def _root(files: FilesSpec, folder: Path, base: Path) -> Path:
@@ -333,15 +337,18 @@ def _root(files: FilesSpec, folder: Path, base: Path) -> Path:
 def _is_broad(root: Path) -> bool:
     """Whether a folder holds all sorts of things: a home folder, a file system's root, a storage partition."""
     resolved = root.resolve()
-    if str(resolved) in _NOT_A_PROJECT or resolved == Path.home().resolve():
+    if str(resolved) in _SYSTEM_FOLDERS or resolved == Path.home().resolve():
         return True
-    if any((resolved / mark).exists() for mark in _PROJECT_MARKS):
+    if any((resolved / file_name).exists() for file_name in _PROJECT_FILES):
         return False
-    ours = (resolved / place.folder.name / "runs" for place in Partition(resolved).own_places)
-    return any(folder.is_dir() for folder in ours) or resolved.is_mount()
+    own_folders = (
+        resolved / partition_folder.folder.name / "runs"
+        for partition_folder in Partition(resolved).own_places
+    )
+    return any(folder.is_dir() for folder in own_folders) or resolved.is_mount()
 
 
-def _beside(root: Path) -> tuple[list[str], list[Finding]]:
+def _unmatched_includes(root: Path) -> tuple[list[str], list[Finding]]:
     """Of a folder that is no project: the modules that lie directly in it."""
     names = sorted(
         entry.name for entry in root.iterdir() if entry.suffix == ".py" and entry.is_file()
@@ -353,14 +360,14 @@ def _beside(root: Path) -> tuple[list[str], list[Finding]]:
 
 def _included(root: Path, patterns: Iterable[str]) -> Iterator[str]:
     """Files that the patterns name, links that lead outside among them: those are told and left out later."""
-    places = _Places(root)
+    escapes = _EscapeCache(root)
     for pattern in patterns:
         parts = PurePosixPath(pattern)
         try:
             if parts.is_absolute() or ".." in parts.parts or not parts.parts:
                 raise ValueError("it leads out of the project")
-            way_out = _way_out(places, parts)
-            matches = [root / way_out] if way_out is not None else sorted(root.glob(pattern))
+            escape = _find_escape(escapes, parts)
+            matches = [root / escape] if escape is not None else sorted(root.glob(pattern))
         except (ValueError, NotImplementedError) as error:
             raise InvalidInputError(
                 f"the pattern '{pattern}' is not valid: {error}",
@@ -371,13 +378,13 @@ def _included(root: Path, patterns: Iterable[str]) -> Iterator[str]:
         for match in matches:
             path = match.relative_to(root).as_posix()
             is_folder = match.is_dir() and not match.is_symlink()
-            if is_folder and places.of(path) is not None:
-                yield from Lister(root).below(f"{path}/")
+            if is_folder and escapes.find(path) is not None:
+                yield from Lister(root).list_below(f"{path}/")
             else:
                 yield path
 
 
-def _way_out(places: _Places, pattern: PurePosixPath) -> str | None:
+def _find_escape(escapes: _EscapeCache, pattern: PurePosixPath) -> str | None:
     """The first folder on a pattern's plain beginning that is a link to outside of the project: what lies there is not even listed."""
     path = PurePosixPath()
     for part in pattern.parts[:-1]:
@@ -385,14 +392,14 @@ def _way_out(places: _Places, pattern: PurePosixPath) -> str | None:
             return None
         path /= part
         try:
-            if (places.root / path).is_symlink() and places.of(str(path)) is None:
+            if (escapes.root / path).is_symlink() and escapes.find(str(path)) is None:
                 return str(path)
         except (OSError, RuntimeError):
             return None  # a link to nothing, or to itself: no file lies behind it
     return None
 
 
-class _Places:
+class _EscapeCache:
     """Where paths of a project lie in truth, links in any of their folders followed. Each folder is looked at once.
 
     Attributes:
@@ -405,7 +412,7 @@ class _Places:
         self.resolved = root.resolve()
         self._folders: dict[str, str | None] = {}
 
-    def of(self, path: str) -> str | None:
+    def find(self, path: str) -> str | None:
         """A path relative to the root, once links are followed; None when it lies outside.
 
         Raises:
@@ -413,14 +420,16 @@ class _Places:
             RuntimeError: The same, in older versions of Python.
         """
         if (self.root / path).is_symlink():
-            return self._inner((self.root / path).resolve(strict=True))
+            return self._find_link_escape((self.root / path).resolve(strict=True))
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:
-            self._folders[folder] = self._inner((self.root / folder).resolve(strict=True))
-        found = self._folders[folder]
-        return f"{found}/{name}" if found else None if found is None else name
+            self._folders[folder] = self._find_link_escape(
+                (self.root / folder).resolve(strict=True)
+            )
+        paths = self._folders[folder]
+        return f"{paths}/{name}" if paths else None if paths is None else name
 
-    def _inner(self, place: Path) -> str | None:
+    def _find_link_escape(self, place: Path) -> str | None:
         if place == self.resolved:
             return ""
         if not place.is_relative_to(self.resolved):
@@ -428,60 +437,60 @@ class _Places:
         return place.relative_to(self.resolved).as_posix()
 
 
-def _sort(root: Path, paths: Iterable[str], asked_for: set[str]) -> _Sorting:
+def _sort_files(root: Path, paths: Iterable[str], requested: set[str]) -> _Sorting:
     sorting = _Sorting()
-    places = _Places(root)
+    escapes = _EscapeCache(root)
     for path in paths:
-        if path in sorting.taken:
+        if path in sorting.included:
             continue
-        if is_secret_file(path) and path not in asked_for:
+        if is_secret_file(path) and path not in requested:
             sorting.secret.append(path)
-        elif not _has_plain_name(path):
+        elif not _has_printable_name(path):
             sorting.unnamed.append(path.encode("utf-8", "backslashreplace").decode())
         else:
-            _sort_one(places, path, sorting)
+            _sort_file(escapes, path, sorting)
     for link, target in sorting.folder_links:
         # A link to a folder of the project: its files once more, under the link's name.
-        for file in list(sorting.taken.values()):
+        for file in list(sorting.included.values()):
             if file.path.startswith(f"{target}/"):
                 place = f"{link}/{file.path[len(target) + 1 :]}"
-                sorting.taken.setdefault(
+                sorting.included.setdefault(
                     place, ProjectFile(place, file.source, file.size, file.executable)
                 )
     return sorting
 
 
-def _sort_one(places: _Places, path: str, sorting: _Sorting) -> None:
-    source = places.root / path
+def _sort_file(escapes: _EscapeCache, path: str, sorting: _Sorting) -> None:
+    source = escapes.root / path
     try:
-        inner = places.of(path)
+        inner = escapes.find(path)
         if inner is None:
             sorting.outside.append(path)
             return
         if inner != path:
-            source = places.resolved / inner
+            source = escapes.resolved / inner
             if is_secret_file(inner):
                 sorting.secret.append(path)
                 return
             if source.is_dir():
                 sorting.folder_links.append((path, inner))
                 return
-        found = source.stat()
+        status = source.stat()
     except FileNotFoundError:
         return  # tracked and deleted, a link to nothing, or gone since it was listed
     except (OSError, RuntimeError):
         sorting.unreadable.append(path)
         return
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return  # sockets and pipes are no files of a project
     if not os.access(source, os.R_OK):
         sorting.unreadable.append(path)
         return
-    executable = bool(found.st_mode & stat.S_IXUSR)
-    sorting.taken[path] = ProjectFile(path, source, found.st_size, executable)
+    executable = bool(status.st_mode & stat.S_IXUSR)
+    sorting.included[path] = ProjectFile(path, source, status.st_size, executable)
 
 
-def _has_plain_name(path: str) -> bool:
+def _has_printable_name(path: str) -> bool:
     """Whether a name is UTF-8: others can't be told to the far side."""
     try:
         path.encode()
@@ -491,51 +500,53 @@ def _has_plain_name(path: str) -> bool:
 
 
 def _findings(
-    root: Path, files: FilesSpec, sorting: _Sorting, found: tuple[ProjectFile, ...]
+    root: Path, files: FilesSpec, sorting: _Sorting, paths: tuple[ProjectFile, ...]
 ) -> Iterator[Finding]:
     if sorting.secret:
-        yield _left_out(
+        yield _excluded_finding(
             "secret_files",
             "look like secrets and are not copied",
             sorting.secret,
             "use --secret for secrets, or --include NAME for a file that is not secret",
         )
     if sorting.outside:
-        yield _left_out(
+        yield _excluded_finding(
             "outside_links",
             "are links to outside the project and are not copied",
             sorting.outside,
             "copy their targets into the project",
         )
     if sorting.unreadable:
-        yield _left_out("unreadable", "cannot be read and are not copied", sorting.unreadable)
+        yield _excluded_finding(
+            "unreadable", "cannot be read and are not copied", sorting.unreadable
+        )
     if sorting.unnamed:
-        yield _left_out(
+        yield _excluded_finding(
             "odd_names", "have names that are not UTF-8 and are not copied", sorting.unnamed
         )
-    size = sum(file.size for file in found)
-    if len(found) > MAX_FILES:
-        yield _too_many(root, f"it holds more than {MAX_FILES} files")
+    size = sum(file.size for file in paths)
+    if len(paths) > MAX_FILES:
+        yield _too_many_files(root, f"it holds more than {MAX_FILES} files")
     elif size > files.max_bytes:
-        largest = sorted(found, key=lambda file: -file.size)[:_SHOWN]
-        names = ", ".join(f"{file.path} ({_size(file.size)})" for file in largest)
-        message = f"the project files are {_size(size)}, more than {_size(files.max_bytes)}; the largest: {names}"
+        largest_files = sorted(paths, key=lambda file: -file.size)[:_MAX_SHOWN]
+        names = ", ".join(f"{file.path} ({_format_size(file.size)})" for file in largest_files)
+        message = f"the project files are {_format_size(size)}, more than {_format_size(files.max_bytes)}; the largest: {names}"
         yield _finding("error", "project_too_large", message, _SMALLER)
-    elif found:
-        noun, verb = ("file", "is") if len(found) == 1 else ("files", "are")
-        message = f"{len(found)} {noun} ({_size(size)}) of {root} {verb} copied"
+    elif paths:
+        noun, verb = ("file", "is") if len(paths) == 1 else ("files", "are")
+        message = f"{len(paths)} {noun} ({_format_size(size)}) of {root} {verb} copied"
         yield _finding("info", "project_files", message)
 
 
-def _left_out(code: str, reason: str, paths: list[str], hint: str | None = None) -> Finding:
-    shown = ", ".join(paths[:_SHOWN])
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return _finding("warning", code, f"these files {reason}: {shown}{more}", hint)
+def _excluded_finding(code: str, reason: str, paths: list[str], hint: str | None = None) -> Finding:
+    shown_paths = ", ".join(paths[:_MAX_SHOWN])
+    more_text = f" and {len(paths) - _MAX_SHOWN} more" if len(paths) > _MAX_SHOWN else ""
+    return _finding("warning", code, f"these files {reason}: {shown_paths}{more_text}", hint)
 
 
-def _too_many(root: Path, words: str) -> Finding:
+def _too_many_files(root: Path, detail: str) -> Finding:
     return _finding(
-        "error", "project_too_many_files", f"{root} is too large for a project: {words}", _SMALLER
+        "error", "project_too_many_files", f"{root} is too large for a project: {detail}", _SMALLER
     )
 
 
@@ -543,7 +554,7 @@ def _finding(level: Level, code: str, message: str, hint: str | None = None) -> 
     return Finding(level=level, code=code, message=message, hint=hint, field="files")
 
 
-def _size(size: float) -> str:
+def _format_size(size: float) -> str:
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -18,8 +18,8 @@ from hyperpod_jlab.storage.bundle import open_linked
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.locate import SUSPECT
 
-_LARGEST = 4 << 30
-_LARGEST_FOREIGN = 256 << 20
+_MAX_BYTES = 4 << 30
+_MAX_FOREIGN_BYTES = 256 << 20
 """Bytes of another user's result: it is read whole."""
 
 _TRUST_HINT = "a pickle can run code when it is loaded; use trust=True if you trust everyone who can write there"
@@ -110,10 +110,10 @@ def _raise_remote(records: Path, *, trust: bool) -> None:
     text = _read(records / "exception.json")
     if text is None:
         return
-    known = _load_json(text)
-    if not isinstance(known, dict):
+    document = _load_json(text)
+    if not isinstance(document, dict):
         raise RemoteError("exception.json is damaged", code="damaged_result")
-    traceback = str(known.get("traceback", ""))
+    traceback = str(document.get("traceback", ""))
     try:
         data = _read_pickle(records / "exception.pkl", trust=trust)
         error = pickle.loads(data) if data is not None else None  # noqa: S301 - as above
@@ -122,16 +122,16 @@ def _raise_remote(records: Path, *, trust: bool) -> None:
     if isinstance(error, BaseException):
         raise error from RemoteTraceback(traceback)
     raise RemoteError(
-        f"{known.get('type')}: {known.get('message')}",
-        detail={"type": known.get("type"), "traceback": traceback},
+        f"{document.get('type')}: {document.get('message')}",
+        detail={"type": document.get("type"), "traceback": traceback},
     ) from RemoteTraceback(traceback)
 
 
 def _read(path: Path) -> bytes | None:
-    largest = _LARGEST_FOREIGN if descent.is_foreign(path) else _LARGEST
+    max_bytes = _MAX_FOREIGN_BYTES if descent.is_foreign(path) else _MAX_BYTES
     with storage_errors(path):
         try:
-            return descent.read(path, largest)
+            return descent.read(path, max_bytes)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -145,40 +145,42 @@ def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
     except OSError as error:
         raise _untrusted(path, "is a link or cannot be opened") from error
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
         if not trust:
             if any(descent.is_file(folder / SUSPECT) for folder in path.parents[:4]):
                 raise _untrusted(path, "is in a folder to which another user could write")
-            _check(path, found)
+            _check(path, status)
             for folder in _folders(path):
                 _check(folder, folder.lstat())
-        if found.st_size > _LARGEST:
+        if status.st_size > _MAX_BYTES:
             raise _untrusted(path, "is larger than 4 GiB")
-        return file.read(_LARGEST)
+        return file.read(_MAX_BYTES)
 
 
 def _folders(path: Path) -> list[Path]:
     """The folders above a file, up to the partition's root."""
-    above = list(path.absolute().parents)
-    named = (descent.OUR_FOLDER.fullmatch(folder.name) is not None for folder in above)
-    ours = next((at for at, found in enumerate(named) if found), None)
-    return above if ours is None else above[: ours + 2]
+    parents = list(path.absolute().parents)
+    is_bundle_folder = (descent.OUR_FOLDER.fullmatch(folder.name) is not None for folder in parents)
+    bundle_index = next(
+        (index for index, is_bundle in enumerate(is_bundle_folder) if is_bundle), None
+    )
+    return parents if bundle_index is None else parents[: bundle_index + 2]
 
 
-def _check(path: Path, found: os.stat_result) -> None:
+def _check(path: Path, status: os.stat_result) -> None:
     """Refuse what somebody else owns, or may replace.
 
     Raises:
         DeniedError: With code ``untrusted_result``.
     """
-    folder = stat.S_ISDIR(found.st_mode)
-    if not folder and not stat.S_ISREG(found.st_mode):
+    folder = stat.S_ISDIR(status.st_mode)
+    if not folder and not stat.S_ISREG(status.st_mode):
         raise _untrusted(path, "is a link or not a regular file")
-    if found.st_uid not in {os.getuid(), 0}:
-        raise _untrusted(path, f"belongs to another user (uid {found.st_uid})")
-    writable = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    if status.st_uid not in {os.getuid(), 0}:
+        raise _untrusted(path, f"belongs to another user (uid {status.st_uid})")
+    writable = bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
     # In a folder with the sticky bit others may add, but not replace what is not theirs.
-    if writable and not (folder and found.st_mode & stat.S_ISVTX):
+    if writable and not (folder and status.st_mode & stat.S_ISVTX):
         raise _untrusted(path, "is writable by other users")
 
 
@@ -195,23 +197,27 @@ def _untrusted(path: Path, reason: str) -> DeniedError:
 # Whether the far side's Python can load what this side's Python pickled.
 
 
-def python_version_finding(local: tuple[int, ...] | None, far: tuple[int, ...]) -> Finding | None:
+def python_version_finding(
+    local: tuple[int, ...] | None, remote: tuple[int, ...]
+) -> Finding | None:
     """The finding that refuses a function when the two Pythons differ, or None when they agree.
 
     A pickled function holds byte code, which is only good for the minor version that compiled it.
 
     Args:
         local: Version of the Python that pickled, such as ``(3, 11, 7)``; None for this process.
-        far: Version of the Python that will run it.
+        remote: Version of the Python that will run it.
     """
-    here = (local or tuple(sys.version_info[:3]))[:2]
-    if here == far[:2]:
+    local_version = (local or tuple(sys.version_info[:3]))[:2]
+    if local_version == remote[:2]:
         return None
-    here_text, far_text = (".".join(str(part) for part in version[:2]) for version in (here, far))
+    local_text, remote_text = (
+        ".".join(str(part) for part in version[:2]) for version in (local_version, remote)
+    )
     return Finding(
         level="error",
         code="python_version",
-        message=f"the function was pickled by Python {here_text}, but the job would run it with Python {far_text}",
-        hint=f"choose Python {here_text} on the cluster with --python or --image, or submit a script or notebook instead",
+        message=f"the function was pickled by Python {local_text}, but the job would run it with Python {remote_text}",
+        hint=f"choose Python {local_text} on the cluster with --python or --image, or submit a script or notebook instead",
         field="environment.python",
     )

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from hyperpod_jlab.core.finding import Finding
 
-_WORDS = {
+_SECRET_WORDS = {
     "APIKEY",
     "CREDENTIAL",
     "CREDENTIALS",
@@ -23,7 +23,7 @@ _WORDS = {
 }
 _KEY_OWNERS = {"ACCESS", "ACCOUNT", "API", "AUTH", "ENCRYPTION", "LICENSE", "PRIVATE", "SECRET"}
 # HF_TOKEN_PATH or DB_PASSWORD_FILE tell where a secret lies, they are none.
-_PLACES = {"DIR", "FILE", "PATH", "ENDPOINT", "URL", "URI", "TYPE", "NAME"}
+_LOCATION_WORDS = {"DIR", "FILE", "PATH", "ENDPOINT", "URL", "URI", "TYPE", "NAME"}
 _VALUE = re.compile(
     r"(hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|sk-[A-Za-z0-9_-]{20,}"
     r"|(AKIA|ASIA)[A-Z0-9]{16}|xox[abp]-[A-Za-z0-9-]{10,}|glpat-[\w-]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY-----.*)",
@@ -35,12 +35,14 @@ def looks_secret(name: str, value: str = "") -> bool:
     """Whether a variable is probably a secret, by its name or by the form of its value."""
     if _VALUE.fullmatch(value):
         return True
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).upper().split("_")
-    if words[-1] in _PLACES or value.startswith("/"):
+    name_parts = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).upper().split("_")
+    if name_parts[-1] in _LOCATION_WORDS or value.startswith("/"):
         return False
-    if _WORDS.intersection(words):
+    if _SECRET_WORDS.intersection(name_parts):
         return True
-    return any(owner in _KEY_OWNERS and word in {"KEY", "KEYS"} for owner, word in pairwise(words))
+    return any(
+        owner in _KEY_OWNERS and part in {"KEY", "KEYS"} for owner, part in pairwise(name_parts)
+    )
 
 
 def secret_name_findings(
@@ -54,12 +56,12 @@ def secret_name_findings(
     )
 
 
-def secret_finding(name: str, where: str = "", field: str = "source") -> Finding:
-    """The warning for one variable; `where` goes before the message."""
+def secret_finding(name: str, location: str = "", field: str = "source") -> Finding:
+    """The warning for one variable; `location` goes before the message."""
     return Finding(
         level="warning",
         code="secret_in_variable",
-        message=f"{where}{name} looks like a secret, but its value would be readable in the files of the run",
+        message=f"{location}{name} looks like a secret, but its value would be readable in the files of the run",
         hint=f"use --secret {name} instead",
         field=field,
     )

@@ -15,8 +15,8 @@ from hyperpod_jlab.capture.magics import (
     is_automagic,
     line_magic,
     shell_line,
-    unknown,
-    without_effect,
+    translate_to_nothing,
+    unknown_translation,
 )
 from hyperpod_jlab.capture.notebook import CodeCell
 from hyperpod_jlab.capture.secrets import secret_finding
@@ -26,7 +26,7 @@ _BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")
 _CELL_MAGIC = re.compile(r"%%(?P<name>[^\s?]+)(?P<rest>[^\r\n?]*)(?P<more>[^\r\n]*)")
 _BREAK = re.compile(r"\r\n|\r|\n")
 _AUTOMAGIC = re.compile(r"(?P<name>[^\W\d]\w*)[ \t]+(?P<rest>[^\r\n]+)")
-_SHOWN_LENGTH = 60
+_MAX_SHOWN = 60
 
 
 @dataclass
@@ -68,24 +68,24 @@ def transform_cell(cell: CodeCell, file: str) -> Transformed:
         return result
     automagic = _AUTOMAGIC.fullmatch(text.strip())
     if automagic and is_automagic(automagic["name"], automagic["rest"]):
-        at = text.index(automagic["name"])
-        line = count_breaks(text[:at]) + 1
+        position = text.index(automagic["name"])
+        line = count_breaks(text[:position]) + 1
         specials: tuple[Special, ...] = (
-            Special("line", at, len(text.rstrip()), f"%{automagic[0]}", line),
+            Special("line", position, len(text.rstrip()), f"%{automagic[0]}", line),
         )
     else:
         scanned = scan(result.text, start)
-        specials, result.quiet = scanned.specials, scanned.quiet
+        specials, result.quiet = scanned.specials, scanned.is_quiet
     for special in reversed(specials):
-        verdict = _verdict(special)
+        translation = _translate(special)
         between = result.text[special.start : special.end]
         # The line breaks of a continued line stay, so that what follows keeps its numbers.
-        kept = "".join(_BREAK.findall(between))
-        refused = "None" if special.kind == "assign" else "pass"
-        code = refused if verdict.code is None else verdict.code
-        result.text = result.text[: special.start] + code + kept + result.text[special.end :]
+        line_breaks = "".join(_BREAK.findall(between))
+        replacement = "None" if special.kind == "assign" else "pass"
+        code = replacement if translation.code is None else translation.code
+        result.text = result.text[: special.start] + code + line_breaks + result.text[special.end :]
     for special in specials:
-        _tell(cell, result, _verdict(special), special.line, special.text)
+        _add_note(cell, result, _translate(special), special.line, special.text)
     return result
 
 
@@ -93,46 +93,52 @@ def _cell_magics(cell: CodeCell, file: str, result: Transformed) -> int | None:
     """Deal with the ``%%`` lines at the top; returns where the Python below them begins, or None when there is none."""
     start = 0
     while True:
-        blank = _BLANK_LINES.match(result.text, start)
-        at = blank.end() if blank else start
-        match = _CELL_MAGIC.match(result.text, at)
+        blank_match = _BLANK_LINES.match(result.text, start)
+        position = blank_match.end() if blank_match else start
+        match = _CELL_MAGIC.match(result.text, position)
         if match is None or match["more"].startswith("?"):
             return start
-        rest = (match["rest"] + match["more"]).strip()
-        found = cell_magic(match["name"], rest, file)
-        line = count_breaks(result.text[:at]) + 1
-        _tell(cell, result, found.verdict, line, match.group().rstrip())
-        if found.around is not None:
-            result.around.append(found.around)
-        if not found.body:
-            _replace_cell(result, at, match.end(), found.verdict.code, found.suffix)
+        arguments_text = (match["rest"] + match["more"]).strip()
+        cell_translation = cell_magic(match["name"], arguments_text, file)
+        line = count_breaks(result.text[:position]) + 1
+        _add_note(cell, result, cell_translation.translation, line, match.group().rstrip())
+        if cell_translation.around is not None:
+            result.around.append(cell_translation.around)
+        if not cell_translation.body:
+            _replace_cell(
+                result,
+                position,
+                match.end(),
+                cell_translation.translation.code,
+                cell_translation.suffix,
+            )
             return None
-        result.text = result.text[:at] + result.text[match.end() :]
-        following = _BREAK.match(result.text, at)
-        start = following.end() if following else at
+        result.text = result.text[:position] + result.text[match.end() :]
+        following = _BREAK.match(result.text, position)
+        start = following.end() if following else position
 
 
 def _replace_cell(
-    result: Transformed, at: int, line_end: int, code: str | None, suffix: str | None
+    result: Transformed, position: int, line_end: int, code: str | None, suffix: str | None
 ) -> None:
     text = result.text
     following = _BREAK.match(text, line_end)
     body_at = following.end() if following else len(text)
     if suffix is not None:
         # A program's own messages about its lines then give the cell's line numbers; a file to write is its text alone.
-        blank = "\n" * count_breaks(text[:body_at]) if suffix == ".sh" else ""
-        result.bodies[suffix] = blank + text[body_at:]
-    result.text = text[:at] + (code if code is not None else "pass") + "\n"
+        blank_match = "\n" * count_breaks(text[:body_at]) if suffix == ".sh" else ""
+        result.bodies[suffix] = blank_match + text[body_at:]
+    result.text = text[:position] + (code if code is not None else "pass") + "\n"
 
 
-def _verdict(special: Special) -> MagicTranslation:
+def _translate(special: Special) -> MagicTranslation:
     text = special.text
     if (
         special.kind == "help"
         or text.startswith("?")
         or (text.startswith("%") and text.endswith("?"))
     ):
-        return without_effect("is help, which has no effect in a job")
+        return translate_to_nothing("is help, which has no effect in a job")
     if special.kind == "assign":
         return assigned_shell(text[1:]) if text.startswith("!") else assigned_magic(text[1:])
     if text.startswith("!!"):
@@ -141,30 +147,32 @@ def _verdict(special: Special) -> MagicTranslation:
         return shell_line(text[1:])
     if text.startswith("%"):
         return line_magic(text[1:])
-    return unknown(
+    return unknown_translation(
         f"a line that starts with {text[0]} is IPython's short form of a call",
         "write the call with parentheses",
     )
 
 
-def _tell(
-    cell: CodeCell, result: Transformed, verdict: MagicTranslation, line: int, text: str
+def _add_note(
+    cell: CodeCell, result: Transformed, translation: MagicTranslation, line: int, text: str
 ) -> None:
     first = _BREAK.split(text)[0].strip()
-    shown = first if len(first) <= _SHOWN_LENGTH else first[: _SHOWN_LENGTH - 1] + "\u2026"
-    if verdict.secret is not None:
+    shown_text = first if len(first) <= _MAX_SHOWN else first[: _MAX_SHOWN - 1] + "\u2026"
+    if translation.secret is not None:
         # Its value stands in the line.
-        shown = f"{shown.split()[0]} {verdict.secret}=\u2026"
-        result.findings.append(secret_finding(verdict.secret, f"cell {cell.number}, line {line}: "))
+        shown_text = f"{shown_text.split()[0]} {translation.secret}=\u2026"
+        result.findings.append(
+            secret_finding(translation.secret, f"cell {cell.number}, line {line}: ")
+        )
     if line not in result.rewritten:
         result.rewritten.append(line)
-    result.notes.append(f"line {line}: {shown}: {verdict.note}")
+    result.notes.append(f"line {line}: {shown_text}: {translation.note}")
     result.findings.append(
         Finding(
-            level=verdict.level,
-            code=verdict.kind,
-            message=f"cell {cell.number}, line {line}: {shown}: {verdict.note}",
-            hint=verdict.hint,
+            level=translation.level,
+            code=translation.kind,
+            message=f"cell {cell.number}, line {line}: {shown_text}: {translation.note}",
+            hint=translation.hint,
             field="source",
         )
     )

@@ -328,7 +328,7 @@ async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
         async with aclosing(hyperpod.logs.lines(reading.request)) as batches:
             async for batch in batches:
                 reading.written = reading.written or not batch.empty
-                for part in batch.between_marks():
+                for part in batch.split_at_marks():
                     writer.write(part, partial(setattr, reading, "cursor", part.after.text()))
     finally:
         writer.finish()

@@ -157,12 +157,12 @@ class Reaches:
         return ReachFacts(None, commands)
 
     async def _look_at_eks(self, cluster: HyperpodCluster) -> ReachFacts:
-        from hyperpod_jlab.engines.kubernetes.kind import missing_package
+        from hyperpod_jlab.engines.kubernetes.kind import missing_package_error
 
         try:
             from hyperpod_jlab.engines.kubernetes.api.eks import check_access
         except ModuleNotFoundError as error:
-            raise missing_package(error) from error
+            raise missing_package_error(error) from error
         eks = (cluster.eks_arn or "").rpartition("/")[2]
         found = await check_access(await self._hasty(), eks)
         return ReachFacts(found.problem, private=found.private, allowed=found.allowed)
@@ -173,9 +173,11 @@ class Reaches:
 
 async def _ask_slurm(commands: str | None) -> frozenset[str]:
     from hyperpod_jlab.engines.slurm.client import SlurmClient
-    from hyperpod_jlab.engines.slurm.transport import Here
+    from hyperpod_jlab.engines.slurm.transport import LocalTransport
 
-    text = await SlurmClient(Here(commands)).ask(["sinfo", "--noheader", "--all", "-N", "-o", "%N"])
+    text = await SlurmClient(LocalTransport(commands)).query(
+        ["sinfo", "--noheader", "--all", "-N", "-o", "%N"]
+    )
     return frozenset(text.split())
 
 

@@ -20,7 +20,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, region_of
 from hyperpod_jlab.core.nodes import JoinedNode, is_changing, join_nodes, node_row
 from hyperpod_jlab.core.reach import configure_command
-from hyperpod_jlab.engines.protocol import Orchestrator, tables_of
+from hyperpod_jlab.engines.protocol import Orchestrator, require_tables
 from hyperpod_jlab.engines.registry import Engines
 
 T = TypeVar("T")
@@ -390,7 +390,7 @@ class Clusters:
             UnreachableError: The scheduler does not answer, and has not answered before.
         """
         return await self.snapshots.last(
-            ("nodes", name), lambda: tables_of(self._engines.get(name)).nodes()
+            ("nodes", name), lambda: require_tables(self._engines.get(name)).nodes()
         )
 
     async def close(self) -> None:
@@ -560,7 +560,7 @@ class Clusters:
 def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
     """What can be done to a cluster's runs and jobs."""
     beyond = {"adopt": engine.adoption, "ports": engine.ports}
-    offered = engine.actions.offered if engine.actions is not None else ()
+    offered = engine.actions.supported if engine.actions is not None else ()
     return (*offered, *(name for name, concern in beyond.items() if concern is not None))
 
 

@@ -30,7 +30,7 @@ class EngineKind:
     task_settings: tuple[str, ...] = ()
 
 
-def config_as(kind: type[Config], config: object) -> Config:
+def typed_config(kind: type[Config], config: object) -> Config:
     """A cluster's configuration as that of the engine that is made for it."""
     if not isinstance(config, kind):
         raise InternalError(f"not the configuration of this engine: {type(config).__name__}")

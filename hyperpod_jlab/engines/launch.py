@@ -70,7 +70,7 @@ ANY_OWNER = "-"
 
 
 @dataclass(frozen=True)
-class Seal:
+class GuardPolicy:
     """Which launcher may run, and in whose bundle.
 
     Attributes:
@@ -84,7 +84,7 @@ class Seal:
     shared: bool = False
 
     @classmethod
-    def current(cls, owner: int | None = None, *, shared: bool = False) -> Seal:
+    def current(cls, owner: int | None = None, *, shared: bool = False) -> GuardPolicy:
         """That of a bundle which this process makes now with this version's launcher.
 
         Args:
@@ -96,7 +96,7 @@ class Seal:
         digest = hashlib.sha256(launcher_source()).hexdigest()
         return cls(own_number() if owner is None else owner, digest, shared)
 
-    def words(
+    def guard_args(
         self, root: PurePath, bundle: str | PurePath, *, any_owner: bool = False
     ) -> list[str]:
         """The guard's own arguments, before those of the launcher.
@@ -120,24 +120,24 @@ def guard_source() -> str:
     return "\n".join(line for line in lines if line and '"""' not in line) + "\n"
 
 
-def guarded(words: Sequence[str]) -> list[str]:
+def guard_command(guard_args: Sequence[str]) -> list[str]:
     """Python's arguments that start a launcher through the guard."""
-    return [*FLAGS, guard_source(), *words]
+    return [*FLAGS, guard_source(), *guard_args]
 
 
-REFUSAL = "hyperpod: nothing was run: "
+REFUSAL_PREFIX = "hyperpod: nothing was run: "
 """How the guard's word begins when it refuses a bundle."""
 
 UNTRUSTED = "untrusted_bundle"
 """The reason code of a run that the guard refused."""
 
 
-def refusal(run_id: str, why: str | None = None) -> str:
+def untrusted_reason(run_id: str, detail: str | None = None) -> str:
     """The reason of a run that the guard refused.
 
     Args:
         run_id: The run.
-        why: What the guard said, where that is known.
+        detail: What the guard said, where that is known.
     """
-    words = f"the bundle of {run_id} was changed or belongs to another user; no code was run"
-    return words if why is None else f"{words}: {why.removeprefix(REFUSAL)}"
+    text = f"the bundle of {run_id} was changed or belongs to another user; no code was run"
+    return text if detail is None else f"{text}: {detail.removeprefix(REFUSAL_PREFIX)}"

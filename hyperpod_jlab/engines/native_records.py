@@ -39,7 +39,7 @@ class NativeRecords:
 
     def create(self, path: Path, record: Mapping[str, Any]) -> bool:
         """Write a record if none is there; whether this call did it."""
-        return not descent.is_file(path) and self.put(path, to_json(dict(record)))
+        return not descent.is_file(path) and self.write_once(path, to_json(dict(record)))
 
     def replace(self, path: Path, record: Mapping[str, Any]) -> None:
         """Write a record in place of another one."""
@@ -48,7 +48,7 @@ class NativeRecords:
             with storage_errors(path):
                 descent.replace(path, to_json(dict(record)), mode=self._bundle.file_mode)
 
-    def put(self, path: Path, data: bytes) -> bool:
+    def write_once(self, path: Path, data: bytes) -> bool:
         """Write a file if none is there; whether this call did it."""
         self._make(path.parent)
         with storage_errors(path):
@@ -76,7 +76,7 @@ def node_record(
     exit_code: int | None = None,
     signal: int | None = None,
     error: Mapping[str, Any] | None = None,
-    **more: Any,
+    **fields: Any,
 ) -> dict[str, Any]:
     """The record of a node in an attempt; `more` is what one orchestrator alone tells."""
     return {
@@ -88,14 +88,14 @@ def node_record(
         "exit_code": exit_code,
         "signal": signal,
         "error": error,
-        **more,
+        **fields,
     }
 
 
 def read_record(path: Path) -> dict[str, Any]:
     """A record; an empty one when there is none."""
     try:
-        found = json.loads(descent.read(path))
+        document = json.loads(descent.read(path))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

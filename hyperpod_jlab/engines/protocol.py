@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.scheduler import Scheduler
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.usage import Usage
-    from hyperpod_jlab.engines.launch import Seal
+    from hyperpod_jlab.engines.launch import GuardPolicy
     from hyperpod_jlab.engines.remote_task import RemoteTasks
     from hyperpod_jlab.storage.partition import PathMap
     from hyperpod_jlab.storage.records import BundleReader
@@ -81,7 +81,7 @@ class RenderInput:
     bundle: str
     paths: PathMap
     python: str | None
-    seal: Seal
+    guard_policy: GuardPolicy
     time_limit: int | None = None
     after: tuple[str, ...] = ()
     native: NativeFile | None = None
@@ -142,7 +142,7 @@ class Submitting(Protocol):
         """The interpreter on the far side for a spec, or None for the node's own."""
 
     @abstractmethod
-    def render(self, given: RenderInput) -> Rendered:
+    def render(self, render_input: RenderInput) -> Rendered:
         """The script or manifest for a spec. A pure function: same input, same bytes."""
 
     @abstractmethod
@@ -177,7 +177,7 @@ class Actions(Protocol):
     """Acting on runs: cancel, hold, release, requeue, change."""
 
     @property
-    def offered(self) -> tuple[ActionKind, ...]:
+    def supported(self) -> tuple[ActionKind, ...]:
         """The actions that the scheduler can do."""
         ...
 
@@ -263,7 +263,7 @@ class Interpreters(Protocol):
 class NativeCheck(Protocol):
     """The scheduler's check of a file in its own form (sbatch script, manifest) before it is sent."""
 
-    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
+    async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
         """What the scheduler says of the file."""
         ...
 
@@ -325,7 +325,7 @@ class Ports(Protocol):
         ...
 
 
-class NodeOrders(Protocol):
+class NodeControl(Protocol):
     """Draining and resuming nodes, by those who may."""
 
     async def act_on_nodes(
@@ -388,7 +388,7 @@ class Orchestrator(Submitting, Observing, ABC):
     name: str
     scheduler: Scheduler
     paths: PathMap
-    waits_by_id: bool = False
+    uses_dependency_ids: bool = False
 
     choices: Choices | None = None
     time_limits: TimeLimits | None = None
@@ -436,7 +436,7 @@ class Orchestrator(Submitting, Observing, ABC):
         return None
 
     @property
-    def node_orders(self) -> NodeOrders | None:
+    def node_control(self) -> NodeControl | None:
         """Draining and resuming nodes."""
         return None
 
@@ -460,29 +460,29 @@ class Orchestrator(Submitting, Observing, ABC):
         return
 
 
-def required(concern: Concern | None, engine: Orchestrator, lacks: str) -> Concern:
+def require(concern: Concern | None, engine: Orchestrator, missing: str) -> Concern:
     """A concern of an engine that somebody needs.
 
     Args:
         concern: An attribute of the engine.
         engine: The engine.
-        lacks: What its clusters lack otherwise, for the error, such as ``cannot drain nodes``.
+        missing: What its clusters cannot do, for the error, such as ``cannot drain nodes``.
 
     Raises:
         UnsupportedError: The engine does not have it.
     """
     if concern is None:
-        raise UnsupportedError(f"{engine.kind} clusters {lacks}")
+        raise UnsupportedError(f"{engine.kind} clusters {missing}")
     return concern
 
 
-def tables_of(engine: Orchestrator) -> Tables:
+def require_tables(engine: Orchestrator) -> Tables:
     """The tables of an engine.
 
     Raises:
         UnsupportedError: It has none.
     """
-    return required(engine.tables, engine, "have no tables of nodes, queues and jobs")
+    return require(engine.tables, engine, "have no tables of nodes, queues and jobs")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def register(kind: EngineKind) -> None:
     _kinds[kind.scheduler.name] = kind
 
 
-def kind_of(name: str) -> EngineKind | None:
+def find_kind(name: str) -> EngineKind | None:
     """The kind of engine of a name, as `orchestrator` in the configuration."""
     if name not in _kinds and name in _NAMES:
         kind = importlib.import_module(f"{__package__}.{name}.kind").KIND
@@ -34,9 +34,9 @@ def kind_of(name: str) -> EngineKind | None:
     return _kinds.get(name)
 
 
-def scheduler_named(name: str | None) -> Scheduler | None:
+def find_scheduler(name: str | None) -> Scheduler | None:
     """The scheduler of an engine's name; None where there is no such engine."""
-    kind = kind_of(name) if name is not None else None
+    kind = find_kind(name) if name is not None else None
     return kind.scheduler if kind is not None else None
 
 
@@ -46,7 +46,7 @@ def make_orchestrator(name: str, config: ClusterConfig, partition: Partition) ->
     Raises:
         UnsupportedError: This version cannot run on a cluster that is configured so.
     """
-    kind = kind_of(config.orchestrator)
+    kind = find_kind(config.orchestrator)
     if kind is None:
         raise UnsupportedError(f"this version does not support {config.orchestrator} clusters")
     return kind.make(name, config, partition)
@@ -64,7 +64,7 @@ class Engines:
     def __init__(self, settings: Settings, partition: Partition) -> None:
         self.settings = settings
         self.partition = partition
-        self._made: dict[str, Orchestrator] = {}
+        self._engines: dict[str, Orchestrator] = {}
 
     def get(self, cluster: str | None = None) -> Orchestrator:
         """The engine of a cluster; of the default one when none is named.
@@ -77,9 +77,9 @@ class Engines:
         config = self.settings.clusters.get(name)
         if config is None:
             raise self.settings.unknown_cluster(name)
-        if name not in self._made:
-            self._made[name] = make_orchestrator(name, config, self.partition)
-        return self._made[name]
+        if name not in self._engines:
+            self._engines[name] = make_orchestrator(name, config, self.partition)
+        return self._engines[name]
 
     def load(self) -> None:
         """Make the engines of all clusters. To import them takes a tenth of a second, for which no event loop should be held."""
@@ -89,14 +89,14 @@ class Engines:
 
     def mark_active(self) -> None:
         """Somebody looks at runs or clusters now."""
-        for engine in self._made.values():
+        for engine in self._engines.values():
             if engine.polling is not None:
                 engine.polling.mark_active()
 
     async def close(self) -> None:
         """Close all engines. One that fails to close keeps none of the others open; the first failure is raised when all are closed."""
         failures: list[Exception] = []
-        for name, engine in self._made.items():
+        for name, engine in self._engines.items():
             try:
                 await engine.close()
             except Exception as error:  # noqa: BLE001 - whatever it is, the others are still to be closed

@@ -37,7 +37,7 @@ class RemoteTask(Protocol):
     def root(self) -> str: ...
 
     @property
-    def reply(self) -> str | None: ...
+    def result_dir(self) -> str | None: ...
 
     async def run(self, program: str, name: str) -> str:
         """Run a Python program (3.8 or later, standard library) to its end; its answer, which may be less than all of it.
@@ -63,7 +63,7 @@ class RemoteTasks(Protocol):
         """
         ...
 
-    async def user_number(self, name: str) -> int | None:
+    async def find_uid(self, name: str) -> int | None:
         """The number of a user of the cluster; None where there is no such user.
 
         Raises:

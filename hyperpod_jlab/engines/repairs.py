@@ -16,32 +16,32 @@ from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 
 async def with_repairs(
-    words: dict[str, Observation],
+    observations: dict[str, Observation],
     bundles: Sequence[BundleReader],
-    look: Callable[[], Awaitable[Mapping[str, NodeRepair]]],
+    load_repairs: Callable[[], Awaitable[Mapping[str, NodeRepair]]],
     scheduler: Scheduler,
 ) -> dict[str, Observation]:
     """The words on runs; those that run on nodes under repair, or wait after they did, have that as their reason.
 
     Args:
-        words: What the scheduler says, by run id.
+        observations: What the scheduler reports, by run id.
         bundles: The runs.
-        look: Looks at the nodes: what is done to those under repair, by their names. Called only when a run runs or waits; where they
-            cannot be asked the words stay.
+        load_repairs: Loads the repairs of nodes by node name. Called only when a run runs or waits; when that
+            fails, the observations stay as they are.
         scheduler: Their scheduler.
     """
-    if not any(may_recover(word) for word in words.values()):
-        return words
+    if not any(may_recover(observation) for observation in observations.values()):
+        return observations
     try:
-        repairs = await look()
+        repairs = await load_repairs()
     except HyperpodError:
-        return words
+        return observations
     if not repairs:
-        return words
-    return await asyncio.to_thread(_told, words, bundles, repairs, scheduler)
+        return observations
+    return await asyncio.to_thread(_add_repairs, observations, bundles, repairs, scheduler)
 
 
-def attempt_meant(bundle: BundleReader, word: Observation) -> AttemptRecords | None:
+def find_attempt(bundle: BundleReader, observation: Observation) -> AttemptRecords | None:
     """The attempt of a run that a word is on: the newest one. Blocking.
 
     None where there is none, its records cannot be read, or it is over and the run runs: then that is the next one, which has yet to write
@@ -54,30 +54,33 @@ def attempt_meant(bundle: BundleReader, word: Observation) -> AttemptRecords | N
     if not records.attempts:
         return None
     attempt = records.attempts[-1]
-    judged = any(seen.verdict and seen.attempt == attempt.number for seen in records.observations)
-    return None if judged and word.state == "running" else attempt
+    has_verdict = any(
+        observation.verdict and observation.attempt == attempt.number
+        for observation in records.observations
+    )
+    return None if has_verdict and observation.state == "running" else attempt
 
 
-def nodes_of(attempt: AttemptRecords) -> list[str]:
+def list_nodes(attempt: AttemptRecords) -> list[str]:
     """The nodes of an attempt, as their scheduler calls them."""
     return sorted({node.node.partition(".")[0] for node in attempt.nodes})
 
 
-def _told(
-    words: dict[str, Observation],
+def _add_repairs(
+    observations: dict[str, Observation],
     bundles: Sequence[BundleReader],
     repairs: Mapping[str, NodeRepair],
     scheduler: Scheduler,
 ) -> dict[str, Observation]:
-    found = dict(words)
+    result = dict(observations)
     for bundle in bundles:
-        word = words.get(bundle.run_id)
-        if word is None or not may_recover(word):
+        observation = observations.get(bundle.run_id)
+        if observation is None or not may_recover(observation):
             continue
-        attempt = attempt_meant(bundle, word)
+        attempt = find_attempt(bundle, observation)
         if attempt is not None:
-            found[bundle.run_id] = recovering(word, nodes_of(attempt), repairs, scheduler)
-    return found
+            result[bundle.run_id] = recovering(observation, list_nodes(attempt), repairs, scheduler)
+    return result
 
 
 # --------------------------------------------------------------------------------------------------
@@ -90,20 +93,20 @@ def journal_usage(bundle: BundleReader) -> Usage:
     Raises:
         DamagedBundleError: They cannot be read.
     """
-    return usage_of_records(records_of(bundle), accelerators_of(bundle))
+    return usage_of_records(read_records(bundle), read_accelerators(bundle))
 
 
-def records_of(bundle: BundleReader) -> list[RunRecords]:
+def read_records(bundle: BundleReader) -> list[RunRecords]:
     """The records of a run; of an array those of its children that have some: what exists, whatever the array's record claims."""
     records = bundle.read()
     if records.head.array is None or bundle.index is not None:
         return [records]
     indices = frozenset(parse_array(records.head.array).indices)
-    there = (index for index in bundle.child_indices() if index in indices)
-    return [bundle.child(index, records).read() for index in there]
+    existing = (index for index in bundle.child_indices() if index in indices)
+    return [bundle.child(index, records).read() for index in existing]
 
 
-def accelerators_of(bundle: BundleReader) -> Accelerators | None:
+def read_accelerators(bundle: BundleReader) -> Accelerators | None:
     """What a run has on each node; None where its spec does not tell, as that of a file in the scheduler's own form."""
     try:
         spec = bundle.spec()

@@ -5,6 +5,6 @@ It runs under the nodes' own Python (3.8 or newer) with nothing but the standard
 
 from __future__ import annotations
 
-from .assemble import assembled, launcher_source
+from .assemble import assemble_modules, launcher_source
 
-__all__ = ["assembled", "launcher_source"]
+__all__ = ["assemble_modules", "launcher_source"]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Sequence
 
-LAST_WORD_SECONDS = 5
+REPORT_TIMEOUT_S = 5
 """How long node 0 waits for the others to say that they have left."""
 
 
-def leave_together(agent_class: Any) -> None:
+def exit_together(agent_class: Any) -> None:
     """Have node 0 leave last; changes nothing where torch's agent is not as it was known to be."""
     barrier = getattr(agent_class, "_exit_barrier", None)
     if barrier is None:
@@ -27,7 +27,7 @@ def leave_together(agent_class: Any) -> None:
         try:
             if group.group_rank == 0:
                 if names:
-                    agent._store.wait(names, timedelta(seconds=LAST_WORD_SECONDS))  # noqa: SLF001
+                    agent._store.wait(names, timedelta(seconds=REPORT_TIMEOUT_S))  # noqa: SLF001
             else:
                 agent._store.set(names[group.group_rank - 1], "1")  # noqa: SLF001
         except RuntimeError:
@@ -36,7 +36,7 @@ def leave_together(agent_class: Any) -> None:
     agent_class._exit_barrier = patched  # noqa: SLF001
 
 
-def run_agent(words: Sequence[str]) -> int:
+def run_agent(argv: Sequence[str]) -> int:
     """Be torchrun's agent, as ``python -m torch.distributed.run WORDS`` is."""
     from torch.distributed.run import main as torchrun
 
@@ -45,6 +45,6 @@ def run_agent(words: Sequence[str]) -> int:
     except ImportError:
         pass
     else:
-        leave_together(SimpleElasticAgent)
-    torchrun(list(words))
+        exit_together(SimpleElasticAgent)
+    torchrun(list(argv))
     return 0

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from .parsing import steadily
+from .parsing import parse_with_retry
 
 PARTS = (
     "contract",
@@ -52,10 +52,10 @@ _IMPORT = re.compile(r"^(?:import .*|from \S+ import (?:\([^)]*\)|.*))$", re.MUL
 @functools.lru_cache(maxsize=1)
 def launcher_source() -> bytes:
     """The launcher's bytes, to be put into a bundle as ``launcher.py``."""
-    return assembled(Path(__file__).parent, PARTS)
+    return assemble_modules(Path(__file__).parent, PARTS)
 
 
-def assembled(folder: Path, parts: Sequence[str]) -> bytes:
+def assemble_modules(folder: Path, parts: Sequence[str]) -> bytes:
     """One program of several modules of a folder, which import each other relatively, have no name twice, and need only the standard library.
 
     Args:
@@ -68,24 +68,24 @@ def assembled(folder: Path, parts: Sequence[str]) -> bytes:
     for name in parts:
         text = (folder / f"{name}.py").read_text(encoding="utf-8")
         tree = _head(text)
-        doc, own, body = _take_apart(text, tree)
-        imports |= own
+        doc, own_imports, body = _split_module(text, tree)
+        imports |= own_imports
         docs = docs or doc
         title = ast.get_docstring(tree) or name
         banner = f"{_BANNER}\n# {title.splitlines()[0]}\n{_BANNER}"
         bodies.append(body if name == parts[0] else f"{banner}\n\n{body}")
     head = f"#!/usr/bin/env python3\n{docs}\n\nfrom __future__ import annotations\n"
-    listed = "\n".join(sorted(imports))
-    return (f"{head}\n{listed}\n\n" + "\n\n".join(bodies)).encode()
+    import_lines = "\n".join(sorted(imports))
+    return (f"{head}\n{import_lines}\n\n" + "\n\n".join(bodies)).encode()
 
 
-def _take_apart(text: str, tree: ast.Module) -> tuple[str, set[str], str]:
+def _split_module(text: str, tree: ast.Module) -> tuple[str, set[str], str]:
     """From a part and the tree of its head: its docstring, its imports of the standard library (one name a line), and all the rest."""
     lines = text.splitlines()
     imports: set[str] = set()
-    gone: set[int] = set()
-    for place, node in enumerate(tree.body):
-        is_doc = place == 0 and isinstance(node, ast.Expr)
+    removed_lines: set[int] = set()
+    for index, node in enumerate(tree.body):
+        is_doc = index == 0 and isinstance(node, ast.Expr)
         if isinstance(node, ast.Import):
             imports |= {f"import {alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -93,17 +93,19 @@ def _take_apart(text: str, tree: ast.Module) -> tuple[str, set[str], str]:
                 imports |= {f"from {node.module} import {alias.name}" for alias in node.names}
         elif not is_doc:
             continue
-        gone |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        removed_lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     first = tree.body[0]
     doc = "\n".join(lines[first.lineno - 1 : first.end_lineno])
-    rest = "\n".join(line for number, line in enumerate(lines, 1) if number not in gone)
-    return doc, imports, rest.strip("\n") + "\n"
+    remainder = "\n".join(
+        line for number, line in enumerate(lines, 1) if number not in removed_lines
+    )
+    return doc, imports, remainder.strip("\n") + "\n"
 
 
 def _head(text: str) -> ast.Module:
     """A part up to its last import, as a tree: to parse all of every part would take a fifth of the time of a submit."""
-    end = max((found.end() for found in _IMPORT.finditer(text)), default=len(text))
+    end = max((match.end() for match in _IMPORT.finditer(text)), default=len(text))
     try:
-        return steadily(lambda: ast.parse(text[:end]))
+        return parse_with_retry(lambda: ast.parse(text[:end]))
     except SyntaxError:  # a text that only looks like an import
-        return steadily(lambda: ast.parse(text))
+        return parse_with_retry(lambda: ast.parse(text))

@@ -35,16 +35,16 @@ class BundleFiles:
 
     def __init__(self, bundle: str) -> None:
         self._umask = 0o022 & ~stat.S_IMODE(os.stat(bundle).st_mode)
-        self.told: Callable[[str, Mapping[str, Any], bool], None] = lambda *_: None
+        self.on_record: Callable[[str, Mapping[str, Any], bool], None] = lambda *_: None
         """Is called with each record: path, content, and whether one that is there stays."""
 
     @contextlib.contextmanager
     def _common_mode(self) -> Iterator[None]:
-        before = os.umask(self._umask)
+        previous_umask = os.umask(self._umask)
         try:
             yield
         finally:
-            os.umask(before)
+            os.umask(previous_umask)
 
     def open(self, path: str, flags: int) -> int:
         """Open a file, made if need be."""
@@ -67,14 +67,14 @@ class BundleFiles:
 
     def write(self, path: str, document: Mapping[str, Any]) -> None:
         """Write a record: readers see the old one or the new one, never half of one."""
-        self.told(path, document, False)
+        self.on_record(path, document, False)
         with self._temporary(path, document) as temporary:
             os.replace(temporary, path)
 
     def write_once(self, path: str, document: Mapping[str, Any]) -> bool:
         """Write a record unless there is one; whether it was written. Of several writers one wins."""
         if not os.path.exists(path):
-            self.told(path, document, True)
+            self.on_record(path, document, True)
         with self._temporary(path, document) as temporary:
             try:
                 os.link(temporary, path)
@@ -105,39 +105,41 @@ class BundleFiles:
 class Records:
     """Writes the records of a running node: a full or failing disk is no reason to end a job, so these wait and retry."""
 
-    RETRY_AFTER = 2.0
+    RETRY_AFTER_S = 2.0
 
-    def __init__(self, files: BundleFiles, note: Callable[[str], None]) -> None:
+    def __init__(self, files: BundleFiles, log_note: Callable[[str], None]) -> None:
         self._files = files
-        self._note = note
+        self._log_note = log_note
         self._waiting: Dict[str, Mapping[str, Any]] = {}
         self._retry_at = 0.0
-        self._complained = False
+        self._has_warned = False
 
-    def put(self, path: str, document: Mapping[str, Any]) -> None:
+    def write(self, path: str, document: Mapping[str, Any]) -> None:
         """Write a record now, or as soon as the disk takes it."""
         try:
             self._files.write(path, document)
             self._waiting.pop(path, None)
         except OSError as error:
             self._waiting[path] = document
-            self._retry_at = time.monotonic() + self.RETRY_AFTER
-            if not self._complained:
-                self._complained = True
-                self._note("cannot write %s: %s; the job goes on" % (path, error.strerror or error))
+            self._retry_at = time.monotonic() + self.RETRY_AFTER_S
+            if not self._has_warned:
+                self._has_warned = True
+                self._log_note(
+                    "cannot write %s: %s; the job goes on" % (path, error.strerror or error)
+                )
 
-    def put_once(self, path: str, document: Mapping[str, Any]) -> None:
+    def write_once(self, path: str, document: Mapping[str, Any]) -> None:
         """Write a record unless there is one."""
         try:
             self._files.write_once(path, document)
         except OSError as error:
-            self._note("cannot write %s: %s" % (path, error.strerror or error))
+            self._log_note("cannot write %s: %s" % (path, error.strerror or error))
 
     def retry(self) -> None:
         """Write what could not be written, from time to time."""
         if self._waiting and time.monotonic() >= self._retry_at:
             for path, document in list(self._waiting.items()):
-                self.put(path, document)
+                self.write(path, document)
 
     def flush(self, seconds: float) -> None:
         """Try for a while to get everything written."""
@@ -148,7 +150,7 @@ class Records:
             self.retry()
 
 
-class Place(NamedTuple):
+class AttemptPaths(NamedTuple):
     """Where everything of one attempt on one node lies."""
 
     bundle: str
@@ -169,9 +171,9 @@ class Place(NamedTuple):
     @property
     def node_record(self) -> str:
         """This node's record."""
-        return self.node_record_of(self.node_rank)
+        return self.node_record_path(self.node_rank)
 
-    def node_record_of(self, node_rank: int) -> str:
+    def node_record_path(self, node_rank: int) -> str:
         """Any node's record."""
         return os.path.join(self.status, "node-%d.json" % node_rank)
 

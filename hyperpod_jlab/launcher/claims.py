@@ -10,8 +10,8 @@ import socket
 import time
 from typing import Callable, Optional, Tuple
 
-from .bundle_files import BundleFiles, Place, read_json, records_folder
-from .errors import DoneError, FencedError, LauncherError
+from .bundle_files import AttemptPaths, BundleFiles, read_json, records_folder
+from .errors import AlreadyDoneError, FencedError, LauncherError
 from .plan import NodeArguments
 from .system import Signals
 
@@ -66,18 +66,20 @@ def open_attempt(files: BundleFiles, status: str, arguments: NodeArguments) -> i
     return number
 
 
-def attempt_to_join(status: str, arguments: NodeArguments) -> Optional[int]:
+def find_attempt(status: str, arguments: NodeArguments) -> Optional[int]:
     """The newest attempt with our incarnation, unless we were in it already and have been started again."""
     try:
         names = os.listdir(status)
     except OSError:
         return None
-    numbers = [int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)]
-    for number in sorted(numbers, reverse=True):
+    attempt_numbers = [
+        int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)
+    ]
+    for number in sorted(attempt_numbers, reverse=True):
         folder = os.path.join(status, "attempt-%d" % number)
         claim = read_json(os.path.join(folder, "claim.json")) or {}
-        wanted = (arguments.scheduler_id, arguments.incarnation)
-        if (claim.get("scheduler_id"), claim.get("incarnation")) == wanted:
+        expected = (arguments.scheduler_id, arguments.incarnation)
+        if (claim.get("scheduler_id"), claim.get("incarnation")) == expected:
             joined = os.path.exists(os.path.join(folder, "node-%d.json" % arguments.node_rank))
             return None if joined else number
     return None
@@ -93,10 +95,10 @@ def join_attempt(status: str, arguments: NodeArguments, pause: Callable[[float],
     delay = 0.05
     while True:
         check_fence(status, arguments.scheduler_id)
-        number = attempt_to_join(status, arguments)
+        number = find_attempt(status, arguments)
         if number is not None:
             return number
-        check_undone(status, arguments.nodes)
+        check_not_done(status, arguments.nodes)
         if time.monotonic() >= deadline:
             raise LauncherError(
                 "no_attempt",
@@ -110,7 +112,7 @@ def join_attempt(status: str, arguments: NodeArguments, pause: Callable[[float],
 
 def enter_attempt(
     files: BundleFiles, bundle: str, arguments: NodeArguments, signals: Signals
-) -> Tuple[Place, NodeArguments]:
+) -> Tuple[AttemptPaths, NodeArguments]:
     """Pass the fence and come to the attempt that this node takes part in.
 
     Where the engine leaves the master's port open (0), node 0 chooses one and the others find it in the attempt's claim.
@@ -123,31 +125,33 @@ def enter_attempt(
             arguments = arguments._replace(master_port=free_port())
         claim_fence(files, status, arguments)
         if not arguments.unshared:
-            check_undone(status, arguments.nodes)
+            check_not_done(status, arguments.nodes)
         number = open_attempt(files, status, arguments)
     else:
         number = join_attempt(status, arguments, signals.pause)
         if not arguments.master_port:
             arguments = arguments._replace(master_port=chosen_port(status, number))
-    place = Place(bundle, records, number, arguments.node_rank)
-    files.make_folders(place.logs)
-    return place, arguments
+    attempt_paths = AttemptPaths(bundle, records, number, arguments.node_rank)
+    files.make_folders(attempt_paths.logs)
+    return attempt_paths, arguments
 
 
-def check_undone(status: str, nodes: int) -> None:
+def check_not_done(status: str, nodes: int) -> None:
     """See that the run has not succeeded.
 
     Raises:
         DoneError: All nodes of its newest attempt ended with 0.
     """
     names = os.listdir(status)
-    numbers = [int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)]
-    if not numbers:
+    attempt_numbers = [
+        int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)
+    ]
+    if not attempt_numbers:
         return
-    folder = os.path.join(status, "attempt-%d" % max(numbers))
+    folder = os.path.join(status, "attempt-%d" % max(attempt_numbers))
     records = [read_json(os.path.join(folder, "node-%d.json" % rank)) for rank in range(nodes)]
     if all(record is not None and record.get("exit_code") == 0 for record in records):
-        raise DoneError("attempt %d succeeded" % max(numbers))
+        raise AlreadyDoneError("attempt %d succeeded" % max(attempt_numbers))
 
 
 def chosen_port(status: str, number: int) -> int:
@@ -159,34 +163,48 @@ def chosen_port(status: str, number: int) -> int:
     return port
 
 
-def may_try_again(status: str, scheduler_id: str, max_restarts: int) -> bool:
+def has_restarts_left(status: str, scheduler_id: str, max_restarts: int) -> bool:
     """Whether our job may open another attempt after one that failed by itself.
 
     Only such ones count: an attempt that was ended from outside (a requeue, a preemption) used up nothing.
     """
     claim = read_json(os.path.join(status, "claim.json")) or {}
-    if claim.get("scheduler_id") != scheduler_id or asked_to_cancel(status):
+    if claim.get("scheduler_id") != scheduler_id or is_cancel_requested(status):
         return False
     names = os.listdir(status)
-    numbers = [int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)]
-    marks = [read_json(os.path.join(status, "attempt-%d" % n, "failed.json")) for n in numbers]
-    failures = [mark for mark in marks if mark is not None and mark.get("stopped_by") is None]
-    newest = marks[numbers.index(max(numbers))] if numbers else None
+    attempt_numbers = [
+        int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)
+    ]
+    failure_records = [
+        read_json(os.path.join(status, "attempt-%d" % n, "failed.json")) for n in attempt_numbers
+    ]
+    failures = [
+        failure_record
+        for failure_record in failure_records
+        if failure_record is not None and failure_record.get("stopped_by") is None
+    ]
+    newest = (
+        failure_records[attempt_numbers.index(max(attempt_numbers))] if attempt_numbers else None
+    )
     return newest in failures and len(failures) <= max_restarts
 
 
-def failed_by_itself(status: str) -> int:
+def count_failures(status: str) -> int:
     """How many attempts failed by themselves, those left out of which a pod's launcher knows better (`WrittenHistory`)."""
     count = 0
     for name in os.listdir(status):
-        mark = read_json(os.path.join(status, name, "failed.json"))
-        word = os.path.join(status, "observations", "launcher.%s.json" % name)
-        if mark is not None and mark.get("stopped_by") is None and not os.path.exists(word):
+        failure_record = read_json(os.path.join(status, name, "failed.json"))
+        observation_path = os.path.join(status, "observations", "launcher.%s.json" % name)
+        if (
+            failure_record is not None
+            and failure_record.get("stopped_by") is None
+            and not os.path.exists(observation_path)
+        ):
             count += 1
     return count
 
 
-def asked_to_cancel(status: str) -> bool:
+def is_cancel_requested(status: str) -> bool:
     """Whether the journal holds the user's cancel."""
     folder = os.path.join(status, "actions")
     names = os.listdir(folder) if os.path.isdir(folder) else []

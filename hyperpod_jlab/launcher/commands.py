@@ -12,19 +12,19 @@ import time
 from typing import NoReturn, Optional, Sequence, Union
 
 from .agent import run_agent
-from .bundle_files import BundleFiles, Place, records_folder
-from .claims import enter_attempt, may_try_again
-from .contract import EXIT_FENCED, EXIT_LAUNCHER, KEY_VARIABLE, MEETING_PORT
+from .bundle_files import AttemptPaths, BundleFiles, records_folder
+from .claims import enter_attempt, has_restarts_left
+from .contract import EXIT_FENCED, EXIT_LAUNCHER, KEY_VARIABLE, RENDEZVOUS_PORT
 from .control import Control
-from .errors import DoneError, FencedError, LauncherError, StopRequested
+from .errors import AlreadyDoneError, FencedError, LauncherError, StopRequested
 from .frames import FileFrames
-from .history import WrittenHistory
+from .history import FileHistory
 from .logs import Outlet
 from .node import Node, Output
-from .node_process import write_out
+from .node_process import write_all
 from .plan import NodeArguments, Plan
 from .pod import Pod, PodArguments
-from .ranks import STOPPED
+from .ranks import STOPPED_FAILURE
 from .system import (
     PARENT,
     PR_SET_CHILD_SUBREAPER,
@@ -48,7 +48,7 @@ def run_rank(words: Sequence[str]) -> int:
         if "--keep-output" in options:
             os.environ[PARENT] = str(os.getpid())  # torchrun's agent hands it on to its ranks
         else:
-            _take_rank_files("--write-pid" in options)
+            _redirect_rank_output("--write-pid" in options)
         # Python ignores these for itself; a shell command must not inherit that.
         for name in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
@@ -60,24 +60,26 @@ def run_rank(words: Sequence[str]) -> int:
         return 127 if error.errno == errno.ENOENT else 126
 
 
-def _take_rank_files(write_pid: bool) -> None:
+def _redirect_rank_output(write_pid: bool) -> None:
     """Make the rank's log stdout and stderr, and nothing stdin."""
     variables = os.environ
-    place = Place(
+    attempt_paths = AttemptPaths(
         variables["HYPERPOD_BUNDLE"],
         variables["HYPERPOD_RECORDS"],
         int(variables["HYPERPOD_ATTEMPT"]),
         int(variables["NODE_RANK"]),
     )
     local_rank = int(variables["LOCAL_RANK"])
-    log = os.open(place.rank_log(local_rank), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    log = os.open(attempt_paths.rank_log(local_rank), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     if write_pid:
         with contextlib.suppress(OSError):
-            files = BundleFiles(place.bundle)
-            files.write(place.pid_file(local_rank), {"pid": os.getpid(), "time": time.time()})
+            files = BundleFiles(attempt_paths.bundle)
+            files.write(
+                attempt_paths.pid_file(local_rank), {"pid": os.getpid(), "time": time.time()}
+            )
 
 
 def run_node(arguments: NodeArguments) -> int:
@@ -101,25 +103,25 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
     try:
         files = BundleFiles(bundle)
         if frames is not None:
-            files.told = frames.told
-        place, arguments = enter_attempt(files, bundle, arguments, signals)
-        node = Node(arguments, place, files, signals, Output(outlet, frames))
+            files.on_record = frames.on_record
+        attempt_paths, arguments = enter_attempt(files, bundle, arguments, signals)
+        node = Node(arguments, attempt_paths, files, signals, Output(outlet, frames))
     except FencedError as error:
-        complain("another job (%s) holds this run; this one ends" % error)
+        print_error("another job (%s) holds this run; this one ends" % error)
         return EXIT_FENCED
-    except DoneError as done:
-        complain("this run needs no further attempt: %s" % done)
+    except AlreadyDoneError as already_done:
+        print_error("this run needs no further attempt: %s" % already_done)
         return 0
     except StopRequested as stop:
-        complain("stopped by %s before the attempt began" % stop.reason)
-        return STOPPED.exit_code
+        print_error("stopped by %s before the attempt began" % stop.reason)
+        return STOPPED_FAILURE.exit_code
     except LauncherError as error:
-        complain(str(error))
-        leave_word(bundle, arguments, error, frames)
+        print_error(str(error))
+        write_end_observation(bundle, arguments, error, frames)
         outlet.flush(1.0)
         return error.exit_code
     except OSError as error:
-        complain("the bundle's storage fails: %s" % error)
+        print_error("the bundle's storage fails: %s" % error)
         return EXIT_LAUNCHER
     return node.run()
 
@@ -137,25 +139,25 @@ def _run_pod(arguments: PodArguments, signals: Signals) -> int:
     bundle = os.path.dirname(os.path.abspath(__file__))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     records = records_folder(bundle, arguments.task)
-    frames = FileFrames(records, write_out) if arguments.frames else None
+    frames = FileFrames(records, write_all) if arguments.frames else None
     try:
         files = BundleFiles(bundle)
         if frames is not None:
-            files.told = frames.told
+            files.on_record = frames.on_record
         path = os.path.join(bundle, "launch.json")
         plan = Plan.load(path)
-        key = meeting_key(path, arguments.nodes)
+        key = rendezvous_key(path, arguments.nodes)
         status = os.path.join(records, "status")
-        history = WrittenHistory(files, status, arguments.scheduler_id, arguments.unshared)
+        history = FileHistory(files, status, arguments.scheduler_id, arguments.unshared)
         if arguments.task is not None and history.cancelled():
-            complain("this task was cancelled before it began")
-            return STOPPED.exit_code
+            print_error("this task was cancelled before it began")
+            return STOPPED_FAILURE.exit_code
         # Node 0's word is for all: a pod that came anew meanwhile has heard nothing.
-        over = [history.over(rank) for rank in (arguments.node_rank, 0)]
-        before = over[0] if over[0] is not None else over[1]
-        if before is not None:
-            complain("this run is over: this pod does nothing, and ends as before")
-            return before
+        exit_codes = [history.read_exit_code(rank) for rank in (arguments.node_rank, 0)]
+        previous_exit_code = exit_codes[0] if exit_codes[0] is not None else exit_codes[1]
+        if previous_exit_code is not None:
+            print_error("this run is over: this pod does nothing, and ends as before")
+            return previous_exit_code
         pod = Pod(arguments, plan.run_id, key, history, signals)
         exit_code = pod.run()
         if pod.gave_up:
@@ -163,16 +165,16 @@ def _run_pod(arguments: PodArguments, signals: Signals) -> int:
                 "no_meeting", pod.gave_up, "see why the pod does not run", exit_code=exit_code
             )
     except LauncherError as error:
-        complain(str(error))
-        leave_word(bundle, arguments, error, frames)
+        print_error(str(error))
+        write_end_observation(bundle, arguments, error, frames)
         exit_code = error.exit_code
     except OSError as error:
-        complain("the bundle's storage fails: %s" % error)
+        print_error("the bundle's storage fails: %s" % error)
         exit_code = EXIT_LAUNCHER
     return exit_code
 
 
-def meeting_key(plan: str, nodes: int) -> bytes:
+def rendezvous_key(plan: str, nodes: int) -> bytes:
     """What the pods of a run have in common and nobody else has: a variable's value, bound to the plan.
 
     Raises:
@@ -193,13 +195,13 @@ def meeting_key(plan: str, nodes: int) -> bytes:
     return hashlib.sha256(text + os.fsencode(key)).digest()
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Say on stderr why nothing was started."""
     with contextlib.suppress(OSError):
         os.write(2, ("hyperpod: " + text + "\n").encode("utf-8", "backslashreplace"))
 
 
-def leave_word(
+def write_end_observation(
     bundle: str,
     arguments: Union[NodeArguments, PodArguments],
     error: LauncherError,
@@ -218,24 +220,24 @@ def leave_word(
     with contextlib.suppress(OSError):
         files = BundleFiles(bundle)
         if frames is not None:
-            files.told = frames.told
+            files.on_record = frames.on_record
         files.make_folders(folder)
         files.write(os.path.join(folder, "node-%d.json" % arguments.node_rank), document)
 
 
-def run_again(words: Sequence[str]) -> int:
+def rerun(words: Sequence[str]) -> int:
     """Say by the exit code whether the job may start the run once more (0) or not (1)."""
     parser = Parser(prog="launcher.py again", allow_abbrev=False)
     parser.add_argument("--scheduler-id", required=True)
     parser.add_argument("--max-restarts", type=int, required=True)
     parser.add_argument("--task", type=int)
-    given = parser.parse_args(list(words))
+    args = parser.parse_args(list(words))
     bundle = os.path.dirname(os.path.abspath(__file__))
-    status = os.path.join(records_folder(bundle, given.task), "status")
+    status = os.path.join(records_folder(bundle, args.task), "status")
     try:
-        return 0 if may_try_again(status, given.scheduler_id, given.max_restarts) else 1
+        return 0 if has_restarts_left(status, args.scheduler_id, args.max_restarts) else 1
     except OSError as error:
-        complain("the bundle's storage fails: %s" % error)
+        print_error("the bundle's storage fails: %s" % error)
         return 1
 
 
@@ -244,7 +246,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Complain and end."""
-        complain(message)
+        print_error(message)
         sys.exit(EXIT_LAUNCHER)
 
 
@@ -254,7 +256,7 @@ def parse_pod(words: Sequence[str]) -> PodArguments:
     parser.add_argument("--node-rank", type=int, required=True)
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--master-addr", required=True)
-    parser.add_argument("--meeting-port", type=int, default=MEETING_PORT)
+    parser.add_argument("--meeting-port", type=int, default=RENDEZVOUS_PORT)
     parser.add_argument("--scheduler-id", required=True)
     parser.add_argument("--max-restarts", type=int, default=0)
     parser.add_argument("--node-name", default=os.uname().nodename)
@@ -270,22 +272,22 @@ def parse_pod(words: Sequence[str]) -> PodArguments:
     values = vars(parser.parse_args(list(words)))
     tasks = values.pop("tasks")
     if tasks is not None:
-        values["task"] = task_at(tasks, values["task"])
+        values["task"] = find_task(tasks, values["task"])
     arguments = PodArguments(**values)
     if not 0 <= arguments.node_rank < arguments.nodes:
         parser.error("there is no node %d of %d" % (arguments.node_rank, arguments.nodes))
     return arguments
 
 
-def task_at(listed: str, place: int) -> int:
+def find_task(task_list: str, attempt_paths: int) -> int:
     """The task at a place, from 0, of a list such as ``1-3,7``."""
-    for part in listed.split(","):
+    for part in task_list.split(","):
         first, _, last = part.partition("-")
         count = int(last or first) - int(first) + 1
-        if place < count:
-            return int(first) + place
-        place -= count
-    raise SystemExit("hyperpod: the array has no task at place %d" % place)
+        if attempt_paths < count:
+            return int(first) + attempt_paths
+        attempt_paths -= count
+    raise SystemExit("hyperpod: the array has no task at place %d" % attempt_paths)
 
 
 def parse_node(words: Sequence[str]) -> NodeArguments:
@@ -318,23 +320,23 @@ def parse_node(words: Sequence[str]) -> NodeArguments:
 def main(words: Sequence[str]) -> int:
     """Run a subcommand; the exit code."""
     if sys.version_info < (3, 8):
-        complain("the launcher needs Python 3.8 or newer, this is %d.%d" % sys.version_info[:2])
+        print_error("the launcher needs Python 3.8 or newer, this is %d.%d" % sys.version_info[:2])
         return EXIT_LAUNCHER
     if words and words[0] == "rank" and "--" in words:
         return run_rank(words[1:])
     if words and words[0] == "agent":
         return run_agent(words[1:])
     if words and words[0] == "again":
-        return run_again(words[1:])
+        return rerun(words[1:])
     if not words or words[0] not in ("node", "pod"):
-        complain(
+        print_error(
             "usage: launcher.py node ARGUMENTS | pod ARGUMENTS | again ARGUMENTS | rank -- COMMAND"
         )
         return EXIT_LAUNCHER
     if sys.getfilesystemencoding().lower().replace("-", "") != "utf8":
         # The plan's text is UTF-8, whatever the node's locale says.
-        again = [sys.executable, "-X", "utf8", os.path.abspath(__file__), *words]
-        os.execv(sys.executable, again)  # noqa: S606
+        command = [sys.executable, "-X", "utf8", os.path.abspath(__file__), *words]
+        os.execv(sys.executable, command)  # noqa: S606
     hold_standard_descriptors()
     if words[0] == "pod":
         return run_pod(parse_pod(words[1:]))

@@ -31,14 +31,14 @@ FORMAT = 1
 EXIT_FENCED = 85
 EXIT_LAUNCHER = 86
 
-MEETING_PORT = 23457
+RENDEZVOUS_PORT = 23457
 """Where node 0's pod listens for the others; the operators' own ports are 23456 and 29500."""
 KEY_VARIABLE = "HYPERPOD_MEETING_KEY"
 """Variable whose value pods prove to each other to have; none of several pods starts without it."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WARNING_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
-TAKEN_SIGNALS = (*STOP_SIGNALS, *WARNING_SIGNALS)
+HANDLED_SIGNALS = (*STOP_SIGNALS, *WARNING_SIGNALS)
 """What the launcher has handlers for. Whoever starts it may block them: they wait then until it has."""
 
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -19,7 +19,7 @@ class Control:
         self.descriptor = descriptor
         self.stop: Optional[str] = None
         """Why the node has to end, once it has."""
-        self._held = b""
+        self._buffer = b""
         self._notes: List[str] = []
         if descriptor is not None:
             os.set_blocking(descriptor, False)
@@ -37,22 +37,22 @@ class Control:
             if not data:  # the pod's program is gone, and the kernel ends us
                 self.descriptor = None
                 return
-            *lines, self._held = (self._held + data).split(b"\n")
+            *lines, self._buffer = (self._buffer + data).split(b"\n")
             for line in lines:
-                self._take(json.loads(line.decode("utf-8")))
+                self._handle(json.loads(line.decode("utf-8")))
 
-    def _take(self, document: Dict[str, Any]) -> None:
+    def _handle(self, document: Dict[str, Any]) -> None:
         if "stop" in document:
             self.stop = self.stop or str(document["stop"])
         if "note" in document:
             self._notes.append(str(document["note"]))
 
-    def take_notes(self) -> List[str]:
+    def pop_notes(self) -> List[str]:
         """What is to be written into the node's log since the last call."""
         notes, self._notes = self._notes, []
         return notes
 
-    def tell(self, document: Mapping[str, Any]) -> None:
+    def send(self, document: Mapping[str, Any]) -> None:
         """Say something to the pod's program."""
         if self.descriptor is not None:
             with contextlib.suppress(OSError):

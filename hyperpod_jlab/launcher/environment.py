@@ -7,7 +7,7 @@ import os
 import re
 from typing import Dict, Mapping, Optional, Sequence
 
-from .bundle_files import Place
+from .bundle_files import AttemptPaths
 from .errors import LauncherError
 from .plan import NodeArguments, Plan
 from .system import PARENT
@@ -25,7 +25,7 @@ SETUP = (
     '. "$__hyperpod_lines"; /usr/bin/env -0 >&"$__hyperpod_fd"'
 )
 
-NOT_FROM_SETUP = frozenset(("_", "SHLVL", "PWD", "OLDPWD", PARENT))
+IGNORED_FROM_SETUP = frozenset(("_", "SHLVL", "PWD", "OLDPWD", PARENT))
 
 
 def read_secrets(bundle: str, names: Sequence[str]) -> Dict[str, str]:
@@ -62,7 +62,7 @@ def delete_secrets(bundle: str, names: Sequence[str]) -> None:
         os.rmdir(os.path.join(bundle, "secrets"))
 
 
-def without_secrets(text: str, secrets: Mapping[str, str]) -> str:
+def mask_secrets(text: str, secrets: Mapping[str, str]) -> str:
     """A text for a record, in which no secret's value may stand."""
     for value in secrets.values():
         if len(value.strip()) >= 4:
@@ -71,7 +71,7 @@ def without_secrets(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def node_environment(
-    plan: Plan, place: Place, arguments: NodeArguments, secrets: Mapping[str, str]
+    plan: Plan, attempt_paths: AttemptPaths, arguments: NodeArguments, secrets: Mapping[str, str]
 ) -> Dict[str, str]:
     """What the setup lines see, and the ranks below their own variables."""
     environment = {
@@ -80,31 +80,33 @@ def node_environment(
     environment.update(PYTHONUNBUFFERED="1", PYTHONFAULTHANDLER="1")
     environment.update(plan.variables)
     environment.update(secrets)
-    environment.update(launcher_variables(plan, place, arguments))
+    environment.update(launcher_variables(plan, attempt_paths, arguments))
     return environment
 
 
-def launcher_variables(plan: Plan, place: Place, arguments: NodeArguments) -> Dict[str, str]:
+def launcher_variables(
+    plan: Plan, attempt_paths: AttemptPaths, arguments: NodeArguments
+) -> Dict[str, str]:
     """What the launcher alone decides, the same for all ranks of the node."""
     variables = {
-        "NODE_RANK": str(place.node_rank),
+        "NODE_RANK": str(attempt_paths.node_rank),
         "WORLD_SIZE": str(arguments.nodes * plan.processes),
         "LOCAL_WORLD_SIZE": str(plan.processes),
         "MASTER_ADDR": arguments.master_addr,
         "MASTER_PORT": str(arguments.master_port),
         "HYPERPOD_RUN_ID": plan.run_id,
-        "HYPERPOD_ATTEMPT": str(place.attempt),
-        "HYPERPOD_BUNDLE": place.bundle,
-        "HYPERPOD_RECORDS": place.records,
+        "HYPERPOD_ATTEMPT": str(attempt_paths.attempt),
+        "HYPERPOD_BUNDLE": attempt_paths.bundle,
+        "HYPERPOD_RECORDS": attempt_paths.records,
     }
     if arguments.task is not None:
         variables["HYPERPOD_ARRAY_INDEX"] = str(arguments.task)
     return variables
 
 
-def rank_variables(plan: Plan, place: Place, local_rank: int) -> Dict[str, str]:
+def rank_variables(plan: Plan, attempt_paths: AttemptPaths, local_rank: int) -> Dict[str, str]:
     """What tells one rank from the others."""
-    rank = place.node_rank * plan.processes + local_rank
+    rank = attempt_paths.node_rank * plan.processes + local_rank
     return {"RANK": str(rank), "LOCAL_RANK": str(local_rank)}
 
 
@@ -113,7 +115,7 @@ def parse_environment(data: bytes) -> Dict[str, str]:
     environment = {}
     for entry in data.split(b"\0"):
         name, equals, value = entry.partition(b"=")
-        if equals and name and os.fsdecode(name) not in NOT_FROM_SETUP:
+        if equals and name and os.fsdecode(name) not in IGNORED_FROM_SETUP:
             environment[os.fsdecode(name)] = os.fsdecode(value)
     return environment
 

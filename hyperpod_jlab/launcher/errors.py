@@ -39,7 +39,7 @@ class FencedError(Exception):
     """Another job of the scheduler holds this run's claim."""
 
 
-class DoneError(Exception):
+class AlreadyDoneError(Exception):
     """The run has succeeded already: a scheduler that starts it once more, as after it lost sight of a node, is to run nothing."""
 
 

@@ -7,10 +7,10 @@ import os
 from typing import Any, Optional
 
 _MODIFY = 0x2
-_NO_WAIT = os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class FileNews:
+class FileWatch:
     """Watches files on this machine; what another machine writes to a shared file system is no news here."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class FileNews:
             import ctypes
 
             self._libc = ctypes.CDLL(None)
-            descriptor = self._libc.inotify_init1(_NO_WAIT)
+            descriptor = self._libc.inotify_init1(_OPEN_FLAGS)
             self.descriptor = descriptor if descriptor >= 0 else None
 
     def watch(self, path: str) -> None:

@@ -18,7 +18,7 @@ stream come in order. The first character after the offset is ``|`` when the byt
 carriage return is ``\r``, a backslash ``\\`` and any other byte that may not arrive as it was (control characters other than tab and escape, torn UTF-8)
 ``\xNN``. (Runtimes drop a carriage return before a line's end, and some replace what is no UTF-8.) The second is a blank when a line feed follows
 the bytes in the file, or ``>`` when none does: the line goes on in the stream's next frame, because it is long (more than `LONGEST` bytes, `LONGEST_ESCAPED`
-of escaped ones) or was unfinished for `FrameEcho.PATIENCE` seconds. A stream's first frame is one without bytes, so that an empty log is there too. No frame is longer than 12 KiB, so that runtimes, which split at 16, leave it whole.
+of escaped ones) or was unfinished for `FrameEcho.FLUSH_AFTER_S` seconds. A stream's first frame is one without bytes, so that an empty log is there too. No frame is longer than 12 KiB, so that runtimes, which split at 16, leave it whole.
 
 **A file of the records folder**: ``##hyperpod-file`` and one JSON object: ``path`` (relative to the records folder), ``time`` (Unix seconds; of several frames for
 one path the latest counts) and one of
@@ -43,7 +43,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Set, Tuple
 
 FILE_FRAME = b"##hyperpod-file "
 
-CUT_OFF = b"\x18\n"
+CUT_MARK = b"\x18\n"
 """What ends a line that was left unfinished, so that it is no frame."""
 
 PATHS = re.compile(
@@ -53,14 +53,14 @@ PATHS = re.compile(
 )
 """The files of the records folder that are sent."""
 
-LONGEST = 8192
-LONGEST_ESCAPED = 2048
-LARGEST = 1 << 18
+MAX_FRAME = 8192
+MAX_ESCAPED_FRAME = 2048
+MAX_DOCUMENT = 1 << 18
 """The most bytes of a file that are sent."""
 
 _PART = 6144
 _UNCLEAN = re.compile(rb"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
-_TO_ESCAPE = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f\\]")
+_ESCAPED_BYTES = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f\\]")
 _TORN = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\xff\\]")
 
 
@@ -83,27 +83,27 @@ def is_utf8(data: bytes) -> bool:
 def escape_bytes(data: bytes) -> bytes:
     """Bytes with everything escaped that may not arrive as it is; of torn text all that is not ASCII."""
 
-    def escaped(found: "re.Match[bytes]") -> bytes:
-        byte = found.group()
+    def escape_match(match: "re.Match[bytes]") -> bytes:
+        byte = match.group()
         if byte == b"\\":
             return b"\\\\"
         return b"\\r" if byte == b"\r" else b"\\x%02x" % ord(byte)
 
-    return (_TO_ESCAPE if is_utf8(data) else _TORN).sub(escaped, data)
+    return (_ESCAPED_BYTES if is_utf8(data) else _TORN).sub(escape_match, data)
 
 
 class FrameEcho:
     """Makes one stream's bytes into frames."""
 
-    PATIENCE = 0.5
+    FLUSH_AFTER_S = 0.5
     """Seconds that an unfinished line waits for its end."""
 
     def __init__(self, label: str) -> None:
         self._label = label.encode() + b"@%d"
-        self._plain = self._label + b"| %b\n"
+        self._plain_format = self._label + b"| %b\n"
         self._offset = 0
-        self._held = b""
-        self._since = 0.0
+        self._partial_line = b""
+        self._partial_since = 0.0
 
     @property
     def opening(self) -> bytes:
@@ -112,59 +112,63 @@ class FrameEcho:
 
     def feed(self, data: bytes, now: float) -> bytes:
         """Take the stream's next bytes; the frames to be written for them."""
-        if not self._held:
-            self._since = now
-        text = self._held + data
+        if not self._partial_line:
+            self._partial_since = now
+        text = self._partial_line + data
         lines = text.split(b"\n")
-        self._held = lines.pop()
+        self._partial_line = lines.pop()
         frames: List[bytes] = []
-        plain = is_clean(text[: len(text) - len(self._held)])
+        is_plain = is_clean(text[: len(text) - len(self._partial_line)])
         for line in lines:
-            if plain and len(line) <= LONGEST:  # nearly all of what ranks write
-                frames.append(self._plain % (self._offset, line))
+            if is_plain and len(line) <= MAX_FRAME:  # nearly all of what ranks write
+                frames.append(self._plain_format % (self._offset, line))
                 self._offset += len(line) + 1
             else:
-                self._put(line, True, frames)
+                self._append_frames(line, True, frames)
         if lines:
-            self._since = now
-        if len(self._held) > LONGEST:
-            self._held = self._put(self._held, False, frames, LONGEST)
+            self._partial_since = now
+        if len(self._partial_line) > MAX_FRAME:
+            self._partial_line = self._append_frames(self._partial_line, False, frames, MAX_FRAME)
         return b"".join(frames) + self.idle(now)
 
     def idle(self, now: float) -> bytes:
         """The frames to be written because a line has waited for its end long enough."""
-        return self.close() if self._held and now - self._since >= self.PATIENCE else b""
+        return (
+            self.close()
+            if self._partial_line and now - self._partial_since >= self.FLUSH_AFTER_S
+            else b""
+        )
 
     def close(self) -> bytes:
         """The frames of what is held, when no end of line will come soon."""
         frames: List[bytes] = []
-        if self._held:
-            self._held = self._put(self._held, False, frames)
+        if self._partial_line:
+            self._partial_line = self._append_frames(self._partial_line, False, frames)
         return b"".join(frames)
 
     def skip(self, count: int) -> None:
         """Leave out bytes that cannot be read."""
         self._offset += count
 
-    def _put(self, line: bytes, ends: bool, frames: List[bytes], keep: int = 0) -> bytes:
+    def _append_frames(self, line: bytes, ends: bool, frames: List[bytes], keep: int = 0) -> bytes:
         """Put a line into frames, all of it or down to so many bytes; what is left."""
         while True:
-            piece, sign = _cut(line, LONGEST), b"|"
-            if not is_clean(piece):
-                piece = _cut(line, LONGEST_ESCAPED)
-                if not is_clean(piece):
-                    sign = b"\\"
-            line = line[len(piece) :]
-            whole = b" " if ends and not line else b">"
-            body = piece if sign == b"|" else escape_bytes(piece)
-            frames += (self._label % self._offset, sign, whole, body, b"\n")
-            self._offset += len(piece)
+            chunk, marker = _split_at(line, MAX_FRAME), b"|"
+            if not is_clean(chunk):
+                chunk = _split_at(line, MAX_ESCAPED_FRAME)
+                if not is_clean(chunk):
+                    marker = b"\\"
+            line = line[len(chunk) :]
+            line_end = b" " if ends and not line else b">"
+            body = chunk if marker == b"|" else escape_bytes(chunk)
+            frames += (self._label % self._offset, marker, line_end, body, b"\n")
+            self._offset += len(chunk)
             if len(line) <= keep:
                 self._offset += ends
                 return line
 
 
-def _cut(line: bytes, length: int) -> bytes:
+def _split_at(line: bytes, length: int) -> bytes:
     """At most so many first bytes, not ending inside of a character if that can be."""
     if len(line) <= length:
         return line
@@ -174,33 +178,33 @@ def _cut(line: bytes, length: int) -> bytes:
     return line[: end if line[end] & 0xC0 != 0x80 else length]
 
 
-def document_frames(path: str, document: Mapping[str, Any], once: bool) -> bytes:
+def document_frames(path: str, document: Mapping[str, Any], write_once: bool) -> bytes:
     """The frames of a record."""
     text = json.dumps(document)
-    if len(text) > LONGEST:
-        return content_frames(path, text.encode("utf-8") + b"\n", once)
-    return _file_frame(path, once, document=document)
+    if len(text) > MAX_FRAME:
+        return content_frames(path, text.encode("utf-8") + b"\n", write_once)
+    return _file_frame(path, write_once, document=document)
 
 
-def content_frames(path: str, content: bytes, once: bool) -> bytes:
+def content_frames(path: str, content: bytes, write_once: bool) -> bytes:
     """The frames of any file."""
     import base64
     import hashlib
 
     digest = hashlib.sha256(content).hexdigest()
-    parts = [content[at : at + _PART] for at in range(0, len(content), _PART)] or [b""]
+    parts = [content[offset : offset + _PART] for offset in range(0, len(content), _PART)] or [b""]
     frames = []
     for number, part in enumerate(parts):
         text = base64.b64encode(part).decode()
         frames.append(
-            _file_frame(path, once, base64=text, part=number, parts=len(parts), sha256=digest)
+            _file_frame(path, write_once, base64=text, part=number, parts=len(parts), sha256=digest)
         )
     return b"".join(frames)
 
 
-def _file_frame(path: str, once: bool, **content: Any) -> bytes:
+def _file_frame(path: str, write_once: bool, **content: Any) -> bytes:
     document: Dict[str, Any] = {"path": path, "time": time.time()}
-    if once:
+    if write_once:
         document["once"] = True
     document.update(content)
     return FILE_FRAME + json.dumps(document).encode("utf-8") + b"\n"
@@ -211,15 +215,15 @@ class FileFrames:
 
     def __init__(self, records: str, put: Callable[[bytes], None]) -> None:
         self._records = records
-        self._put = put
+        self._append_frames = put
         self._sent: Set[str] = set()
 
-    def told(self, path: str, document: Mapping[str, Any], once: bool) -> None:
+    def on_record(self, path: str, document: Mapping[str, Any], write_once: bool) -> None:
         """A record is being written."""
         name = os.path.relpath(path, self._records)
         if PATHS.fullmatch(name):
             self._sent.add(name)
-            self._put(document_frames(name, document, once))
+            self._append_frames(document_frames(name, document, write_once))
 
     def send_errors(self, folder: str) -> None:
         """Send what the ranks themselves wrote down of their errors."""
@@ -228,10 +232,10 @@ class FileFrames:
                 self._sent.add(name)
                 self._send(name, path, True)
 
-    def send_results(self, since: float) -> None:
+    def send_results(self, modified_since: float) -> None:
         """Send the results that were written since then (Unix time)."""
         for name, path in self._files_in(self._records):
-            if os.stat(path).st_mtime >= since:
+            if os.stat(path).st_mtime >= modified_since:
                 self._send(name, path, False)
 
     def _files_in(self, folder: str) -> Iterator[Tuple[str, str]]:
@@ -241,10 +245,10 @@ class FileFrames:
             if PATHS.fullmatch(name):
                 yield name, path
 
-    def _send(self, name: str, path: str, once: bool) -> None:
+    def _send(self, name: str, path: str, write_once: bool) -> None:
         with open(path, "rb") as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            self._put(_file_frame(name, False, left_out=os.stat(path).st_size))
+            content = file.read(MAX_DOCUMENT + 1)
+        if len(content) > MAX_DOCUMENT:
+            self._append_frames(_file_frame(name, False, left_out=os.stat(path).st_size))
         else:
-            self._put(content_frames(name, content, once))
+            self._append_frames(content_frames(name, content, write_once))

@@ -36,9 +36,9 @@ import sys
 from typing import Dict, Iterator, List, Sequence, Set
 
 STICKY, OTHERS, GROUPS = 0o1000, 0o002, 0o020
-LARGEST = 16 << 20
+MAX_LAUNCHER_BYTES = 16 << 20
 FOREIGN = 65534
-HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+BLOCKED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class UntrustedError(Exception):
@@ -49,28 +49,30 @@ class UntrustedError(Exception):
 
 def open_bundle(root: str, bundle: str, users: Set[int], shared: bool) -> int:
     """A descriptor of the bundle, a path below root, once all folders on the way are checked."""
-    above = users | {FOREIGN} if in_user_namespace() else users
-    at, path, links = open_folder("/", "/", -1, above, shared), "/", 0
+    trusted = users | {FOREIGN} if in_user_namespace() else users
+    folder_fd, path, links = open_folder("/", "/", -1, trusted, shared), "/", 0
     waiting = parts(root)
     while waiting:
         name = waiting.pop(0)
-        found = os.stat(name, dir_fd=at, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
         path = os.path.join(path, name)
-        if not stat.S_ISLNK(found.st_mode):
-            at = open_folder(name, path, at, above, shared)
+        if not stat.S_ISLNK(status.st_mode):
+            folder_fd = open_folder(name, path, folder_fd, trusted, shared)
             continue
         links += 1
-        if found.st_uid not in above or links > 40:
-            raise UntrustedError("%s is a link of another user (uid %d)" % (path, found.st_uid))
-        target = os.readlink(name, dir_fd=at)
+        if status.st_uid not in trusted or links > 40:
+            raise UntrustedError("%s is a link of another user (uid %d)" % (path, status.st_uid))
+        target = os.readlink(name, dir_fd=folder_fd)
         path = "/" if target.startswith("/") else os.path.dirname(path)
-        at = open_folder(path if target.startswith("/") else ".", path, at, above, shared)
+        folder_fd = open_folder(
+            path if target.startswith("/") else ".", path, folder_fd, trusted, shared
+        )
         waiting = parts(target) + waiting
     for name in parts(bundle):
         path = os.path.join(path, name)
-        at = open_folder(name, path, at, users)
-    check(at, path, users, True, sticky=False)
-    return at
+        folder_fd = open_folder(name, path, folder_fd, users)
+    check(folder_fd, path, users, True, sticky=False)
+    return folder_fd
 
 
 def parts(path: str) -> List[str]:
@@ -78,30 +80,30 @@ def parts(path: str) -> List[str]:
     return [part for part in path.split("/") if part]
 
 
-def open_folder(name: str, path: str, at: int, users: Set[int], groups: bool = True) -> int:
-    """A descriptor of a checked folder in the folder `at`, which is closed."""
+def open_folder(name: str, path: str, folder_fd: int, users: Set[int], groups: bool = True) -> int:
+    """A descriptor of a checked folder in the folder `folder_fd`, which is closed."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        folder = os.open(name, flags, dir_fd=None if at < 0 else at)
+        folder = os.open(name, flags, dir_fd=None if folder_fd < 0 else folder_fd)
     except NotADirectoryError:
         raise UntrustedError("%s is a link or no folder" % path) from None
-    if at >= 0:
-        os.close(at)
+    if folder_fd >= 0:
+        os.close(folder_fd)
     check(folder, path, users, groups)
     return folder
 
 
 def check(descriptor: int, path: str, users: Set[int], groups: bool, sticky: bool = True) -> None:
     """Refuse what belongs to somebody else, or what others may write to."""
-    found = os.fstat(descriptor)
-    if found.st_uid not in users:
-        raise UntrustedError("%s belongs to another user (uid %d)" % (path, found.st_uid))
-    if sticky and found.st_mode & STICKY:
+    status = os.fstat(descriptor)
+    if status.st_uid not in users:
+        raise UntrustedError("%s belongs to another user (uid %d)" % (path, status.st_uid))
+    if sticky and status.st_mode & STICKY:
         return
     strangers = False
-    if groups and found.st_mode & GROUPS:
-        strangers = not users.issuperset(writers(descriptor, found.st_gid))
-    if found.st_mode & OTHERS or strangers:
+    if groups and status.st_mode & GROUPS:
+        strangers = not users.issuperset(writers(descriptor, status.st_gid))
+    if status.st_mode & OTHERS or strangers:
         raise UntrustedError("other users may write to %s" % path)
 
 
@@ -114,22 +116,22 @@ def writers(descriptor: int, group: int) -> Iterator[int]:
             raise
         yield from members(group)
         return
-    for tag, rights, number in struct.iter_unpack("<HHI", entries):
-        if rights & 2 and tag == 2:
+    for tag, bits, number in struct.iter_unpack("<HHI", entries):
+        if bits & 2 and tag == 2:
             yield number
-        elif rights & 2 and tag in (4, 8):
+        elif bits & 2 and tag in (4, 8):
             yield from members(group if tag == 4 else number)
 
 
 def members(group: int) -> Iterator[int]:
     """People in a group, as far as this machine knows; accounts of the system (below 1000) are trusted like root."""
-    found: Dict[str, int] = {p.pw_name: p.pw_uid for p in pwd.getpwall() if p.pw_gid == group}
+    uid_by_name: Dict[str, int] = {p.pw_name: p.pw_uid for p in pwd.getpwall() if p.pw_gid == group}
     try:
         for name in grp.getgrgid(group).gr_mem:
-            found[name] = pwd.getpwnam(name).pw_uid
+            uid_by_name[name] = pwd.getpwnam(name).pw_uid
     except KeyError:
         pass
-    return (uid for uid in found.values() if uid >= 1000 and uid != FOREIGN)
+    return (uid for uid in uid_by_name.values() if uid >= 1000 and uid != FOREIGN)
 
 
 def in_user_namespace() -> bool:
@@ -151,31 +153,31 @@ def read_launcher(bundle: int, users: Set[int]) -> bytes:
             raise UntrustedError("launcher.py is no plain file") from None
         raise
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_LAUNCHER_BYTES:
             raise UntrustedError("launcher.py is no plain file")
         if users:
             check(descriptor, "launcher.py", users, True, sticky=False)
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read(LARGEST)
+            return file.read(MAX_LAUNCHER_BYTES)
     finally:
         os.close(descriptor)
 
 
-def main(words: Sequence[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Check the bundle, then become its launcher."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
-    root, bundle, owner, digest, shared = words[:5]
+    signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
+    root, bundle, owner, digest, shared = argv[:5]
     folder = os.path.join(root, bundle)
     path = os.path.join(folder, "launcher.py")
     users: Set[int] = {0, os.getuid(), int(owner)} if owner != "-" else set()
     try:
         if users:
-            at = open_bundle(root, bundle, users, shared == "shared")
+            folder_fd = open_bundle(root, bundle, users, shared == "shared")
         else:
-            at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        data = read_launcher(at, users)
-        os.close(at)
+            folder_fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        data = read_launcher(folder_fd, users)
+        os.close(folder_fd)
         if hashlib.sha256(data).hexdigest() != digest:
             raise UntrustedError("launcher.py is not the one that was submitted")
     except UntrustedError as error:
@@ -184,8 +186,8 @@ def main(words: Sequence[str]) -> int:
     except OSError as error:
         os.write(2, os.fsencode("hyperpod: the storage of the bundle fails: %s\n" % error))
         return 86
-    if words[5:]:
-        sys.argv = [path, *words[5:]]
+    if argv[5:]:
+        sys.argv = [path, *argv[5:]]
         exec(compile(data, path, "exec"), {"__name__": "__main__", "__file__": path})  # noqa: S102
     return 0
 

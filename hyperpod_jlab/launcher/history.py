@@ -8,7 +8,7 @@ import time
 from typing import List, Optional
 
 from .bundle_files import BundleFiles, read_json
-from .claims import asked_to_cancel, failed_by_itself
+from .claims import count_failures, is_cancel_requested
 from .system import describe_end
 
 
@@ -28,20 +28,22 @@ class History:
         """Whether the user has cancelled the run."""
         return False
 
-    def say(self, attempt: int, verdict: Optional[str], words: str, last: bool) -> None:
+    def record_observation(
+        self, attempt: int, verdict: Optional[str], reason: str, last: bool
+    ) -> None:
         """Write down how an attempt ended and whether it was the last."""
 
-    def over(self, node_rank: int) -> Optional[int]:
+    def read_exit_code(self, node_rank: int) -> Optional[int]:
         """The exit code with which this node's program was told that nothing more is to be done; None as long as something is."""
 
-    def note_over(self, node_rank: int, exit_code: int) -> None:
+    def record_exit_code(self, node_rank: int, exit_code: int) -> None:
         """Write down that nothing more is to be done, and the exit code."""
 
     def node_was_killed(self, attempt: int, node_rank: int, exit_code: int) -> None:
         """Write down the end of a node that could not do so itself."""
 
 
-class WrittenHistory(History):
+class FileHistory(History):
     """What the records tell of earlier attempts, and what node 0 adds to them (``status/observations/launcher*.json``)."""
 
     def __init__(self, files: BundleFiles, status: str, scheduler_id: str, unshared: bool) -> None:
@@ -55,43 +57,45 @@ class WrittenHistory(History):
         if self._unshared:
             return 0
         with contextlib.suppress(OSError):
-            return failed_by_itself(self._status)
+            return count_failures(self._status)
         return 0
 
     def early_losses(self, seconds: float) -> List[int]:
         """As node 0's records tell; where each node has records of its own, nobody knows."""
-        found: List[int] = []
+        numbers: List[int] = []
         if self._unshared:
-            return found
-        later = time.time()
+            return numbers
+        next_start = time.time()
         for number in reversed(_attempts(self._status)):
             name = os.path.join("attempt-%d" % number, "node-0.json")
             record = read_json(os.path.join(self._status, name)) or {}
-            began = record.get("started_at")
-            if not isinstance(began, (int, float)) or record.get("ended_at") is not None:
+            started_at = record.get("started_at")
+            if not isinstance(started_at, (int, float)) or record.get("ended_at") is not None:
                 break
-            if later - began > seconds:
+            if next_start - started_at > seconds:
                 break
-            found.append(number)
-            later = began
-        return found
+            numbers.append(number)
+            next_start = started_at
+        return numbers
 
     def cancelled(self) -> bool:
         """Whether the user has cancelled the run, as its journal says."""
         with contextlib.suppress(OSError):
-            return asked_to_cancel(self._status)
+            return is_cancel_requested(self._status)
         return False
 
-    def say(self, attempt: int, verdict: Optional[str], words: str, last: bool) -> None:
+    def record_observation(
+        self, attempt: int, verdict: Optional[str], reason: str, last: bool
+    ) -> None:
         """Write down how an attempt ended; as another observer's word it does not change the node's records."""
         now = time.time()
-        said = {
+        document = {
             "time": now,
             "observer": "launcher",
             "scheduler_id": self._scheduler_id,
             "attempt": attempt,
             "state": "ended" if last else "waiting",
-            "reason": words if last else words + "; the next attempt waits for all nodes",
+            "reason": reason if last else reason + "; the next attempt waits for all nodes",
             "reason_code": None if last else "recovering",
             "verdict": verdict,
         }
@@ -99,25 +103,30 @@ class WrittenHistory(History):
         with contextlib.suppress(OSError):
             self._files.make_folders(folder)
             if verdict is not None:
-                kept = os.path.join(folder, "launcher.attempt-%d.json" % attempt)
-                on_attempt = {**said, "time": now - 0.001, "reason": words, "reason_code": None}
-                self._files.write_once(kept, on_attempt)
-            self._files.write(os.path.join(folder, "launcher.json"), said)
+                path = os.path.join(folder, "launcher.attempt-%d.json" % attempt)
+                attempt_observation = {
+                    **document,
+                    "time": now - 0.001,
+                    "reason": reason,
+                    "reason_code": None,
+                }
+                self._files.write_once(path, attempt_observation)
+            self._files.write(os.path.join(folder, "launcher.json"), document)
 
-    def over(self, node_rank: int) -> Optional[int]:
+    def read_exit_code(self, node_rank: int) -> Optional[int]:
         """What `note_over` wrote for the same job, in this pod or (on shared storage) in an earlier one."""
-        said = read_json(self._over_path(node_rank)) or {}
-        code = said.get("exit_code")
-        ours = said.get("scheduler_id") == self._scheduler_id
-        return code if ours and isinstance(code, int) else None
+        document = read_json(self._exit_code_path(node_rank)) or {}
+        code = document.get("exit_code")
+        is_own = document.get("scheduler_id") == self._scheduler_id
+        return code if is_own and isinstance(code, int) else None
 
-    def note_over(self, node_rank: int, exit_code: int) -> None:
+    def record_exit_code(self, node_rank: int, exit_code: int) -> None:
         """For a cluster that starts containers again whatever they ended with (``restartPolicy: OnFailure``)."""
-        path = self._over_path(node_rank)
+        path = self._exit_code_path(node_rank)
         claim = read_json(os.path.join(self._status, "claim.json")) or {}
         if claim.get("scheduler_id", self._scheduler_id) != self._scheduler_id:
             return  # we are fenced off: the run is another job's
-        said = {
+        document = {
             "time": time.time(),
             "scheduler_id": self._scheduler_id,
             "node_rank": node_rank,
@@ -125,9 +134,9 @@ class WrittenHistory(History):
         }
         with contextlib.suppress(OSError):
             self._files.make_folders(os.path.dirname(path))
-            self._files.write(path, said)
+            self._files.write(path, document)
 
-    def _over_path(self, node_rank: int) -> str:
+    def _exit_code_path(self, node_rank: int) -> str:
         return os.path.join(self._status, "over", "node-%d.json" % node_rank)
 
     def node_was_killed(self, attempt: int, node_rank: int, exit_code: int) -> None:
@@ -137,10 +146,10 @@ class WrittenHistory(History):
         if record is None or record.get("ended_at") is not None:
             return
         number = exit_code - 128 if exit_code > 128 else None
-        how = describe_end(exit_code, number)
+        reason = describe_end(exit_code, number)
         error = {
             "code": "launcher_killed",
-            "message": "the launcher " + how,
+            "message": "the launcher " + reason,
             "hint": "it may have been the kernel, for want of memory",
             "detail": {},
         }
@@ -148,7 +157,7 @@ class WrittenHistory(History):
         for rank in record.get("ranks", ()):
             rank["ended_at"] = rank.get("ended_at") or now
         record.update(ended_at=now, exit_code=exit_code, signal=number, error=error)
-        mark = {
+        failure_record = {
             "time": now,
             "node_rank": node_rank,
             "exit_code": exit_code,
@@ -157,11 +166,13 @@ class WrittenHistory(History):
         }
         with contextlib.suppress(OSError):
             self._files.write(path, record)
-            self._files.write_once(os.path.join(os.path.dirname(path), "failed.json"), mark)
+            self._files.write_once(
+                os.path.join(os.path.dirname(path), "failed.json"), failure_record
+            )
 
 
 def _attempts(status: str) -> List[int]:
     """The numbers of the attempts that there were, in order."""
     names = os.listdir(status) if os.path.isdir(status) else []
-    words = [name[len("attempt-") :] for name in names if name.startswith("attempt-")]
-    return sorted(int(word) for word in words if word.isdigit())
+    suffixes = [name[len("attempt-") :] for name in names if name.startswith("attempt-")]
+    return sorted(int(suffix) for suffix in suffixes if suffix.isdigit())

@@ -9,21 +9,21 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from .errors import LauncherError
-from .meeting import Meeting, NodeState
-from .wire import BEAT, Broken, Card, Connection, is_proof, proof_of
+from .meeting import Coordinator, NodeState
+from .wire import BEAT, Connection, ConnectionBroken, PeerInfo, compute_proof, is_proof
 
 STRANGERS = 64
 """Most connections that have not proven themselves; the oldest gives way."""
 
 
-def listen(port: int, patience: float) -> socket.socket:
+def listen(port: int, timeout: float) -> socket.socket:
     """Listen on all addresses of this node.
 
     Raises:
         LauncherError: The port is taken, and stays so.
     """
-    deadline = time.monotonic() + patience
-    said = ""
+    deadline = time.monotonic() + timeout
+    problem = ""
     while True:
         for family in (socket.AF_INET6, socket.AF_INET):
             try:
@@ -32,54 +32,56 @@ def listen(port: int, patience: float) -> socket.socket:
                     ("", port), family=family, backlog=512, dualstack_ipv6=dual
                 )
             except (OSError, ValueError) as error:  # the latter: there is no IPv6
-                said = str(error)
+                problem = str(error)
                 continue
             listener.setblocking(False)
             return listener
         if time.monotonic() >= deadline:
             hint = "does the pod use the host's network, and another run's pod the same node?"
-            text = "the meeting's port %d cannot be listened on: %s" % (port, said)
+            text = "the meeting's port %d cannot be listened on: %s" % (port, problem)
             raise LauncherError("meeting_port", text, hint)
         time.sleep(0.5)
 
 
-class Host:
+class CoordinatorServer:
     """Node 0's side: all connections of the others."""
 
-    def __init__(self, card: Card, key: bytes, listener: socket.socket, meeting: Meeting) -> None:
+    def __init__(
+        self, card: PeerInfo, key: bytes, listener: socket.socket, coordinator: Coordinator
+    ) -> None:
         self._card = card
         self._key = key
         self._listener = listener
-        self._meeting = meeting
-        self._told: Dict[str, Any] = {}
-        self._connections: Dict[Connection, Optional[Card]] = {}
-        self._complaints: Dict[str, float] = {}
-        self._note: Callable[[str], None] = meeting.note
+        self._coordinator = coordinator
+        self._announced: Dict[str, Any] = {}
+        self._connections: Dict[Connection, Optional[PeerInfo]] = {}
+        self._warned_at: Dict[str, float] = {}
+        self._log_note: Callable[[str], None] = coordinator.log_note
 
     @property
     def sockets(self) -> Tuple[List[socket.socket], List[socket.socket]]:
         """What to wait for: to be read, to be written."""
-        writing = [one.sock for one in self._connections if one.wants_to_write]
-        return [self._listener, *(one.sock for one in self._connections)], writing
+        writing = [entry.sock for entry in self._connections if entry.has_outgoing]
+        return [self._listener, *(entry.sock for entry in self._connections)], writing
 
     @property
     def guests(self) -> int:
         """How many nodes are connected."""
         return sum(card is not None for card in self._connections.values())
 
-    def turn(self, now: float) -> None:
+    def poll(self, now: float) -> None:
         """Take in what was said, and say what is to be done."""
         self._accept()
         for connection in list(self._connections):
-            self._guarded(self._listen_to, connection, now)
+            self._run_guarded(self._receive, connection, now)
 
     def announce(self, now: float) -> None:
         """Tell the directive to those who have not heard it yet, or not for a while."""
-        directive = self._meeting.directive
-        changed, self._told = self._told != directive, directive
+        directive = self._coordinator.directive
+        changed, self._announced = self._announced != directive, directive
         for connection, card in list(self._connections.items()):
             if card is not None and (changed or now - connection.beaten >= BEAT):
-                self._guarded(self._tell, connection, now)
+                self._run_guarded(self._send_directive, connection, now)
 
     def close(self) -> None:
         """End all."""
@@ -88,9 +90,9 @@ class Host:
             connection.close()
         self._connections = {}
 
-    def _tell(self, connection: Connection, now: float) -> None:
+    def _send_directive(self, connection: Connection, now: float) -> None:
         connection.beaten = now
-        connection.send(self._meeting.directive)
+        connection.send(self._coordinator.directive)
 
     def _accept(self) -> None:
         while True:
@@ -98,82 +100,85 @@ class Host:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            strangers = [one for one, card in self._connections.items() if card is None]
-            if len(strangers) >= STRANGERS:
-                self._drop(strangers[0])
+            unidentified = [entry for entry, card in self._connections.items() if card is None]
+            if len(unidentified) >= STRANGERS:
+                self._disconnect(unidentified[0])
             connection = Connection(sock)
             self._connections[connection] = None
-            self._guarded(self._challenge, connection, connection.since)
+            self._run_guarded(self._challenge, connection, connection.opened_at)
 
     def _challenge(self, connection: Connection, _: float) -> None:
         connection.send({"hyperpod": 1, "challenge": connection.challenge})
 
-    def _guarded(
-        self, act: Callable[[Connection, float], None], connection: Connection, now: float
+    def _run_guarded(
+        self, action: Callable[[Connection, float], None], connection: Connection, now: float
     ) -> None:
         try:
-            act(connection, now)
-        except Broken as error:
-            self._drop(connection, str(error))
+            action(connection, now)
+        except ConnectionBroken as error:
+            self._disconnect(connection, str(error))
 
-    def _drop(self, connection: Connection, why: str = "") -> None:
+    def _disconnect(self, connection: Connection, reason: str = "") -> None:
         card = self._connections.pop(connection, None)
         connection.close()
         if card is not None:
-            self._meeting.cut(card.node_rank, card.instance, time.monotonic())
-        elif why:
-            self._complain("a connection without the run's key was closed: " + why)
+            self._coordinator.disconnect(card.node_rank, card.instance, time.monotonic())
+        elif reason:
+            self._warn("a connection without the run's key was closed: " + reason)
 
-    def _complain(self, text: str) -> None:
+    def _warn(self, text: str) -> None:
         now = time.monotonic()
-        if now - self._complaints.get(text, float("-inf")) > 60.0 and len(self._complaints) < 100:
-            self._complaints[text] = now
-            self._note(text)
+        if now - self._warned_at.get(text, float("-inf")) > 60.0 and len(self._warned_at) < 100:
+            self._warned_at[text] = now
+            self._log_note(text)
 
-    def _listen_to(self, connection: Connection, now: float) -> None:
+    def _receive(self, connection: Connection, now: float) -> None:
         connection.flush()
         for message in connection.receive():
             card = self._connections[connection]
             if card is None:
                 self._welcome(connection, message)
             elif "state" in message and isinstance(message["state"], dict):
-                self._meeting.tell(card.node_rank, NodeState.load(message["state"]))
+                self._coordinator.update_state(card.node_rank, NodeState.load(message["state"]))
         connection.check(now)
 
     def _welcome(self, connection: Connection, message: Mapping[str, Any]) -> None:
         """See who it is."""
         text = message.get("hello")
         if not isinstance(text, str):
-            raise Broken("it does not say who it is")
-        wanted = proof_of(self._key, "guest", connection.challenge, text)
-        if not is_proof(message.get("proof"), wanted):
-            raise Broken("it does not have the run's key")
+            raise ConnectionBroken("it does not say who it is")
+        expected_proof = compute_proof(self._key, "guest", connection.challenge, text)
+        if not is_proof(message.get("proof"), expected_proof):
+            raise ConnectionBroken("it does not have the run's key")
         connection.proven = True
         try:
             hello = json.loads(text)
-            card = Card(**hello["card"])
+            card = PeerInfo(**hello["card"])
             challenge = str(hello["challenge"])
         except (ValueError, TypeError, KeyError):
-            raise Broken("it says what is no message") from None
+            raise ConnectionBroken("it says what is no message") from None
         self._check(connection, card)
-        answer = proof_of(self._key, "host", challenge, self._card.instance)
-        connection.send({"host": self._card.instance, "proof": answer})
-        for other, its in list(self._connections.items()):
-            if its is not None and its.node_rank == card.node_rank:
-                del self._connections[other]  # an old connection, or an older pod's
-                other.close()
-        if not self._meeting.join(card.node_rank, card.instance, card.born, card.name):
+        proof = compute_proof(self._key, "host", challenge, self._card.instance)
+        connection.send({"host": self._card.instance, "proof": proof})
+        for other_connection, other_info in list(self._connections.items()):
+            if other_info is not None and other_info.node_rank == card.node_rank:
+                del self._connections[other_connection]  # an old connection, or an older pod's
+                other_connection.close()
+        if not self._coordinator.join(card.node_rank, card.instance, card.born, card.name):
             connection.send({"do": "gone"})
-            raise Broken("a newer pod has its place")
+            raise ConnectionBroken("a newer pod has its place")
         self._connections[connection] = card
-        self._tell(connection, time.monotonic())
+        self._send_directive(connection, time.monotonic())
 
-    def _check(self, connection: Connection, card: Card) -> None:
-        mine = self._card
-        ranks = range(1, mine.nodes)
-        if (card.run_id, card.nodes) == (mine.run_id, mine.nodes) and card.node_rank in ranks:
+    def _check(self, connection: Connection, card: PeerInfo) -> None:
+        own_info = self._card
+        ranks = range(1, own_info.nodes)
+        if (card.run_id, card.nodes) == (
+            own_info.run_id,
+            own_info.nodes,
+        ) and card.node_rank in ranks:
             return
         text = "it is node %s of %s of the run %s" % (card.node_rank, card.nodes, card.run_id)
-        with contextlib.suppress(Broken):
+        with contextlib.suppress(ConnectionBroken):
             connection.send({"refused": text})
-        raise Broken(text)
+        raise ConnectionBroken(text)

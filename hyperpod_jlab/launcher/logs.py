@@ -39,7 +39,7 @@ class TimeIndex:
     """
 
     RECORD = struct.Struct("<qq")
-    SPACING = ((4096, 0.0), (16384, 0.25), (65536, 1.0))
+    INDEX_SPACING = ((4096, 0.0), (16384, 0.25), (65536, 1.0))
     WIDEST = 5.0
 
     def __init__(self, descriptor: int) -> None:
@@ -61,7 +61,7 @@ class TimeIndex:
                 self._time = now
 
     def _spacing(self) -> float:
-        return next((gap for count, gap in self.SPACING if self._count < count), self.WIDEST)
+        return next((gap for count, gap in self.INDEX_SPACING if self._count < count), self.WIDEST)
 
     def time_of(self, offset: int) -> float:
         """When the byte at `offset` was first seen (Unix time)."""
@@ -70,100 +70,109 @@ class TimeIndex:
         except OSError:
             return time.time()
         records = list(self.RECORD.iter_unpack(data[: len(data) - len(data) % self.RECORD.size]))
-        place = bisect.bisect_right([record[1] for record in records], offset)
-        return records[place - 1][0] / 1e9 if place else time.time()
+        index = bisect.bisect_right([record[1] for record in records], offset)
+        return records[index - 1][0] / 1e9 if index else time.time()
 
 
 class LineEcho:
     """Makes a rank's bytes into prefixed lines for the launcher's stdout.
 
-    A line longer than `LONGEST`, and one that stays unfinished for a while, comes in pieces: those after the first
+    A line longer than `MAX_LINE`, and one that stays unfinished for a while, comes in pieces: those after the first
     have ``+`` in place of the prefix's blank. Of a progress bar (carriage returns, no line feed) one state a second
     is shown.
     """
 
-    LONGEST = 16384
+    MAX_LINE = 16384
     BAR_EVERY = 1.0
-    PATIENCE = 2.0
+    FLUSH_AFTER_S = 2.0
 
     def __init__(self, label: str) -> None:
-        self._first = label.encode() + b"| "
-        self._more = label.encode() + b"|+"
-        self._held = b""
-        self._begun = False  # a piece of the held line is out already
-        self._bar_at = float("-inf")
+        self._line_prefix = label.encode() + b"| "
+        self._continuation_prefix = label.encode() + b"|+"
+        self._partial_line = b""
+        self._is_continued = False  # a piece of the held line is out already
+        self._bar_written_at = float("-inf")
         self._fed_at = 0.0
 
     def feed(self, data: bytes, now: float) -> bytes:
         """Take bytes of the rank; what is to be written for them."""
         self._fed_at = now
-        text = self._held + data
+        text = self._partial_line + data
         lines = text.split(b"\n")
-        self._held = lines.pop()
-        pieces: List[bytes] = []
-        if lines and not self._begun and b"\r" not in text and max(map(len, lines)) <= self.LONGEST:
-            pieces = [self._first, (b"\n" + self._first).join(lines), b"\n"]
+        self._partial_line = lines.pop()
+        output_parts: List[bytes] = []
+        if (
+            lines
+            and not self._is_continued
+            and b"\r" not in text
+            and max(map(len, lines)) <= self.MAX_LINE
+        ):
+            output_parts = [self._line_prefix, (b"\n" + self._line_prefix).join(lines), b"\n"]
         else:
             for line in lines:
-                self._put_line(line, pieces)
-        self._trim(now, pieces)
-        return b"".join(pieces)
+                self._append_line(line, output_parts)
+        self._limit_bar_updates(now, output_parts)
+        return b"".join(output_parts)
 
     def idle(self, now: float) -> bytes:
         """What is to be written because a line has waited for its end long enough."""
-        if not self._held or now - self._fed_at < self.PATIENCE:
+        if not self._partial_line or now - self._fed_at < self.FLUSH_AFTER_S:
             return b""
         return self.close()
 
     def close(self) -> bytes:
         """What is left, when no end of line will come."""
-        pieces: List[bytes] = []
-        held = self._held.rstrip(b"\r")
-        if held:
-            self._put_piece(held, pieces)
-        self._begun = self._held == held and bool(held)
-        self._held = b""
-        return b"".join(pieces)
+        output_parts: List[bytes] = []
+        partial_line = self._partial_line.rstrip(b"\r")
+        if partial_line:
+            self._append_piece(partial_line, output_parts)
+        self._is_continued = self._partial_line == partial_line and bool(partial_line)
+        self._partial_line = b""
+        return b"".join(output_parts)
 
     def skip(self, count: int) -> None:
         """Leave out bytes that cannot be read."""
 
-    def _put_piece(self, piece: bytes, pieces: List[bytes]) -> None:
-        pieces += (self._more if self._begun else self._first, piece, b"\n")
-        self._begun = True
+    def _append_piece(self, piece: bytes, output_parts: List[bytes]) -> None:
+        output_parts += (
+            self._continuation_prefix if self._is_continued else self._line_prefix,
+            piece,
+            b"\n",
+        )
+        self._is_continued = True
 
-    def _put_line(self, line: bytes, pieces: List[bytes]) -> None:
+    def _append_line(self, line: bytes, output_parts: List[bytes]) -> None:
         line = line.rstrip(b"\r")
         if b"\r" in line:
             line = line.rpartition(b"\r")[2]
-            self._begun = False
-        for start in range(0, len(line), self.LONGEST):
-            self._put_piece(line[start : start + self.LONGEST], pieces)
-        if not line and not self._begun:
-            self._put_piece(b"", pieces)
-        self._begun = False
+            self._is_continued = False
+        for start in range(0, len(line), self.MAX_LINE):
+            self._append_piece(line[start : start + self.MAX_LINE], output_parts)
+        if not line and not self._is_continued:
+            self._append_piece(b"", output_parts)
+        self._is_continued = False
 
-    def _trim(self, now: float, pieces: List[bytes]) -> None:
+    def _limit_bar_updates(self, now: float, output_parts: List[bytes]) -> None:
         """Keep of the unfinished line only what may still matter."""
-        body = self._held[:-1] if self._held.endswith(b"\r") else self._held
+        body = self._partial_line[:-1] if self._partial_line.endswith(b"\r") else self._partial_line
         if b"\r" in body:
             earlier, _, tail = body.rpartition(b"\r")
-            shown = earlier.rpartition(b"\r")[2]
-            self._begun = False
-            if shown and now - self._bar_at >= self.BAR_EVERY:
-                self._bar_at = now
-                self._put_piece(shown, pieces)
-                self._begun = False
-            self._held = tail + self._held[len(body) :]
-        while len(self._held) > self.LONGEST:
-            self._put_piece(self._held[: self.LONGEST], pieces)
-            self._held = self._held[self.LONGEST :]
+            latest_text = earlier.rpartition(b"\r")[2]
+            self._is_continued = False
+            if latest_text and now - self._bar_written_at >= self.BAR_EVERY:
+                self._bar_written_at = now
+                self._append_piece(latest_text, output_parts)
+                self._is_continued = False
+            self._partial_line = tail + self._partial_line[len(body) :]
+        while len(self._partial_line) > self.MAX_LINE:
+            self._append_piece(self._partial_line[: self.MAX_LINE], output_parts)
+            self._partial_line = self._partial_line[self.MAX_LINE :]
 
 
 class Outlet:
     """Writes to the launcher's stdout from a thread of its own, so that a slow, stuck or closed one holds nothing up."""
 
-    ROOM = 1 << 20
+    MAX_BUFFERED = 1 << 20
 
     def __init__(self, descriptor: int) -> None:
         import threading
@@ -184,9 +193,9 @@ class Outlet:
         return self._size
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether more may be put in; else the log files keep it for us."""
-        return self._size < self.ROOM
+        return self._size < self.MAX_BUFFERED
 
     def put(self, data: bytes) -> None:
         """Have something written."""
@@ -207,16 +216,16 @@ class Outlet:
     def _write(self, data: memoryview) -> None:
         while len(data):
             try:
-                done = os.write(self._descriptor, data[:65536])
+                written = os.write(self._descriptor, data[:65536])
             except BlockingIOError:  # somebody who shares it made it non-blocking
                 select.select([], [self._descriptor], [], 1.0)
                 continue
             except OSError as error:
                 self.broken = error.strerror or str(error)
                 return
-            data = data[done:]
+            data = data[written:]
             with self._change:
-                self._size -= done
+                self._size -= written
 
     def flush(self, seconds: float) -> None:
         """Wait until stdout has taken everything, but no longer than that."""
@@ -242,7 +251,7 @@ class Stream:
         self._echo = echo
         self._echoed = 0
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """See whether the file grew."""
         size = os.fstat(self.descriptor).st_size
         if size <= self.size:

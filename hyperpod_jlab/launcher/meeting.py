@@ -38,8 +38,8 @@ class NodeState(NamedTuple):
 
         def get(name: str, kind: Any, default: Any) -> Any:
             value = document.get(name)
-            is_right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-            return value if is_right else default
+            is_valid = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+            return value if is_valid else default
 
         return cls(
             running=get("running", bool, False),
@@ -54,325 +54,351 @@ class NodeState(NamedTuple):
         )
 
 
-class Guest:
+class Peer:
     """A node as node 0 sees it. `instance` tells a pod from the one that had its place before."""
 
-    def __init__(self, rank: int, instance: str, born: float, name: str) -> None:
+    def __init__(self, rank: int, instance: str, created_at: float, name: str) -> None:
         self.rank = rank
         self.instance = instance
-        self.born = born
+        self.created_at = created_at
         self.name = name
         self.state = NodeState()
-        self.heard = False
-        self.cut_at: Optional[float] = None
+        self.is_known = False
+        self.disconnected_at: Optional[float] = None
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The node as people call it."""
         return "node %d (%s)" % (self.rank, self.name)
 
 
-class AttemptEnd(NamedTuple):
+class EndCause(NamedTuple):
     """Why an attempt is being ended: `kind` is failure, outside, lost or time_limit."""
 
     kind: str
-    words: str
+    description: str
     since: float
 
 
-class Terms(NamedTuple):
+class RendezvousConfig(NamedTuple):
     """What the meeting keeps to: seconds, but for the numbers of nodes and restarts.
 
-    `patience` is for the first meeting (images are fetched, nodes made), `return_patience` for those after an attempt.
+    `first_timeout` is for the first meeting (images are fetched, nodes made), `return_timeout` for those after an attempt.
     """
 
     nodes: int
     max_restarts: int
     time_limit: Optional[float]
-    patience: float
-    return_patience: float
+    first_timeout: float
+    return_timeout: float
     unshared: bool
 
 
-class Meeting:
+class Coordinator:
     """Node 0's part. `step` is to be called often; it reads `guests` and changes `directive`."""
 
-    RETURN = 10.0
+    RETURN_S = 10.0
     """Seconds in which a node whose connection was cut may come back as if nothing had been."""
-    STUCK = 600.0
+    STUCK_AFTER_S = 600.0
     """Seconds after which a node that does not end its ranks counts as lost."""
-    QUIET = 2.0
+    QUIET_S = 2.0
     """Seconds for which a gathering has to last before it is written down."""
-    WARNING = 120.0
+    WARNING_S = 120.0
     """Seconds before the time limit at which the ranks are warned, as on Slurm."""
 
-    EARLY = 600.0
-    EARLY_LOSSES = 5
+    EARLY_S = 600.0
+    MAX_EARLY_LOSSES = 5
     """So many losses in a row, each within `EARLY` seconds of the attempt's start, are taken; then it is the run's own doing."""
 
     def __init__(
         self,
-        terms: Terms,
+        config: RendezvousConfig,
         history: History,
         free_port: Callable[[], int],
-        note: Callable[[str], None],
+        log_note: Callable[[str], None],
     ) -> None:
-        self.terms = terms
-        self.guests: Dict[int, Guest] = {}
+        self.config = config
+        self.peers: Dict[int, Peer] = {}
         self.directive: Dict[str, Any] = {"do": "wait"}
         self.finished = False
         self.gave_up: Optional[str] = None
         """Whom it waited for in vain, in words."""
         self._history = history
         self._free_port = free_port
-        self.note = note
-        self._known = NodeState()
-        self._party: Dict[int, str] = {}
-        self._done: Set[int] = set()
-        self._ending: Optional[AttemptEnd] = None
-        self._since = self._opened_at = time.monotonic()
+        self.log_note = log_note
+        self._merged_state = NodeState()
+        self._members: Dict[int, str] = {}
+        self._finished_ranks: Set[int] = set()
+        self._ending: Optional[EndCause] = None
+        self._phase_since = self._opened_at = time.monotonic()
         self._losses = 0
-        self._told_at = self._since + 3.0 - 60.0
-        self._unsaid: Optional[AttemptEnd] = None
+        self._reported_at = self._phase_since + 3.0 - 60.0
+        self._unrecorded_end: Optional[EndCause] = None
 
     # ---- what the connections tell
 
-    def join(self, rank: int, instance: str, born: float, name: str) -> bool:
+    def join(self, rank: int, instance: str, created_at: float, name: str) -> bool:
         """A node is connected; False when a newer pod has its place."""
-        guest = self.guests.get(rank)
-        if guest is not None and guest.instance != instance:
-            if guest.born > born:
+        peer = self.peers.get(rank)
+        if peer is not None and peer.instance != instance:
+            if peer.created_at > created_at:
                 return False
-            self.note("%s comes anew, as %s" % (guest.words, name))
-            guest = None
-        if guest is None:
-            guest = self.guests[rank] = Guest(rank, instance, born, name)
-        guest.cut_at = None
+            self.log_note("%s comes anew, as %s" % (peer.description, name))
+            peer = None
+        if peer is None:
+            peer = self.peers[rank] = Peer(rank, instance, created_at, name)
+        peer.disconnected_at = None
         return True
 
-    def tell(self, rank: int, state: NodeState) -> None:
+    def update_state(self, rank: int, state: NodeState) -> None:
         """A node says how things stand with it."""
-        self.guests[rank].state, self.guests[rank].heard = state, True
-        ran_this = state.incarnation == self.directive.get("incarnation")
-        if ran_this and state.exit_code == 0 and not state.running:
-            self._done.add(rank)
-        known = self._known
-        begins = [began for began in (known.began, state.began) if began is not None]
-        self._known = known._replace(
-            attempt=max(known.attempt, state.attempt),
-            failures=max(known.failures, state.failures),
-            began=min(begins) if begins else None,
+        self.peers[rank].state, self.peers[rank].is_known = state, True
+        is_current = state.incarnation == self.directive.get("incarnation")
+        if is_current and state.exit_code == 0 and not state.running:
+            self._finished_ranks.add(rank)
+        merged = self._merged_state
+        start_times = [
+            start_time for start_time in (merged.began, state.began) if start_time is not None
+        ]
+        self._merged_state = merged._replace(
+            attempt=max(merged.attempt, state.attempt),
+            failures=max(merged.failures, state.failures),
+            began=min(start_times) if start_times else None,
         )
 
-    def cut(self, rank: int, instance: str, now: float) -> None:
+    def disconnect(self, rank: int, instance: str, now: float) -> None:
         """A node's connection was cut."""
-        guest = self.guests.get(rank)
-        if guest is not None and guest.instance == instance and guest.cut_at is None:
-            guest.cut_at = now
+        peer = self.peers.get(rank)
+        if peer is not None and peer.instance == instance and peer.disconnected_at is None:
+            peer.disconnected_at = now
 
     # ---- what becomes of it
 
-    def step(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Do what is due at this moment (of the monotonic clock)."""
         if self.finished:
             return
         if self.directive["do"] == "run":
-            self._watch(now)
+            self._check_members(now)
         if self._ending is not None:
-            self._end(self._ending, now)
+            self._end_attempt(self._ending, now)
         elif self.directive["do"] == "wait":
-            self._gather(now)
+            self._wait_for_peers(now)
 
     @property
     def exit_code(self) -> int:
         """The exit code of the run as a whole: that of a node that failed, or 0."""
         if self.directive.get("succeeded") is True:
             return 0
-        codes = [guest.state.exit_code for guest in self.guests.values()]
-        own = [guest.state.exit_code for guest in self.guests.values() if guest.state.own]
+        codes = [peer.state.exit_code for peer in self.peers.values()]
+        own = [peer.state.exit_code for peer in self.peers.values() if peer.state.own]
         return next((code for code in [*own, *codes] if code), EXIT_LAUNCHER)
 
-    def missing(self) -> List[int]:
+    def missing_ranks(self) -> List[int]:
         """The nodes that an attempt would have to wait for."""
-        return [rank for rank in range(self.terms.nodes) if not self._is_ready(rank)]
+        return [rank for rank in range(self.config.nodes) if not self._is_ready(rank)]
 
     def _is_ready(self, rank: int) -> bool:
-        guest = self.guests.get(rank)
-        if guest is None or guest.cut_at is not None or not guest.heard:
+        peer = self.peers.get(rank)
+        if peer is None or peer.disconnected_at is not None or not peer.is_known:
             return False
-        return not guest.state.running and guest.state.leaving is None
+        return not peer.state.running and peer.state.leaving is None
 
-    def _gather(self, now: float) -> None:
-        missing = self.missing()
-        if self._time_is_over():
+    def _wait_for_peers(self, now: float) -> None:
+        missing_ranks = self.missing_ranks()
+        if self._is_time_over():
             self._finish("time_limit", "it reached its time limit")
-        elif not missing:
-            self._open(now)
-        elif now - self._since > self._patience():
-            self.gave_up = "%s did not come within %d s" % (in_words(missing), self._patience())
-            self.note(self.gave_up)
+        elif not missing_ranks:
+            self._open_attempt(now)
+        elif now - self._phase_since > self._timeout():
+            self.gave_up = "%s did not come within %d s" % (
+                format_ranks(missing_ranks),
+                self._timeout(),
+            )
+            self.log_note(self.gave_up)
             self._finish("lost", self.gave_up)
         else:
-            self._say_who_is_missing(missing, now)
+            self._report_missing(missing_ranks, now)
 
-    def _patience(self) -> float:
-        first = not self._known.attempt
-        return self.terms.patience if first else self.terms.return_patience
+    def _timeout(self) -> float:
+        first = not self._merged_state.attempt
+        return self.config.first_timeout if first else self.config.return_timeout
 
-    def _say_who_is_missing(self, missing: List[int], now: float) -> None:
-        if now - self._told_at >= 60.0:
-            self._told_at = now
-            self.note("waiting for " + in_words(missing))
-        if self._unsaid is not None and now - self._since >= self.QUIET:
-            self._say(self._unsaid, last=False)
-            self._unsaid = None
+    def _report_missing(self, missing_ranks: List[int], now: float) -> None:
+        if now - self._reported_at >= 60.0:
+            self._reported_at = now
+            self.log_note("waiting for " + format_ranks(missing_ranks))
+        if self._unrecorded_end is not None and now - self._phase_since >= self.QUIET_S:
+            self._record_end(self._unrecorded_end, last=False)
+            self._unrecorded_end = None
 
-    def _open(self, now: float) -> None:
+    def _open_attempt(self, now: float) -> None:
         """Open the next attempt: all are there."""
-        if self._unsaid is not None:
-            self._say(self._unsaid, last=False)
-            self._unsaid = None
-        if self._is_lost_again():
+        if self._unrecorded_end is not None:
+            self._record_end(self._unrecorded_end, last=False)
+            self._unrecorded_end = None
+        if self._has_repeated_losses():
             return
-        known = self._known
-        if known.attempt and self._was_interrupted():
-            self._history.say(known.attempt, "NODE_FAIL", "node 0 was replaced", False)
-        self._known = known = known._replace(began=known.began or time.time())
-        self._party = {rank: guest.instance for rank, guest in self.guests.items()}
-        self._done = set()
+        merged = self._merged_state
+        if merged.attempt and self._was_interrupted():
+            self._history.record_observation(
+                merged.attempt, "NODE_FAIL", "node 0 was replaced", False
+            )
+        self._merged_state = merged = merged._replace(began=merged.began or time.time())
+        self._members = {rank: peer.instance for rank, peer in self.peers.items()}
+        self._finished_ranks = set()
         self._opened_at = now
-        number = known.attempt + 1 if self.terms.unshared else None
+        number = merged.attempt + 1 if self.config.unshared else None
         self.directive = {
             "do": "run",
-            "incarnation": "%s.%s" % (self._party[0], os.urandom(4).hex()),
+            "incarnation": "%s.%s" % (self._members[0], os.urandom(4).hex()),
             "master_port": self._free_port(),
             "number": number,
-            "failures": known.failures,
-            "began": known.began,
+            "failures": merged.failures,
+            "began": merged.began,
             "warned": False,
         }
 
-    def _is_lost_again(self) -> bool:
+    def _has_repeated_losses(self) -> bool:
         """End the run when earlier pods of node 0 left it again and again soon after the start: this one knows of them by their records only."""
-        lost = [] if self._party else self._history.early_losses(self.EARLY)
-        if len(lost) <= self.EARLY_LOSSES:
+        lost_ranks = [] if self._members else self._history.early_losses(self.EARLY_S)
+        if len(lost_ranks) <= self.MAX_EARLY_LOSSES:
             return False
-        self._known = self._known._replace(attempt=max(self._known.attempt, lost[0]))
-        words = "node 0 was lost, or killed, %d times in a row soon after the start" % len(lost)
-        self._finish("lost", words + "; it may have been the kernel, for want of memory")
+        self._merged_state = self._merged_state._replace(
+            attempt=max(self._merged_state.attempt, lost_ranks[0])
+        )
+        reason = "node 0 was lost, or killed, %d times in a row soon after the start" % len(
+            lost_ranks
+        )
+        self._finish("lost", reason + "; it may have been the kernel, for want of memory")
         return True
 
     def _was_interrupted(self) -> bool:
         """Whether the last attempt was one of a node 0 that is no more, and none of the others says that it failed by itself."""
-        states = [guest.state for guest in self.guests.values()]
-        return not self._party and not any(state.own for state in states)
+        states = [peer.state for peer in self.peers.values()]
+        return not self._members and not any(state.own for state in states)
 
-    def _watch(self, now: float) -> None:
+    def _check_members(self, now: float) -> None:
         """See whether the attempt has come to its end."""
-        whys = [self._why_it_ends(rank, now) for rank in self._party]
-        found = next((why for why in whys if why is not None), None)
-        if found is None and self._time_is_over():
-            found = AttemptEnd("time_limit", "the time limit is reached", now)
-        if found is not None:
-            self._ending = found
-            reason = "time_limit" if found.kind == "time_limit" else "peer"
-            self.note("the attempt ends: " + found.words)
+        causes = [self._find_end_cause(rank, now) for rank in self._members]
+        cause = next((cause_found for cause_found in causes if cause_found is not None), None)
+        if cause is None and self._is_time_over():
+            cause = EndCause("time_limit", "the time limit is reached", now)
+        if cause is not None:
+            self._ending = cause
+            reason = "time_limit" if cause.kind == "time_limit" else "peer"
+            self.log_note("the attempt ends: " + cause.description)
             self.directive = {"do": "stop", "reason": reason, **self._memory()}
-        elif self._done.issuperset(self._party):
+        elif self._finished_ranks.issuperset(self._members):
             self._finish(None, "all nodes have succeeded")
-        elif not self.directive["warned"] and self._time_is_over(self._warning()):
+        elif not self.directive["warned"] and self._is_time_over(self._warning()):
             self.directive = {**self.directive, "warned": True}
 
-    def _why_it_ends(self, rank: int, now: float) -> Optional[AttemptEnd]:
-        guest, state = self.guests[rank], self.guests[rank].state
-        if rank in self._done:
+    def _find_end_cause(self, rank: int, now: float) -> Optional[EndCause]:
+        peer, state = self.peers[rank], self.peers[rank].state
+        if rank in self._finished_ranks:
             return None  # whatever becomes of its pod now
         if self._is_lost(rank, now):
-            return AttemptEnd("lost", guest.words + " was lost, or came anew", now)
+            return EndCause("lost", peer.description + " was lost, or came anew", now)
         if state.leaving is not None:
-            return AttemptEnd("outside", "%s got %s" % (guest.words, state.leaving), now)
+            return EndCause("outside", "%s got %s" % (peer.description, state.leaving), now)
         if state.incarnation != self.directive.get("incarnation"):
             return None  # it has not begun yet
         if state.failing or state.exit_code is not None:
             kind = "failure" if state.own or state.failing else "outside"
-            return AttemptEnd(kind, guest.words + " failed", now)
+            return EndCause(kind, peer.description + " failed", now)
         return None
 
     def _is_lost(self, rank: int, now: float) -> bool:
-        guest = self.guests[rank]
-        gone = guest.cut_at is not None and now - guest.cut_at > self.RETURN
-        return gone or guest.instance != self._party[rank]
+        peer = self.peers[rank]
+        is_timed_out = (
+            peer.disconnected_at is not None and now - peer.disconnected_at > self.RETURN_S
+        )
+        return is_timed_out or peer.instance != self._members[rank]
 
-    def _end(self, ending: AttemptEnd, now: float) -> None:
+    def _end_attempt(self, ending: EndCause, now: float) -> None:
         """Wait until no node runs anything more; then see what is next."""
-        lost = [rank for rank in self._party if self._is_lost(rank, now)]
-        still = [rank for rank in self._party if rank not in lost and self._runs(rank)]
-        if still and now - ending.since < self.STUCK:
+        lost_ranks = [rank for rank in self._members if self._is_lost(rank, now)]
+        running_ranks = [
+            rank for rank in self._members if rank not in lost_ranks and self._runs(rank)
+        ]
+        if running_ranks and now - ending.since < self.STUCK_AFTER_S:
             return
-        outside = [guest.words for guest in self.guests.values() if guest.state.leaving]
-        if ending.kind == "failure" and (lost or still):
-            gone = in_words(sorted([*lost, *still]))
-            ending = AttemptEnd("lost", gone + " was lost, or came anew", ending.since)
-        elif ending.kind == "failure" and outside:
-            ending = AttemptEnd("outside", ", ".join(outside) + " was told to end", ending.since)
+        leaving_nodes = [peer.description for peer in self.peers.values() if peer.state.leaving]
+        if ending.kind == "failure" and (lost_ranks or running_ranks):
+            ranks_text = format_ranks(sorted([*lost_ranks, *running_ranks]))
+            ending = EndCause("lost", ranks_text + " was lost, or came anew", ending.since)
+        elif ending.kind == "failure" and leaving_nodes:
+            ending = EndCause(
+                "outside", ", ".join(leaving_nodes) + " was told to end", ending.since
+            )
         self._ending = None
-        self._decide(ending, now)
+        self._decide_next(ending, now)
 
     def _runs(self, rank: int) -> bool:
-        guest = self.guests[rank]
-        return guest.cut_at is not None or guest.state.running
+        peer = self.peers[rank]
+        return peer.disconnected_at is not None or peer.state.running
 
-    def _decide(self, ending: AttemptEnd, now: float) -> None:
-        known = self._known
+    def _decide_next(self, ending: EndCause, now: float) -> None:
+        merged = self._merged_state
         self._losses = self._losses + 1 if self._is_early_loss(ending, now) else 0
-        if self._losses > self.EARLY_LOSSES:
+        if self._losses > self.MAX_EARLY_LOSSES:
             # Such as the kernel's end of a whole container for want of memory, again and again.
-            words = "%s, %d times in a row soon after the start" % (ending.words, self._losses)
-            self._finish("lost", words)
+            reason = "%s, %d times in a row soon after the start" % (
+                ending.description,
+                self._losses,
+            )
+            self._finish("lost", reason)
             return
         if ending.kind == "failure":
-            known = known._replace(failures=known.failures + 1)
-        failures = max(known.failures, self._history.failures())
-        self._known = known._replace(failures=failures)
-        fenced = any(guest.state.exit_code == EXIT_FENCED for guest in self.guests.values())
-        too_many = ending.kind == "failure" and failures > self.terms.max_restarts
-        if fenced or too_many or ending.kind == "time_limit" or self._history.cancelled():
-            self._finish(ending.kind, ending.words)
+            merged = merged._replace(failures=merged.failures + 1)
+        failures = max(merged.failures, self._history.failures())
+        self._merged_state = merged._replace(failures=failures)
+        fenced = any(peer.state.exit_code == EXIT_FENCED for peer in self.peers.values())
+        exceeds_restarts = ending.kind == "failure" and failures > self.config.max_restarts
+        if fenced or exceeds_restarts or ending.kind == "time_limit" or self._history.cancelled():
+            self._finish(ending.kind, ending.description)
             return
-        self._unsaid = ending
-        self._since, self._told_at = now, now + 3.0 - 60.0
+        self._unrecorded_end = ending
+        self._phase_since, self._reported_at = now, now + 3.0 - 60.0
         self.directive = {"do": "wait", **self._memory()}
 
-    def _is_early_loss(self, ending: AttemptEnd, now: float) -> bool:
-        return ending.kind == "lost" and now - self._opened_at < self.EARLY
+    def _is_early_loss(self, ending: EndCause, now: float) -> bool:
+        return ending.kind == "lost" and now - self._opened_at < self.EARLY_S
 
-    def _finish(self, kind: Optional[str], words: str) -> None:
-        self.note("no further attempt: " + words)
+    def _finish(self, kind: Optional[str], reason: str) -> None:
+        self.log_note("no further attempt: " + reason)
         if kind in ("time_limit", "lost"):
-            self._say(AttemptEnd(kind or "", words, 0.0), last=True)
+            self._record_end(EndCause(kind or "", reason, 0.0), last=True)
         self.finished = True
         self.directive = {"do": "finish", "succeeded": kind is None, **self._memory()}
 
-    def _say(self, ending: AttemptEnd, last: bool) -> None:
-        if self._known.attempt:
-            verdicts = {"time_limit": "TIMEOUT", "lost": "NODE_FAIL"}
-            verdict = verdicts.get(ending.kind)
-            self._history.say(self._known.attempt, verdict, ending.words, last)
+    def _record_end(self, ending: EndCause, last: bool) -> None:
+        if self._merged_state.attempt:
+            verdict_by_kind = {"time_limit": "TIMEOUT", "lost": "NODE_FAIL"}
+            verdict = verdict_by_kind.get(ending.kind)
+            self._history.record_observation(
+                self._merged_state.attempt, verdict, ending.description, last
+            )
 
     def _memory(self) -> Dict[str, Any]:
         """What the nodes keep for a node 0 that comes anew."""
-        return {"failures": self._known.failures, "began": self._known.began}
+        return {"failures": self._merged_state.failures, "began": self._merged_state.began}
 
     def _warning(self) -> float:
-        return min(self.WARNING, (self.terms.time_limit or 0.0) / 2)
+        return min(self.WARNING_S, (self.config.time_limit or 0.0) / 2)
 
-    def _time_is_over(self, before: float = 0.0) -> bool:
-        limit, began = self.terms.time_limit, self._known.began
-        return limit is not None and began is not None and time.time() >= began + limit - before
+    def _is_time_over(self, before: float = 0.0) -> bool:
+        limit, start_time = self.config.time_limit, self._merged_state.began
+        return (
+            limit is not None
+            and start_time is not None
+            and time.time() >= start_time + limit - before
+        )
 
 
-def in_words(ranks: List[int]) -> str:
+def format_ranks(ranks: List[int]) -> str:
     """Nodes by their ranks, as a person would name them."""
-    shown = ", ".join(str(rank) for rank in ranks[:20])
-    more = " and %d more" % (len(ranks) - 20) if len(ranks) > 20 else ""
-    return ("node " if len(ranks) == 1 else "nodes ") + shown + more
+    shown_text = ", ".join(str(rank) for rank in ranks[:20])
+    more_text = " and %d more" % (len(ranks) - 20) if len(ranks) > 20 else ""
+    return ("node " if len(ranks) == 1 else "nodes ") + shown_text + more_text

@@ -7,16 +7,24 @@ import os
 import time
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence
 
-from .bundle_files import BundleFiles, Place, Records
+from .bundle_files import AttemptPaths, BundleFiles, Records
 from .contract import FORMAT, STOP_SIGNALS, WARNING_SIGNALS
-from .environment import delete_secrets, read_secrets, without_secrets
+from .environment import delete_secrets, mask_secrets, read_secrets
 from .errors import LauncherError, StopRequested
 from .frames import FileFrames
 from .logs import NodeLog, Outlet
 from .plan import NodeArguments, Plan
 from .preparation import ErrorRecorder, Preparation
-from .processes import Belongings, Child, Children, Ending
-from .ranks import STOPPED, DirectRanks, Failure, PeerWatch, Ranks, TorchrunRanks, entry_words
+from .processes import Belongings, Child, Children, ProcessTermination
+from .ranks import (
+    STOPPED_FAILURE,
+    DirectRanks,
+    Failure,
+    PeerWatch,
+    Ranks,
+    TorchrunRanks,
+    rank_command,
+)
 from .streams import Streams
 from .system import Signals, send, signal_name, topmost_catchers
 
@@ -31,44 +39,44 @@ class Output(NamedTuple):
 class Node:
     """One node in one attempt, from its first record to its last."""
 
-    ENDING_DELAY = 0.05
-    MOMENT = 0.004
+    END_DELAY_S = 0.05
+    MIN_POLL_S = 0.004
 
     def __init__(
         self,
         arguments: NodeArguments,
-        place: Place,
+        attempt_paths: AttemptPaths,
         files: BundleFiles,
         signals: Signals,
         out: Output,
     ) -> None:
         self._arguments = arguments
-        self._place = place
+        self._attempt_paths = attempt_paths
         self._signals = signals
         self._control = signals.control
-        self._log = NodeLog(files, place.node_log)
+        self._log = NodeLog(files, attempt_paths.node_log)
         self._records = Records(files, self._log.note)
         self._outlet, self._frames = out
         echo = "frames" if self._frames else "" if arguments.quiet else "lines"
-        self._streams = Streams(place, files, arguments.nodes, self._outlet, echo)
-        self._streams.open("node", place.node_log, "node-%d" % place.node_rank)
-        self._errors = ErrorRecorder(place, self._streams, self._records)
+        self._streams = Streams(attempt_paths, files, arguments.nodes, self._outlet, echo)
+        self._streams.open("node", attempt_paths.node_log, "node-%d" % attempt_paths.node_rank)
+        self._errors = ErrorRecorder(attempt_paths, self._streams, self._records)
         self._children = Children(self._log.descriptor)
-        self._belongings = Belongings(place, self._children)
-        self._peers = PeerWatch(place, arguments)
-        self._preparation = Preparation(place, arguments, files, self._log)
+        self._belongings = Belongings(attempt_paths, self._children)
+        self._peers = PeerWatch(attempt_paths, arguments)
+        self._preparation = Preparation(attempt_paths, arguments, files, self._log)
         self._started_at = time.time()
         self._ended_at: Optional[float] = None
         self._plan: Optional[Plan] = None
         self._ranks: Optional[Ranks] = None
-        self._ending: Optional[Ending] = None
+        self._process_ending: Optional[ProcessTermination] = None
         self._secrets: Dict[str, str] = {}
         self._stopped_by: Optional[str] = None
         self._error: Optional[LauncherError] = None
         self._outcome: Optional[Failure] = None
         self._announced = False
-        self._own = False
-        self._told_of_stdout = False
+        self._failed_itself = False
+        self._stdout_error_reported = False
 
     def run(self) -> int:
         """Run the node; its exit code."""
@@ -96,86 +104,88 @@ class Node:
 
     # ---- the loop
 
-    def turn(self) -> None:
+    def poll(self) -> None:
         """One turn of the loop: wait a little, then see to everything that may have happened."""
         delay = self._streams.delay
-        self._wait(min(delay, self.ENDING_DELAY) if self._ending else delay)
-        for number in self._signals.take():
-            self._take_signal(number)
-        for text in self._control.take_notes():
+        self._wait(min(delay, self.END_DELAY_S) if self._process_ending else delay)
+        for number in self._signals.pop_signals():
+            self._handle_signal(number)
+        for text in self._control.pop_notes():
             self._log.note(text)
         self._children.reap()
         self._streams.poll(self._records)
         if self._ranks is not None and self._ranks.refresh():
             self._write_record()
-        if self._stopped_by is None and self._ending is None:
-            reason = self._control.stop or self._peers.look()
+        if self._stopped_by is None and self._process_ending is None:
+            reason = self._control.stop or self._peers.poll()
             if reason is not None:
                 self._stop(reason)
         self._records.retry()
-        self._tell_of_broken_stdout()
+        self._report_broken_stdout()
 
     def _wait(self, seconds: float) -> None:
         """Wait for a signal, at most so long; meanwhile pass on what the ranks write, at most once in a moment."""
-        news = self._streams.news
-        if news is None:
+        file_watch = self._streams.file_watch
+        if file_watch is None:
             self._signals.wait(seconds)
             return
         end = time.monotonic() + seconds
-        while not self._signals.wait(min(seconds, self.MOMENT)):
-            left = end - time.monotonic()
-            if left <= 0 or self._signals.wait(left, news.descriptor):
+        while not self._signals.wait(min(seconds, self.MIN_POLL_S)):
+            remaining = end - time.monotonic()
+            if remaining <= 0 or self._signals.wait(remaining, file_watch.descriptor):
                 return
             self._streams.poll(self._records)
 
-    def _take_signal(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         if number in WARNING_SIGNALS:
             self._forward(number)
-        elif self._ending is None and self._stopped_by is None:
+        elif self._process_ending is None and self._stopped_by is None:
             self._stop(signal_name(number))
 
     def _stop(self, reason: str) -> None:
         self._stopped_by = reason
-        words = {
+        text = {
             "peer": "another node failed",
             "superseded": "a later attempt of this run has begun",
             "time_limit": "the time limit is reached",
         }
-        self._log.note("stopping: " + words.get(reason, "got " + reason))
+        self._log.note("stopping: " + text.get(reason, "got " + reason))
 
-    def _told_to_stop(self) -> bool:
-        return any(number in STOP_SIGNALS for number in self._signals.take())
+    def _is_stop_requested(self) -> bool:
+        return any(number in STOP_SIGNALS for number in self._signals.pop_signals())
 
     def _check_stop(self) -> None:
         if self._stopped_by is not None:
             raise StopRequested(self._stopped_by)
 
-    def _tell_of_broken_stdout(self) -> None:
-        if self._outlet.broken is not None and not self._told_of_stdout:
-            self._told_of_stdout = True
+    def _report_broken_stdout(self) -> None:
+        if self._outlet.broken is not None and not self._stdout_error_reported:
+            self._stdout_error_reported = True
             text = "stdout: %s; the logs go on in their files only"
             self._log.note(text % self._outlet.broken)
 
     def _forward(self, number: int) -> None:
         """Pass a warning signal on to the ranks that can do something with it."""
         policy = self._plan.forward_signals if self._plan else "never"
-        reached = []
+        reached_ranks = []
         for state in self._ranks.states if self._ranks and policy != "never" else ():
             if state.pid is None or state.ended_at is not None:
                 continue
             targets = [state.pid] if policy == "always" else topmost_catchers(state.pid, number)
             if [target for target in targets if send(target, number)]:
-                reached.append(str(state.rank))
-        told = "passed to rank " + ", ".join(reached) if reached else "no rank was told"
-        self._log.note("%s: %s (%s)" % (signal_name(number), told, policy))
+                reached_ranks.append(str(state.rank))
+        report = (
+            "passed to rank " + ", ".join(reached_ranks) if reached_ranks else "no rank was told"
+        )
+        self._log.note("%s: %s (%s)" % (signal_name(number), report, policy))
 
     # ---- from the plan to running ranks
 
     def _prepare(self) -> None:
         """Read the plan and the secrets, run the setup lines, start the ranks."""
         plan = self._read_plan()
-        self._delete_secrets_once_read(False)
-        self.turn()
+        self._delete_read_secrets(False)
+        self.poll()
         self._check_stop()
         launch = self._preparation.launch(plan, self._secrets, self._children, self._run_step)
         torchrun = plan.launcher == "torchrun"
@@ -183,7 +193,7 @@ class Node:
             TorchrunRanks(launch, self._streams["node"]) if torchrun else DirectRanks(launch)
         )
         for state in self._ranks.states:
-            path = self._place.rank_log(state.local_rank)
+            path = self._attempt_paths.rank_log(state.local_rank)
             self._streams.open(str(state.local_rank), path, str(state.rank))
         self._check_stop()
         self._ranks.start()
@@ -192,14 +202,14 @@ class Node:
     def _read_plan(self) -> Plan:
         """The plan; the node's first record says by its being there that the secrets were read."""
         try:
-            self._plan = Plan.load(os.path.join(self._place.bundle, "launch.json"))
-            self._secrets = read_secrets(self._place.bundle, self._plan.secrets)
+            self._plan = Plan.load(os.path.join(self._attempt_paths.bundle, "launch.json"))
+            self._secrets = read_secrets(self._attempt_paths.bundle, self._plan.secrets)
         finally:
-            self._say_hello()
+            self._log_start()
             self._write_record()
         return self._plan
 
-    def _say_hello(self) -> None:
+    def _log_start(self) -> None:
         """The machine-readable line: first in the node's log, and on stdout even when that is to be quiet."""
         arguments, plan = self._arguments, self._plan
         document = {
@@ -207,7 +217,7 @@ class Node:
             "host": os.uname().nodename,
             "node": arguments.node_name,
             "node_rank": arguments.node_rank,
-            "attempt": self._place.attempt,
+            "attempt": self._attempt_paths.attempt,
             "local_world_size": plan.processes if plan else None,
             "pid": os.getpid(),
         }
@@ -216,7 +226,7 @@ class Node:
         if self._frames is None:
             self._outlet.put(line.encode() + b"\n")
             self._streams["node"].skip_echo()
-        self._control.tell({"attempt": self._place.attempt})
+        self._control.send({"attempt": self._attempt_paths.attempt})
         if plan is not None and plan.nodes != arguments.nodes:
             text = "the plan is for %d nodes, started on %d"
             self._log.note(text % (plan.nodes, arguments.nodes))
@@ -229,26 +239,28 @@ class Node:
         cwd: str,
         fds: Sequence[int],
     ) -> Child:
-        words = [*entry_words("--keep-output"), *argv]
-        child = self._children.start(name, words, environment, cwd, fds)
+        command = [*rank_command("--keep-output"), *argv]
+        child = self._children.start(name, command, environment, cwd, fds)
         while not child.ended:
-            self.turn()
+            self.poll()
             self._check_stop()
         return child
 
-    def _delete_secrets_once_read(self, failed: bool) -> None:
+    def _delete_read_secrets(self, failed: bool) -> None:
         """Delete the secrets' files when all nodes have read them, or this one has failed.
 
         A node's record is there once it has read them.
         """
-        plan, place, arguments = self._plan, self._place, self._arguments
-        kept = plan is None or plan.keep_secrets or arguments.task is not None
-        if kept or plan is None or not plan.secrets:
+        plan, attempt_paths, arguments = self._plan, self._attempt_paths, self._arguments
+        keeps_secrets = plan is None or plan.keep_secrets or arguments.task is not None
+        if keeps_secrets or plan is None or not plan.secrets:
             return
         nodes = range(1 if arguments.unshared else arguments.nodes)
-        others = (node for node in nodes if node != place.node_rank)
-        if failed or all(os.path.exists(place.node_record_of(node)) for node in others):
-            delete_secrets(place.bundle, plan.secrets)
+        other_nodes = (node for node in nodes if node != attempt_paths.node_rank)
+        if failed or all(
+            os.path.exists(attempt_paths.node_record_path(node)) for node in other_nodes
+        ):
+            delete_secrets(attempt_paths.bundle, plan.secrets)
 
     # ---- while they run, and the end
 
@@ -256,7 +268,7 @@ class Node:
         """Until all ranks have ended, one has failed, or somebody wants a stop."""
         ranks = self._ranks
         while ranks is not None and not (ranks.ended or ranks.failure or self._stopped_by):
-            self.turn()
+            self.poll()
             self._announce_failure()
 
     @property
@@ -272,27 +284,27 @@ class Node:
         """Let the other nodes know as early as can be, so that they stop, and say what it was."""
         if self._failed and not self._announced:
             self._announced = True
-            self._control.tell({"failing": True})
+            self._control.send({"failing": True})
             failure = self._ranks.failure if self._ranks else None
             self._mark_failed(Failure(self._error.exit_code, None) if self._error else failure)
             self._record_errors()
 
     def _mark_failed(self, failure: Optional[Failure]) -> None:
-        self._own = self._stopped_by is None
+        self._failed_itself = self._stopped_by is None
         document = {
             "time": time.time(),
-            "node_rank": self._place.node_rank,
+            "node_rank": self._attempt_paths.node_rank,
             "exit_code": failure.exit_code if failure else None,
             "signal": failure.signal if failure else None,
             "stopped_by": self._stopped_by,
         }
-        self._records.put_once(self._place.failed, document)
+        self._records.write_once(self._attempt_paths.failed, document)
 
     def _record_errors(self) -> None:
         if self._ranks is not None:
             self._errors.record(self._ranks.states, self._secrets)
         if self._frames is not None:
-            self._frames.send_errors(self._place.status)
+            self._frames.send_errors(self._attempt_paths.status)
 
     def _end_processes(self) -> None:
         """End whatever of this node still runs: ranks, their helpers, what the setup lines started."""
@@ -301,19 +313,19 @@ class Node:
         natural = False
         if ranks is not None:
             grace, natural = ranks.grace, ranks.ended and not ranks.failing
-            ranks.told = True
+            ranks.is_stopping = True
         # What the ranks leave behind often ends by itself, just after them.
-        ending = Ending(self._belongings.find, grace, 0.25 if natural else 0.0)
-        self._ending = ending
+        ending = ProcessTermination(self._belongings.find, grace, 0.25 if natural else 0.0)
+        self._process_ending = ending
         while not ending.step(self._children.reaped):
-            self.turn()
+            self.poll()
         self._children.reap()
         if ranks is not None and ranks.refresh():
             self._write_record()
-        for words, processes in (("killed", ending.killed), ("cannot be ended", ending.left)):
+        for text, processes in (("killed", ending.killed), ("cannot be ended", ending.unkillable)):
             if processes:
                 names = sorted("%s (%d)" % (name, pid) for pid, name in processes.items())
-                self._log.note("%s: %s" % (words, ", ".join(names[:20])))
+                self._log.note("%s: %s" % (text, ", ".join(names[:20])))
 
     def _finish(self) -> int:
         """The last words: errors, logs, records."""
@@ -322,28 +334,32 @@ class Node:
         if self._error is None and self._ranks is not None:
             self._error = self._ranks.error
         if self._error is not None:
-            self._error.message = without_secrets(self._error.message, self._secrets)
+            self._error.message = mask_secrets(self._error.message, self._secrets)
         outcome = self._find_outcome()
         if outcome.exit_code and not self._announced and self._stopped_by != "peer":
             self._mark_failed(outcome)
-        self._delete_secrets_once_read(outcome.exit_code != 0)
-        self._tell_of_broken_stdout()
-        limit, patience = (1.0, 0.5) if self._stopped_by else (30.0, 2.0)
+        self._delete_read_secrets(outcome.exit_code != 0)
+        self._report_broken_stdout()
+        limit, drain_pause = (1.0, 0.5) if self._stopped_by else (30.0, 2.0)
         if self._frames is not None:  # stdout is the only record then
-            limit, patience = (10.0, 5.0) if self._signalled else (600.0, 10.0)
-        missing = self._streams.drain(limit, patience, self._told_to_stop)
-        if missing:
+            limit, drain_pause = (10.0, 5.0) if self._signalled else (600.0, 10.0)
+        unwritten_bytes = self._streams.drain(limit, drain_pause, self._is_stop_requested)
+        if unwritten_bytes:
             text = "stdout did not take the last %d bytes; they are in the log files"
-            self._log.note(text % missing)
+            self._log.note(text % unwritten_bytes)
         self._outcome, self._ended_at = outcome, time.time()
         self._streams.finish(self._records)
         self._write_record()
         self._records.flush(1.0)
         if self._frames is not None:
             self._frames.send_results(self._started_at)
-            self._outlet.flush(patience)
-        end = {"exit_code": outcome.exit_code, "own": self._own, "stopped_by": self._stopped_by}
-        self._control.tell({"end": end})
+            self._outlet.flush(drain_pause)
+        end = {
+            "exit_code": outcome.exit_code,
+            "own": self._failed_itself,
+            "stopped_by": self._stopped_by,
+        }
+        self._control.send({"end": end})
         return outcome.exit_code
 
     def _find_outcome(self) -> Failure:
@@ -353,7 +369,7 @@ class Node:
         if ranks is not None and ranks.failure is not None:
             return ranks.failure
         if self._stopped_by is not None and (ranks is None or not ranks.ended):
-            return STOPPED
+            return STOPPED_FAILURE
         return Failure(0, None)
 
     def _write_record(self) -> None:
@@ -361,7 +377,7 @@ class Node:
         outcome, states = self._outcome, self._ranks.states if self._ranks else []
         document = {
             "format": FORMAT,
-            "node_rank": self._place.node_rank,
+            "node_rank": self._attempt_paths.node_rank,
             "node": self._arguments.node_name,
             "host": os.uname().nodename,
             "pid": os.getpid(),
@@ -375,4 +391,4 @@ class Node:
             "stopped_by": self._stopped_by,
             "error": self._error.to_dict() if self._error else None,
         }
-        self._records.put(self._place.node_record, document)
+        self._records.write(self._attempt_paths.node_record, document)

@@ -11,12 +11,12 @@ from typing import Callable, TypeVar
 
 Tree = TypeVar("Tree")
 
-_TRIES = 50
+_MAX_TRIES = 50
 
 
-def steadily(parse: Callable[[], Tree]) -> Tree:
+def parse_with_retry(parse: Callable[[], Tree]) -> Tree:
     """What a call of the parser gives, tried again when another thread got in its way."""
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         with contextlib.suppress(SystemError):
             return parse()
     return parse()

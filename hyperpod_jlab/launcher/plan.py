@@ -115,21 +115,21 @@ class Plan(NamedTuple):
         return document
 
     def _check(self, path: str) -> None:
-        wrong = None
+        problem = None
         if self.launcher not in ("python", "torchrun", "none"):
-            wrong = "launcher"
+            problem = "launcher"
         elif self.forward_signals not in ("caught", "always", "never"):
-            wrong = "forward_signals"
+            problem = "forward_signals"
         elif self.nodes < 1 or self.processes < 1 or self.stop_grace < 0 or self.cpus == 0:
-            wrong = "nodes, processes_per_node, stop_grace or cpus"
+            problem = "nodes, processes_per_node, stop_grace or cpus"
         elif not self.command:
-            wrong = "command"
+            problem = "command"
         elif not all(VARIABLE_NAME.fullmatch(str(name)) for name in self.secrets):
-            wrong = "secrets"
+            problem = "secrets"
         elif not all(isinstance(value, str) for value in self.variables.values()):
-            wrong = "variables"
-        if wrong:
-            raise LauncherError("bad_plan", "%s: '%s' is wrong" % (path, wrong))
+            problem = "variables"
+        if problem:
+            raise LauncherError("bad_plan", "%s: '%s' is wrong" % (path, problem))
 
     def argv(self, bundle: str, python: str) -> List[str]:
         """What a rank executes."""

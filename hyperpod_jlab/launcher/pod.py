@@ -15,15 +15,15 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Union
 
 from .claims import free_port
 from .contract import EXIT_LAUNCHER, STOP_SIGNALS, WARNING_SIGNALS
-from .frames import CUT_OFF
+from .frames import CUT_MARK
 from .history import History
-from .host import Host, listen
-from .meeting import Meeting, NodeState, Terms
-from .node_process import NodeProcess, end_all_below, write_out
-from .ranks import STOPPED
-from .system import Signals, exit_of, send, signal_name
-from .visitor import Dialer, Visitor
-from .wire import Card
+from .host import CoordinatorServer, listen
+from .meeting import Coordinator, NodeState, RendezvousConfig
+from .node_process import NodeProcess, end_descendants, write_all
+from .ranks import STOPPED_FAILURE
+from .system import Signals, parse_wait_status, send, signal_name
+from .visitor import CoordinatorClient, Dialer
+from .wire import PeerInfo
 
 
 class PodArguments(NamedTuple):
@@ -37,7 +37,7 @@ class PodArguments(NamedTuple):
     max_restarts: int
     node_name: str
     time_limit: Optional[float]
-    patience: float
+    timeout: float
     return_patience: float
     task: Optional[int]
     unshared: bool
@@ -49,7 +49,7 @@ class PodArguments(NamedTuple):
 class Pod:
     """One pod of a run, from its first word to its last."""
 
-    LAST_WORDS = 30.0
+    FINAL_REPORT_S = 30.0
     """Seconds for which node 0 waits at the end for the others to leave."""
 
     def __init__(
@@ -60,14 +60,14 @@ class Pod:
         self._signals = signals
         self._state = NodeState()
         self._node: Optional[NodeProcess] = None
-        self._ran: Set[str] = set()
+        self._finished_incarnations: Set[str] = set()
         self._notes: List[str] = []
         self._exit_code: Optional[int] = None
-        self._finish_by: Optional[float] = None
-        self._told_at = time.monotonic() - 55.0
-        self._noted = self._run_failed = False
+        self._deadline: Optional[float] = None
+        self._reported_at = time.monotonic() - 55.0
+        self._has_recorded_end = self._run_failed = False
         self.gave_up: Optional[str] = None
-        self._card = Card(
+        self._card = PeerInfo(
             run_id,
             arguments.nodes,
             arguments.node_rank,
@@ -75,67 +75,67 @@ class Pod:
             os.urandom(8).hex(),
             time.time(),
         )
-        self._meeting: Optional[Meeting] = None
-        self._link: Optional[Union[Host, Visitor]] = None
+        self._coordinator: Optional[Coordinator] = None
+        self._client: Optional[Union[CoordinatorServer, CoordinatorClient]] = None
         if arguments.node_rank == 0:
-            terms = Terms(
+            terms = RendezvousConfig(
                 arguments.nodes,
                 arguments.max_restarts,
                 arguments.time_limit,
-                arguments.patience,
+                arguments.timeout,
                 arguments.return_patience,
                 arguments.unshared,
             )
-            self._meeting = Meeting(terms, history, free_port, self.note)
-            self._meeting.join(0, self._card.instance, self._card.born, self._card.name)
+            self._coordinator = Coordinator(terms, history, free_port, self.log_note)
+            self._coordinator.join(0, self._card.instance, self._card.born, self._card.name)
             if arguments.nodes > 1:
                 listener = listen(arguments.meeting_port, 60.0)
-                self._link = Host(self._card, key, listener, self._meeting)
+                self._client = CoordinatorServer(self._card, key, listener, self._coordinator)
         else:
             dialer = Dialer(arguments.master_addr, arguments.meeting_port)
-            self._link = Visitor(self._card, key, dialer)
+            self._client = CoordinatorClient(self._card, key, dialer)
 
-    def note(self, text: str) -> None:
+    def log_note(self, text: str) -> None:
         """Say something to people: on stderr, and in the node's log."""
         with contextlib.suppress(OSError):
             os.write(2, ("hyperpod: " + text + "\n").encode("utf-8", "backslashreplace"))
         if self._node is not None:
-            self._node.tell({"note": text})
+            self._node.send({"note": text})
         else:
             self._notes = [*self._notes[-50:], text]
 
     def run(self) -> int:
         """Run the pod; its exit code."""
-        while not self._turn():
+        while not self._poll():
             pass
-        if self._link is not None:
-            self._link.close()
+        if self._client is not None:
+            self._client.close()
         return self._outcome()
 
-    def _note_over(self) -> None:
+    def _record_exit_code(self) -> None:
         """Write down that all is over: where this program is started again, it must do nothing then."""
-        waits_no_more = self.gave_up is None or self._meeting is not None
-        if waits_no_more and not self._noted:
-            self._noted = True
-            self._history.note_over(self._arguments.node_rank, self._outcome())
+        is_not_waiting = self.gave_up is None or self._coordinator is not None
+        if is_not_waiting and not self._has_recorded_end:
+            self._has_recorded_end = True
+            self._history.record_exit_code(self._arguments.node_rank, self._outcome())
 
     # ---- one turn
 
-    def _turn(self) -> bool:
+    def _poll(self) -> bool:
         """Wait a little, then see to everything that may have happened; True when all is over."""
         self._wait(0.25)
-        for number in self._signals.take():
-            self._take_signal(number)
-        self._look_at_node()
+        for number in self._signals.pop_signals():
+            self._handle_signal(number)
+        self._check_node()
         now = time.monotonic()
-        directive = self._hear(now)
+        directive = self._receive_directive(now)
         self._obey(directive)
-        self._say(now)
-        return self._is_over(directive, now)
+        self._report_state(now)
+        return self._is_finished(directive, now)
 
     def _wait(self, seconds: float) -> None:
         poll = select.poll()
-        reading, writing = self._link.sockets if self._link else ([], [])
+        reading, writing = self._client.sockets if self._client else ([], [])
         for sock in reading:
             poll.register(sock, select.POLLIN)
         for sock in writing:
@@ -146,15 +146,15 @@ class Pod:
         poll.poll(seconds * 1000)
         self._signals.wait(0.0)
 
-    def _take_signal(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         if number in STOP_SIGNALS and self._state.leaving is None:
             self._state = self._state._replace(leaving=signal_name(number))
-            self.note("got %s: this pod ends" % signal_name(number))
+            self.log_note("got %s: this pod ends" % signal_name(number))
         if self._node is not None and number in (*STOP_SIGNALS, *WARNING_SIGNALS):
-            self._node.told = self._node.told or signal_name(number)
+            self._node.end_signal = self._node.end_signal or signal_name(number)
             send(self._node.pid, number)
 
-    def _look_at_node(self) -> None:
+    def _check_node(self) -> None:
         """Hear what the node's program said, and wait for it and for orphans."""
         node = self._node
         if node is not None:
@@ -171,15 +171,15 @@ class Pod:
                 return
             if node is not None and pid == node.pid:
                 node.read()
-                self._take_end(node, exit_of(status)[0])
+                self._on_node_end(node, parse_wait_status(status)[0])
 
-    def _take_end(self, node: NodeProcess, exit_code: int) -> None:
+    def _on_node_end(self, node: NodeProcess, exit_code: int) -> None:
         end = node.end
         if end is None:  # it came to no attempt, or was killed
-            end = {"own": exit_code != 0 and node.told is None}
-            end_all_below()
+            end = {"own": exit_code != 0 and node.end_signal is None}
+            end_descendants()
             if self._arguments.frames:
-                write_out(CUT_OFF)
+                write_all(CUT_MARK)
             if node.attempt:
                 rank = self._arguments.node_rank
                 self._history.node_was_killed(node.attempt, rank, exit_code)
@@ -194,65 +194,65 @@ class Pod:
             attempt=max(self._state.attempt, node.attempt),
         )
 
-    def _hear(self, now: float) -> Dict[str, Any]:
+    def _receive_directive(self, now: float) -> Dict[str, Any]:
         """What is to be done."""
-        if self._link is not None:
-            self._link.turn(now)
-        if self._meeting is not None:
-            self._meeting.tell(0, self._state)
-            self._meeting.step(now)
-            self.gave_up = self._meeting.gave_up
-            return self._meeting.directive
-        visitor = self._link
-        assert isinstance(visitor, Visitor)
-        if visitor.away_since is not None and self._node is None:
-            self._wait_for_host(visitor, visitor.away_since, now)
-        return {"do": "finish"} if self.gave_up else visitor.directive(now)
+        if self._client is not None:
+            self._client.poll(now)
+        if self._coordinator is not None:
+            self._coordinator.update_state(0, self._state)
+            self._coordinator.advance(now)
+            self.gave_up = self._coordinator.gave_up
+            return self._coordinator.directive
+        client = self._client
+        assert isinstance(client, CoordinatorClient)
+        if client.away_since is not None and self._node is None:
+            self._check_coordinator(client, client.away_since, now)
+        return {"do": "finish"} if self.gave_up else client.directive(now)
 
-    def _wait_for_host(self, visitor: Visitor, since: float, now: float) -> None:
+    def _check_coordinator(self, client: CoordinatorClient, since: float, now: float) -> None:
         arguments = self._arguments
-        where = "node 0 at %s:%d" % (arguments.master_addr, arguments.meeting_port)
-        why = visitor.trouble or visitor.dialer.trouble
-        patience = arguments.return_patience if self._ran else arguments.patience
-        if now - since > patience:
-            self.gave_up = "%s did not come within %d s: %s" % (where, patience, why)
-            self.note(self.gave_up)
-        elif now - self._told_at > 60.0:
-            self._told_at = now
-            self.note("waiting for %s: %s" % (where, why))
+        address_text = "node 0 at %s:%d" % (arguments.master_addr, arguments.meeting_port)
+        reason = client.last_problem or client.dialer.last_problem
+        timeout = arguments.return_patience if self._finished_incarnations else arguments.timeout
+        if now - since > timeout:
+            self.gave_up = "%s did not come within %d s: %s" % (address_text, timeout, reason)
+            self.log_note(self.gave_up)
+        elif now - self._reported_at > 60.0:
+            self._reported_at = now
+            self.log_note("waiting for %s: %s" % (address_text, reason))
 
     def _obey(self, directive: Dict[str, Any]) -> None:
-        do, state, node = directive["do"], self._state, self._node
+        action, state, node = directive["do"], self._state, self._node
         failures, began = directive.get("failures"), directive.get("began")
         if isinstance(failures, int) and isinstance(began, (int, float)):
             self._state = state._replace(failures=failures, began=began)
         if node is not None:
-            if do != "run" or directive.get("incarnation") != node.incarnation:
+            if action != "run" or directive.get("incarnation") != node.incarnation:
                 node.stop("time_limit" if directive.get("reason") == "time_limit" else "peer")
             elif directive.get("warned") and not node.warned:
                 node.warned = True
                 send(node.pid, signal.SIGUSR2)
-        elif do == "run" and state.leaving is None:
+        elif action == "run" and state.leaving is None:
             self._start(directive)
 
     def _start(self, directive: Dict[str, Any]) -> None:
         incarnation, port = directive.get("incarnation"), directive.get("master_port")
         if not isinstance(incarnation, str) or not isinstance(port, int):
             return
-        if incarnation in self._ran:
+        if incarnation in self._finished_incarnations:
             return
-        self._ran.add(incarnation)
+        self._finished_incarnations.add(incarnation)
         number = directive.get("number")
-        words = self._words(incarnation, port, number if isinstance(number, int) else None)
-        self._node = NodeProcess(words, incarnation)
+        argv = self._node_argv(incarnation, port, number if isinstance(number, int) else None)
+        self._node = NodeProcess(argv, incarnation)
         self._state = self._state._replace(
             running=True, incarnation=incarnation, exit_code=None, own=False
         )
         notes, self._notes = self._notes, []
         for text in notes:
-            self._node.tell({"note": text})
+            self._node.send({"note": text})
 
-    def _words(self, incarnation: str, port: int, number: Optional[int]) -> List[str]:
+    def _node_argv(self, incarnation: str, port: int, number: Optional[int]) -> List[str]:
         """The arguments of `node`. Nothing of a message but its incarnation's text and two numbers comes into them."""
         arguments = self._arguments
         options = {
@@ -266,23 +266,23 @@ class Pod:
             "attempt": number if arguments.unshared else None,
             "task": arguments.task,
         }
-        words = ["--%s=%s" % option for option in options.items() if option[1] is not None]
+        argv = ["--%s=%s" % option for option in options.items() if option[1] is not None]
         switches = {
             "--unshared": arguments.unshared,
             "--frames": arguments.frames,
             "--quiet": arguments.quiet,
         }
-        return [*words, *(switch for switch, wanted in switches.items() if wanted)]
+        return [*argv, *(switch for switch, is_enabled in switches.items() if is_enabled)]
 
-    def _say(self, now: float) -> None:
-        if isinstance(self._link, Visitor):
-            self._link.tell(self._state._asdict(), now)
-        elif self._meeting is not None:
-            self._meeting.tell(0, self._state)
-            if self._link is not None:
-                self._link.announce(now)
+    def _report_state(self, now: float) -> None:
+        if isinstance(self._client, CoordinatorClient):
+            self._client.send_state(self._state._asdict(), now)
+        elif self._coordinator is not None:
+            self._coordinator.update_state(0, self._state)
+            if self._client is not None:
+                self._client.announce(now)
 
-    def _is_over(self, directive: Dict[str, Any], now: float) -> bool:
+    def _is_finished(self, directive: Dict[str, Any], now: float) -> bool:
         if self._node is not None:
             return False
         if self._state.leaving is not None or directive["do"] == "gone":
@@ -292,21 +292,21 @@ class Pod:
         if directive.get("succeeded") is True and self._exit_code is None:
             self._exit_code = 0  # a pod made anew after its node had succeeded
         self._run_failed = directive.get("succeeded") is False
-        self._note_over()
-        if not isinstance(self._link, Host):
+        self._record_exit_code()
+        if not isinstance(self._client, CoordinatorServer):
             return True
-        self._finish_by = self._finish_by or now + self.LAST_WORDS
-        return self._link.guests == 0 or now > self._finish_by
+        self._deadline = self._deadline or now + self.FINAL_REPORT_S
+        return self._client.guests == 0 or now > self._deadline
 
     def _outcome(self) -> int:
         """The pod's exit code; node 0's stands for all."""
-        code, leaving = self._exit_code, self._state.leaving is not None
+        code, is_leaving = self._exit_code, self._state.leaving is not None
         if code is None:
-            return STOPPED.exit_code if leaving else EXIT_LAUNCHER
-        if leaving:
+            return STOPPED_FAILURE.exit_code if is_leaving else EXIT_LAUNCHER
+        if is_leaving:
             return code
-        if code == 0 and self._meeting is not None:
-            code = self._meeting.exit_code
+        if code == 0 and self._coordinator is not None:
+            code = self._coordinator.exit_code
         elif code == 0 and self._run_failed:  # this node was done before another one failed
             code = 1
         return 1 if code >= 128 and self._arguments.no_signal_codes else code

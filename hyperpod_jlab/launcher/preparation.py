@@ -8,15 +8,15 @@ import signal
 import sys
 from typing import Any, Callable, Dict, Mapping, Sequence
 
-from .bundle_files import BundleFiles, Place, Records
+from .bundle_files import AttemptPaths, BundleFiles, Records
 from .environment import (
     SETUP,
     anonymous_file,
     find_program,
     launcher_variables,
+    mask_secrets,
     node_environment,
     parse_environment,
-    without_secrets,
 )
 from .errors import LauncherError
 from .logs import NodeLog
@@ -39,9 +39,13 @@ class Preparation:
     """Makes a plan into a launch: environment, setup lines, interpreter, and whether this node has what it takes."""
 
     def __init__(
-        self, place: Place, arguments: NodeArguments, files: BundleFiles, log: NodeLog
+        self,
+        attempt_paths: AttemptPaths,
+        arguments: NodeArguments,
+        files: BundleFiles,
+        log: NodeLog,
     ) -> None:
-        self._place = place
+        self._attempt_paths = attempt_paths
         self._arguments = arguments
         self._files = files
         self._log = log
@@ -55,26 +59,26 @@ class Preparation:
             LauncherError: Something of it is missing on this node, or the setup lines failed.
             StopRequested: The node was told to stop meanwhile.
         """
-        place, arguments = self._place, self._arguments
-        cwd = os.path.join(place.bundle, plan.cwd)
+        attempt_paths, arguments = self._attempt_paths, self._arguments
+        cwd = os.path.join(attempt_paths.bundle, plan.cwd)
         if not os.path.isdir(cwd):
             hint = "the folder must exist on every node"
             raise LauncherError("cwd_missing", "the working folder %s does not exist" % cwd, hint)
-        environment = node_environment(plan, place, arguments, secrets)
+        environment = node_environment(plan, attempt_paths, arguments, secrets)
         if plan.setup is not None and plan.setup.strip():
             environment = self._run_setup(plan.setup, environment, cwd, run_step)
-            environment.update(launcher_variables(plan, place, arguments))
+            environment.update(launcher_variables(plan, attempt_paths, arguments))
         cpus = max(1, (plan.cpus or available_cpus()) // plan.processes)
         environment.setdefault("OMP_NUM_THREADS", str(cpus))
         environment["PWD"] = cwd
         python = self._find_python(plan, environment, cwd)
-        argv = plan.argv(place.bundle, python)
+        argv = plan.argv(attempt_paths.bundle, python)
         if find_program(argv[0], environment, cwd) is None:
             hint = "the first word of a command is a program on the node"
             raise LauncherError("command_missing", "%s is no program on this node" % argv[0], hint)
         if plan.launcher == "torchrun":
             self._check_torch(python, environment, cwd, run_step)
-        return Launch(plan, place, arguments, python, argv, cwd, environment, children)
+        return Launch(plan, attempt_paths, arguments, python, argv, cwd, environment, children)
 
     def _find_python(self, plan: Plan, environment: Mapping[str, str], cwd: str) -> str:
         if plan.python is None:
@@ -89,7 +93,7 @@ class Preparation:
         self, lines: str, environment: Mapping[str, str], cwd: str, run_step: Step
     ) -> Dict[str, str]:
         """Run the setup lines; the environment that they leave."""
-        path = self._place.setup_file
+        path = self._attempt_paths.setup_file
         with open(self._files.open(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
             file.write(lines.encode("utf-8", "surrogateescape") + b"\n")
         result = anonymous_file()
@@ -100,15 +104,15 @@ class Preparation:
         finally:
             os.close(result)
         if child.exit_code:
-            log = os.path.relpath(self._place.node_log, self._place.bundle)
+            log = os.path.relpath(self._attempt_paths.node_log, self._attempt_paths.bundle)
             message = "the setup lines failed: bash " + describe_end(child.exit_code, child.signal)
             detail = {"exit_code": child.exit_code, "log": log}
             hint = "see " + log
             raise LauncherError("setup_failed", message, hint, detail, child.exit_code)
-        left = parse_environment(data)
-        if not left:
+        environment_left = parse_environment(data)
+        if not environment_left:
             self._log.note("the setup lines left no environment, so it stays as it was")
-        return left or dict(environment)
+        return environment_left or dict(environment)
 
     def _check_torch(
         self, python: str, environment: Mapping[str, str], cwd: str, run_step: Step
@@ -128,34 +132,39 @@ class Preparation:
 class ErrorRecorder:
     """Writes down what failed ranks failed with, from their logs, where the runner in the rank did not."""
 
-    def __init__(self, place: Place, streams: Streams, records: Records) -> None:
-        self._place = place
+    def __init__(self, attempt_paths: AttemptPaths, streams: Streams, records: Records) -> None:
+        self._attempt_paths = attempt_paths
         self._streams = streams
         self._records = records
 
     def record(self, states: Sequence[RankState], secrets: Mapping[str, str]) -> None:
         """Look at the ranks that have ended with something else than 0."""
         for state in states:
-            path = self._place.rank_error(state.rank)
+            path = self._attempt_paths.rank_error(state.rank)
             if state.exit_code == 0 or state.ended_at is None or os.path.exists(path):
                 continue
             stream = self._streams[str(state.local_rank)]
             with contextlib.suppress(OSError):
-                stream.look()
+                stream.poll()
             error = last_error(*stream.tail(ERROR_WINDOW))
             # One whose exit code is unknown, or that was ended, may have got over an error long ago.
-            ended = state.exit_code is None or state.signal in (signal.SIGTERM, signal.SIGKILL)
-            if error is not None and (error.ends_log or not ended):
-                document = self._document(state, error, stream.index.time_of(error.offset))
+            was_signalled = state.exit_code is None or state.signal in (
+                signal.SIGTERM,
+                signal.SIGKILL,
+            )
+            if error is not None and (error.ends_log or not was_signalled):
+                document = self._error_document(state, error, stream.index.time_of(error.offset))
                 for name in ("message", "traceback"):
-                    document[name] = without_secrets(document[name], secrets)
-                self._records.put_once(path, document)
+                    document[name] = mask_secrets(document[name], secrets)
+                self._records.write_once(path, document)
 
-    def _document(self, state: RankState, error: LoggedError, seen_at: float) -> Dict[str, Any]:
+    def _error_document(
+        self, state: RankState, error: LoggedError, seen_at: float
+    ) -> Dict[str, Any]:
         return {
             "time": seen_at,
             "rank": state.rank,
-            "node_rank": self._place.node_rank,
+            "node_rank": self._attempt_paths.node_rank,
             "local_rank": state.local_rank,
             "type": error.type,
             "message": error.message,

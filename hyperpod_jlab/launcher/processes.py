@@ -8,9 +8,9 @@ import sys
 import time
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from .bundle_files import Place
+from .bundle_files import AttemptPaths
 from .errors import LauncherError
-from .system import PARENT, Process, exit_of, has_marks, running_processes, send
+from .system import PARENT, Process, has_markers, parse_wait_status, running_processes, send
 
 MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in a unit of ``ru_maxrss`` (man getrusage)."""
@@ -84,17 +84,17 @@ class Children:
         """Wait for whatever has ended."""
         while True:
             try:
-                pid, status, used = os.wait4(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
                 return
             self.reaped += 1
-            self.cpu_seconds = (self.cpu_seconds or 0.0) + used.ru_utime + used.ru_stime
-            self.max_memory = max(self.max_memory or 0, used.ru_maxrss * MEMORY_UNIT)
+            self.cpu_seconds = (self.cpu_seconds or 0.0) + usage.ru_utime + usage.ru_stime
+            self.max_memory = max(self.max_memory or 0, usage.ru_maxrss * MEMORY_UNIT)
             child = self._running.pop(pid, None)
             if child:
-                child.exit_code, child.signal = exit_of(status)
+                child.exit_code, child.signal = parse_wait_status(status)
                 child.ended_at = time.time()
 
     @property
@@ -110,54 +110,60 @@ class Belongings:
     find the rest where the kernel has no such thing. Other nodes on the same machine have other marks.
     """
 
-    def __init__(self, place: Place, children: Children) -> None:
-        self._me = os.getpid()
+    def __init__(self, attempt_paths: AttemptPaths, children: Children) -> None:
+        self._own_pid = os.getpid()
         self._children = children
-        marks = (
-            "HYPERPOD_RECORDS=" + place.records,
-            "HYPERPOD_ATTEMPT=%d" % place.attempt,
-            "NODE_RANK=%d" % place.node_rank,
+        markers = (
+            "HYPERPOD_RECORDS=" + attempt_paths.records,
+            "HYPERPOD_ATTEMPT=%d" % attempt_paths.attempt,
+            "NODE_RANK=%d" % attempt_paths.node_rank,
         )
-        self._marks = frozenset(os.fsencode(mark) for mark in marks)
-        everybody = running_processes()
+        self._markers = frozenset(os.fsencode(marker) for marker in markers)
+        processes = running_processes()
         # Whatever was the launcher's child before it began (a script that exec'ed it) is none of its business.
-        self._spared = {found[:4:3] for found in self._below(everybody)}
-        self._lineage = self._ancestors(everybody)
+        self._excluded = {process[:4:3] for process in self._descendants(processes)}
+        self._lineage = self._ancestors(processes)
 
-    def _below(self, everybody: Mapping[int, Process]) -> List[Process]:
-        below: Dict[int, List[Process]] = {}
-        for process in everybody.values():
-            below.setdefault(process.parent, []).append(process)
-        found, waiting = [], [self._me]
-        while waiting:
-            for process in below.get(waiting.pop(), ()):
-                found.append(process)
-                waiting.append(process.pid)
-        return found
+    def _descendants(self, processes: Mapping[int, Process]) -> List[Process]:
+        children_by_parent: Dict[int, List[Process]] = {}
+        for process in processes.values():
+            children_by_parent.setdefault(process.parent, []).append(process)
+        descendants, pending = [], [self._own_pid]
+        while pending:
+            for process in children_by_parent.get(pending.pop(), ()):
+                descendants.append(process)
+                pending.append(process.pid)
+        return descendants
 
-    def _ancestors(self, everybody: Mapping[int, Process]) -> Set[int]:
-        found = {self._me}
-        at = everybody.get(self._me)
-        while at is not None and at.parent not in found:
-            found.add(at.parent)
-            at = everybody.get(at.parent)
-        return found
+    def _ancestors(self, processes: Mapping[int, Process]) -> Set[int]:
+        ancestors = {self._own_pid}
+        process = processes.get(self._own_pid)
+        while process is not None and process.parent not in ancestors:
+            ancestors.add(process.parent)
+            process = processes.get(process.parent)
+        return ancestors
 
-    def find(self, marked: bool) -> Dict[int, Process]:
+    def find(self, only_marked: bool) -> Dict[int, Process]:
         """Those that run now; the marked ones are looked for if asked, which costs more."""
-        everybody = running_processes()
-        if not everybody:  # no /proc: what we started is all we know
-            me = self._me
-            return {pid: Process(pid, me, "?", 0, "?") for pid in self._children.running}
-        found = {process.pid: process for process in self._below(everybody)}
-        if marked:
-            for pid, process in everybody.items():
-                if pid not in found and pid not in self._lineage and has_marks(pid, self._marks):
-                    found[pid] = process
-        return {pid: process for pid, process in found.items() if process[:4:3] not in self._spared}
+        processes = running_processes()
+        if not processes:  # no /proc: what we started is all we know
+            own_pid = self._own_pid
+            return {pid: Process(pid, own_pid, "?", 0, "?") for pid in self._children.running}
+        by_pid = {process.pid: process for process in self._descendants(processes)}
+        if only_marked:
+            for pid, process in processes.items():
+                if (
+                    pid not in by_pid
+                    and pid not in self._lineage
+                    and has_markers(pid, self._markers)
+                ):
+                    by_pid[pid] = process
+        return {
+            pid: process for pid, process in by_pid.items() if process[:4:3] not in self._excluded
+        }
 
 
-class Ending:
+class ProcessTermination:
     """Ends all processes: SIGTERM, `grace` seconds, SIGKILL, until nothing is left.
 
     SIGTERM goes to the topmost processes only: a rank decides itself what becomes of its helpers, and when it is gone
@@ -168,18 +174,18 @@ class Ending:
     SLOWEST = 0.5
 
     def __init__(
-        self, find: Callable[[bool], Dict[int, Process]], grace: float, patience: float
+        self, find: Callable[[bool], Dict[int, Process]], grace: float, delay: float
     ) -> None:
         now = time.monotonic()
         self._find = find
-        self._term_at = now + patience
-        self._kill_at = now + max(grace, patience)
-        self._told: Set[Tuple[int, int]] = set()
-        self._look_at = now
-        self._pause = 0.05
+        self._term_at = now + delay
+        self._kill_at = now + max(grace, delay)
+        self._signalled: Set[Tuple[int, int]] = set()
+        self._next_check_at = now
+        self._check_pause = 0.05
         self._reaped = -1
         self.killed: Dict[int, str] = {}
-        self.left: Dict[int, str] = {}
+        self.unkillable: Dict[int, str] = {}
 
     def step(self, reaped: int) -> bool:
         """Do what is due; True when nothing is left, or nothing more can be done.
@@ -190,32 +196,32 @@ class Ending:
         """
         now = time.monotonic()
         killing = now >= self._kill_at
-        if not killing and now < min(self._look_at, self._kill_at) and reaped == self._reaped:
+        if not killing and now < min(self._next_check_at, self._kill_at) and reaped == self._reaped:
             return False
         self._reaped = reaped
-        self._pause = min(self._pause * 1.5, self.SLOWEST)
-        self._look_at = now + self._pause
-        found = self._find(killing or not self._told) or self._find(True)
-        if not found:
+        self._check_pause = min(self._check_pause * 1.5, self.SLOWEST)
+        self._next_check_at = now + self._check_pause
+        processes_found = self._find(killing or not self._signalled) or self._find(True)
+        if not processes_found:
             return True
         if killing:
-            self._kill(found, now)
+            self._kill_all(processes_found, now)
         elif now >= self._term_at:
-            self._tell(found)
+            self._terminate(processes_found)
         else:
-            self._look_at = min(self._look_at, self._term_at)
-        return bool(self.left)
+            self._next_check_at = min(self._next_check_at, self._term_at)
+        return bool(self.unkillable)
 
-    def _tell(self, found: Mapping[int, Process]) -> None:
-        for process in found.values():
+    def _terminate(self, descendants: Mapping[int, Process]) -> None:
+        for process in descendants.values():
             key = (process.pid, process.started)
-            if process.parent not in found and key not in self._told:
-                self._told.add(key)
+            if process.parent not in descendants and key not in self._signalled:
+                self._signalled.add(key)
                 send(process.pid, signal.SIGTERM)
 
-    def _kill(self, found: Mapping[int, Process], now: float) -> None:
-        for process in found.values():
+    def _kill_all(self, descendants: Mapping[int, Process], now: float) -> None:
+        for process in descendants.values():
             send(process.pid, signal.SIGKILL)
             self.killed[process.pid] = process.name
         if now > self._kill_at + self.LIMIT:
-            self.left = {process.pid: process.name for process in found.values()}
+            self.unkillable = {process.pid: process.name for process in descendants.values()}

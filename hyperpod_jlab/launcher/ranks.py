@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from .bundle_files import Place, read_json
+from .bundle_files import AttemptPaths, read_json
 from .environment import rank_variables
 from .errors import LauncherError
 from .logs import Stream
@@ -45,11 +45,11 @@ class Failure(NamedTuple):
     signal: Optional[int]
 
 
-STOPPED = Failure(128 + signal.SIGTERM, signal.SIGTERM)
+STOPPED_FAILURE = Failure(128 + signal.SIGTERM, signal.SIGTERM)
 """The end of a node that was told to stop and whose ranks say nothing of their own."""
 
 
-def entry_words(*options: str) -> List[str]:
+def rank_command(*options: str) -> List[str]:
     """The words that start a process through an entry of ours; isolated, whatever the environment says."""
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), "rank", *options, "--"]
 
@@ -58,7 +58,7 @@ class Launch(NamedTuple):
     """All that is needed to start ranks, once the setup lines have run."""
 
     plan: Plan
-    place: Place
+    place: AttemptPaths
     arguments: NodeArguments
     python: str
     argv: List[str]
@@ -79,7 +79,7 @@ class Ranks(ABC):
         self.failure: Optional[Failure] = None
         self.error: Optional[LauncherError] = None
         """Why none of them could be started, when only the end tells that."""
-        self.told = False
+        self.is_stopping = False
         """Whether we have begun to end them."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class DirectRanks(Ranks):
         for state in self.states:
             environment = dict(launch.environment)
             environment.update(rank_variables(launch.plan, launch.place, state.local_rank))
-            argv = [*entry_words(), *launch.argv]
+            argv = [*rank_command(), *launch.argv]
             child = launch.children.start("rank %d" % state.rank, argv, environment, launch.cwd)
             self._children.append(child)
             state.pid, state.started_at = child.pid, child.started_at
@@ -155,20 +155,20 @@ class AgentReport:
         self.exit_codes: Dict[int, int] = {}
         self.root: Optional[int] = None
         local_rank: Optional[int] = None
-        root_comes = False
+        starts_on_root = False
         for line in text.splitlines():
             early = self.EARLY.search(line)
             if early:
                 self.root = int(early.group(2))
                 self.exit_codes[self.root] = int(early.group(1))
-            root_comes = root_comes or line.startswith("Root Cause")
+            starts_on_root = starts_on_root or line.startswith("Root Cause")
             rank, code = self.RANK.search(line), self.EXIT.search(line)
             if rank:
                 local_rank = int(rank.group(2))
             elif code and local_rank is not None:
                 self.exit_codes[local_rank] = int(code.group(1))
-                if root_comes:
-                    self.root, root_comes = local_rank, False
+                if starts_on_root:
+                    self.root, starts_on_root = local_rank, False
                 local_rank = None
 
 
@@ -181,17 +181,17 @@ class TorchrunRanks(Ranks):
         super().__init__(launch)
         self._log = log
         self._log_from = 0
-        self._seen_to = 0
+        self._read_offset = 0
         self._agent: Optional[Child] = None
-        self._starts: Dict[int, int] = {}
-        self._closing_at: Optional[float] = None
+        self._start_times: Dict[int, int] = {}
+        self._close_at: Optional[float] = None
         self._report_read = False
 
     def start(self) -> None:
         """Start the agent."""
         launch, plan = self.launch, self.launch.plan
-        self._log.look()
-        self._log_from = self._seen_to = self._log.size
+        self._log.poll()
+        self._log_from = self._read_offset = self._log.size
         arguments = launch.arguments
         options = {
             "nnodes": arguments.nodes,
@@ -203,22 +203,22 @@ class TorchrunRanks(Ranks):
             "max_restarts": 0,
             "monitor_interval": 0.1,
         }
-        argv = [*entry_words("--keep-output"), launch.python]
+        argv = [*rank_command("--keep-output"), launch.python]
         argv += [os.path.abspath(__file__), "agent", "--no_python"]
         argv += ["--%s=%s" % option for option in options.items()]
-        argv += [*entry_words("--write-pid"), *launch.argv]
+        argv += [*rank_command("--write-pid"), *launch.argv]
         environment = dict(launch.environment)
         environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(int(plan.stop_grace) + 1)
         self._agent = launch.children.start("torchrun", argv, environment, launch.cwd)
 
     def refresh(self) -> bool:
         """See which ranks are up, which are gone, and what the agent says."""
-        changed = self._look_at_processes()
-        if not self.told:
-            self._watch_agent()
+        changed = self._check_processes()
+        if not self.is_stopping:
+            self._check_agent()
         if self._agent is not None and self._agent.ended and not self._report_read:
             self._report_read = changed = True
-            self._take_report(self._agent)
+            self._apply_report(self._agent)
         return changed
 
     @property
@@ -229,64 +229,64 @@ class TorchrunRanks(Ranks):
     @property
     def failing(self) -> bool:
         """Whether the agent has begun to end its ranks, or did end with an error."""
-        return self.failure is not None or self._closing_at is not None
+        return self.failure is not None or self._close_at is not None
 
     @property
     def grace(self) -> float:
         """What is left of the grace that the agent already gives."""
         grace = super().grace
-        if self._closing_at is None:
+        if self._close_at is None:
             return grace
-        return max(0.0, self._closing_at + grace - time.monotonic())
+        return max(0.0, self._close_at + grace - time.monotonic())
 
-    def _look_at_processes(self) -> bool:
+    def _check_processes(self) -> bool:
         changed = False
         for state in self.states:
             if state.pid is None:
-                changed = self._take_pid(state) or changed
-            elif state.ended_at is None and state.local_rank in self._starts:
+                changed = self._read_pid(state) or changed
+            elif state.ended_at is None and state.local_rank in self._start_times:
                 process = read_process(state.pid)
-                started = self._starts[state.local_rank]
-                if process is None or process.started != started or process.state in "ZX":
+                start_time = self._start_times[state.local_rank]
+                if process is None or process.started != start_time or process.state in "ZX":
                     state.ended_at = time.time()
                     changed = True
         return changed
 
-    def _take_pid(self, state: RankState) -> bool:
+    def _read_pid(self, state: RankState) -> bool:
         path = self.launch.place.pid_file(state.local_rank)
-        note = read_json(path) or {}
-        pid, started_at = note.get("pid"), note.get("time")
+        pid_record = read_json(path) or {}
+        pid, started_at = pid_record.get("pid"), pid_record.get("time")
         if not isinstance(pid, int) or not isinstance(started_at, float):
             return False
         state.pid, state.started_at = pid, started_at
         process = read_process(pid)
         if process is not None:
-            self._starts[state.local_rank] = process.started
+            self._start_times[state.local_rank] = process.started
         elif os.path.isdir("/proc/self"):
             state.ended_at = time.time()
         with contextlib.suppress(OSError):
             os.unlink(path)
         return True
 
-    def _watch_agent(self) -> None:
+    def _check_agent(self) -> None:
         """An agent that ends its ranks has seen one fail; it may take half a minute to say so, we don't."""
-        if self._closing_at is None and self._log.size > self._seen_to:
-            data, self._seen_to = self._new_bytes(), self._log.size
+        if self._close_at is None and self._log.size > self._read_offset:
+            data, self._read_offset = self._new_bytes(), self._log.size
             if self.CLOSING.search(data):
-                self._closing_at = time.monotonic()
-        if self._closing_at is not None and self.grace == 0.0:
+                self._close_at = time.monotonic()
+        if self._close_at is not None and self.grace == 0.0:
             self.failure = self.failure or Failure(1, None)
 
     def _new_bytes(self) -> bytes:
         # A little of what was seen before, in case the words came in two parts.
-        start = max(self._log_from, self._seen_to - 64)
+        start = max(self._log_from, self._read_offset - 64)
         with contextlib.suppress(OSError):
             return os.pread(self._log.descriptor, 1 << 20, start)
         return b""
 
-    def _take_report(self, agent: Child) -> None:
+    def _apply_report(self, agent: Child) -> None:
         """Take over what the agent's end and its words tell."""
-        self._log.look()
+        self._log.poll()
         data, start = self._log.tail(1 << 18)
         report = AgentReport(data[max(0, self._log_from - start) :].decode("utf-8", "replace"))
         for state in self.states:
@@ -298,7 +298,7 @@ class TorchrunRanks(Ranks):
                 state.exit_code, state.signal = (code, None) if code >= 0 else (128 - code, -code)
         if agent.exit_code and (self.failure is None or report.root is not None):
             self.failure = self._failure(agent, report)
-        if agent.exit_code and not self.told and not any(state.pid for state in self.states):
+        if agent.exit_code and not self.is_stopping and not any(state.pid for state in self.states):
             self.error = self._agent_error(agent, last_error(data, start))
 
     def _failure(self, agent: Child, report: AgentReport) -> Failure:
@@ -307,36 +307,36 @@ class TorchrunRanks(Ranks):
         ]
         if roots:
             return Failure(roots[0].exit_code or 1, roots[0].signal)
-        if self.told:
-            return STOPPED
+        if self.is_stopping:
+            return STOPPED_FAILURE
         return Failure(agent.exit_code, agent.signal)
 
     def _agent_error(self, agent: Child, error: Optional[LoggedError]) -> LauncherError:
         log = os.path.relpath(self.launch.place.node_log, self.launch.place.bundle)
-        why = ": %s: %s" % (error.type, error.message) if error else ""
-        text = "torchrun did not start the ranks" + why[:1000]
+        error_text = ": %s: %s" % (error.type, error.message) if error else ""
+        text = "torchrun did not start the ranks" + error_text[:1000]
         return LauncherError("torchrun_failed", text, "see " + log, None, agent.exit_code)
 
 
 class PeerWatch:
     """Sees that another node failed, or that a later attempt has begun; with one cheap look at a time."""
 
-    def __init__(self, place: Place, arguments: NodeArguments) -> None:
-        self._place = place
-        self._alone = arguments.unshared
+    def __init__(self, attempt_paths: AttemptPaths, arguments: NodeArguments) -> None:
+        self._attempt_paths = attempt_paths
+        self._is_single = arguments.unshared
         self._single = arguments.nodes == 1
         self._every = 2.0 if self._single else max(1.0, arguments.nodes / 200.0)
         self._next = 0.0
 
-    def look(self) -> Optional[str]:
+    def poll(self) -> Optional[str]:
         """Why this node has to stop, or None."""
         now = time.monotonic()
-        if self._alone or now < self._next:
+        if self._is_single or now < self._next:
             return None
         self._next = now + self._every
-        if os.path.exists(self._place.next_attempt):
+        if os.path.exists(self._attempt_paths.next_attempt):
             return "superseded"
-        failed = None if self._single else read_json(self._place.failed)
-        if failed is not None and failed.get("node_rank") != self._place.node_rank:
+        failed = None if self._single else read_json(self._attempt_paths.failed)
+        if failed is not None and failed.get("node_rank") != self._attempt_paths.node_rank:
             return "peer"
         return None

@@ -6,8 +6,8 @@ import contextlib
 import time
 from typing import Callable, Dict, Optional
 
-from .bundle_files import BundleFiles, Place, Records
-from .file_news import FileNews
+from .bundle_files import AttemptPaths, BundleFiles, Records
+from .file_news import FileWatch
 from .frames import FrameEcho
 from .logs import Echo, LineEcho, Outlet, Stream
 
@@ -16,37 +16,39 @@ class Streams:
     """All logs of this node: looks at them, keeps the activity record, feeds the launcher's stdout."""
 
     FAST = 0.05
-    SLOW = 0.25
+    SLOW_POLL_S = 0.25
     HEARTBEAT = 5.0
 
     def __init__(
-        self, place: Place, files: BundleFiles, nodes: int, outlet: Outlet, echo: str
+        self, attempt_paths: AttemptPaths, files: BundleFiles, nodes: int, outlet: Outlet, echo: str
     ) -> None:
-        self._place = place
+        self._attempt_paths = attempt_paths
         self._files = files
         self._outlet = outlet
         self._echoes = echo
         self._streams: Dict[str, Stream] = {}
         # A thousand nodes share one metadata server: each writes more seldom.
         self._activity_every = max(0.25, nodes * 0.004)
-        self._activity_at = float("-inf")
+        self._activity_written_at = float("-inf")
         self._changed = False
-        self._ended = False
+        self._is_closed = False
         self.delay = self.FAST
         # Only what goes over stdout alone is waited for by readers who cannot see the files.
-        self.news = FileNews() if echo == "frames" else None
+        self.file_watch = FileWatch() if echo == "frames" else None
 
     def open(self, key: str, path: str, label: str) -> Stream:
         """Take in a log file, made if need be."""
         echo: Optional[Echo] = LineEcho(label) if self._echoes == "lines" else None
         if self._echoes == "frames":
-            echo = FrameEcho("%d.%d.%s" % (self._place.attempt, self._place.node_rank, key))
+            echo = FrameEcho(
+                "%d.%d.%s" % (self._attempt_paths.attempt, self._attempt_paths.node_rank, key)
+            )
             self._outlet.put(echo.opening)
         stream = Stream(self._files, path, echo)
         self._streams[key] = stream
         self._changed = True
-        if self.news is not None:
-            self.news.watch(path)
+        if self.file_watch is not None:
+            self.file_watch.watch(path)
         return stream
 
     def __getitem__(self, key: str) -> Stream:
@@ -54,22 +56,24 @@ class Streams:
 
     def poll(self, records: Records) -> None:
         """Look at all files, echo, and write the activity record when its time has come."""
-        if self.news is not None:
-            self.news.clear()
+        if self.file_watch is not None:
+            self.file_watch.clear()
         grew = False
         for stream in self._streams.values():
             with contextlib.suppress(OSError):
-                grew = stream.look() or grew
-        behind = self._echo()
+                grew = stream.poll() or grew
+        has_backlog = self._echo()
         self._changed = self._changed or grew
-        if behind and self._outlet.has_room:
+        if has_backlog and self._outlet.has_capacity:
             self.delay = 0.0
         else:
             self.delay = (
-                self.FAST if grew or behind else min(max(self.delay, 0.01) * 1.5, self.SLOW)
+                self.FAST
+                if grew or has_backlog
+                else min(max(self.delay, 0.01) * 1.5, self.SLOW_POLL_S)
             )
-        since = time.monotonic() - self._activity_at
-        if since >= (self._activity_every if self._changed else self.HEARTBEAT):
+        elapsed = time.monotonic() - self._activity_written_at
+        if elapsed >= (self._activity_every if self._changed else self.HEARTBEAT):
             self._write_activity(records)
 
     def _echo(self) -> bool:
@@ -78,48 +82,48 @@ class Streams:
             return False
         now = time.monotonic()
         for stream in self._streams.values():
-            if self._outlet.has_room:
+            if self._outlet.has_capacity:
                 self._outlet.put(stream.echo(now))
         return any(stream.backlog for stream in self._streams.values())
 
     def _write_activity(self, records: Records) -> None:
-        self._activity_at = time.monotonic()
+        self._activity_written_at = time.monotonic()
         self._changed = False
         streams = {
             key: {"size": stream.size, "changed": stream.changed}
             for key, stream in self._streams.items()
         }
-        document = {"time": time.time(), "ended": self._ended, "streams": streams}
-        records.put(self._place.activity, document)
+        document = {"time": time.time(), "ended": self._is_closed, "streams": streams}
+        records.write(self._attempt_paths.activity, document)
 
-    def drain(self, limit: float, patience: float, hurry: Callable[[], bool]) -> int:
+    def drain(self, limit: float, pause_limit: float, is_urgent: Callable[[], bool]) -> int:
         """Get the rest onto stdout; the bytes that were not.
 
         Args:
             limit: Longest time for it.
-            patience: Longest time without progress.
-            hurry: Tells that somebody wants the node to end now.
+            pause_limit: Longest time without progress.
+            is_urgent: Tells that somebody wants the node to end now.
         """
-        begun = moved = time.monotonic()
-        left = -1
-        while self._outlet.broken is None and not hurry():
-            if not self._echo() and self._outlet.has_room:
+        started_at = progressed_at = time.monotonic()
+        remaining = -1
+        while self._outlet.broken is None and not is_urgent():
+            if not self._echo() and self._outlet.has_capacity:
                 for stream in self._streams.values():
                     self._outlet.put(stream.end_echo())
-            before, left = left, self._outlet.waiting
-            left += sum(stream.backlog for stream in self._streams.values())
+            previous, remaining = remaining, self._outlet.waiting
+            remaining += sum(stream.backlog for stream in self._streams.values())
             now = time.monotonic()
-            if left != before:
-                moved = now
-            if left == 0 or now - begun > limit or now - moved > patience:
+            if remaining != previous:
+                progressed_at = now
+            if remaining == 0 or now - started_at > limit or now - progressed_at > pause_limit:
                 break
             time.sleep(0.005)
-        return max(left, 0)
+        return max(remaining, 0)
 
     def finish(self, records: Records) -> None:
         """Look a last time and say that nothing will change any more."""
-        self._ended = True
+        self._is_closed = True
         for stream in self._streams.values():
             with contextlib.suppress(OSError):
-                stream.look()
+                stream.poll()
         self._write_activity(records)

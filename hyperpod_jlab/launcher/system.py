@@ -10,7 +10,7 @@ import signal
 from collections import deque
 from typing import Deque, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
-from .contract import STOP_SIGNALS, TAKEN_SIGNALS
+from .contract import HANDLED_SIGNALS, STOP_SIGNALS
 from .control import Control
 from .errors import StopRequested
 
@@ -33,8 +33,8 @@ def prctl(option: int, value: int) -> bool:
 
 def die_with_parent(parent: Optional[int]) -> None:
     """Have the kernel send SIGKILL to this process when the one that started it is gone, or go now if it is."""
-    kept = prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if kept and parent is not None and parent != os.getppid() and is_gone(parent):
+    saved = prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if saved and parent is not None and parent != os.getppid() and has_exited(parent):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -48,7 +48,7 @@ def hold_standard_descriptors() -> None:
         os.set_inheritable(descriptor, True)
 
 
-def exit_of(status: int) -> Tuple[int, Optional[int]]:
+def parse_wait_status(status: int) -> Tuple[int, Optional[int]]:
     """Exit code in the shell's manner (128+N for signal N), and the signal, of a wait status."""
     if os.WIFSIGNALED(status):
         return 128 + os.WTERMSIG(status), os.WTERMSIG(status)
@@ -98,7 +98,7 @@ def read_process(pid: int) -> Optional[Process]:
         return None
 
 
-def is_gone(pid: int) -> bool:
+def has_exited(pid: int) -> bool:
     """Whether a process has ended, be it waited for or not."""
     process = read_process(pid)
     return process.state in "ZX" if process else not send(pid, 0)
@@ -106,22 +106,22 @@ def is_gone(pid: int) -> bool:
 
 def running_processes() -> Dict[int, Process]:
     """All processes that still run, by id; empty where there is no /proc."""
-    found = {}
+    processes = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):
             process = read_process(int(name)) if name.isdigit() else None
             if process and process.state not in "ZX":
-                found[process.pid] = process
-    return found
+                processes[process.pid] = process
+    return processes
 
 
-def has_marks(pid: int, marks: FrozenSet[bytes]) -> bool:
+def has_markers(pid: int, markers: FrozenSet[bytes]) -> bool:
     """Whether a process of ours was started with all these ``NAME=value`` in its environment."""
     try:
         if os.stat("/proc/%d" % pid).st_uid != os.geteuid():
             return False
         with open("/proc/%d/environ" % pid, "rb") as file:
-            return marks.issubset(file.read().split(b"\0"))
+            return markers.issubset(file.read().split(b"\0"))
     except OSError:
         return False
 
@@ -130,10 +130,10 @@ def catches(pid: int, number: int) -> bool:
     """Whether a process has a handler for a signal (SigCgt in /proc)."""
     try:
         with open("/proc/%d/status" % pid, "rb") as file:
-            found = re.search(rb"^SigCgt:\s*([0-9a-f]+)", file.read(), re.MULTILINE)
+            match = re.search(rb"^SigCgt:\s*([0-9a-f]+)", file.read(), re.MULTILINE)
     except OSError:
         return False
-    return bool(found and int(found.group(1), 16) >> (number - 1) & 1)
+    return bool(match and int(match.group(1), 16) >> (number - 1) & 1)
 
 
 def topmost_catchers(pid: int, number: int) -> List[int]:
@@ -145,14 +145,14 @@ def topmost_catchers(pid: int, number: int) -> List[int]:
     children: Dict[int, List[int]] = {}
     for process in running_processes().values():
         children.setdefault(process.parent, []).append(process.pid)
-    found, waiting = [], [pid]
+    catchers, waiting = [], [pid]
     while waiting:
         candidate = waiting.pop()
         if catches(candidate, number):
-            found.append(candidate)
+            catchers.append(candidate)
         else:
             waiting.extend(children.get(candidate, ()))
-    return found
+    return catchers
 
 
 def send(pid: int, number: int) -> bool:
@@ -182,7 +182,7 @@ class Signals:
     def install(self) -> None:
         """Take over the signals that mean something to the launcher."""
         signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
-        for number in (*TAKEN_SIGNALS, signal.SIGCHLD):
+        for number in (*HANDLED_SIGNALS, signal.SIGCHLD):
             # nohup: the user wants it to go on
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._caught)
@@ -191,40 +191,44 @@ class Signals:
     def ignore(self) -> None:
         """Let none of them change the exit code any more; while it shuts down, Python has no handlers."""
         signal.set_wakeup_fd(-1)
-        for number in TAKEN_SIGNALS:
+        for number in HANDLED_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
     def _caught(self, number: int, _frame: object) -> None:
         self._pending.append(number)
 
-    def wait(self, seconds: float, also: Optional[int] = None) -> bool:
+    def wait(self, seconds: float, extra_descriptor: Optional[int] = None) -> bool:
         """Sleep until a signal or a word of the pod's program comes, at most so long.
 
         Args:
             seconds: How long.
-            also: A descriptor that wakes too once it can be read.
+            extra_descriptor: A descriptor that wakes too once it can be read.
 
         Returns:
             Whether a signal or a word came.
         """
         control = self.control.descriptor
-        watched = [one for one in (self._wake, control, also) if one is not None]
-        ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
+        descriptors = [
+            descriptor
+            for descriptor in (self._wake, control, extra_descriptor)
+            if descriptor is not None
+        ]
+        ready_descriptors, _, _ = select.select(descriptors, [], [], max(0.0, seconds))
         self.control.read()
-        if self._wake in ready:
+        if self._wake in ready_descriptors:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._wake, 512):
                     pass
-        return bool(set(ready) - {also})
+        return bool(set(ready_descriptors) - {extra_descriptor})
 
-    def take(self) -> List[int]:
+    def pop_signals(self) -> List[int]:
         """The signals since the last call, children's ends left out."""
-        taken = []
+        signals_taken = []
         while self._pending:
             number = self._pending.popleft()
             if number != signal.SIGCHLD:
-                taken.append(number)
-        return taken
+                signals_taken.append(number)
+        return signals_taken
 
     def pause(self, seconds: float) -> None:
         """Sleep, before anything is there that would have to be ended.
@@ -233,7 +237,7 @@ class Signals:
             StopRequested: A stop signal came.
         """
         self.wait(seconds)
-        for number in self.take():
+        for number in self.pop_signals():
             if number in STOP_SIGNALS:
                 raise StopRequested(signal_name(number))
         if self.control.stop is not None:

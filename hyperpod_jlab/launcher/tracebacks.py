@@ -49,59 +49,61 @@ def last_error(data: bytes, base: int) -> Optional[LoggedError]:
     )
     if start is None:
         return None
-    said = _exception_after(lines, start)
-    first = _first_of_chain(lines, start)
-    before = "\n".join(lines[:first]).encode("utf-8", "surrogateescape")
-    frames = [match for match in map(FRAME.match, lines[start : said.end]) if match]
+    exception_text = _exception_after(lines, start)
+    first = _chain_start(lines, start)
+    preceding = "\n".join(lines[:first]).encode("utf-8", "surrogateescape")
+    frames = [match for match in map(FRAME.match, lines[start : exception_text.end]) if match]
     # The innermost frame in a cell tells a notebook's user more than one in a library.
     cells = [(CELL.search(frame.group(1)), frame) for frame in frames]
-    in_cell = next(((found, frame) for found, frame in reversed(cells) if found), None)
+    cell_frame = next(((is_cell, frame) for is_cell, frame in reversed(cells) if is_cell), None)
     return LoggedError(
-        offset=base + len(before) + (1 if first else 0),
-        type=said.type,
-        message=_plain(said.message)[:4000],
-        traceback=_plain("\n".join(lines[first : said.end]))[-16384:],
-        file=(in_cell[1] if in_cell else frames[-1]).group(1) if frames else None,
-        cell=int(in_cell[0].group(1)) if in_cell else None,
-        line=int(in_cell[1].group(2)) if in_cell else None,
-        ends_log=not any(line.strip() for line in lines[said.begin + 1 :]),
+        offset=base + len(preceding) + (1 if first else 0),
+        type=exception_text.type,
+        message=_strip_ansi(exception_text.message)[:4000],
+        traceback=_strip_ansi("\n".join(lines[first : exception_text.end]))[-16384:],
+        file=(cell_frame[1] if cell_frame else frames[-1]).group(1) if frames else None,
+        cell=int(cell_frame[0].group(1)) if cell_frame else None,
+        line=int(cell_frame[1].group(2)) if cell_frame else None,
+        ends_log=not any(line.strip() for line in lines[exception_text.start_line + 1 :]),
     )
 
 
-def _plain(text: str) -> str:
+def _strip_ansi(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-class Said(NamedTuple):
+class ExceptionText(NamedTuple):
     """The words after a traceback: type, message, the line that they begin in, and the line after them."""
 
     type: str
     message: str
-    begin: int
+    start_line: int
     end: int
 
 
-def _exception_after(lines: Sequence[str], start: int) -> Said:
+def _exception_after(lines: Sequence[str], start: int) -> ExceptionText:
     """The exception whose traceback begins at `start`."""
     fatal = FATAL.match(lines[start])
-    begin = start + 1
+    start_line = start + 1
     if fatal:
-        end = _end_of_paragraph(lines, begin)
-        return Said(fatal.group(1), fatal.group(2), end - 1, end)
-    while begin < len(lines) and not EXCEPTION.match(lines[begin]):
-        if lines[begin].strip() and not lines[begin].startswith(" "):
-            return Said("Traceback", lines[begin].strip(), begin, begin + 1)
-        begin += 1
-    if begin == len(lines):
-        return Said("Traceback", "", begin, begin)
-    found = EXCEPTION.match(lines[begin].rstrip("\r"))
-    name, first = found.group("type", "message") if found else ("Traceback", "")
-    is_group = lines[begin].startswith(" ")
-    end = begin + 1 if is_group else _end_of_paragraph(lines, begin + 1)
-    return Said(name, "\n".join([first or "", *lines[begin + 1 : end]]).strip(), begin, end)
+        end = _paragraph_end(lines, start_line)
+        return ExceptionText(fatal.group(1), fatal.group(2), end - 1, end)
+    while start_line < len(lines) and not EXCEPTION.match(lines[start_line]):
+        if lines[start_line].strip() and not lines[start_line].startswith(" "):
+            return ExceptionText("Traceback", lines[start_line].strip(), start_line, start_line + 1)
+        start_line += 1
+    if start_line == len(lines):
+        return ExceptionText("Traceback", "", start_line, start_line)
+    match = EXCEPTION.match(lines[start_line].rstrip("\r"))
+    name, first = match.group("type", "message") if match else ("Traceback", "")
+    is_group = lines[start_line].startswith(" ")
+    end = start_line + 1 if is_group else _paragraph_end(lines, start_line + 1)
+    return ExceptionText(
+        name, "\n".join([first or "", *lines[start_line + 1 : end]]).strip(), start_line, end
+    )
 
 
-def _end_of_paragraph(lines: Sequence[str], start: int) -> int:
+def _paragraph_end(lines: Sequence[str], start: int) -> int:
     """The next blank line, but no further than a message may go on."""
     end = start
     while end < min(len(lines), start + 50) and lines[end].strip():
@@ -109,17 +111,17 @@ def _end_of_paragraph(lines: Sequence[str], start: int) -> int:
     return end
 
 
-def _first_of_chain(lines: Sequence[str], start: int) -> int:
+def _chain_start(lines: Sequence[str], start: int) -> int:
     """Where the chain of exceptions begins that ends with the traceback at `start`."""
     first = start
     while True:
-        at = first - 1
-        while at >= 0 and not lines[at].strip():
-            at -= 1
-        if at < 0 or lines[at].strip() not in CHAINED:
+        index = first - 1
+        while index >= 0 and not lines[index].strip():
+            index -= 1
+        if index < 0 or lines[index].strip() not in CHAINED:
             return first
-        while at >= 0 and not TRACEBACK.match(lines[at]):
-            at -= 1
-        if at < 0:
+        while index >= 0 and not TRACEBACK.match(lines[index]):
+            index -= 1
+        if index < 0:
             return first
-        first = at
+        first = index

@@ -15,12 +15,12 @@ from typing import Any, Dict, List, Mapping, NamedTuple
 
 BEAT = 3.0
 """Seconds between two messages, whatever happens."""
-SILENCE = 15.0
+SILENCE_TIMEOUT_S = 15.0
 """Seconds of silence after which a connection counts as cut: power failures say nothing."""
-HELLO_SECONDS = 10.0
+HELLO_TIMEOUT_S = 10.0
 
 
-class Card(NamedTuple):
+class PeerInfo(NamedTuple):
     """Who a pod is."""
 
     run_id: str
@@ -31,36 +31,36 @@ class Card(NamedTuple):
     born: float
 
 
-class Broken(Exception):  # noqa: N818 - it happens every day
+class ConnectionBroken(Exception):  # noqa: N818 - it happens every day
     """A connection is of no use any more."""
 
 
-def proof_of(key: bytes, who: str, challenge: str, text: str) -> str:
+def compute_proof(key: bytes, role: str, challenge: str, text: str) -> str:
     """What only somebody with the key can answer to a challenge, bound to the text that comes with it."""
     import hashlib
     import hmac
 
-    message = ("%s\n%s\n%s" % (who, challenge, text)).encode("utf-8")
+    message = ("%s\n%s\n%s" % (role, challenge, text)).encode("utf-8")
     return hmac.new(key, message, hashlib.sha256).hexdigest()
 
 
-def is_proof(given: object, wanted: str) -> bool:
+def is_proof(received: object, expected: str) -> bool:
     """Whether an answer is right; it takes equally long if not."""
     import hmac
 
-    return isinstance(given, str) and hmac.compare_digest(given.encode(), wanted.encode())
+    return isinstance(received, str) and hmac.compare_digest(received.encode(), expected.encode())
 
 
 class Connection:
     """One connection: JSON objects, a line each. It never blocks."""
 
-    STRANGERS_LINE = 4096
-    LONGEST_LINE = 65536
+    MAX_UNPROVEN_LINE = 4096
+    MAX_LINE = 65536
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.challenge = os.urandom(16).hex()
-        self.since = self.heard = time.monotonic()
+        self.opened_at = self.heard_at = time.monotonic()
         self.beaten = float("-inf")
         self.proven = False
         self._incoming = b""
@@ -76,23 +76,23 @@ class Connection:
             Broken: Nobody reads it.
         """
         self._outgoing += json.dumps(document).encode("utf-8") + b"\n"
-        if len(self._outgoing) > self.LONGEST_LINE * 4:
-            raise Broken("it does not read")
+        if len(self._outgoing) > self.MAX_LINE * 4:
+            raise ConnectionBroken("it does not read")
         self.flush()
 
     def flush(self) -> None:
         """Write what the system takes."""
         while self._outgoing:
             try:
-                done = self.sock.send(self._outgoing)
+                sent = self.sock.send(self._outgoing)
             except BlockingIOError:
                 return
             except OSError as error:
-                raise Broken(error.strerror or str(error)) from None
-            self._outgoing = self._outgoing[done:]
+                raise ConnectionBroken(error.strerror or str(error)) from None
+            self._outgoing = self._outgoing[sent:]
 
     @property
-    def wants_to_write(self) -> bool:
+    def has_outgoing(self) -> bool:
         """Whether the system has not taken all yet."""
         return bool(self._outgoing)
 
@@ -107,23 +107,23 @@ class Connection:
         except BlockingIOError:
             return []
         except OSError as error:
-            raise Broken(error.strerror or str(error)) from None
+            raise ConnectionBroken(error.strerror or str(error)) from None
         if not data:
-            raise Broken("it was closed")
+            raise ConnectionBroken("it was closed")
         *lines, self._incoming = (self._incoming + data).split(b"\n")
-        most = self.LONGEST_LINE if self.proven else self.STRANGERS_LINE
-        if max(map(len, [self._incoming, *lines])) > most:
-            raise Broken("a line is too long")
+        max_line = self.MAX_LINE if self.proven else self.MAX_UNPROVEN_LINE
+        if max(map(len, [self._incoming, *lines])) > max_line:
+            raise ConnectionBroken("a line is too long")
         messages = []
         for line in lines:
             try:
                 message = json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError):
-                raise Broken("it says what is no message") from None
+                raise ConnectionBroken("it says what is no message") from None
             if not isinstance(message, dict):
-                raise Broken("it says what is no message")
+                raise ConnectionBroken("it says what is no message")
             messages.append(message)
-        self.heard = time.monotonic()
+        self.heard_at = time.monotonic()
         return messages
 
     def check(self, now: float) -> None:
@@ -132,10 +132,10 @@ class Connection:
         Raises:
             Broken: It is.
         """
-        if now - self.heard > SILENCE:
-            raise Broken("nothing was heard for %d s" % SILENCE)
-        if not self.proven and now - self.since > HELLO_SECONDS:
-            raise Broken("it does not say who it is")
+        if now - self.heard_at > SILENCE_TIMEOUT_S:
+            raise ConnectionBroken("nothing was heard for %d s" % SILENCE_TIMEOUT_S)
+        if not self.proven and now - self.opened_at > HELLO_TIMEOUT_S:
+            raise ConnectionBroken("it does not say who it is")
 
     def close(self) -> None:
         """End it."""

@@ -18,9 +18,9 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 _RESTING = 1024
 """Children that rest, or have not begun for long, are looked at so many at a time, one after the other."""
-_AT_ONCE = 4096
+_MAX_CHILDREN_PER_PASS = 4096
 """Other children are looked at so many at a time at most."""
-_YOUNG = 16
+_NEW_CHILD_LOOKS = 16
 """Looks after which a child without a log is one that has not begun for long."""
 
 
@@ -31,23 +31,23 @@ class _Child:
     Attributes:
         records: Its own logs.
         streams: Its streams, as the array sees them.
-        over: Those to which nothing is added any more.
-        stamp: The stamp of the folder in which a further attempt would appear.
-        looks: How often it was looked at without a log.
+        ended_streams: Those to which nothing is added any more.
+        mtime: The stamp of the folder in which a further attempt would appear.
+        check_count: How often it was looked at without a log.
     """
 
     records: RecordStreams
     streams: tuple[Stream, ...] = ()
-    over: frozenset[Stream] = frozenset()
-    stamp: int = -1
-    looks: int = 0
+    ended_streams: frozenset[Stream] = frozenset()
+    mtime: int = -1
+    check_count: int = 0
 
     @property
     def rests(self) -> bool:
         """Whether all that it had was there to its end, so that only a further attempt can be news."""
         if not self.streams:
-            return self.looks > _YOUNG
-        return len(self.over) == len(self.streams)
+            return self.check_count > _NEW_CHILD_LOOKS
+        return len(self.ended_streams) == len(self.streams)
 
 
 class ArrayStreams:
@@ -70,12 +70,12 @@ class ArrayStreams:
         self._active: dict[int, None] = {}
         self._resting: dict[int, None] = {}
         self._lock = threading.Lock()
-        self._turn = 0
+        self._pass_number = 0
         self._bound = Bound(tasks)
-        self._listed: list[int] = []
+        self._listed_indices: list[int] = []
         self._stamps = (-2, -2)
-        self._found: list[Stream] = []
-        self._over: frozenset[Stream] = frozenset()
+        self._streams: list[Stream] = []
+        self._ended_streams: frozenset[Stream] = frozenset()
 
     @property
     def key(self) -> Path:
@@ -91,28 +91,28 @@ class ArrayStreams:
         """The streams of all children that exist now, whatever the attempt. Blocking."""
         del attempt
         with self._lock:  # who follows and who reads history may ask at the same time
-            return self._look_at_all()
+            return self._check_all()
 
-    def _look_at_all(self) -> list[Stream]:
-        self._turn += 1
+    def _check_all(self) -> list[Stream]:
+        self._pass_number += 1
         self._bound.renew()
         indices = self._indices()
-        news = self._forget_gone(indices)
-        seen = self._active.keys() | self._resting.keys()
-        new = [index for index in indices if index not in seen]
-        for index in (*new, *_some(self._active, _AT_ONCE, self._turn)):
-            news = self._look(index) or news
-        for index in _some(self._resting, _RESTING, self._turn):
-            news = self._look(index) or news
-        if news:
-            children = [self._known(index) for index in indices]
-            self._found = [stream for child in children for stream in child.streams]
-            self._over = frozenset().union(*(child.over for child in children))
-        return list(self._found)
+        has_changed = self._forget_removed(indices)
+        known = self._active.keys() | self._resting.keys()
+        new = [index for index in indices if index not in known]
+        for index in (*new, *_pick(self._active, _MAX_CHILDREN_PER_PASS, self._pass_number)):
+            has_changed = self._check(index) or has_changed
+        for index in _pick(self._resting, _RESTING, self._pass_number):
+            has_changed = self._check(index) or has_changed
+        if has_changed:
+            children = [self._get_child(index) for index in indices]
+            self._streams = [stream for child in children for stream in child.streams]
+            self._ended_streams = frozenset().union(*(child.ended_streams for child in children))
+        return list(self._streams)
 
-    def over(self) -> frozenset[Stream]:
+    def ended_streams(self) -> frozenset[Stream]:
         """The streams to which nothing is added any more, as of when they were last looked for."""
-        return self._over
+        return self._ended_streams
 
     def folder(self, attempt: int | None) -> Path | None:
         """The folder in which the children's folders appear; an attempt has none of its own."""
@@ -120,29 +120,29 @@ class ArrayStreams:
 
     def open(self, stream: Stream) -> BundleFile:
         """A source object of its own for a stream. Opens nothing until it is read."""
-        return self._child(stream).records.open(stream.own, known_as=stream)
+        return self._child(stream).records.open(stream.without_child, listed_as=stream)
 
     def origin(self, stream: Stream) -> Origin:
         """Who writes a stream. Blocking, until the node's name is known."""
-        return replace(self._child(stream).records.origin(stream.own), stream=stream)
+        return replace(self._child(stream).records.origin(stream.without_child), stream=stream)
 
     def activity(self, attempt: int, node_rank: int) -> Activity | None:
         """The newest activity record of a child's node. Blocking."""
-        seen = Stream(attempt, node_rank, None)
-        index, own = seen.child, seen.own
+        node_stream = Stream(attempt, node_rank, None)
+        index, own_stream = node_stream.child, node_stream.without_child
         if index is None:
             return None
-        found = self._child(seen).records.activity(own.attempt, own.node_rank)
-        if found is None:
+        record = self._child(node_stream).records.activity(own_stream.attempt, own_stream.node_rank)
+        if record is None:
             return None
-        streams = {stream.in_array(index): told for stream, told in found.streams.items()}
-        return replace(found, streams=streams)
+        streams = {stream.in_array(index): activity for stream, activity in record.streams.items()}
+        return replace(record, streams=streams)
 
     def _child(self, stream: Stream) -> _Child:
         assert stream.child is not None
-        return self._known(stream.child)
+        return self._get_child(stream.child)
 
-    def _known(self, index: int) -> _Child:
+    def _get_child(self, index: int) -> _Child:
         if index not in self._children:
             records = RecordStreams(self.tasks / str(index), self.processes_per_node, self._bound)
             self._children[index] = _Child(records)
@@ -150,67 +150,67 @@ class ArrayStreams:
 
     def _indices(self) -> list[int]:
         """The children that have begun. A folder that was the same at two looks one after the other is not listed again."""
-        stamp = _stamp(self.tasks)
-        if self._stamps != (stamp, stamp) or stamp == -1:
+        mtime = _mtime(self.tasks)
+        if self._stamps != (mtime, mtime) or mtime == -1:
             names = self._bound.names(self.tasks)
-            self._listed = sorted(int(name) for name in names if _INDEX.fullmatch(name))
-            self._stamps = (self._stamps[1], stamp)
-        return self._listed
+            self._listed_indices = sorted(int(name) for name in names if _INDEX.fullmatch(name))
+            self._stamps = (self._stamps[1], mtime)
+        return self._listed_indices
 
-    def _forget_gone(self, indices: list[int]) -> bool:
+    def _forget_removed(self, indices: list[int]) -> bool:
         """Forget children whose folders are gone; tells whether there were some."""
         if len(indices) == len(self._active) + len(self._resting):
             return False
-        gone = (self._active.keys() | self._resting.keys()) - set(indices)
-        for index in gone:
+        removed = (self._active.keys() | self._resting.keys()) - set(indices)
+        for index in removed:
             self._children.pop(index, None)
             self._active.pop(index, None)
             self._resting.pop(index, None)
-        return bool(gone)
+        return bool(removed)
 
-    def _look(self, index: int) -> bool:
+    def _check(self, index: int) -> bool:
         """Look at a child as it is now; tells whether there is news of it. One that has ended is not gone through again."""
-        child = self._known(index)
-        stamp = _stamp(child.records.folder(None))
-        if child.streams and child.rests and stamp == child.stamp:
+        child = self._get_child(index)
+        mtime = _mtime(child.records.folder(None))
+        if child.streams and child.rests and mtime == child.mtime:
             return False
-        before = (child.streams, child.over)
-        streams = child.records.streams() if stamp >= 0 else []
-        child.looks += not streams
+        previous = (child.streams, child.ended_streams)
+        streams = child.records.streams() if mtime >= 0 else []
+        child.check_count += not streams
         newest = max((stream.attempt for stream in streams), default=0)
         nodes = {stream.node_rank for stream in streams if stream.attempt == newest}
         # A node that is still to come may still open logs.
-        ended = len(nodes) == self._nodes and all(
-            (found := child.records.activity(newest, node)) is not None and found.ended
+        has_ended = len(nodes) == self._nodes and all(
+            (record := child.records.activity(newest, node)) is not None and record.ended
             for node in nodes
         )
-        if ended:  # what was opened since the look and before the end
+        if has_ended:  # what was opened since the look and before the end
             streams = child.records.streams()
         child.streams = tuple(stream.in_array(index) for stream in streams)
-        child.over = frozenset(
+        child.ended_streams = frozenset(
             stream.in_array(index)
             for stream in streams
-            if stream.attempt < newest or (ended and stream.attempt == newest)
+            if stream.attempt < newest or (has_ended and stream.attempt == newest)
         )
-        child.stamp = stamp
-        mine, other = (
+        child.mtime = mtime
+        own_count, other_count = (
             (self._resting, self._active) if child.rests else (self._active, self._resting)
         )
-        other.pop(index, None)
-        mine[index] = None
-        return before != (child.streams, child.over)
+        other_count.pop(index, None)
+        own_count[index] = None
+        return previous != (child.streams, child.ended_streams)
 
 
-def _some(indices: Iterable[int], most: int, turn: int) -> list[int]:
+def _pick(indices: Iterable[int], limit: int, pass_number: int) -> list[int]:
     """At most so many of them, others each turn."""
-    found = list(indices)
-    if len(found) <= most:
-        return found
-    begin = turn * most % len(found)
-    return (found[begin:] + found[:begin])[:most]
+    picked = list(indices)
+    if len(picked) <= limit:
+        return picked
+    begin = pass_number * limit % len(picked)
+    return (picked[begin:] + picked[:begin])[:limit]
 
 
-def _stamp(folder: Path) -> int:
+def _mtime(folder: Path) -> int:
     try:
         return descent.state(folder).st_mtime_ns
     except OSError:

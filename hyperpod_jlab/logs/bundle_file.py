@@ -17,7 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hyperpod_jlab.logs.source import Chunk, Mark
-from hyperpod_jlab.logs.stream import START, TAIL, Position, Stream, check_of, same_source
+from hyperpod_jlab.logs.stream import (
+    CHECK_BYTES,
+    START_POSITION,
+    Position,
+    Stream,
+    build_check,
+    same_source,
+)
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import open_linked
 
@@ -27,8 +34,8 @@ from hyperpod_jlab.storage.bundle import open_linked
 # The index is a help, never a condition: a missing one, a last record that is half written, or one that falls behind those before it only means that less is known.
 
 _RECORD = struct.Struct("<qq")
-_WINDOW = 4096
-_MOST = 1 << 20
+_WINDOW_BYTES = 4096
+_MAX_INDEX_BYTES = 1 << 20
 """Records that are gone through for one answer: another user's index may have any number."""
 _NS = 1_000_000_000
 _FLOAT_ERROR = 256
@@ -52,17 +59,17 @@ class TimeIndex:
             first = self._search(fd, count, 1, begin + 1) - 1
             if first < 0:
                 return []
-            found: list[tuple[int, float]] = []
-            for time, offset in self._records(fd, first, min(count, first + _MOST)):
-                if offset >= end and found:
+            times: list[tuple[int, float]] = []
+            for time, offset in self._records(fd, first, min(count, first + _MAX_INDEX_BYTES)):
+                if offset >= end and times:
                     break
-                place = max(offset, begin)
-                if found and (place < found[-1][0] or time / _NS < found[-1][1]):
+                position = max(offset, begin)
+                if times and (position < times[-1][0] or time / _NS < times[-1][1]):
                     continue  # written by several processes at once
-                if found and found[-1][0] == place:
-                    found.pop()
-                found.append((place, time / _NS))
-            return found
+                if times and times[-1][0] == position:
+                    times.pop()
+                times.append((position, time / _NS))
+            return times
 
     def offset_at(self, time: float) -> int | None:
         """The offset of the first byte seen at `time` (Unix seconds) or later.
@@ -75,10 +82,10 @@ class TimeIndex:
             count = self._count(fd)
             if count == 0:
                 return None
-            at = self._search(fd, count, 0, int(time * _NS) - _FLOAT_ERROR)
-            if at == count:
+            position = self._search(fd, count, 0, int(time * _NS) - _FLOAT_ERROR)
+            if position == count:
                 return 1 << 62
-            return next(self._records(fd, at, at + 1))[1]
+            return next(self._records(fd, position, position + 1))[1]
 
     def last_time(self) -> float | None:
         """The time of the newest record, in Unix seconds."""
@@ -108,7 +115,7 @@ class TimeIndex:
     def _search(self, fd: int, count: int, column: int, value: int) -> int:
         """The first record whose time (column 0) or offset (column 1) is at least `value`."""
         low, high = 0, count
-        per_window = _WINDOW // _RECORD.size
+        per_window = _WINDOW_BYTES // _RECORD.size
         while high - low > per_window:
             middle = (low + high) // 2
             if next(self._records(fd, middle, middle + 1))[column] < value:
@@ -121,15 +128,15 @@ class TimeIndex:
     def _records(self, fd: int, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The records from `first` up to, not including, `last`."""
         size = _RECORD.size
-        at, end = first * size, last * size
-        while at < end:
-            data = os.pread(fd, min(_WINDOW, end - at), at)
+        position, end = first * size, last * size
+        while position < end:
+            data = os.pread(fd, min(_WINDOW_BYTES, end - position), position)
             self.reads += 1
-            whole = len(data) - len(data) % size
-            if whole == 0:
+            complete_size = len(data) - len(data) % size
+            if complete_size == 0:
                 return
-            yield from _RECORD.iter_unpack(data[:whole])
-            at += whole
+            yield from _RECORD.iter_unpack(data[:complete_size])
+            position += complete_size
 
 
 TRUNCATED = Mark("truncated", "the log was truncated and starts again")
@@ -168,28 +175,28 @@ class BundleFile:
         """
         return open_linked(self._path)
 
-    def read(self, place: Position, limit: int) -> Chunk:
+    def read(self, position: Position, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
         try:
             if self._fd is not None:
-                chunk = self._read_open(place, limit)
+                chunk = self._read_open(position, limit)
                 if chunk.data or time.monotonic() - self._opened < self._reopen_after:
                     return chunk
-            return self._read_anew(place, limit)
+            return self._reopen_and_read(position, limit)
         except FileNotFoundError:
-            return Chunk(b"", place.offset, start=place)
+            return Chunk(b"", position.offset, start=position)
         except OSError as error:
             self.close()
-            return Chunk(b"", place.offset, mark=_unreadable(error), start=place)
+            return Chunk(b"", position.offset, mark=_unreadable(error), start=position)
 
-    def read_back(self, place: Position, limit: int) -> Chunk:
+    def read_back(self, position: Position, limit: int) -> Chunk:
         """Up to `limit` bytes that end at a place; none at the source's start."""
-        begin = max(0, place.offset - limit)
+        begin = max(0, position.offset - limit)
         try:
             if self._fd is None:
                 self._open()
-            data, before = self._pread(begin, place.offset - begin)
-            return Chunk(data, begin, before, self._inode)
+            data, preceding = self._pread(begin, position.offset - begin)
+            return Chunk(data, begin, preceding, self._inode)
         except FileNotFoundError:
             return Chunk(b"", 0)
         except OSError as error:
@@ -198,8 +205,8 @@ class BundleFile:
 
     def size(self) -> int:
         """How many bytes the file has now; none when it does not exist or cannot be looked at."""
-        found = self._state()
-        return 0 if found is None else found.st_size
+        state = self._state()
+        return 0 if state is None else state.st_size
 
     def known_end(self) -> Position:
         """Where the file ends now, without a check: it is not opened."""
@@ -209,11 +216,11 @@ class BundleFile:
         """Where the file ends now; its start when it does not exist or cannot be read."""
         try:
             size = os.fstat(self._open()).st_size
-            _, before = self._pread(size, 0)
+            _, preceding = self._pread(size, 0)
         except OSError:
             # The same trouble comes as a mark when the file is read.
-            return START
-        return Position(size, check_of(self._inode, before)) if size else START
+            return START_POSITION
+        return Position(size, build_check(self._inode, preceding)) if size else START_POSITION
 
     def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
         """Rising pairs (offset, Unix time) for the bytes from `begin` to `end`; none without an index."""
@@ -232,8 +239,8 @@ class BundleFile:
 
     def changed(self) -> float | None:
         """When the file was last written, in Unix seconds."""
-        found = self._state()
-        return None if found is None else found.st_mtime
+        state = self._state()
+        return None if state is None else state.st_mtime
 
     def close(self) -> None:
         """Close the file; the next read opens it again."""
@@ -259,9 +266,9 @@ class BundleFile:
     def _state(self) -> os.stat_result | None:
         """What the file looks like, without opening it unless it is a link."""
         try:
-            found = descent.state(self._path)
-            if not stat.S_ISLNK(found.st_mode):
-                return found if stat.S_ISREG(found.st_mode) else None
+            state = descent.state(self._path)
+            if not stat.S_ISLNK(state.st_mode):
+                return state if stat.S_ISREG(state.st_mode) else None
             fd = open_linked(self._path)
             try:
                 return os.fstat(fd)
@@ -270,43 +277,45 @@ class BundleFile:
         except OSError:
             return None
 
-    def _read_anew(self, place: Position, limit: int) -> Chunk:
-        old, old_inode = self._fd, self._inode
+    def _reopen_and_read(self, position: Position, limit: int) -> Chunk:
+        old_fd, old_inode = self._fd, self._inode
         self._fd = None
         try:
             new = self._open()
         except OSError:
-            self._fd = old
+            self._fd = old_fd
             raise
-        if old is None:
-            return self._read_checked(place, limit)
+        if old_fd is None:
+            return self._read_checked(position, limit)
         if old_inode == self._inode:
-            os.close(old)
-            return self._read_checked(place, limit)
+            os.close(old_fd)
+            return self._read_checked(position, limit)
         # Between the last look and the replacement the old file may have grown: what it has comes first.
         new_inode = self._inode
-        self._fd, self._inode = old, old_inode
-        rest = self._read_open(place, limit)
-        self._fd, self._inode = (old, old_inode) if rest.data else (new, new_inode)
-        os.close(new if rest.data else old)
-        if rest.data:
-            return rest
-        return self._read_from_start(limit, REPLACED if place.offset else None)
+        self._fd, self._inode = old_fd, old_inode
+        remainder = self._read_open(position, limit)
+        self._fd, self._inode = (old_fd, old_inode) if remainder.data else (new, new_inode)
+        os.close(new if remainder.data else old_fd)
+        if remainder.data:
+            return remainder
+        return self._read_from_start(limit, REPLACED if position.offset else None)
 
-    def _read_open(self, place: Position, limit: int) -> Chunk:
+    def _read_open(self, position: Position, limit: int) -> Chunk:
         """Read from the open file; nothing when the place is not in it."""
-        data, before = self._pread(place.offset, limit)
-        if data and place.check and check_of(self._inode, before) != place.check:
+        data, preceding = self._pread(position.offset, limit)
+        if data and position.check and build_check(self._inode, preceding) != position.check:
             data = b""
-        return Chunk(data, place.offset, before, self._inode)
+        return Chunk(data, position.offset, preceding, self._inode)
 
-    def _read_checked(self, place: Position, limit: int) -> Chunk:
+    def _read_checked(self, position: Position, limit: int) -> Chunk:
         """Read from a file just opened, or from its start, with a mark, when other bytes lie before the place."""
-        data, before = self._pread(place.offset, limit)
-        whole = len(before) == min(place.offset, TAIL)
-        if whole and (not place.check or check_of(self._inode, before) == place.check):
-            return Chunk(data, place.offset, before, self._inode)
-        mark = TRUNCATED if same_source(place.check, self._inode) else REPLACED
+        data, preceding = self._pread(position.offset, limit)
+        is_complete = len(preceding) == min(position.offset, CHECK_BYTES)
+        if is_complete and (
+            not position.check or build_check(self._inode, preceding) == position.check
+        ):
+            return Chunk(data, position.offset, preceding, self._inode)
+        mark = TRUNCATED if same_source(position.check, self._inode) else REPLACED
         return self._read_from_start(limit, mark)
 
     def _read_from_start(self, limit: int, mark: Mark | None) -> Chunk:
@@ -316,10 +325,10 @@ class BundleFile:
     def _pread(self, offset: int, limit: int) -> tuple[bytes, bytes]:
         """The bytes from `offset` on, and the up to `TAIL` bytes before it, in one read."""
         assert self._fd is not None
-        lead = min(offset, TAIL)
+        lead = min(offset, CHECK_BYTES)
         self.reads += 1
-        both = os.pread(self._fd, lead + limit, offset - lead)
-        return both[lead:], both[:lead]
+        buffer = os.pread(self._fd, lead + limit, offset - lead)
+        return buffer[lead:], buffer[:lead]
 
 
 def _unreadable(error: OSError) -> Mark:

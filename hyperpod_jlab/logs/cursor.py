@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.logs.stream import START, Position, Stream
+from hyperpod_jlab.logs.stream import START_POSITION, Position, Stream
 
 if TYPE_CHECKING:
     from hyperpod_jlab.logs.lines import LineBlock
@@ -17,13 +17,13 @@ _VERSION = "1"
 _GROUP = re.compile(
     r"([0-9a-f]{1,6})\.([0-9a-f]{1,18})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)"
 )
-_PLACE = re.compile(r"_(n|[0-9a-f]{1,6})-([0-9a-f]{1,15})-([0-9a-z]{0,40})")
+_POSITION = re.compile(r"_(n|[0-9a-f]{1,6})-([0-9a-f]{1,15})-([0-9a-z]{0,40})")
 _HEAD = re.compile(r"([0-9a-f]{1,6})(?:\.([0-9a-f]{8}))?")
 _MAX_TEXT = 1 << 20
 _GAP = "\0"
 
 
-def mark_of(run_id: str) -> str:
+def run_mark(run_id: str) -> str:
     """How cursors name a run, or an array."""
     return f"{crc32(run_id.encode()):08x}"
 
@@ -33,42 +33,45 @@ class Cursor:
 
     Attributes:
         first_attempt: Attempts before this one are done with and not read any more.
-        places: Where each stream was left; a stream that is not there is read from its start.
+        positions: Where each stream was left; a stream that is not there is read from its start.
         run: The `mark_of` the run that it belongs to; empty when it does not say.
     """
 
-    __slots__ = ("first_attempt", "places", "run")
+    __slots__ = ("first_attempt", "positions", "run")
 
     def __init__(
-        self, places: Mapping[Stream, Position] | None = None, first_attempt: int = 1, run: str = ""
+        self,
+        positions: Mapping[Stream, Position] | None = None,
+        first_attempt: int = 1,
+        run: str = "",
     ) -> None:
         self.run = run
         self.first_attempt = first_attempt
-        self.places: Mapping[Stream, Position] = places or {}
+        self.positions: Mapping[Stream, Position] = positions or {}
 
-    def place(self, stream: Stream) -> Position:
+    def position(self, stream: Stream) -> Position:
         """Where to go on in a stream."""
-        return self.places.get(stream, START)
+        return self.positions.get(stream, START_POSITION)
 
-    def sealed(self, first_attempt: int) -> Cursor:
+    def seal(self, first_attempt: int) -> Cursor:
         """The same cursor with the attempts before this one done with, which makes its text shorter."""
         if first_attempt <= self.first_attempt:
             return self
-        kept = {
-            stream: place
-            for stream, place in self.places.items()
+        positions_kept = {
+            stream: position
+            for stream, position in self.positions.items()
             if stream.attempt >= first_attempt
         }
-        return Cursor(kept, first_attempt, self.run)
+        return Cursor(positions_kept, first_attempt, self.run)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Cursor):
             return NotImplemented
-        mine, others = (self.first_attempt, self.run), (other.first_attempt, other.run)
-        return mine == others and dict(self.places) == dict(other.places)
+        own_key, other_key = (self.first_attempt, self.run), (other.first_attempt, other.run)
+        return own_key == other_key and dict(self.positions) == dict(other.positions)
 
     def __hash__(self) -> int:
-        return hash((self.first_attempt, self.run, frozenset(self.places.items())))
+        return hash((self.first_attempt, self.run, frozenset(self.positions.items())))
 
     def __repr__(self) -> str:
         return f"Cursor({self.text()!r})"
@@ -85,21 +88,21 @@ class Cursor:
             InvalidInputError: It is none that this version knows.
         """
         if len(text) > _MAX_TEXT:
-            _bad(text)
+            _invalid_cursor(text)
         version, *parts = text.split("~")
         head = _HEAD.fullmatch(parts[0]) if parts and version == _VERSION else None
         if head is None:
-            _bad(text)
-        places: dict[Stream, Position] = {}
+            _invalid_cursor(text)
+        positions: dict[Stream, Position] = {}
         for part in parts[1:]:
             group = _GROUP.fullmatch(part)
             if group is None:
-                _bad(text)
+                _invalid_cursor(text)
             attempt, node = int(group[1], 16), int(group[2], 16)
-            for local, offset, check in _PLACE.findall(group[3]):
+            for local, offset, check in _POSITION.findall(group[3]):
                 stream = Stream(attempt, node, None if local == "n" else int(local, 16))
-                places[stream] = Position(int(offset, 16), check)
-        return cls(places, int(head[1], 16), head[2] or "")
+                positions[stream] = Position(int(offset, 16), check)
+        return cls(positions, int(head[1], 16), head[2] or "")
 
 
 class CursorWriter:
@@ -109,50 +112,52 @@ class CursorWriter:
         self._first_attempt = start.first_attempt
         self._run = f".{start.run}" if start.run else ""
         self._groups: dict[tuple[int, int], dict[int, str]] = {}
-        self._texts: dict[tuple[int, int], str] = {}
-        for stream in sorted(start.places, key=lambda stream: stream.order):
-            self.set(stream, start.places[stream])
+        self._encoded: dict[tuple[int, int], str] = {}
+        for stream in sorted(start.positions, key=lambda stream: stream.sort_key):
+            self.set(stream, start.positions[stream])
 
-    def set(self, stream: Stream, place: Position) -> None:
+    def set(self, stream: Stream, position: Position) -> None:
         """Move one stream's place."""
-        attempt, node, local = stream.order
+        attempt, node, local = stream.sort_key
         if attempt < self._first_attempt:
             return
         group = self._groups.setdefault((attempt, node), {})
-        group[local] = f"_{_name(local)}-{place.offset:x}-{place.check}" if place.offset else ""
-        self._texts.pop((attempt, node), None)
+        group[local] = (
+            f"_{_name(local)}-{position.offset:x}-{position.check}" if position.offset else ""
+        )
+        self._encoded.pop((attempt, node), None)
 
     def around(self, stream: Stream) -> tuple[str, str]:
         """What stands before and after the offset and check of a stream in the text as of now."""
-        attempt, node, local = stream.order
+        attempt, node, local = stream.sort_key
         group = self._groups.setdefault((attempt, node), {})
-        kept = group.get(local, "")
+        positions_kept = group.get(local, "")
         group[local] = f"_{_name(local)}-{_GAP}"
-        self._texts.pop((attempt, node), None)
-        before, after = self.text().split(_GAP)
-        group[local] = kept
-        self._texts.pop((attempt, node), None)
-        return before, after
+        self._encoded.pop((attempt, node), None)
+        prefix, suffix = self.text().split(_GAP)
+        group[local] = positions_kept
+        self._encoded.pop((attempt, node), None)
+        return prefix, suffix
 
     def text(self) -> str:
         """The text as of now."""
-        texts = self._texts
+        texts = self._encoded
         if len(texts) != len(self._groups):
             for key in self._groups.keys() - texts.keys():
-                places = "".join(self._groups[key].values())
-                texts[key] = f"~{key[0]:x}.{key[1]:x}{places}" if places else ""
-        return f"{_VERSION}~{self._first_attempt:x}{self._run}{''.join(_in_order(texts))}"
+                positions = "".join(self._groups[key].values())
+                texts[key] = f"~{key[0]:x}.{key[1]:x}{positions}" if positions else ""
+        return f"{_VERSION}~{self._first_attempt:x}{self._run}{''.join(_ordered(texts))}"
 
 
 def _name(local: int) -> str:
     return "n" if local < 0 else f"{local:x}"
 
 
-def _in_order(texts: Mapping[tuple[int, int], str]) -> Iterable[str]:
+def _ordered(texts: Mapping[tuple[int, int], str]) -> Iterable[str]:
     return (texts[key] for key in sorted(texts))
 
 
-def _bad(text: str) -> NoReturn:
+def _invalid_cursor(text: str) -> NoReturn:
     raise InvalidInputError(
         f"'{text[:40]}' is not a log cursor",
         code="invalid_cursor",
@@ -185,31 +190,31 @@ class CursorWalk:
 
     def _reset(self) -> None:
         self._writer = CursorWriter(self._start)
-        self._passed = 0
+        self._block_index = 0
         self._block: LineBlock | None = None
         self._around = ("", "")
 
     def cursor_after(self, index: int) -> str:
         """The text of the cursor after a line."""
-        block, piece = self._lines[index]
+        block, segment = self._lines[index]
         if block is not self._block:
-            self._go_to(block)
+            self._advance_to(block)
         # A mark stands before its block, at the beginning of a log that began anew.
-        place = block.chunk.place(block.begin if piece is None else block.ends[piece])
-        if place.offset == 0:
-            self._writer.set(block.origin.stream, place)
+        position = block.chunk.position_at(block.begin if segment is None else block.ends[segment])
+        if position.offset == 0:
+            self._writer.set(block.origin.stream, position)
             return self._writer.text()
-        before, after = self._around
-        return f"{before}{place.offset:x}-{place.check}{after}"
+        prefix, suffix = self._around
+        return f"{prefix}{position.offset:x}-{position.check}{suffix}"
 
-    def _go_to(self, block: LineBlock) -> None:
+    def _advance_to(self, block: LineBlock) -> None:
         """Pass all blocks before this one: whatever they had, and did not show, is done with."""
-        wanted = self._order[id(block)]
-        if wanted < self._passed:
+        target_index = self._order[id(block)]
+        if target_index < self._block_index:
             self._reset()
-        while self._passed < wanted:
-            passed = self._blocks[self._passed]
-            self._writer.set(passed.origin.stream, passed.after)
-            self._passed += 1
+        while self._block_index < target_index:
+            block_passed = self._blocks[self._block_index]
+            self._writer.set(block_passed.origin.stream, block_passed.after)
+            self._block_index += 1
         self._block = block
         self._around = self._writer.around(block.origin.stream)

@@ -18,13 +18,13 @@ from typing import Any, Protocol, Self, TypeVar
 
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.history import AttemptMarks
-from hyperpod_jlab.logs.lines import LineBlock, LogBatch, cut, whole
+from hyperpod_jlab.logs.lines import LineBlock, LogBatch, character_boundary, last_complete
 from hyperpod_jlab.logs.reader import (
     FEW,
-    GROWTH,
     LINGER,
-    SWEEP,
-    Dormancy,
+    POLL_GROWTH,
+    SWEEP_S,
+    IdleTracker,
     Node,
     ReadBudget,
     Ring,
@@ -33,7 +33,7 @@ from hyperpod_jlab.logs.reader import (
     Subscriber,
 )
 from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet
-from hyperpod_jlab.logs.stream import Position, Stream, stream_of
+from hyperpod_jlab.logs.stream import Position, Stream, parse_stream
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------
@@ -51,11 +51,11 @@ class Wakeups:
     """Watches folders and tells the names of the files in them that were made or written to.
 
     Args:
-        told: Called in the event loop with a watched folder and the names in it.
+        on_change: Called in the event loop with a watched folder and the names in it.
     """
 
-    def __init__(self, told: Callable[[Path, set[str]], None]) -> None:
-        self._told = told
+    def __init__(self, on_change: Callable[[Path, set[str]], None]) -> None:
+        self._on_change = on_change
         self._folders: dict[int, Path] = {}
         self._inotify: Any = None
         self._fd = -1
@@ -88,14 +88,14 @@ class Wakeups:
 
         try:
             with descent.opened_folder(folder) as opened:
-                watch = self._inotify.add_watch(
+                watch_id = self._inotify.add_watch(
                     Path(f"/proc/self/fd/{opened}"),
                     Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.ONLYDIR,
                 )
         except OSError as error:
             _LOG.debug("%s is polled only: %s", folder, error)
             return
-        self._folders[watch.wd] = folder
+        self._folders[watch_id.wd] = folder
 
     def stop(self) -> None:
         """Watch nothing any more."""
@@ -124,20 +124,20 @@ class Wakeups:
             self._loop.remove_reader(self._fd)
             self._resuming = self._loop.call_later(_GAP, self._resume)
         names: dict[int, set[str]] = {}
-        at = 0
-        while at + _EVENT.size <= len(data):
-            wd, _, _, length = _EVENT.unpack_from(data, at)
-            at += _EVENT.size
-            name = data[at : at + length].rstrip(b"\0")
-            at += length
+        position = 0
+        while position + _EVENT.size <= len(data):
+            wd, _, _, length = _EVENT.unpack_from(data, position)
+            position += _EVENT.size
+            name = data[position : position + length].rstrip(b"\0")
+            position += length
             names.setdefault(wd, set()).add(os.fsdecode(name))
-        for wd, told in names.items():
+        for wd, changed_names in names.items():
             if wd in self._folders:
-                self._told(self._folders[wd], told)
+                self._on_change(self._folders[wd], changed_names)
             elif wd == -1:
                 # The kernel's queue overflowed: anything may have happened anywhere.
                 for folder in self._folders.values():
-                    self._told(folder, set())
+                    self._on_change(folder, set())
 
 
 # --------------------------------------------------------------------------------------------------
@@ -145,9 +145,9 @@ class Wakeups:
 
 T = TypeVar("T")
 
-_DISCOVER_FIRST = 0.1
+_FIRST_DISCOVERY_S = 0.1
 _DISCOVER_SLOWEST = 1.0
-_MANY = 256
+_BUSY_READERS = 256
 _FEED_GAP = 0.003
 
 
@@ -163,7 +163,7 @@ class HubContext(Protocol):
         """Bytes that one ring may hold now."""
         ...
 
-    async def thread(self, work: Callable[..., T], *args: object) -> T:
+    async def thread(self, function: Callable[..., T], *args: object) -> T:
         """Do something that blocks."""
         ...
 
@@ -171,7 +171,7 @@ class HubContext(Protocol):
 class Member(Subscriber, Protocol):
     """One who follows the run."""
 
-    def found(self) -> None:
+    def on_found(self) -> None:
         """There are new streams, or the feed has failed."""
         ...
 
@@ -191,7 +191,7 @@ class _Result:
     records: list[Activity | None]
     origins: dict[Stream, Origin] | None
     attempts: list[int]
-    over: frozenset[Stream]
+    ended_streams: frozenset[Stream]
 
 
 class Feed:
@@ -207,23 +207,23 @@ class Feed:
     """
 
     def __init__(
-        self, means: HubContext, sources: SourceSet, ended: Callable[[Feed], None]
+        self, context: HubContext, sources: SourceSet, ended: Callable[[Feed], None]
     ) -> None:
         self.sources = sources
         self.readers: dict[Stream, SourceReader] = {}
         self.origins: dict[Stream, Origin] | None = None
         self.attempts: list[int] = []
-        self.over: frozenset[Stream] = frozenset()
+        self.ended_streams: frozenset[Stream] = frozenset()
         self.failure: BaseException | None = None
-        self._means = means
+        self._context = context
         self._ended = ended
         self._members: set[Member] = set()
-        self._dormancy = Dormancy()
-        self._discover_due = 0.0
-        self._discover_rest = _DISCOVER_FIRST
+        self._dormancy = IdleTracker()
+        self._next_discovery = 0.0
+        self._discovery_pause = _FIRST_DISCOVERY_S
         self._poke = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._wakeups = Wakeups(self._told)
+        self._wakeups = Wakeups(self._on_change)
 
     def join(self, member: Member) -> None:
         """Begin to follow; the first one starts the feed."""
@@ -247,19 +247,19 @@ class Feed:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def subscribe(self, member: Member, stream: Stream, place: Position) -> SourceReader:
-        """The reader of a stream; it starts at `place` when nobody follows the stream yet."""
+    def subscribe(self, member: Member, stream: Stream, position: Position) -> SourceReader:
+        """The reader of a stream; it starts at `position` when nobody follows the stream yet."""
         reader = self.readers.get(stream)
         if reader is None:
             now = time.monotonic()
-            ring = Ring(self._means.ring_limit)
+            ring = Ring(self._context.ring_limit)
             # Who comes to follow has just read all that there was.
             reader = SourceReader(
-                self.sources.open(stream), place, ring, now, grown=now, looked=now
+                self.sources.open(stream), position, ring, now, grown=now, read_at=now
             )
             if len(self.readers) >= FEW:
                 # Of very many streams most are quiet: their nodes' records tell which are not.
-                reader.grown, reader.due, reader.asleep = now - LINGER, now + SWEEP, True
+                reader.grown, reader.next_read_at, reader.asleep = now - LINGER, now + SWEEP_S, True
             self.readers[stream] = reader
             self._poke.set()
         reader.subscribers.add(member)
@@ -273,11 +273,11 @@ class Feed:
             if not reader.subscribers:
                 del self.readers[stream]
 
-    def want(self, reader: SourceReader) -> None:
+    def request_read(self, reader: SourceReader) -> None:
         """Say that all there is was taken, and more is wanted."""
-        if not reader.wanted:
-            reader.wanted = True
-            if reader.nudged or reader.due <= time.monotonic():
+        if not reader.is_wanted:
+            reader.is_wanted = True
+            if reader.nudged or reader.next_read_at <= time.monotonic():
                 self._poke.set()
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -286,121 +286,125 @@ class Feed:
             self.failure = task.exception()
             self._ended(self)
         for member in tuple(self._members):
-            member.found()
+            member.on_found()
 
     async def _run(self) -> None:
-        if self._means.notifications and self._wakeups.start():
+        if self._context.notifications and self._wakeups.start():
             self._watch()
         while True:
             self._poke.clear()
             now = time.monotonic()
             job = self._plan(now)
             if job is not None:
-                result = await self._means.thread(self._work, job)
-                self._take(job, result)
+                result = await self._context.thread(self._run_job, job)
+                self._take_chunk(job, result)
                 await asyncio.sleep(_FEED_GAP)
-            await self._pause()
+            await self._next_wait()
 
     def _plan(self, now: float) -> _Job | None:
-        nodes = self._dormancy.due(self.readers, now)
+        nodes = self._dormancy.next_read_at(self.readers, now)
         nudged: list[SourceReader] = []
-        due: list[SourceReader] = []
+        due_readers: list[SourceReader] = []
         for reader in self.readers.values():
-            if reader.wanted:
+            if reader.is_wanted:
                 if reader.nudged:
                     nudged.append(reader)
-                elif reader.due <= now:
-                    due.append(reader)
-        discover = self._discover_due <= now
-        nodes = nodes[: self._means.budget.take(len(nodes), now)]
-        granted = self._means.budget.take(len(due), now)
-        if granted < len(due):
-            due = sorted(due, key=lambda reader: reader.due)[:granted]
+                elif reader.next_read_at <= now:
+                    due_readers.append(reader)
+        discover = self._next_discovery <= now
+        nodes = nodes[: self._context.budget.acquire(len(nodes), now)]
+        granted = self._context.budget.acquire(len(due_readers), now)
+        if granted < len(due_readers):
+            due_readers = sorted(due_readers, key=lambda reader: reader.next_read_at)[:granted]
         # A notification means that there is something to read, so it costs nothing of the budget for vain looks.
-        readers = nudged + due
+        readers = nudged + due_readers
         for reader in readers:
             # Cleared before the look: a notification during it is for bytes that it may have missed.
             reader.nudged = False
         if not readers and not nodes and not discover:
             return None
-        self._means.reads += len(readers) + len(nodes)
+        self._context.reads += len(readers) + len(nodes)
         return _Job(readers, nodes, discover)
 
-    def _work(self, job: _Job) -> _Result:
+    def _run_job(self, job: _Job) -> _Result:
         """All of a tick's blocking work, in a thread."""
         now, unix = time.monotonic(), time.time()
         keep_open = len(self.readers) <= 2 * FEW
-        chunks = [reader.look(now, unix, keep_open=keep_open) for reader in job.readers]
+        chunks = [reader.read_source(now, unix, keep_open=keep_open) for reader in job.readers]
         records = [self.sources.activity(*node) for node in job.nodes]
         origins: dict[Stream, Origin] | None = None
         attempts: list[int] = []
-        over = self.over
+        ended_streams = self.ended_streams
         if job.discover:
             attempts = self.sources.attempts()
             # Once all is known, new streams can only come in the newest attempt.
-            wanted = (
+            wanted_streams = (
                 None if self.origins is None or attempts != self.attempts else (attempts or [0])[-1]
             )
-            known = self.origins or {}
+            known_origins = self.origins or {}
             origins = {
                 stream: origin
-                if (origin := known.get(stream)) and origin.node
+                if (origin := known_origins.get(stream)) and origin.node
                 else self.sources.origin(stream)
-                for stream in self.sources.streams(wanted)
+                for stream in self.sources.streams(wanted_streams)
             }
             newest = max((stream.attempt for stream in origins), default=0)
-            earlier = (stream for stream in (*known, *origins) if stream.attempt < newest)
-            over = self.sources.over().union(earlier)
-        return _Result(chunks, records, origins, attempts, over)
+            earlier = (stream for stream in (*known_origins, *origins) if stream.attempt < newest)
+            ended_streams = self.sources.ended_streams().union(earlier)
+        return _Result(chunks, records, origins, attempts, ended_streams)
 
-    def _take(self, job: _Job, result: _Result) -> None:
+    def _take_chunk(self, job: _Job, result: _Result) -> None:
         now = time.monotonic()
-        limit = self._means.ring_limit
+        limit = self._context.ring_limit
         for reader, chunk in zip(job.readers, result.chunks, strict=True):
             reader.ring.limit = limit
-            reader.absorb(chunk, now)
+            reader.accept(chunk, now)
         for node, record in zip(job.nodes, result.records, strict=True):
-            self._dormancy.told(node, record, self.readers, now)
+            self._dormancy.on_activity(node, record, self.readers, now)
             if (
                 record is not None
                 and self.origins is not None
                 and not record.streams.keys() <= self.origins.keys()
             ):
-                self._discover_due = now
-        self._bid_farewell(result.over)
+                self._next_discovery = now
+        self._final_reads(result.ended_streams)
         if result.origins is not None:
-            self._discovered(result.origins, result.attempts, now)
+            self._on_discovered(result.origins, result.attempts, now)
 
-    def _bid_farewell(self, over: frozenset[Stream]) -> None:
+    def _final_reads(self, ended_streams: frozenset[Stream]) -> None:
         """Have a last look at streams of which was just heard that they are over."""
-        for stream in over - self.over:
+        for stream in ended_streams - self.ended_streams:
             reader = self.readers.get(stream)
             if reader is not None:
                 reader.farewell = reader.nudged = True
                 self._poke.set()
-        self.over = over
+        self.ended_streams = ended_streams
 
-    def _discovered(self, origins: dict[Stream, Origin], attempts: list[int], now: float) -> None:
-        known = self.origins
-        self.origins = {**(known or {}), **origins}
+    def _on_discovered(
+        self, origins: dict[Stream, Origin], attempts: list[int], now: float
+    ) -> None:
+        known_origins = self.origins
+        self.origins = {**(known_origins or {}), **origins}
         self.attempts = attempts
-        if known is None or len(self.origins) > len(known):
-            self._discover_rest = _DISCOVER_FIRST
+        if known_origins is None or len(self.origins) > len(known_origins):
+            self._discovery_pause = _FIRST_DISCOVERY_S
             self._watch()
             for member in tuple(self._members):
-                member.found()
+                member.on_found()
         else:
-            slowest = _DISCOVER_SLOWEST if len(known) < _MANY else 3 * _DISCOVER_SLOWEST
-            self._discover_rest = min(slowest, self._discover_rest * GROWTH)
-        self._discover_due = now + self._discover_rest
+            slowest = (
+                _DISCOVER_SLOWEST if len(known_origins) < _BUSY_READERS else 3 * _DISCOVER_SLOWEST
+            )
+            self._discovery_pause = min(slowest, self._discovery_pause * POLL_GROWTH)
+        self._next_discovery = now + self._discovery_pause
 
-    async def _pause(self) -> None:
+    async def _next_wait(self) -> None:
         now = time.monotonic()
-        due = min(self._discover_due, self._dormancy.next_due())
+        due_readers = min(self._next_discovery, self._dormancy.next_due())
         for reader in self.readers.values():
-            if reader.wanted and reader.due < due:
-                due = reader.due
-        wait = max(due - now, self._means.budget.wait())
+            if reader.is_wanted and reader.next_read_at < due_readers:
+                due_readers = reader.next_read_at
+        wait = max(due_readers - now, self._context.budget.wait_s())
         if wait <= 0:
             return
         try:
@@ -415,40 +419,40 @@ class Feed:
             if folder is not None:
                 self._wakeups.watch(folder)
 
-    def _told(self, folder: Path, names: set[str]) -> None:
+    def _on_change(self, folder: Path, names: set[str]) -> None:
         """Notifications: names of files in an attempt's folder that were made or written to."""
         attempt = self.attempts[-1] if self.attempts else 0
         if not names or folder != self.sources.folder(attempt):
-            self._discover_due = 0.0
+            self._next_discovery = 0.0
         if not names:
             for every in self.readers.values():
                 every.nudged = True
         for name in names:
-            stream = stream_of(attempt, name)
+            stream = parse_stream(attempt, name)
             if stream is None:
                 continue
             reader = self.readers.get(stream)
             if reader is not None:
                 reader.nudged = True
             elif self.origins is not None and stream not in self.origins:
-                self._discover_due = 0.0
+                self._next_discovery = 0.0
         self._poke.set()
 
 
-QUIET = 0.5
+QUIET_S = 0.5
 """An unfinished line is shown once its stream has been quiet for so long (seconds)."""
 
 TIMEOUT = 1.0
 """An unfinished line that keeps growing, such as a progress bar, is shown about this often (seconds)."""
 
-SETTLED = 10.0
+SETTLED_S = 10.0
 """A stream of an attempt long over is followed no more once it was quiet for so long (seconds)."""
 
-LAST_WORDS = 2.0
+FINAL_READ_S = 2.0
 """So long (seconds) new streams wait for the last look at those that have just ended."""
 
 _BATCH = 1 << 20
-_OWN_READS = 4
+_MAX_OWN_READS = 4
 
 
 @dataclass
@@ -457,12 +461,12 @@ class _Lane:
 
     origin: Origin
     reader: SourceReader
-    place: Position
-    life: int | None = None
-    waiting_since: float | None = None
-    shown: float = 0.0
-    trouble: Mark | None = None
-    own: LogSource | None = None
+    position: Position
+    generation: int | None = None
+    partial_since: float | None = None
+    shown_at: float = 0.0
+    problem: Mark | None = None
+    own_source: LogSource | None = None
     gap: int | None = None
 
 
@@ -485,31 +489,31 @@ class Follower:
     """Follows the wanted streams of a feed from a cursor on; use it in an ``async with``.
 
     Args:
-        means: The hub.
+        context: The hub.
         feed: The run's feed.
         cursor: Where to begin.
-        wanted: Which streams to follow.
-        manner: How to show lines.
+        is_wanted: Which streams to follow.
+        options: How to show lines.
     """
 
     def __init__(
         self,
-        means: HubContext,
+        context: HubContext,
         feed: Feed,
         cursor: Cursor,
-        wanted: Callable[[Stream], bool],
-        manner: FollowOptions,
+        is_wanted: Callable[[Stream], bool],
+        options: FollowOptions,
     ) -> None:
         self.cursor = cursor
-        self._means = means
+        self._context = context
         self._feed = feed
-        self._wanted = wanted
-        self._manner = manner
+        self._is_wanted = is_wanted
+        self._options = options
         self._lanes: dict[Stream, _Lane] = {}
         # An ordered set: who was left over the last time comes first the next time.
-        self._fresh: dict[Stream, None] = {}
+        self._new_streams: dict[Stream, None] = {}
         self._changed = asyncio.Event()
-        self._stopped = False
+        self._is_stopped = False
         self._adopted = 0
         self._grace: float | None = None
         self._marks: AttemptMarks | None = None
@@ -527,18 +531,18 @@ class Follower:
     ) -> None:
         self._feed.leave(self)
 
-    def news(self, stream: Stream) -> None:
+    def on_change(self, stream: Stream) -> None:
         """The reader of a stream has something."""
-        self._fresh[stream] = None
+        self._new_streams[stream] = None
         self._changed.set()
 
-    def found(self) -> None:
+    def on_found(self) -> None:
         """The feed has found streams, or has failed."""
         self._changed.set()
 
     def stop(self) -> None:
         """Make `next` return once it finds nothing more."""
-        self._stopped = True
+        self._is_stopped = True
         self._changed.set()
 
     async def next(self) -> LogBatch | None:
@@ -556,7 +560,7 @@ class Follower:
                 batch = LogBatch(self.cursor, blocks)
                 self.cursor = batch.after
                 return batch
-            if self._stopped:
+            if self._is_stopped:
                 return None
             await self._sleep(now)
 
@@ -575,134 +579,149 @@ class Follower:
     def _adopt(self) -> None:
         """Begin to follow streams that the feed has found."""
         origins = self._feed.origins
-        if origins is None or len(origins) == self._adopted or self._awaits_last_words():
+        if origins is None or len(origins) == self._adopted or self._awaits_final_read():
             return
         self._adopted = len(origins)
         if self._marks is None:
             self._marks = AttemptMarks(self.cursor, origins)
-        self._seal(max(stream.attempt for stream in origins) - 1)
+        self._drop_ended_attempts(max(stream.attempt for stream in origins) - 1)
         for stream, origin in origins.items():
             if (
                 stream in self._lanes
                 or stream.attempt < self.cursor.first_attempt
-                or not self._wanted(stream)
+                or not self._is_wanted(stream)
             ):
                 continue
-            place = self.cursor.place(stream)
-            self._lanes[stream] = _Lane(origin, self._feed.subscribe(self, stream, place), place)
-            self._fresh[stream] = None
+            position = self.cursor.position(stream)
+            self._lanes[stream] = _Lane(
+                origin, self._feed.subscribe(self, stream, position), position
+            )
+            self._new_streams[stream] = None
 
-    def _awaits_last_words(self) -> bool:
+    def _awaits_final_read(self) -> bool:
         """Whether what ended a moment ago may still have something to say, which comes before what begins now."""
         if not any(lane.reader.farewell for lane in self._lanes.values()):
             self._grace = None
             return False
         now = time.monotonic()
         if self._grace is None:
-            self._grace = now + LAST_WORDS
+            self._grace = now + FINAL_READ_S
         return now < self._grace
 
-    def _seal(self, first_attempt: int) -> None:
+    def _drop_ended_attempts(self, first_attempt: int) -> None:
         """Leave off attempts that are long over, once all of theirs was taken."""
-        over = [stream for stream in self._lanes if stream.attempt < first_attempt]
+        ended_streams = [stream for stream in self._lanes if stream.attempt < first_attempt]
         now = time.monotonic()
-        if not all(self._is_over(self._lanes[stream], now) for stream in over):
+        if not all(self._is_finished(self._lanes[stream], now) for stream in ended_streams):
             return
-        for stream in over:
+        for stream in ended_streams:
             del self._lanes[stream]
-            self._fresh.pop(stream, None)
+            self._new_streams.pop(stream, None)
             self._feed.unsubscribe(self, stream)
-        self.cursor = self.cursor.sealed(first_attempt)
+        self.cursor = self.cursor.seal(first_attempt)
 
-    def _is_over(self, lane: _Lane, now: float) -> bool:
+    def _is_finished(self, lane: _Lane, now: float) -> bool:
         reader = lane.reader
         return (
             reader.at_end
-            and now - reader.grown > SETTLED
-            and lane.place.offset == reader.place.offset
+            and now - reader.grown > SETTLED_S
+            and lane.position.offset == reader.position.offset
         )
 
     async def _collect(self, now: float) -> list[LineBlock]:
         """What the fresh streams have, as much as fits a batch."""
-        due = [stream for stream, alarm in self._alarms.items() if alarm <= now]
-        for stream in due:
+        due_readers = [stream for stream, alarm in self._alarms.items() if alarm <= now]
+        for stream in due_readers:
             del self._alarms[stream]
-        self._fresh.update(dict.fromkeys(due))
+        self._new_streams.update(dict.fromkeys(due_readers))
         blocks: list[LineBlock] = []
-        behind: list[_Lane] = []
+        lagging: list[_Lane] = []
         size = 0
-        earliest = min((stream.attempt for stream in self._fresh), default=0)
-        for stream in list(self._fresh):
+        earliest = min((stream.attempt for stream in self._new_streams), default=0)
+        for stream in list(self._new_streams):
             if size >= _BATCH:
                 break
             if (
                 stream.attempt > earliest
             ):  # its turn comes when the attempts before it have had theirs
                 continue
-            del self._fresh[stream]
+            del self._new_streams[stream]
             lane = self._lanes.get(stream)
             if lane is None:
                 continue
-            self._tell_trouble(lane, blocks)
-            held = lane.reader.ring.after(lane.place, lane.life, _BATCH)
-            if held is None and _is_behind(lane):
-                behind.append(lane)
+            self._report_problem(lane, blocks)
+            ring_slice = lane.reader.ring.read_after(lane.position, lane.generation, _BATCH)
+            if ring_slice is None and _is_behind(lane):
+                lagging.append(lane)
                 continue
-            size += self._show(lane, held, blocks, now)
-        if self._fresh:
+            size += self._show_slice(lane, ring_slice, blocks, now)
+        if self._new_streams:
             self._changed.set()
-        if behind:
-            self._fresh.update(dict.fromkeys(lane.origin.stream for lane in behind[_OWN_READS:]))
-            await self._read_own(behind[:_OWN_READS], blocks, now)
+        if lagging:
+            self._new_streams.update(
+                dict.fromkeys(lane.origin.stream for lane in lagging[_MAX_OWN_READS:])
+            )
+            await self._read_directly(lagging[:_MAX_OWN_READS], blocks, now)
         blocks.sort(
             key=lambda block: (
                 block.origin.stream.attempt,
                 block.time or 0.0,
-                block.origin.stream.order,
+                block.origin.stream.sort_key,
             )
         )
-        return [self._marks.put(block) for block in blocks] if self._marks else blocks
+        return [self._marks.insert_marks(block) for block in blocks] if self._marks else blocks
 
-    def _tell_trouble(self, lane: _Lane, blocks: list[LineBlock]) -> None:
-        trouble = lane.reader.trouble
-        if trouble is not None and trouble != lane.trouble:
-            nothing = Chunk(b"", lane.place.offset, start=lane.place)
-            blocks.append(LineBlock(lane.origin, nothing, 0, 0, mark=trouble))
-        lane.trouble = trouble
+    def _report_problem(self, lane: _Lane, blocks: list[LineBlock]) -> None:
+        problem = lane.reader.new_problem
+        if problem is not None and problem != lane.problem:
+            empty_chunk = Chunk(b"", lane.position.offset, start=lane.position)
+            blocks.append(LineBlock(lane.origin, empty_chunk, 0, 0, mark=problem))
+        lane.problem = problem
 
-    def _show(self, lane: _Lane, held: Slice | None, blocks: list[LineBlock], now: float) -> int:
+    def _show_slice(
+        self, lane: _Lane, ring_slice: Slice | None, blocks: list[LineBlock], now: float
+    ) -> int:
         """Take what the ring has; returns how many bytes that were."""
-        lane.own = None
-        if held is None:
-            self._feed.want(lane.reader)
+        lane.own_source = None
+        if ring_slice is None:
+            self._feed.request_read(lane.reader)
             return 0
-        lane.life = held.life
-        taken = self._take(lane, held.chunk, blocks, now, last=not held.more, closing=held.closing)
-        if held.more:
-            self._fresh[lane.origin.stream] = None
+        lane.generation = ring_slice.generation
+        consumed = self._take_chunk(
+            lane,
+            ring_slice.chunk,
+            blocks,
+            now,
+            last=not ring_slice.has_more,
+            closing=ring_slice.closing,
+        )
+        if ring_slice.has_more:
+            self._new_streams[lane.origin.stream] = None
         else:
-            self._feed.want(lane.reader)
-        return taken
+            self._feed.request_read(lane.reader)
+        return consumed
 
-    async def _read_own(self, lanes: list[_Lane], blocks: list[LineBlock], now: float) -> None:
+    async def _read_directly(self, lanes: list[_Lane], blocks: list[LineBlock], now: float) -> None:
         """Read from the sources themselves what is no more, or not yet, in the rings."""
         for lane in lanes:
-            if lane.own is None:
-                lane.own = self._feed.sources.open(lane.origin.stream)
-        wanted = [(lane.own, lane.place) for lane in lanes if lane.own is not None]
-        chunks = await self._means.thread(_read_all, wanted)
-        self._means.reads += len(lanes)
+            if lane.own_source is None:
+                lane.own_source = self._feed.sources.open(lane.origin.stream)
+        requests = [
+            (lane.own_source, lane.position) for lane in lanes if lane.own_source is not None
+        ]
+        chunks = await self._context.thread(_read_all, requests)
+        self._context.reads += len(lanes)
         for lane, chunk in zip(lanes, chunks, strict=True):
-            lane.life = None
-            taken = self._take(
+            lane.generation = None
+            consumed = self._take_chunk(
                 lane, chunk, blocks, now, last=len(chunk.data) < _BATCH, closing=False
             )
-            if taken or chunk.restarted:
-                self._fresh[lane.origin.stream] = None
+            if consumed or chunk.restarted:
+                self._new_streams[lane.origin.stream] = None
             else:
-                self._feed.want(lane.reader)
+                self._feed.request_read(lane.reader)
 
-    def _take(
+    def _take_chunk(
         self,
         lane: _Lane,
         chunk: Chunk,
@@ -714,63 +733,67 @@ class Follower:
     ) -> int:
         """Make a block of the pieces in a chunk; returns how many bytes they have."""
         size = len(chunk.data)
-        stop = size if closing or self._manner.exact else whole(chunk.data, 0, size)
+        stop = size if closing or self._options.exact else last_complete(chunk.data, 0, size)
         if stop < size and last:
-            stop = self._unfinished(lane, chunk, stop, now)
+            stop = self._show_partial(lane, chunk, stop, now)
         else:
-            lane.waiting_since = None
+            lane.partial_since = None
         # That a source cannot be read is its reader's to tell, once.
-        mark = None if chunk.mark is not None and chunk.mark.kind == "unreadable" else chunk.mark
-        if mark is not None and not chunk.restarted:
-            mark = None if lane.gap == chunk.offset else mark
+        chunk_mark = (
+            None if chunk.mark is not None and chunk.mark.kind == "unreadable" else chunk.mark
+        )
+        if chunk_mark is not None and not chunk.restarted:
+            chunk_mark = None if lane.gap == chunk.offset else chunk_mark
             lane.gap = chunk.offset
-        if stop or mark is not None:
+        if stop or chunk_mark is not None:
             origins = self._feed.origins or {}
             lane.origin = origins.get(lane.origin.stream, lane.origin)
             block = LineBlock(
-                lane.origin, chunk, 0, stop, mark=mark, collapse=self._manner.collapse
+                lane.origin, chunk, 0, stop, mark=chunk_mark, collapse=self._options.collapse
             )
             blocks.append(block)
         if stop or chunk.restarted:
-            lane.place = chunk.place(stop)
+            lane.position = chunk.position_at(stop)
         return stop
 
-    def _unfinished(self, lane: _Lane, chunk: Chunk, begin: int, now: float) -> int:
+    def _show_partial(self, lane: _Lane, chunk: Chunk, begin: int, now: float) -> int:
         """Where to stop in an unfinished line: behind it when it is time to show it, else before it."""
         stream = lane.origin.stream
-        if stream in self._feed.over and not lane.reader.farewell:
+        if stream in self._feed.ended_streams and not lane.reader.farewell:
             return len(chunk.data)
-        if not self._manner.partial:
+        if not self._options.partial:
             return begin
-        if begin or lane.waiting_since is None:
-            lane.waiting_since = now
-        due = min(lane.reader.grown + QUIET, lane.waiting_since + TIMEOUT)
+        if begin or lane.partial_since is None:
+            lane.partial_since = now
+        due_readers = min(lane.reader.grown + QUIET_S, lane.partial_since + TIMEOUT)
         if b"\r" in chunk.data[begin:]:
-            due = max(due, lane.shown + TIMEOUT)
-        if now < due:
-            self._alarms[stream] = due
+            due_readers = max(due_readers, lane.shown_at + TIMEOUT)
+        if now < due_readers:
+            self._alarms[stream] = due_readers
             return begin
-        lane.shown, lane.waiting_since = now, None
-        return cut(chunk.data, begin, len(chunk.data))
+        lane.shown_at, lane.partial_since = now, None
+        return character_boundary(chunk.data, begin, len(chunk.data))
 
 
 def _is_behind(lane: _Lane) -> bool:
     """Whether a place that is not in the ring must be read from the source."""
-    ring, read = lane.reader.ring, lane.reader.place
+    ring, read = lane.reader.ring, lane.reader.position
     if ring.size == 0:
-        return lane.place.offset < read.offset
-    return lane.place.offset <= read.offset or lane.life != ring.life
+        return lane.position.offset < read.offset
+    return lane.position.offset <= read.offset or lane.generation != ring.generation
 
 
-def _read_all(places: list[tuple[LogSource, Position]]) -> list[Chunk]:
+def _read_all(requests: list[tuple[LogSource, Position]]) -> list[Chunk]:
     """Read from several sources, each with the times of its bytes. Blocking."""
     chunks = []
-    for source, place in places:
-        chunk = source.read(place, _BATCH)
+    for source, position in requests:
+        chunk = source.read(position, _BATCH)
         source.close()
         base = chunk.offset
-        found = source.stamps(base, base + len(chunk.data)) if chunk.data else []
-        chunks.append(replace(chunk, stamps=tuple((offset - base, time) for offset, time in found)))
+        stamps = source.stamps(base, base + len(chunk.data)) if chunk.data else []
+        chunks.append(
+            replace(chunk, stamps=tuple((offset - base, time) for offset, time in stamps))
+        )
     return chunks
 
 
@@ -783,8 +806,8 @@ READS_A_SECOND = 500.0
 """Looks a second that all feeds of a hub share."""
 
 _RINGS = 16 << 20
-_LARGEST_RING = 4 << 20
-_SMALLEST_RING = 32 << 10
+_MAX_RING_BYTES = 4 << 20
+_MIN_RING_BYTES = 32 << 10
 
 
 class Hub:
@@ -806,7 +829,7 @@ class Hub:
         self._feeds: dict[Hashable, Feed] = {}
         self._closed = False
 
-    async def thread(self, work: Callable[..., Result], *args: object) -> Result:
+    async def thread(self, function: Callable[..., Result], *args: object) -> Result:
         """Do something that blocks in one of the hub's threads.
 
         Raises:
@@ -814,7 +837,7 @@ class Hub:
         """
         if self._closed:
             raise asyncio.CancelledError
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 
     def feed(self, key: Hashable, sources: SourceSet) -> Feed:
         """The feed of a run; the first who asks brings its sources. Call `Feed.join` before anything is awaited."""
@@ -830,7 +853,7 @@ class Hub:
     def ring_limit(self) -> int:
         """Bytes that one source's ring may hold now."""
         readers = sum(len(feed.readers) for feed in self._feeds.values())
-        return max(_SMALLEST_RING, min(_LARGEST_RING, _RINGS // max(1, readers)))
+        return max(_MIN_RING_BYTES, min(_MAX_RING_BYTES, _RINGS // max(1, readers)))
 
     def now(self) -> float:
         """Monotonic seconds."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from hyperpod_jlab.logs.cursor import Cursor
-from hyperpod_jlab.logs.lines import LineBlock, LogBatch, whole
+from hyperpod_jlab.logs.lines import LineBlock, LogBatch, last_complete
 from hyperpod_jlab.logs.source import (
     Activity,
     Chunk,
@@ -17,51 +17,51 @@ from hyperpod_jlab.logs.source import (
     SourceSet,
     StreamActivity,
 )
-from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START, Position, Stream
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START_POSITION, Position, Stream
 
 # --------------------------------------------------------------------------------------------------
 # Going backward: where the last N lines of many streams begin, or the lines since a time.
 #
 # Both give places only. The lines themselves are then read forward from there, so that there is one way in which lines are made.
 
-_FIRST_READ = 16 << 10
-_LARGEST_READ = 4 << 20
+_FIRST_READ_BYTES = 16 << 10
+_MAX_READ_BYTES = 4 << 20
 
-BackKey = tuple[int, float, int, int]
+BackwardKey = tuple[int, float, int, int]
 """A line's key as in `merge`, with all signs turned, so that the latest comes first."""
 
 
-class BackLane:
+class BackwardLane:
     """One stream on its way backward, line by line.
 
     Args:
         source: The stream's source.
-        place: Where to start from: the lines before it are walked.
+        position: Where to start from: the lines before it are walked.
         activity: What is known of the stream without opening it: it stays closed while others have later lines.
     """
 
     def __init__(
-        self, source: LogSource, place: Position, activity: StreamActivity | None = None
+        self, source: LogSource, position: Position, activity: StreamActivity | None = None
     ) -> None:
         self.source = source
-        self.place = place
+        self.position = position
         self._activity = activity
         self._chunk: Chunk | None = None
-        self._at = 0
+        self._offset = 0
         self._line = 0
         self._changed: float | None = None
 
-    def bound(self) -> BackKey | None:
+    def bound(self) -> BackwardKey | None:
         """A key that no line of the stream comes before, or None when it has no lines. Opens nothing."""
-        if self.place.offset == 0:
+        if self.position.offset == 0:
             return None
         # A second of grace: the record and the index are written one after the other.
         time = self._activity.changed + 1.0 if self._activity is not None else float("inf")
         return self._key(time)
 
-    def key(self) -> BackKey | None:
+    def key(self) -> BackwardKey | None:
         """The key of the last line before the place, or None when there is none. Blocking."""
-        if self.place.offset == 0 or not self._find_line():
+        if self.position.offset == 0 or not self._find_line():
             return None
         assert self._chunk is not None
         return self._key(self._time(self._chunk, self._line))
@@ -69,38 +69,38 @@ class BackLane:
     def step(self) -> bool:
         """Go back over the line whose key was asked for; tells whether it is one that is shown."""
         assert self._chunk is not None
-        self._at = self._line
-        self.place = self._chunk.place(self._line)
-        own = self.source.stream.local_rank is None
-        return not (own and self._chunk.data.startswith(LAUNCHER_LINE, self._line))
+        self._offset = self._line
+        self.position = self._chunk.position_at(self._line)
+        is_node_log = self.source.stream.local_rank is None
+        return not (is_node_log and self._chunk.data.startswith(LAUNCHER_LINE, self._line))
 
-    def _key(self, time: float) -> BackKey:
-        attempt, node, local = self.source.stream.order
+    def _key(self, time: float) -> BackwardKey:
+        attempt, node, local = self.source.stream.sort_key
         return (-attempt, -time, -node, -local)
 
     def _find_line(self) -> bool:
-        size = _FIRST_READ
+        size = _FIRST_READ_BYTES
         while True:
-            if self._chunk is None or self._at == 0:
+            if self._chunk is None or self._offset == 0:
                 self._load(size)
             chunk = self._chunk
             assert chunk is not None
-            if self._at == 0:
+            if self._offset == 0:
                 return False
             # The newline that ends the line itself does not count.
-            newline = chunk.data.rfind(b"\n", 0, self._at - 1)
+            newline = chunk.data.rfind(b"\n", 0, self._offset - 1)
             if newline >= 0 or chunk.offset == 0:
                 self._line = newline + 1
                 return True
-            if self._at >= _LARGEST_READ:
+            if self._offset >= _MAX_READ_BYTES:
                 # So long a line is cut: its beginning is found by going back again.
                 self._line = 0
                 return True
-            size = min(_LARGEST_READ, max(size, len(chunk.data)) * 4)
-            self._at = 0
+            size = min(_MAX_READ_BYTES, max(size, len(chunk.data)) * 4)
+            self._offset = 0
 
     def _load(self, size: int) -> None:
-        chunk = self.source.read_back(self.place, size)
+        chunk = self.source.read_back(self.position, size)
         base = chunk.offset
         # There may be hundreds of lanes, and a large part of them is looked at once only.
         self.source.close()
@@ -108,11 +108,11 @@ class BackLane:
         self._chunk = Chunk(
             chunk.data,
             base,
-            chunk.before,
+            chunk.preceding,
             chunk.identity,
             stamps=tuple((offset - base, time) for offset, time in stamps),
         )
-        self._at = len(chunk.data)
+        self._offset = len(chunk.data)
 
     def _time(self, chunk: Chunk, index: int) -> float:
         time = chunk.time_at(index)
@@ -123,19 +123,19 @@ class BackLane:
         return self._changed
 
 
-def back_by_lines(lanes: Iterable[BackLane], count: int) -> int:
+def move_back(lanes: Iterable[BackwardLane], count: int) -> int:
     """Move the lanes' places back over the last `count` lines of all of them; returns how many there were. Blocking."""
-    heap: list[tuple[BackKey, bool, int, BackLane]] = []
+    heap: list[tuple[BackwardKey, bool, int, BackwardLane]] = []
     for number, lane in enumerate(lanes):
         bound = lane.bound()
         if bound is not None:
             heap.append((bound, False, number, lane))
     heapq.heapify(heap)
-    done = 0
-    while heap and done < count:
-        _, known, number, lane = heap[0]
-        if known:
-            done += lane.step()
+    moved_lines = 0
+    while heap and moved_lines < count:
+        _, priority, number, lane = heap[0]
+        if priority:
+            moved_lines += lane.step()
         key = lane.key()
         if key is None:
             heapq.heappop(heap)
@@ -144,24 +144,24 @@ def back_by_lines(lanes: Iterable[BackLane], count: int) -> int:
             heapq.heapreplace(heap, (key, True, number, lane))
     for *_, lane in heap:
         lane.source.close()
-    return done
+    return moved_lines
 
 
-def place_since(source: LogSource, time: float) -> Position:
+def position_since(source: LogSource, time: float) -> Position:
     """Where the first line begins that was seen at `time` (Unix seconds) or later. Blocking."""
     offset = source.offset_at(time)
     if offset is None:
         changed = source.changed()
-        return source.end() if changed is not None and changed < time else START
+        return source.end() if changed is not None and changed < time else START_POSITION
     if offset == 0:
-        return START
+        return START_POSITION
     end = source.end()
     if offset >= end.offset:
         return end
-    chunk = source.read(Position(offset - 1), _FIRST_READ)
+    chunk = source.read(Position(offset - 1), _FIRST_READ_BYTES)
     newline = chunk.data.find(b"\n")
     # Within a very long line, or one that is being written, begin in its middle rather than leave it out.
-    return chunk.place(newline + 1 if newline >= 0 else min(1, len(chunk.data)))
+    return chunk.position_at(newline + 1 if newline >= 0 else min(1, len(chunk.data)))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -175,13 +175,13 @@ Key = tuple[int, float, int, int]
 """Where a line stands among those of all streams: attempt, time, node rank, local rank."""
 
 _ALL_BUFFERS = 8 << 20
-_LARGEST_BUFFER = 1 << 20
-_SMALLEST_BUFFER = 20 << 10
+_MAX_BUFFER_BYTES = 1 << 20
+_MIN_BUFFER_BYTES = 20 << 10
 
 
 def buffer_size(lanes: int) -> int:
     """Bytes that each of so many lanes may hold."""
-    return max(_SMALLEST_BUFFER, min(_LARGEST_BUFFER, _ALL_BUFFERS // max(1, lanes)))
+    return max(_MIN_BUFFER_BYTES, min(_MAX_BUFFER_BYTES, _ALL_BUFFERS // max(1, lanes)))
 
 
 class Lane:
@@ -191,7 +191,7 @@ class Lane:
         self,
         source: LogSource,
         origin: Origin,
-        place: Position,
+        position: Position,
         end: int,
         *,
         buffer: int,
@@ -200,33 +200,33 @@ class Lane:
     ) -> None:
         self.source = source
         self.origin = origin
-        self.place = place
+        self.position = position
         self._end = end
         self._buffer = buffer
         self._flush = flush
         self._collapse = collapse
         self._changed: float | None = None
         self._chunk: Chunk | None = None
-        self._at = 0
-        self._stop = 0
+        self._offset = 0
+        self._stop_offset = 0
 
     def key(self) -> Key | None:
         """The order of the next line, or None when there is none. Reads ahead. Blocking."""
-        if self._at >= self._stop and not self._fill():
+        if self._offset >= self._stop_offset and not self._fill():
             return None
         assert self._chunk is not None
-        _, node, local = self.origin.stream.order
-        return (self.origin.stream.attempt, self._time(self._chunk, self._at), node, local)
+        _, node, local = self.origin.stream.sort_key
+        return (self.origin.stream.attempt, self._time(self._chunk, self._offset), node, local)
 
-    def take(self, until: Key | None) -> LineBlock:
-        """The lines from here on whose keys lie before `until` (all that are at hand, when None); at least one."""
+    def take_block(self, limit_key: Key | None) -> LineBlock:
+        """The lines from here on whose keys lie before `limit_key` (all that are at hand, when None); at least one."""
         chunk = self._chunk
         assert chunk is not None
-        begin = self._at
-        end = self._stop if until is None else self._reach(chunk, until)
+        begin = self._offset
+        end = self._stop_offset if limit_key is None else self._find_stop(chunk, limit_key)
         mark = chunk.mark if begin == 0 else None
-        self._at = end
-        self.place = chunk.place(end)
+        self._offset = end
+        self.position = chunk.position_at(end)
         return LineBlock(self.origin, chunk, begin, end, mark=mark, collapse=self._collapse)
 
     def close(self) -> None:
@@ -236,31 +236,31 @@ class Lane:
     def _fill(self) -> bool:
         """Read the next bytes; tells whether there are whole pieces among them, or a mark."""
         self._chunk = None
-        room = self._end - self.place.offset
-        if room <= 0:
+        remaining = self._end - self.position.offset
+        if remaining <= 0:
             return False
-        chunk = self.source.read(self.place, min(self._buffer, room))
-        if self._buffer < _LARGEST_BUFFER:
+        chunk = self.source.read(self.position, min(self._buffer, remaining))
+        if self._buffer < _MAX_BUFFER_BYTES:
             # Many lanes: so many files must not all stay open.
             self.source.close()
         if chunk.restarted:
             self._end = max(self.source.end().offset, len(chunk.data))
         size = len(chunk.data)
         at_end = chunk.offset + size >= self._end
-        self._at = 0
-        self._stop = size if at_end and self._flush else whole(chunk.data, 0, size)
+        self._offset = 0
+        self._stop_offset = size if at_end and self._flush else last_complete(chunk.data, 0, size)
         if chunk.mark is not None and not chunk.data:
             # Nothing to read any more (or the file cannot be read): the mark is this lane's last word.
             self._end = 0
-        if self._stop == 0 and chunk.mark is None:
+        if self._stop_offset == 0 and chunk.mark is None:
             return False
         self._chunk = replace(chunk, stamps=self._stamps(chunk))
         return True
 
     def _stamps(self, chunk: Chunk) -> tuple[tuple[int, float], ...]:
         base = chunk.offset
-        found = self.source.stamps(base, base + len(chunk.data))
-        return tuple((offset - base, time) for offset, time in found)
+        stamps = self.source.stamps(base, base + len(chunk.data))
+        return tuple((offset - base, time) for offset, time in stamps)
 
     def _time(self, chunk: Chunk, index: int) -> float:
         time = chunk.time_at(index)
@@ -270,16 +270,16 @@ class Lane:
             self._changed = self.source.changed() or 0.0
         return self._changed
 
-    def _reach(self, chunk: Chunk, until: Key) -> int:
-        """Where the first line begins that is not due before `until`."""
-        attempt, node, local = self.origin.stream.order
+    def _find_stop(self, chunk: Chunk, limit_key: Key) -> int:
+        """Where the first line begins that is not due before `limit_key`."""
+        attempt, node, local = self.origin.stream.sort_key
         for index, time in chunk.stamps:
-            if index <= self._at or (attempt, time, node, local) < until:
+            if index <= self._offset or (attempt, time, node, local) < limit_key:
                 continue
             # A line belongs to the time of its first byte, so the line at hand goes on to its end.
-            newline = chunk.data.find(b"\n", index - 1, self._stop)
-            return self._stop if newline < 0 else newline + 1
-        return self._stop
+            newline = chunk.data.find(b"\n", index - 1, self._stop_offset)
+            return self._stop_offset if newline < 0 else newline + 1
+        return self._stop_offset
 
 
 def merge_forward(lanes: Iterable[Lane]) -> Iterator[LineBlock]:
@@ -294,8 +294,8 @@ def merge_forward(lanes: Iterable[Lane]) -> Iterator[LineBlock]:
     heapq.heapify(heap)
     while heap:
         _, number, lane = heap[0]
-        rival = min((entry[0] for entry in heap[1:3]), default=None)
-        yield lane.take(rival)
+        next_key = min((entry[0] for entry in heap[1:3]), default=None)
+        yield lane.take_block(next_key)
         following = lane.key()
         if following is None:
             heapq.heappop(heap)
@@ -308,7 +308,7 @@ _BATCH_BYTES = 1 << 20
 _BATCH_BLOCKS = 1000
 
 
-def read_on(
+def read_forward(
     sources: SourceSet,
     streams: Iterable[Stream],
     cursor: Cursor,
@@ -329,114 +329,120 @@ def read_on(
         collapse: Show of progress bars only the last state.
     """
     lanes: list[Lane] = []
-    wanted = [stream for stream in streams if stream.attempt >= cursor.first_attempt]
-    buffer = buffer_size(len(wanted))
-    newest = max((stream.attempt for stream in wanted), default=0)
-    over = sources.over()
-    for stream in wanted:
-        place = cursor.place(stream)
+    selected = [stream for stream in streams if stream.attempt >= cursor.first_attempt]
+    buffer = buffer_size(len(selected))
+    newest = max((stream.attempt for stream in selected), default=0)
+    ended_streams = sources.ended_streams()
+    for stream in selected:
+        position = cursor.position(stream)
         source = sources.open(stream)
-        end = source.size() if until is None else end_in(until, source).offset
-        if end <= place.offset and (until is not None or not place.check):
+        end = source.size() if until is None else end_position(until, source).offset
+        if end <= position.offset and (until is not None or not position.check):
             continue
         origin = sources.origin(stream)
         # Even with nothing after a place the lane must look: the file may have been cut, or be another one.
         lane = Lane(
             source,
             origin,
-            place,
-            max(end, place.offset + 1),
+            position,
+            max(end, position.offset + 1),
             buffer=buffer,
-            flush=flush or stream.attempt < newest or stream in over,
+            flush=flush or stream.attempt < newest or stream in ended_streams,
             collapse=collapse,
         )
         lanes.append(lane)
-    yield from _batches(merge_forward(lanes), cursor, AttemptMarks(cursor, wanted))
+    yield from _batches(merge_forward(lanes), cursor, AttemptMarks(cursor, selected))
 
 
-def end_in(cursor: Cursor, source: LogSource) -> Position:
+def end_position(cursor: Cursor, source: LogSource) -> Position:
     """Where a source is left by a cursor: at its end, when its attempt is done with. Blocking."""
     if source.stream.attempt < cursor.first_attempt:
         return Position(source.size())
-    return cursor.place(source.stream)
+    return cursor.position(source.stream)
 
 
 class AttemptMarks:
     """Puts a mark before the first block of every attempt but the first, of a run or of each child of an array."""
 
     def __init__(self, cursor: Cursor, streams: Iterable[Stream]) -> None:
-        self._seen: dict[int | None, set[int]] = {}
-        for stream, place in cursor.places.items():
-            if place.offset:
-                self._seen.setdefault(stream.child, set()).add(stream.own.attempt)
+        self._seen_attempts: dict[int | None, set[int]] = {}
+        for stream, position in cursor.positions.items():
+            if position.offset:
+                self._seen_attempts.setdefault(stream.child, set()).add(
+                    stream.without_child.attempt
+                )
         if cursor.first_attempt > 1:
-            self._seen.setdefault(None, {cursor.first_attempt - 1})
-        for stream in sorted(streams, key=lambda stream: stream.order):
-            self._seen.setdefault(stream.child, {stream.own.attempt})
+            self._seen_attempts.setdefault(None, {cursor.first_attempt - 1})
+        for stream in sorted(streams, key=lambda stream: stream.sort_key):
+            self._seen_attempts.setdefault(stream.child, {stream.without_child.attempt})
 
-    def put(self, block: LineBlock) -> LineBlock:
+    def insert_marks(self, block: LineBlock) -> LineBlock:
         """The block, with a mark when it opens an attempt."""
-        index, attempt = block.origin.stream.child, block.origin.stream.own.attempt
-        seen = self._seen.setdefault(index, {attempt})
-        if attempt in seen:
+        index, attempt = block.origin.stream.child, block.origin.stream.without_child.attempt
+        seen_attempts = self._seen_attempts.setdefault(index, {attempt})
+        if attempt in seen_attempts:
             return block
-        seen.add(attempt)
-        words = f"attempt {attempt} started"
-        return block.marked(Mark("attempt", words if index is None else f"{index}: {words}"))
+        seen_attempts.add(attempt)
+        label = f"attempt {attempt} started"
+        return block.with_mark(Mark("attempt", label if index is None else f"{index}: {label}"))
 
 
 def _batches(
     blocks: Iterator[LineBlock], cursor: Cursor, marks: AttemptMarks
 ) -> Iterator[LogBatch]:
-    held: list[LineBlock] = []
+    pending: list[LineBlock] = []
     size = 0
     for block in blocks:
-        held.append(marks.put(block))
+        pending.append(marks.insert_marks(block))
         size += block.size
-        if size >= _BATCH_BYTES or len(held) >= _BATCH_BLOCKS:
-            batch = LogBatch(cursor, held)
+        if size >= _BATCH_BYTES or len(pending) >= _BATCH_BLOCKS:
+            batch = LogBatch(cursor, pending)
             yield batch
             # Attempts come one after the other; the last but one may still get a late word.
-            newest = held[-1].origin.stream.attempt
-            cursor, held, size = batch.after.sealed(newest - 1), [], 0
-    if held:
-        yield LogBatch(cursor, held)
+            newest = pending[-1].origin.stream.attempt
+            cursor, pending, size = batch.after.seal(newest - 1), [], 0
+    if pending:
+        yield LogBatch(cursor, pending)
 
 
 def start_of_tail(
     sources: SourceSet, streams: Iterable[Stream], end: Cursor, count: int
 ) -> tuple[Cursor, int]:
     """The cursor before the last `count` lines that lie before `end`, and how many lines there are. Blocking."""
-    known = ActivityCache(sources)
-    lanes: list[BackLane] = []
+    activity_cache = ActivityCache(sources)
+    lanes: list[BackwardLane] = []
     for stream in streams:
         source = sources.open(stream)
-        lanes.append(BackLane(source, end_in(end, source), known.of(stream)))
-    before = {lane.source.stream: lane.place for lane in lanes}
-    found = back_by_lines(lanes, count)
-    places = {lane.source.stream: lane.place for lane in lanes}
-    moved = [stream.attempt for stream, place in places.items() if place != before[stream]]
-    start = Cursor({**end.places, **places}, run=end.run)
-    return start.sealed(min([end.first_attempt, *moved])), found
+        lanes.append(BackwardLane(source, end_position(end, source), activity_cache.get(stream)))
+    positions_before = {lane.source.stream: lane.position for lane in lanes}
+    line_count = move_back(lanes, count)
+    positions = {lane.source.stream: lane.position for lane in lanes}
+    moved_attempts = [
+        stream.attempt
+        for stream, position in positions.items()
+        if position != positions_before[stream]
+    ]
+    start = Cursor({**end.positions, **positions}, run=end.run)
+    return start.seal(min([end.first_attempt, *moved_attempts])), line_count
 
 
 def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> Cursor:
     """The cursor before the first lines that were seen at `time` (Unix seconds) or later. Blocking."""
-    places: dict[Stream, Position] = {}
-    known = ActivityCache(sources)
+    positions: dict[Stream, Position] = {}
+    activity_cache = ActivityCache(sources)
     for stream in streams:
-        activity = known.of(stream)
+        activity = activity_cache.get(stream)
         if activity is not None and activity.changed < time - 1.0:
-            places[stream] = Position(activity.size)
+            positions[stream] = Position(activity.size)
         else:
             source = sources.open(stream)
-            places[stream] = place_since(source, time)
+            positions[stream] = position_since(source, time)
             source.close()
-    return Cursor(places)
+    return Cursor(positions)
 
 
 def cursor_at(
-    sources: SourceSet, streams: Iterable[Stream], stream: Stream, place: Position, time: float
+    sources: SourceSet, streams: Iterable[Stream], stream: Stream, position: Position, time: float
 ) -> Cursor:
     """The cursor before one line: all that comes before it in the order of time is before the cursor. Blocking.
 
@@ -444,30 +450,32 @@ def cursor_at(
         sources: Where the streams lie.
         streams: The streams that the cursor is for.
         stream: The line's stream.
-        place: Where the line begins.
+        position: Where the line begins.
         time: When it was first seen, in Unix seconds.
     """
-    places: dict[Stream, Position] = {}
-    known = ActivityCache(sources)
-    for other in streams:
-        if other.attempt > stream.attempt:
+    positions: dict[Stream, Position] = {}
+    activity_cache = ActivityCache(sources)
+    for other_stream in streams:
+        if other_stream.attempt > stream.attempt:
             continue
-        activity = known.of(other)
-        if other == stream:
-            places[other] = place
-        elif other.attempt < stream.attempt:
-            places[other] = Position(sources.open(other).size())
+        activity = activity_cache.get(other_stream)
+        if other_stream == stream:
+            positions[other_stream] = position
+        elif other_stream.attempt < stream.attempt:
+            positions[other_stream] = Position(sources.open(other_stream).size())
         elif activity is not None and activity.changed < time - 1.0:
-            places[other] = Position(activity.size)
+            positions[other_stream] = Position(activity.size)
         else:
             # Of lines seen at the same time those of the lower ranks come first.
-            source = sources.open(other)
-            places[other] = place_since(source, time + 1e-6 if other.order < stream.order else time)
+            source = sources.open(other_stream)
+            positions[other_stream] = position_since(
+                source, time + 1e-6 if other_stream.sort_key < stream.sort_key else time
+            )
             source.close()
-    return Cursor(places).sealed(stream.attempt - 1)
+    return Cursor(positions).seal(stream.attempt - 1)
 
 
-def ends_of(sources: SourceSet, streams: Iterable[Stream]) -> Cursor:
+def end_cursor(sources: SourceSet, streams: Iterable[Stream]) -> Cursor:
     """The cursor behind all that is there now. Blocking; opens nothing on a shared file system."""
     return Cursor({stream: sources.open(stream).known_end() for stream in streams})
 
@@ -479,7 +487,7 @@ class ActivityCache:
         self._sources = sources
         self._nodes: dict[tuple[int, int], Activity | None] = {}
 
-    def of(self, stream: Stream) -> StreamActivity | None:
+    def get(self, stream: Stream) -> StreamActivity | None:
         """What its node's record says of a stream, or None. Blocking."""
         node = (stream.attempt, stream.node_rank)
         if node not in self._nodes:

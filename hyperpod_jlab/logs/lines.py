@@ -24,44 +24,44 @@ from hyperpod_jlab.logs.stream import Position
 # line that is not finished yet may be shown as far as it is. All of it works on offsets in a buffer, so that whoever only
 # passes text on never pays for an object a line.
 
-PIECE = 16 * 1024
+MAX_LINE_BYTES = 16 * 1024
 """The most bytes of a line in one piece, its newline not counted."""
 
 
-def whole(data: bytes, begin: int, end: int) -> int:
+def last_complete(data: bytes, begin: int, end: int) -> int:
     """How far ``data[begin:end]`` can be taken in pieces that no later byte can change."""
     newline = data.rfind(b"\n", begin, end)
-    at = begin if newline < 0 else newline + 1
-    while end - at > PIECE:
-        at = cut(data, at, at + PIECE)
-    return at
+    position = begin if newline < 0 else newline + 1
+    while end - position > MAX_LINE_BYTES:
+        position = character_boundary(data, position, position + MAX_LINE_BYTES)
+    return position
 
 
-def piece_ends(data: bytes, begin: int, end: int) -> list[int]:
+def find_segment_ends(data: bytes, begin: int, end: int) -> list[int]:
     """The ends of the pieces in ``data[begin:end]``, newlines included; the last one is `end`."""
     ends: list[int] = []
     find, append = data.find, ends.append
-    at = begin
-    while at < end:
-        newline = find(b"\n", at, end)
+    position = begin
+    while position < end:
+        newline = find(b"\n", position, end)
         stop = end if newline < 0 else newline
-        while stop - at > PIECE:
-            at = cut(data, at, at + PIECE)
-            append(at)
-        at = end if newline < 0 else newline + 1
-        append(at)
+        while stop - position > MAX_LINE_BYTES:
+            position = character_boundary(data, position, position + MAX_LINE_BYTES)
+            append(position)
+        position = end if newline < 0 else newline + 1
+        append(position)
     return ends
 
 
-def cut(data: bytes, begin: int, end: int) -> int:
+def character_boundary(data: bytes, begin: int, end: int) -> int:
     """The last index up to `end` that does not tear a UTF-8 character (or `end`, when these bytes are no UTF-8)."""
-    for back in range(1, min(4, end - begin + 1)):
-        byte = data[end - back]
+    for offset in range(1, min(4, end - begin + 1)):
+        byte = data[end - offset]
         if byte < 0x80:
             return end
         if byte >= 0xC0:
             length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return end if length <= back else end - back
+            return end if length <= offset else end - offset
     return end
 
 
@@ -78,24 +78,24 @@ def texts(data: bytes, begin: int, end: int, *, collapse: bool) -> list[str]:
         return []
     stop = end - 1 if data[end - 1] == 0x0A else end
     body = data[begin:stop]
-    if len(body) > PIECE and max(map(len, body.split(b"\n"))) > PIECE:
-        shown = []
-        at = begin
-        for after in piece_ends(data, begin, end):
-            last = after - 1 if data[after - 1] == 0x0A else after
-            shown.append(data[at:last].decode("utf-8", "replace"))
-            at = after
+    if len(body) > MAX_LINE_BYTES and max(map(len, body.split(b"\n"))) > MAX_LINE_BYTES:
+        line_parts = []
+        position = begin
+        for segment_end in find_segment_ends(data, begin, end):
+            last = segment_end - 1 if data[segment_end - 1] == 0x0A else segment_end
+            line_parts.append(data[position:last].decode("utf-8", "replace"))
+            position = segment_end
     else:
-        shown = body.decode("utf-8", "replace").split("\n")
+        line_parts = body.decode("utf-8", "replace").split("\n")
     if collapse and b"\r" in body:
-        shown = [last_state(text) if "\r" in text else text for text in shown]
-    return shown
+        line_parts = [final_text(text) if "\r" in text else text for text in line_parts]
+    return line_parts
 
 
-def last_state(text: str) -> str:
+def final_text(text: str) -> str:
     """What a line that goes back with carriage returns shows in the end."""
-    kept = text.rstrip("\r")
-    return kept[kept.rfind("\r") + 1 :]
+    stripped = text.rstrip("\r")
+    return stripped[stripped.rfind("\r") + 1 :]
 
 
 _NEWLINE = 0x0A
@@ -111,7 +111,7 @@ class LineBlock:
         end: Where they end, and reading goes on.
         mark: What happened before them, if anything.
         collapse: Whether text shows of a progress bar only its last state.
-        only: Indices of the pieces that passed a filter; None for all.
+        selected: Indices of the pieces that passed a filter; None for all.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class LineBlock:
         *,
         mark: Mark | None = None,
         collapse: bool = True,
-        only: Sequence[int] | None = None,
+        selected: Sequence[int] | None = None,
     ) -> None:
         self.origin = origin
         self.chunk = chunk
@@ -131,7 +131,7 @@ class LineBlock:
         self.end = end
         self.mark = mark
         self.collapse = collapse
-        self.only = only
+        self.selected = selected
 
     @property
     def size(self) -> int:
@@ -141,7 +141,7 @@ class LineBlock:
     @property
     def after(self) -> Position:
         """Where the stream goes on after the block."""
-        return self.chunk.place(self.end)
+        return self.chunk.position_at(self.end)
 
     @property
     def time(self) -> float | None:
@@ -161,7 +161,7 @@ class LineBlock:
     @cached_property
     def ends(self) -> list[int]:
         """Where each piece ends in the chunk, its newline included."""
-        return piece_ends(self.chunk.data, self.first, self.end)
+        return find_segment_ends(self.chunk.data, self.first, self.end)
 
     @cached_property
     def _texts(self) -> list[str]:
@@ -177,30 +177,30 @@ class LineBlock:
     def empty(self) -> bool:
         """Whether nothing of the block is shown."""
         return self.mark is None and (
-            not self.only if self.only is not None else self.first >= self.end
+            not self.selected if self.selected is not None else self.first >= self.end
         )
 
-    def keep(self, only: Sequence[int]) -> LineBlock:
+    def select_segments(self, selected: Sequence[int]) -> LineBlock:
         """The same block with only these pieces shown."""
-        kept = LineBlock(
+        selected_block = LineBlock(
             self.origin,
             self.chunk,
             self.begin,
             self.end,
             mark=self.mark,
             collapse=self.collapse,
-            only=only,
+            selected=selected,
         )
-        kept.__dict__["_texts"] = self._texts
-        return kept
+        selected_block.__dict__["_texts"] = self._texts
+        return selected_block
 
-    def cut_after(self, piece: int | None) -> LineBlock:
+    def cut_after_segment(self, segment: int | None) -> LineBlock:
         """The block up to a piece and no further; only its mark, when that is None."""
-        end = self.begin if piece is None else self.ends[piece]
-        only = (
+        end = self.begin if segment is None else self.ends[segment]
+        selected = (
             None
-            if self.only is None or piece is None
-            else [index for index in self.only if index <= piece]
+            if self.selected is None or segment is None
+            else [index for index in self.selected if index <= segment]
         )
         return LineBlock(
             self.origin,
@@ -209,10 +209,10 @@ class LineBlock:
             end,
             mark=self.mark,
             collapse=self.collapse,
-            only=only,
+            selected=selected,
         )
 
-    def marked(self, mark: Mark | None) -> LineBlock:
+    def with_mark(self, mark: Mark | None) -> LineBlock:
         """The same block with another mark, or none, before it."""
         return LineBlock(
             self.origin,
@@ -221,12 +221,16 @@ class LineBlock:
             self.end,
             mark=mark,
             collapse=self.collapse,
-            only=self.only,
+            selected=self.selected,
         )
 
     def texts(self) -> list[str]:
         """The pieces' text, without newlines."""
-        return self._texts if self.only is None else [self._texts[index] for index in self.only]
+        return (
+            self._texts
+            if self.selected is None
+            else [self._texts[index] for index in self.selected]
+        )
 
     def times(self) -> list[float | None]:
         """When each piece's first byte was first seen, in Unix seconds."""
@@ -235,7 +239,9 @@ class LineBlock:
             return [self.time] * len(self.texts())
         begins = [begin for begin, _ in stamps]
         return [
-            stamps[at - 1][1] if (at := bisect_right(begins, self._begin_of(index))) else None
+            stamps[position - 1][1]
+            if (position := bisect_right(begins, self._begin_of(index)))
+            else None
             for index in self.indices()
         ]
 
@@ -255,12 +261,14 @@ class LineBlock:
         if not self.continued(index):
             return False
         begin = self._begin_of(index)
-        before = self.chunk.data[begin - 1 : begin] if begin else self.chunk.before[-1:]
-        return before == b"\r" or b"\r" in self.chunk.data[begin : self.ends[index]].rstrip(b"\r\n")
+        preceding = self.chunk.data[begin - 1 : begin] if begin else self.chunk.preceding[-1:]
+        return preceding == b"\r" or b"\r" in self.chunk.data[begin : self.ends[index]].rstrip(
+            b"\r\n"
+        )
 
     def indices(self) -> Sequence[int]:
         """The pieces that are shown."""
-        return range(len(self.ends)) if self.only is None else self.only
+        return range(len(self.ends)) if self.selected is None else self.selected
 
     def _begin_of(self, index: int) -> int:
         return self.first if index == 0 else self.ends[index - 1]
@@ -274,28 +282,28 @@ class LogLine:
         time: When its first byte was first seen, in Unix seconds, or None when nobody noted it.
     """
 
-    __slots__ = ("_batch", "_block", "_index", "_piece", "line", "time")
+    __slots__ = ("_batch", "_block", "_index", "_segment", "line", "time")
 
     def __init__(
         self,
         batch: LogBatch,
         index: int,
         block: LineBlock,
-        piece: int | None,
+        segment: int | None,
         time: float | None,
         line: str,
     ) -> None:
         self._batch = batch
         self._index = index
         self._block = block
-        self._piece = piece
+        self._segment = segment
         self.time = time
         self.line = line
 
     @property
     def attempt(self) -> int:
         """The attempt's number, from 1."""
-        return self._block.origin.stream.own.attempt
+        return self._block.origin.stream.without_child.attempt
 
     @property
     def index(self) -> int | None:
@@ -305,7 +313,7 @@ class LogLine:
     @property
     def node_rank(self) -> int:
         """The node's rank."""
-        return self._block.origin.stream.own.node_rank
+        return self._block.origin.stream.without_child.node_rank
 
     @property
     def node(self) -> str:
@@ -321,22 +329,22 @@ class LogLine:
     def mark(self) -> MarkKind | None:
         """Which mark it is, or None for text."""
         mark = self._block.mark
-        return mark.kind if mark is not None and self._piece is None else None
+        return mark.kind if mark is not None and self._segment is None else None
 
     @property
     def continued(self) -> bool:
         """It goes on with a line of which a part came before."""
-        return self._piece is not None and self._block.continued(self._piece)
+        return self._segment is not None and self._block.continued(self._segment)
 
     @property
     def partial(self) -> bool:
         """Its line goes on in a later piece, or is not finished yet."""
-        return self._piece is not None and self._block.partial(self._piece)
+        return self._segment is not None and self._block.partial(self._segment)
 
     @property
     def redraws(self) -> bool:
         """It replaces what was shown of its line (a progress bar)."""
-        return self._piece is not None and self._block.redraws(self._piece)
+        return self._segment is not None and self._block.redraws(self._segment)
 
     @property
     def cursor(self) -> str:
@@ -367,26 +375,26 @@ class LogBatch(Sequence[LogLine]):
     @cached_property
     def after(self) -> Cursor:
         """Where to go on after the whole batch."""
-        places = dict(self.start.places)
+        positions = dict(self.start.positions)
         for block in self.blocks:
-            places[block.origin.stream] = block.after
-        return Cursor(places, self.start.first_attempt, self.start.run)
+            positions[block.origin.stream] = block.after
+        return Cursor(positions, self.start.first_attempt, self.start.run)
 
     @property
     def empty(self) -> bool:
         """Whether the batch shows nothing and only moves the cursor. Cheap."""
         return all(block.empty for block in self.blocks)
 
-    def between_marks(self) -> Iterator[LogBatch]:
+    def split_at_marks(self) -> Iterator[LogBatch]:
         """The batch in parts, each with a mark before its first block at the most."""
-        start, held = self.start, list[LineBlock]()
+        start, blocks_held = self.start, list[LineBlock]()
         for block in self.blocks:
-            if block.mark is not None and held:
-                part = LogBatch(start, held)
+            if block.mark is not None and blocks_held:
+                part = LogBatch(start, blocks_held)
                 yield part
-                start, held = part.after, []
-            held.append(block)
-        yield LogBatch(start, held)
+                start, blocks_held = part.after, []
+            blocks_held.append(block)
+        yield LogBatch(start, blocks_held)
 
     def head(self, count: int) -> LogBatch:
         """The first `count` lines; ends right behind the last of them."""
@@ -394,12 +402,12 @@ class LogBatch(Sequence[LogLine]):
             return self
         blocks: list[LineBlock] = []
         last: int | None = None
-        for block, piece in self._lines[:count]:
+        for block, segment in self._lines[:count]:
             if not blocks or blocks[-1] is not block:
                 blocks.append(block)
-            last = piece
+            last = segment
         if blocks:
-            blocks[-1] = blocks[-1].cut_after(last)
+            blocks[-1] = blocks[-1].cut_after_segment(last)
         return LogBatch(self.start, blocks)
 
     @cached_property
@@ -425,32 +433,36 @@ class LogBatch(Sequence[LogLine]):
     def __getitem__(self, index: slice) -> list[LogLine]: ...
     def __getitem__(self, index: int | slice) -> LogLine | list[LogLine]:
         if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        at = index if index >= 0 else len(self) + index
-        block, piece = self._lines[at]
-        if piece is None:
-            return self._mark(at, block)
-        shown = piece if block.only is None else block.only.index(piece)
-        return LogLine(self, at, block, piece, block.times()[shown], block.texts()[shown])
+            return [self[position_index] for position_index in range(*index.indices(len(self)))]
+        position = index if index >= 0 else len(self) + index
+        block, segment = self._lines[position]
+        if segment is None:
+            return self._mark_line(position, block)
+        segment_index = segment if block.selected is None else block.selected.index(segment)
+        return LogLine(
+            self, position, block, segment, block.times()[segment_index], block.texts()[segment_index]
+        )
 
     def __iter__(self) -> Iterator[LogLine]:
-        at = 0
+        position = 0
         for block in self.blocks:
             if block.mark is not None:
-                yield self._mark(at, block)
-                at += 1
-            for piece, text, time in zip(
+                yield self._mark_line(position, block)
+                position += 1
+            for segment, text, time in zip(
                 block.indices(), block.texts(), block.times(), strict=True
             ):
-                yield LogLine(self, at, block, piece, time, text)
-                at += 1
+                yield LogLine(self, position, block, segment, time, text)
+                position += 1
 
     def cursor_after(self, index: int) -> str:
         """The text of the cursor after a line."""
         return self._walk.cursor_after(index)
 
-    def _mark(self, at: int, block: LineBlock) -> LogLine:
-        return LogLine(self, at, block, None, block.time, block.mark.text if block.mark else "")
+    def _mark_line(self, position: int, block: LineBlock) -> LogLine:
+        return LogLine(
+            self, position, block, None, block.time, block.mark.text if block.mark else ""
+        )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -463,7 +475,7 @@ def line_object(line: LogLine) -> dict[str, Any]:
     A mark has a further key, ``mark``, which tells its kind; `line` then says it in words. A line of an array's log has
     ``index``, the child's. Of a line that comes in pieces all but the last have ``partial``, all but the first ``continued``.
     """
-    plain: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "attempt": line.attempt,
         "node": line.node,
         "rank": line.rank,
@@ -472,14 +484,14 @@ def line_object(line: LogLine) -> dict[str, Any]:
         "cursor": line.cursor,
     }
     if line.index is not None:
-        plain["index"] = line.index
+        fields["index"] = line.index
     if line.continued:
-        plain["continued"] = True
+        fields["continued"] = True
     if line.partial:
-        plain["partial"] = True
+        fields["partial"] = True
     if line.mark is not None:
-        plain["mark"] = line.mark
-    return plain
+        fields["mark"] = line.mark
+    return fields
 
 
 def json_line(line: LogLine) -> str:

@@ -18,9 +18,9 @@ from typing import Any, Self, TypeVar
 
 from hyperpod_jlab.core.errors import InvalidInputError
 
-_LONGEST = 2000
+_MAX_PATTERN = 2000
 _SPECIAL = frozenset("\\.^$*+?{}[]|()")
-_IN_LINE_ESCAPES = frozenset("dwSb")
+_SINGLE_LINE_ESCAPES = frozenset("dwSb")
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[?+]?")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _TOKENS = re.compile(rf"\\N\{{[^}}]*\}}|\\.|{_CLASS.pattern}|\{{(?!\d*,\d*\}}|\d+\}})", re.DOTALL)
@@ -35,26 +35,30 @@ class Pattern:
         text: The expression.
         ignore_case: Whether upper and lower case are the same.
         literal: The expression is just this text.
-        in_line: No match can depend on what lies beyond its line, so many lines can be searched at once.
+        is_single_line: No match can depend on what lies beyond its line, so many lines can be searched at once.
     """
 
     text: str
     ignore_case: bool = False
     literal: str | None = None
-    in_line: bool = False
+    is_single_line: bool = False
 
     @property
     def expression(self) -> str:
         """The same for the package `regex`, which would read ``a{e}`` as fuzzy and ``[[:alpha:]]`` as POSIX does."""
-        return _TOKENS.sub(_same_piece, self.text)
+        return _TOKENS.sub(_keep_in_line, self.text)
 
 
-def _same_piece(found: re.Match[str]) -> str:
-    piece = found[0]
-    if piece.startswith("["):
-        inside = re.sub(r"\\.|\[", lambda one: one[0] if one[0] != "[" else r"\[", piece[1:])
-        return f"[{inside}"
-    return r"\{" if piece == "{" else piece
+def _keep_in_line(match: re.Match[str]) -> str:
+    atom = match[0]
+    if atom.startswith("["):
+        within = re.sub(
+            r"\\.|\[",
+            lambda inner_match: inner_match[0] if inner_match[0] != "[" else r"\[",
+            atom[1:],
+        )
+        return f"[{within}"
+    return r"\{" if atom == "{" else atom
 
 
 def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") -> Pattern:
@@ -70,8 +74,8 @@ def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") 
     """
     import regex
 
-    if len(text) > _LONGEST:
-        raise _invalid(f"the pattern is longer than {_LONGEST} characters", field)
+    if len(text) > _MAX_PATTERN:
+        raise _invalid(f"the pattern is longer than {_MAX_PATTERN} characters", field)
     try:
         with warnings.catch_warnings():
             # What Python may one day read otherwise is no affair of who looks for something now.
@@ -79,7 +83,7 @@ def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") 
             re.compile(text)
             literal = None if _SPECIAL & set(text) or not text.isprintable() else text
             pattern = Pattern(
-                text, ignore_case, literal, literal is not None or stays_in_line(text)
+                text, ignore_case, literal, literal is not None or is_single_line_pattern(text)
             )
             regex.compile(pattern.expression)
     except (re.error, regex.error, RecursionError, OverflowError) as error:
@@ -96,15 +100,15 @@ def _invalid(message: str, field: str) -> InvalidInputError:
     )
 
 
-def stays_in_line(text: str) -> bool:
+def is_single_line_pattern(text: str) -> bool:
     """Whether a valid expression's matches in one line are the same when more lines stand around it."""
-    at = 0
-    while at < len(text):
-        char = text[at]
-        if char == "(" and text.startswith("(?", at) and not text.startswith("(?:", at):
+    position = 0
+    while position < len(text):
+        char = text[position]
+        if char == "(" and text.startswith("(?", position) and not text.startswith("(?:", position):
             return False
         if char == "[":
-            match = _CLASS.match(text, at)
+            match = _CLASS.match(text, position)
             if (
                 match is None
                 or "\\" in match.group()
@@ -112,22 +116,22 @@ def stays_in_line(text: str) -> bool:
                 or not match.group().isprintable()
             ):
                 return False
-            at = match.end()
+            position = match.end()
             continue
         if char == "\\":
-            if text[at + 1].isalnum() and text[at + 1] not in _IN_LINE_ESCAPES:
+            if text[position + 1].isalnum() and text[position + 1] not in _SINGLE_LINE_ESCAPES:
                 return False
-            at += 2
+            position += 2
             continue
-        quantifier = _QUANTIFIER.match(text, at)
+        quantifier = _QUANTIFIER.match(text, position)
         if quantifier is not None:
             if len(quantifier.group()) > 1 and quantifier.group().endswith("+"):
                 return False
-            at = quantifier.end()
+            position = quantifier.end()
             continue
         if not char.isprintable():
             return False
-        at += 1
+        position += 1
     return True
 
 
@@ -143,7 +147,7 @@ TIMEOUT = 10.0
 """Seconds that a pattern may take for one batch of lines, or one stretch of a file."""
 
 _CHUNK = 4 << 20
-_LONGEST_LINE = 8 << 20
+_MAX_LINE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,22 +165,22 @@ class Matcher:
 
     Args:
         pattern: The pattern.
-        patience: Seconds that it may take for one request.
+        timeout: Seconds that it may take for one request.
     """
 
-    def __init__(self, pattern: Pattern, *, patience: float = TIMEOUT) -> None:
+    def __init__(self, pattern: Pattern, *, timeout: float = TIMEOUT) -> None:
         import regex
 
         self.pattern = pattern
-        self._patience = patience
+        self._timeout = timeout
         self._closed = False
         self._literal = None if pattern.ignore_case else pattern.literal
         flags = regex.IGNORECASE if pattern.ignore_case else 0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self._of_line: Any = regex.compile(pattern.expression, flags)
+            self._line_regex: Any = regex.compile(pattern.expression, flags)
             # Where many lines are searched at once, ^ and $ are those of each line.
-            self._of_lines: Any = regex.compile(pattern.expression, flags | regex.MULTILINE)
+            self._lines_regex: Any = regex.compile(pattern.expression, flags | regex.MULTILINE)
 
     async def __aenter__(self) -> Self:
         return self
@@ -203,55 +207,55 @@ class Matcher:
             return [index for index, text in enumerate(texts) if literal in text]
         if not texts:
             return []
-        search = self._deadline(self._of_line)
-        return await self._run(
+        search = self._deadline(self._line_regex)
+        return await self._run_in_thread(
             lambda: [index for index, text in enumerate(texts) if search(text, 0)]
         )
 
     async def scan(
-        self, file: int, begin: int, end: int, most: int
+        self, file: int, begin: int, end: int, limit: int
     ) -> tuple[list[PatternMatch], int]:
-        """The lines that begin in ``[begin, end)`` of an opened file and match, at most `most`, and how far was looked.
+        """The lines that begin in ``[begin, end)`` of an opened file and match, at most `limit`, and how far was looked.
 
         Raises:
             InvalidInputError: The pattern takes too long.
         """
         # The thread may outlive this call, and with it the caller's descriptor.
-        own = os.dup(file)
-        return await self._run(lambda: self._scan(own, begin, end, most))
+        own_fd = os.dup(file)
+        return await self._run_in_thread(lambda: self._scan(own_fd, begin, end, limit))
 
     # In the thread
 
     def _deadline(self, expression: Any) -> Callable[[str, int], Any]:
         """The expression's search, within the time that the request has."""
-        until = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._timeout
 
-        def search(text: str, at: int) -> Any:
+        def search(text: str, position: int) -> Any:
             if self._closed:
                 raise TimeoutError
-            left = max(until - time.monotonic(), 0.001)
-            return expression.search(text, at, timeout=left, concurrent=True)
+            remaining_s = max(deadline - time.monotonic(), 0.001)
+            return expression.search(text, position, timeout=remaining_s, concurrent=True)
 
         return search
 
-    def _scan(self, file: int, begin: int, end: int, most: int) -> tuple[list[PatternMatch], int]:
-        search, lines = self._deadline(self._of_line), self._deadline(self._of_lines)
-        found: list[PatternMatch] = []
+    def _scan(self, file: int, begin: int, end: int, limit: int) -> tuple[list[PatternMatch], int]:
+        search, lines = self._deadline(self._line_regex), self._deadline(self._lines_regex)
+        matches: list[PatternMatch] = []
         try:
-            at = _line_start(file, begin)
-            while at < end:
-                data = _whole_lines(file, at, min(_CHUNK, end - at))
+            position = _line_start(file, begin)
+            while position < end:
+                data = _read_whole_lines(file, position, min(_CHUNK, end - position))
                 if not data:
                     break
                 for first, last in self._lines(data, search, lines):
-                    if at + first >= end:
+                    if position + first >= end:
                         break
                     span = _span(data[first:last], search)
-                    found.append(PatternMatch(at + first, at + last, *span))
-                    if len(found) == most:
-                        return found, at + last + 1
-                at += len(data)
-            return found, max(at, end)
+                    matches.append(PatternMatch(position + first, position + last, *span))
+                    if len(matches) == limit:
+                        return matches, position + last + 1
+                position += len(data)
+            return matches, max(position, end)
         finally:
             os.close(file)
 
@@ -260,51 +264,51 @@ class Matcher:
     ) -> Iterator[tuple[int, int]]:
         """Begin and end of the lines in `data` that match, newlines not counted."""
         if self._literal:
-            yield from _with_text(data, self._literal.encode())
+            yield from _lines_with_text(data, self._literal.encode())
             return
         # A character is a byte here, so places in the text are places in the data.
-        at_once = self.pattern.in_line and data.isascii()
-        text, at = data.decode("ascii") if at_once else "", 0
-        while at < len(data):
-            begin = inside = at
-            if at_once:
-                match = lines(text, at)
+        is_ascii_batch = self.pattern.is_single_line and data.isascii()
+        text, position = data.decode("ascii") if is_ascii_batch else "", 0
+        while position < len(data):
+            begin = within = position
+            if is_ascii_batch:
+                match = lines(text, position)
                 if match is None:
                     return
-                inside = match.start()
-                begin = text.rfind("\n", 0, inside) + 1
+                within = match.start()
+                begin = text.rfind("\n", 0, within) + 1
                 if begin == len(data):
                     return
-            end = data.find(b"\n", inside)
+            end = data.find(b"\n", within)
             end = len(data) if end < 0 else end
-            if at_once or search(_text(data[begin:end]), 0):
+            if is_ascii_batch or search(_text(data[begin:end]), 0):
                 yield begin, end
-            at = end + 1
+            position = end + 1
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, function: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
 
-        def tell(answer: T | None, error: BaseException | None) -> None:
-            if done.done():
+        def set_result(result: T | None, error: BaseException | None) -> None:
+            if future.done():
                 return
             if error is not None:
-                done.set_exception(error)
+                future.set_exception(error)
             else:
-                done.set_result(answer)
+                future.set_result(result)
 
         def run() -> None:
-            answer = failure = None
+            result = error_raised = None
             try:
-                answer = work()
+                result = function()
             except BaseException as error:  # noqa: BLE001 - it is raised below
-                failure = error
+                error_raised = error
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(tell, answer, failure)
+                loop.call_soon_threadsafe(set_result, result, error_raised)
 
         threading.Thread(target=run, name="search", daemon=True).start()
         try:
-            answer: T = await done
+            result: T = await future
         except TimeoutError:
             raise InvalidInputError(
                 f"the pattern '{self.pattern.text[:60]}' timed out",
@@ -312,16 +316,16 @@ class Matcher:
                 hint="avoid nested repetitions such as (a+)+",
                 detail={"field": "grep"},
             ) from None
-        return answer
+        return result
 
 
-def _with_text(data: bytes, wanted: bytes) -> Iterator[tuple[int, int]]:
-    at = 0
-    while (found := data.find(wanted, at)) >= 0:
-        begin, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
+def _lines_with_text(data: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
+    position = 0
+    while (position_found := data.find(needle, position)) >= 0:
+        begin, end = data.rfind(b"\n", 0, position_found) + 1, data.find(b"\n", position_found)
         end = len(data) if end < 0 else end
         yield begin, end
-        at = end + 1
+        position = end + 1
 
 
 def _text(line: bytes) -> str:
@@ -340,30 +344,30 @@ def _span(line: bytes, search: Callable[[str, int], Any]) -> tuple[int, int]:
 
 def _line_start(file: int, begin: int) -> int:
     """The first line start at or after an offset."""
-    at = begin - 1
-    while at >= 0:
-        data = os.pread(file, 64 << 10, at)
+    position = begin - 1
+    while position >= 0:
+        data = os.pread(file, 64 << 10, position)
         newline = data.find(b"\n")
         if newline >= 0:
-            return at + newline + 1
+            return position + newline + 1
         if not data:
-            return at
-        at += len(data)
+            return position
+        position += len(data)
     return 0
 
 
-def _whole_lines(file: int, at: int, size: int) -> bytes:
+def _read_whole_lines(file: int, position: int, size: int) -> bytes:
     """At least `size` bytes from a line start on, up to a line's end; a line of many MiB is cut."""
-    data = os.pread(file, size, at)
+    data = os.pread(file, size, position)
     while data and not data.endswith(b"\n"):
         newline = data.rfind(b"\n")
         if newline >= 0 and len(data) >= _CHUNK:
             return data[: newline + 1]
-        if len(data) >= _LONGEST_LINE:
+        if len(data) >= _MAX_LINE_BYTES:
             return data
-        more = os.pread(file, _CHUNK, at + len(data))
-        if not more:
+        next_bytes = os.pread(file, _CHUNK, position + len(data))
+        if not next_bytes:
             return data
-        cut = more.find(b"\n")
-        data += more if cut < 0 else more[: cut + 1]
+        line_end = next_bytes.find(b"\n")
+        data += next_bytes if line_end < 0 else next_bytes[: line_end + 1]
     return data

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hyperpod_jlab.logs.source import HEARTBEAT, Activity, Chunk, LogSource, Mark
-from hyperpod_jlab.logs.stream import TAIL, Position, Stream
+from hyperpod_jlab.logs.stream import CHECK_BYTES, Position, Stream
 
 # --------------------------------------------------------------------------------------------------
 # The newest bytes of a source, kept for those who follow closely.
@@ -24,14 +24,14 @@ class Slice:
 
     Attributes:
         chunk: The bytes; none when there is nothing yet.
-        life: Which of the source's lives they belong to: a source that was cut or replaced begins a new one.
-        more: There is more behind them.
+        generation: Which of the source's lives they belong to: a source that was cut or replaced begins a new one.
+        has_more: There is more behind them.
         closing: What follows does not go on with these bytes: an unfinished line in them stays unfinished.
     """
 
     chunk: Chunk
-    life: int
-    more: bool = False
+    generation: int
+    has_more: bool = False
     closing: bool = False
 
 
@@ -47,42 +47,42 @@ class Ring:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.size = 0
-        self.life = 0
+        self.generation = 0
         self._chunks: deque[tuple[int, Chunk]] = deque()
 
     def add(self, chunk: Chunk) -> None:
         """Take the bytes that follow; drops the oldest beyond the limit, but never these."""
         if chunk.restarted:
-            self.life += 1
-        self._chunks.append((self.life, chunk))
+            self.generation += 1
+        self._chunks.append((self.generation, chunk))
         self.size += len(chunk.data) + _OVERHEAD
         while self.size > self.limit and len(self._chunks) > 1:
             _, oldest = self._chunks.popleft()
             self.size -= len(oldest.data) + _OVERHEAD
 
-    def after(self, place: Position, life: int | None, limit: int) -> Slice | None:
+    def read_after(self, position: Position, generation: int | None, limit: int) -> Slice | None:
         """Up to `limit` bytes after a place (at least one chunk's), or None when the place is not in the ring.
 
         Args:
-            place: The place.
-            life: The life that it belongs to, as a slice told, or None when that is not known.
+            position: The place.
+            generation: The life that it belongs to, as a slice told, or None when that is not known.
             limit: Bytes after which no further chunk is taken.
         """
         following: list[tuple[int, Chunk]] = []
-        for held in reversed(self._chunks):
-            index = place.offset - held[1].offset
+        for entry in reversed(self._chunks):
+            index = position.offset - entry[1].offset
             if (
-                life in (None, held[0])
-                and 0 <= index <= len(held[1].data)
-                and _same(held[1].place(index), place)
+                generation in (None, entry[0])
+                and 0 <= index <= len(entry[1].data)
+                and _same_position(entry[1].position_at(index), position)
             ):
-                return _slice(held, index, following, limit)
-            following.append(held)
+                return _slice(entry, index, following, limit)
+            following.append(entry)
         return None
 
 
-def _same(one: Position, other: Position) -> bool:
-    return not one.check or not other.check or one.check == other.check
+def _same_position(left: Position, right: Position) -> bool:
+    return not left.check or not right.check or left.check == right.check
 
 
 def _breaks(chunk: Chunk) -> bool:
@@ -91,78 +91,81 @@ def _breaks(chunk: Chunk) -> bool:
 
 
 def _slice(
-    held: tuple[int, Chunk], index: int, following: list[tuple[int, Chunk]], limit: int
+    entry: tuple[int, Chunk], index: int, following: list[tuple[int, Chunk]], limit: int
 ) -> Slice:
     """Join the chunk's data from `index` on and the chunks after it (in `following`, the newest first)."""
-    life, chunk = held
-    new_life = index == len(chunk.data) and bool(following) and following[-1][1].restarted
-    if new_life:
-        (life, chunk), index = following.pop(), 0
-    before = (
-        chunk.data[index - TAIL : index]
-        if index >= TAIL
-        else (chunk.before + chunk.data[:index])[-TAIL:]
+    generation, chunk = entry
+    is_new_generation = index == len(chunk.data) and bool(following) and following[-1][1].restarted
+    if is_new_generation:
+        (generation, chunk), index = following.pop(), 0
+    preceding = (
+        chunk.data[index - CHECK_BYTES : index]
+        if index >= CHECK_BYTES
+        else (chunk.preceding + chunk.data[:index])[-CHECK_BYTES:]
     )
     parts = [chunk.data[index:]]
     stamps = [(max(0, begin - index), time) for begin, time in chunk.stamps]
     size = len(parts[0])
     while following and size < limit and not _breaks(following[-1][1]):
-        _, later = following.pop()
-        stamps.extend((begin + size, time) for begin, time in later.stamps)
-        parts.append(later.data)
-        size += len(later.data)
+        _, later_chunk = following.pop()
+        stamps.extend((begin + size, time) for begin, time in later_chunk.stamps)
+        parts.append(later_chunk.data)
+        size += len(later_chunk.data)
     joined = Chunk(
         parts[0] if len(parts) == 1 else b"".join(parts),
         chunk.offset + index,
-        before,
+        preceding,
         chunk.identity,
         # The last stamp of an index holds.
         stamps=tuple(dict(stamps).items()),
-        mark=chunk.mark if new_life or (index == 0 and not chunk.restarted) else None,
-        restarted=new_life,
+        mark=chunk.mark if is_new_generation or (index == 0 and not chunk.restarted) else None,
+        restarted=is_new_generation,
         start=chunk.start if index == 0 else None,
     )
     return Slice(
-        joined, life, more=bool(following), closing=bool(following) and _breaks(following[-1][1])
+        joined,
+        generation,
+        has_more=bool(following),
+        closing=bool(following) and _breaks(following[-1][1]),
     )
 
 
 # --------------------------------------------------------------------------------------------------
 # How often to look: fast while bytes arrive, slowly when quiet, and never more often in all than the budget allows.
 
-FAST = 0.05
+FAST_POLL_S = 0.05
 """Seconds between looks while bytes arrive."""
 
 WARM = 0.08
 """Seconds between looks for `LINGER` seconds after that: a line every few seconds is still seen at once."""
 
-SLOW = 1.0
+SLOW_POLL_S = 1.0
 """The longest time between looks, in seconds."""
 
-GROWTH = 1.5
+POLL_GROWTH = 1.5
 """By what the time between looks grows when there was nothing to see."""
 
 LINGER = 30.0
 """Seconds for which a stream stays warm after its last byte."""
 
-SWEEP = 30.0
+SWEEP_S = 30.0
 """A stream that sleeps, because a record tells when it grows, is looked at this often all the same (seconds)."""
 
 _HOT = 1.0
 
 
-def pause(quiet: float, last: float) -> float:
+def next_pause(quiet_s: float, last: float) -> float:
     """Seconds until the next look.
 
     Args:
-        quiet: Seconds since bytes last arrived.
+        quiet_s: Seconds since bytes last arrived.
         last: The pause before this look, in seconds.
     """
-    if quiet < _HOT:
-        return FAST
-    if quiet < LINGER:
+    if quiet_s < _HOT:
+        return FAST_POLL_S
+    if quiet_s < LINGER:
         return WARM
-    return min(SLOW, max(WARM, last) * GROWTH)
+    return min(SLOW_POLL_S, max(WARM, last) * POLL_GROWTH)
 
 
 class ReadBudget:
@@ -174,31 +177,31 @@ class ReadBudget:
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
-        self._most = max(1.0, rate / 10)
-        self._left = self._most
+        self._capacity = max(1.0, rate / 10)
+        self._tokens = self._capacity
         self._filled = 0.0
 
-    def take(self, wanted: int, now: float) -> int:
+    def acquire(self, requested: int, now: float) -> int:
         """How many of so many looks may be done now (`now` in monotonic seconds)."""
-        self._left = min(self._most, self._left + (now - self._filled) * self._rate)
+        self._tokens = min(self._capacity, self._tokens + (now - self._filled) * self._rate)
         self._filled = now
-        granted = min(wanted, int(self._left))
-        self._left -= granted
+        granted = min(requested, int(self._tokens))
+        self._tokens -= granted
         return granted
 
-    def wait(self) -> float:
+    def wait_s(self) -> float:
         """Seconds until a look is allowed."""
-        return max(0.0, (1.0 - self._left) / self._rate)
+        return max(0.0, (1.0 - self._tokens) / self._rate)
 
 
-_LONGEST_READ = 1 << 20
-_STILL_LIVE = 2.0
+_MAX_READ_BYTES = 1 << 20
+_LIVE_S = 2.0
 
 
 class Subscriber(Protocol):
     """Who is told that a stream has news."""
 
-    def news(self, stream: Stream) -> None:
+    def on_change(self, stream: Stream) -> None:
         """There are new bytes, or a new mark, in a stream."""
         ...
 
@@ -209,39 +212,39 @@ class SourceReader:
 
     Attributes:
         source: The source; used in worker threads, by one look at a time.
-        place: How far it was read.
+        position: How far it was read.
         ring: The newest bytes.
-        due: When to look next.
-        wanted: Somebody has taken all there is and waits for more.
+        next_read_at: When to look next.
+        is_wanted: Somebody has taken all there is and waits for more.
         nudged: A notification says that there is something to see.
         asleep: Its node's activity record is watched in its place; it is still looked at when due, which is seldom.
         grown: When bytes last came.
-        looked: When it was last looked at.
-        rest: The present pause between looks, in seconds.
+        read_at: When it was last looked at.
+        pause_s: The present pause between looks, in seconds.
         at_end: When it was last looked at, there was no more to read.
-        trouble: What keeps it from being read, if anything.
+        new_problem: What keeps it from being read, if anything.
         farewell: Nothing is added any more, as was just heard: the next look is the last word, and is told whatever it finds.
         subscribers: Who follows it.
     """
 
     source: LogSource
-    place: Position
+    position: Position
     ring: Ring
-    due: float
+    next_read_at: float
     grown: float
-    looked: float = 0.0
-    rest: float = FAST
-    wanted: bool = True
+    read_at: float = 0.0
+    pause_s: float = FAST_POLL_S
+    is_wanted: bool = True
     nudged: bool = False
     asleep: bool = False
-    trouble: Mark | None = None
+    new_problem: Mark | None = None
     farewell: bool = False
     at_end: bool = True
 
     def __post_init__(self) -> None:
         self.subscribers: set[Subscriber] = set()
 
-    def look(self, now: float, unix: float, *, keep_open: bool) -> Chunk:
+    def read_source(self, now: float, unix: float, *, keep_open: bool) -> Chunk:
         """Read what has come. Blocking; changes nothing but the source's open file.
 
         Args:
@@ -249,44 +252,46 @@ class SourceReader:
             unix: The same moment in Unix seconds.
             keep_open: Leave a quiet file open.
         """
-        limit = min(_LONGEST_READ, self.ring.limit)
-        chunk = self.source.read(self.place, limit)
+        limit = min(_MAX_READ_BYTES, self.ring.limit)
+        chunk = self.source.read(self.position, limit)
         if not chunk.data:
-            if not keep_open and now - self.grown > _STILL_LIVE:
+            if not keep_open and now - self.grown > _LIVE_S:
                 self.source.close()
             return chunk
         if chunk.stamps:  # the source knows better than whoever looks
             return chunk
-        if self.at_end and now - self.looked < _STILL_LIVE:
+        if self.at_end and now - self.read_at < _LIVE_S:
             # At the last look there was nothing here, so these bytes are as new as this moment.
             return replace(chunk, stamps=((0, unix),))
         base = chunk.offset
-        found = self.source.stamps(base, base + len(chunk.data))
-        return replace(chunk, stamps=tuple((offset - base, time) for offset, time in found))
+        stamps = self.source.stamps(base, base + len(chunk.data))
+        return replace(chunk, stamps=tuple((offset - base, time) for offset, time in stamps))
 
-    def absorb(self, chunk: Chunk, now: float) -> None:
+    def accept(self, chunk: Chunk, now: float) -> None:
         """Take what a look has read, tell the subscribers, and plan the next look."""
-        self.looked = now
-        self.at_end = len(chunk.data) < min(_LONGEST_READ, self.ring.limit)
-        trouble = chunk.mark if chunk.mark is not None and chunk.mark.kind == "unreadable" else None
-        news = self.farewell or (trouble is not None and trouble != self.trouble)
+        self.read_at = now
+        self.at_end = len(chunk.data) < min(_MAX_READ_BYTES, self.ring.limit)
+        new_problem = (
+            chunk.mark if chunk.mark is not None and chunk.mark.kind == "unreadable" else None
+        )
+        has_news = self.farewell or (new_problem is not None and new_problem != self.new_problem)
         self.farewell = self.farewell and not self.at_end
-        self.trouble = trouble
+        self.new_problem = new_problem
         if chunk.data or chunk.restarted:
             self.ring.add(chunk)
-            self.place = chunk.place(len(chunk.data))
+            self.position = chunk.position_at(len(chunk.data))
             self.grown = now
-            self.wanted = False
-            news = True
-        self.rest = pause(now - self.grown, self.rest)
+            self.is_wanted = False
+            has_news = True
+        self.pause_s = next_pause(now - self.grown, self.pause_s)
         if self.asleep and not chunk.data:
-            self.due = now + SWEEP
+            self.next_read_at = now + SWEEP_S
         else:
             self.asleep = False
-            self.due = now + (self.rest if self.at_end else 0.0)
-        if news:
+            self.next_read_at = now + (self.pause_s if self.at_end else 0.0)
+        if has_news:
             for subscriber in tuple(self.subscribers):
-                subscriber.news(self.source.stream)
+                subscriber.on_change(self.source.stream)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -301,7 +306,7 @@ FEW = 32
 RECORDS_A_SECOND = 200.0
 """Of very many nodes (an array of hundreds) this many records are read a second at the most, to leave looks for the logs."""
 
-_QUIET = 5.0
+_QUIET_S = 5.0
 _FASTEST = 0.25
 
 Node = tuple[int, int]
@@ -309,48 +314,54 @@ Node = tuple[int, int]
 
 
 @dataclass
-class _Watch:
+class _NodeWatch:
     """One node's record: when to read it next, and when it was last seen to be renewed (monotonic seconds)."""
 
-    due: float
-    rest: float = _FASTEST
+    next_check_at: float
+    pause_s: float = _FASTEST
     time: float = 0.0
     renewed: float = 0.0
     ended: bool = False
-    quiet: list[SourceReader] = field(default_factory=list)
+    sleeping_readers: list[SourceReader] = field(default_factory=list)
 
     def alive(self, now: float) -> bool:
         return self.ended or now - self.renewed < 3 * HEARTBEAT
 
 
-class Dormancy:
+class IdleTracker:
     """Puts quiet readers to sleep and wakes them."""
 
     def __init__(self) -> None:
-        self._watches: dict[Node, _Watch] = {}
+        self._node_watches: dict[Node, _NodeWatch] = {}
 
-    def due(self, readers: Mapping[Stream, SourceReader], now: float) -> list[Node]:
+    def next_read_at(self, readers: Mapping[Stream, SourceReader], now: float) -> list[Node]:
         """The nodes whose records are to be read now; settles who sleeps."""
         if len(readers) <= FEW:
             self._wake(readers.values())
-            self._watches.clear()
+            self._node_watches.clear()
             return []
-        quiet: dict[Node, list[SourceReader]] = {}
+        quiet_s: dict[Node, list[SourceReader]] = {}
         for stream, reader in readers.items():
-            if now - reader.grown > _QUIET:
-                quiet.setdefault((stream.attempt, stream.node_rank), []).append(reader)
-        for node in self._watches.keys() - quiet.keys():
-            del self._watches[node]
-        for node, sleepers in quiet.items():
+            if now - reader.grown > _QUIET_S:
+                quiet_s.setdefault((stream.attempt, stream.node_rank), []).append(reader)
+        for node in self._node_watches.keys() - quiet_s.keys():
+            del self._node_watches[node]
+        for node, sleepers in quiet_s.items():
             # A node that was not asked yet is taken to be alive until it has answered.
-            watch = self._watches.setdefault(node, _Watch(due=now, renewed=now))
-            watch.quiet = sleepers
-            if not watch.alive(now):
+            node_watch = self._node_watches.setdefault(
+                node, _NodeWatch(next_check_at=now, renewed=now)
+            )
+            node_watch.sleeping_readers = sleepers
+            if not node_watch.alive(now):
                 self._wake(sleepers)
-        found = [(watch.due, node) for node, watch in self._watches.items() if watch.due <= now]
-        return [node for _, node in sorted(found)]
+        due_nodes = [
+            (node_watch.next_check_at, node)
+            for node, node_watch in self._node_watches.items()
+            if node_watch.next_check_at <= now
+        ]
+        return [node for _, node in sorted(due_nodes)]
 
-    def told(
+    def on_activity(
         self,
         node: Node,
         record: Activity | None,
@@ -358,34 +369,49 @@ class Dormancy:
         now: float,
     ) -> None:
         """Take what a node's record says; wakes the streams that have grown and puts the other quiet ones to sleep."""
-        watch = self._watches.get(node)
-        if watch is None:
+        node_watch = self._node_watches.get(node)
+        if node_watch is None:
             return
         grown = False
         if record is None:
-            watch.renewed = float("-inf")
+            node_watch.renewed = float("-inf")
         else:
-            if record.time != watch.time:
-                watch.time, watch.renewed, watch.ended = record.time, now, record.ended
-            self._wake(each for each in watch.quiet if each.source.stream not in record.streams)
+            if record.time != node_watch.time:
+                node_watch.time, node_watch.renewed, node_watch.ended = (
+                    record.time,
+                    now,
+                    record.ended,
+                )
+            self._wake(
+                sleeper
+                for sleeper in node_watch.sleeping_readers
+                if sleeper.source.stream not in record.streams
+            )
             for stream, activity in record.streams.items():
                 reader = readers.get(stream)
                 if reader is None:
                     continue
-                if activity.size > reader.place.offset:
+                if activity.size > reader.position.offset:
                     grown = True
-                    reader.asleep, reader.due = False, now
-                elif not reader.asleep and now - reader.grown > _QUIET and watch.alive(now):
-                    reader.asleep, reader.due = True, now + SWEEP
-        watch.rest = _FASTEST if grown else min(SLOW, watch.rest * GROWTH)
-        watch.due = now + max(watch.rest, len(self._watches) / RECORDS_A_SECOND)
+                    reader.asleep, reader.next_read_at = False, now
+                elif not reader.asleep and now - reader.grown > _QUIET_S and node_watch.alive(now):
+                    reader.asleep, reader.next_read_at = True, now + SWEEP_S
+        node_watch.pause_s = (
+            _FASTEST if grown else min(SLOW_POLL_S, node_watch.pause_s * POLL_GROWTH)
+        )
+        node_watch.next_check_at = now + max(
+            node_watch.pause_s, len(self._node_watches) / RECORDS_A_SECOND
+        )
 
     def next_due(self) -> float:
         """When the next record is to be read (monotonic seconds)."""
-        return min((watch.due for watch in self._watches.values()), default=float("inf"))
+        return min(
+            (node_watch.next_check_at for node_watch in self._node_watches.values()),
+            default=float("inf"),
+        )
 
     @staticmethod
     def _wake(readers: Iterable[SourceReader]) -> None:
         for reader in readers:
             if reader.asleep:
-                reader.asleep, reader.due = False, 0.0
+                reader.asleep, reader.next_read_at = False, 0.0

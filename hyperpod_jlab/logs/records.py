@@ -8,14 +8,20 @@ from pydantic_core import from_json
 
 from hyperpod_jlab.logs.bundle_file import BundleFile
 from hyperpod_jlab.logs.source import Activity, Origin, read_activity
-from hyperpod_jlab.logs.stream import Stream, activity_name, attempt_folder, attempt_of, stream_of
+from hyperpod_jlab.logs.stream import (
+    Stream,
+    activity_name,
+    attempt_folder,
+    parse_attempt,
+    parse_stream,
+)
 from hyperpod_jlab.storage import descent
 
-_REOPEN_AFTER = 0.2
+_REOPEN_AFTER_S = 0.2
 """Seconds. Opening costs a call to the metadata server of the whole file system; reading an open file does not."""
 
-_LARGEST_RECORD = 1 << 20
-_MOST_FOREIGN = 4096
+_MAX_RECORD_BYTES = 1 << 20
+_MAX_FOREIGN_FILES = 4096
 
 
 class Bound:
@@ -26,23 +32,23 @@ class Bound:
     """
 
     def __init__(self, path: Path) -> None:
-        self._most = _MOST_FOREIGN if descent.is_foreign(path) else None
-        self._left = _MOST_FOREIGN
+        self._max_files = _MAX_FOREIGN_FILES if descent.is_foreign(path) else None
+        self._files_left = _MAX_FOREIGN_FILES
 
     def renew(self) -> None:
         """Another go begins."""
-        self._left = _MOST_FOREIGN
+        self._files_left = _MAX_FOREIGN_FILES
 
     def names(self, folder: Path) -> list[str]:
         """The names in a folder, as far as they are to be looked at; none when it is not there or not readable. Blocking."""
-        if self._most is not None and self._left <= 0:
+        if self._max_files is not None and self._files_left <= 0:
             return []
         try:
-            found = descent.names(folder, None if self._most is None else self._left)
+            names = descent.names(folder, None if self._max_files is None else self._files_left)
         except OSError:  # the files' own trouble shows when they are read
-            found = []
-        self._left -= 1 + len(found)
-        return found
+            names = []
+        self._files_left -= 1 + len(names)
+        return names
 
 
 class RecordStreams:
@@ -72,33 +78,33 @@ class RecordStreams:
         return self._attempts()
 
     def _attempts(self) -> list[int]:
-        found = (attempt_of(name) for name in self._bound.names(self.folder(None)))
-        return sorted(attempt for attempt in found if attempt is not None)
+        numbers = (parse_attempt(name) for name in self._bound.names(self.folder(None)))
+        return sorted(attempt for attempt in numbers if attempt is not None)
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
         """The streams that exist now, of one attempt or of all, in order. Blocking."""
         self._renew()
-        found: list[Stream] = []
+        streams: list[Stream] = []
         for number in self._attempts() if attempt is None else [attempt]:
             for name in self._bound.names(self.folder(number)):
-                stream = stream_of(number, name)
+                stream = parse_stream(number, name)
                 if stream is not None:
-                    found.append(stream)
-        return sorted(found, key=lambda stream: stream.order)
+                    streams.append(stream)
+        return sorted(streams, key=lambda stream: stream.sort_key)
 
     def folder(self, attempt: int | None) -> Path:
         """The folder of an attempt's logs, or the one in which the attempts' folders lie."""
         logs = self.records / "logs"
         return logs if attempt is None else logs / attempt_folder(attempt)
 
-    def over(self) -> frozenset[Stream]:
+    def ended_streams(self) -> frozenset[Stream]:
         """None: when a run has ended is for others to say, and that a later attempt began is seen in the streams."""
         return frozenset()
 
-    def open(self, stream: Stream, known_as: Stream | None = None) -> BundleFile:
+    def open(self, stream: Stream, listed_as: Stream | None = None) -> BundleFile:
         """A source object of its own for a stream, which others may know as another one. Opens nothing until it is read."""
         path = self.folder(stream.attempt) / stream.file_name
-        return BundleFile(known_as or stream, path, reopen_after=_REOPEN_AFTER)
+        return BundleFile(listed_as or stream, path, reopen_after=_REOPEN_AFTER_S)
 
     def origin(self, stream: Stream) -> Origin:
         """Who writes a stream. Blocking, until the node's name is known."""
@@ -124,7 +130,7 @@ class RecordStreams:
     def _read_node_name(self, attempt: int, node_rank: int) -> str | None:
         path = self.records / "status" / attempt_folder(attempt) / f"node-{node_rank}.json"
         try:
-            name = from_json(descent.read(path, _LARGEST_RECORD))["node"]
+            name = from_json(descent.read(path, _MAX_RECORD_BYTES))["node"]
         except (OSError, ValueError, KeyError, TypeError):
             # The node has not reported yet, or its record is damaged, which the run's state tells.
             return None

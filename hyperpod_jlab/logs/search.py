@@ -15,15 +15,15 @@ from typing import Any, Literal, Protocol
 from hyperpod_jlab.core.errors import UnsupportedError
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.history import Key
-from hyperpod_jlab.logs.lines import PIECE, cut
+from hyperpod_jlab.logs.lines import MAX_LINE_BYTES, character_boundary
 from hyperpod_jlab.logs.pattern import Matcher, PatternMatch
 from hyperpod_jlab.logs.source import LogSource, Origin
 from hyperpod_jlab.logs.stream import Position
 
 Direction = Literal["forward", "backward"]
 
-_FIRST_STRETCH = 1 << 20
-_LONGEST_STRETCH = 64 << 20
+_FIRST_RANGE_BYTES = 1 << 20
+_MAX_RANGE_BYTES = 64 << 20
 _LEAD = 1024
 
 
@@ -34,7 +34,7 @@ Stretch = tuple[LogSource, Origin, int, int]
 class Thread(Protocol):
     """Does something that blocks in a thread."""
 
-    async def __call__(self, work: Callable[..., Any], *args: object) -> Any:
+    async def __call__(self, function: Callable[..., Any], *args: object) -> Any:
         """Do it."""
         ...
 
@@ -48,8 +48,8 @@ class Hit:
         time: When it was first seen (Unix seconds), or None when nobody noted it.
         line: Its text, or 16 KiB of it around the match.
         match: Where the match lies in `line`, in characters.
-        place: Where the shown text begins in its stream.
-        after: Where the line ends in its stream.
+        position: Where the shown text begins in its stream.
+        position_after: Where the line ends in its stream.
         key: Where it stands among the lines of all streams.
     """
 
@@ -57,8 +57,8 @@ class Hit:
     time: float | None
     line: str
     match: tuple[int, int]
-    place: Position
-    after: Position
+    position: Position
+    position_after: Position
     key: Key
 
 
@@ -70,12 +70,12 @@ class _Lane:
     origin: Origin
     begin: int
     end: int
-    stretch: int = _FIRST_STRETCH
-    found: deque[Hit] = field(default_factory=deque)
+    stretch: int = _FIRST_RANGE_BYTES
+    matches: deque[Hit] = field(default_factory=deque)
     frontier: Key = (0, 0.0, 0, 0)
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self.begin >= self.end
 
 
@@ -107,10 +107,10 @@ class Search:
         deadline = time.monotonic() + seconds
         hits: list[Hit] = []
         for lane in self._lanes:
-            await self._thread(self._look_ahead, lane)
+            await self._thread(self._set_order, lane)
         while len(hits) < limit:
-            nearest = self._nearest([lane for lane in self._lanes if not lane.done])
-            hits += self._ready(nearest, limit - len(hits))
+            nearest = self._nearest([lane for lane in self._lanes if not lane.is_done])
+            hits += self._ready_hits(nearest, limit - len(hits))
             if len(hits) == limit or nearest is None or time.monotonic() >= deadline:
                 break
             await self._scan(nearest, max(limit, 100))
@@ -119,19 +119,19 @@ class Search:
     @property
     def complete(self) -> bool:
         """Whether all was searched and given."""
-        return all(lane.done and not lane.found for lane in self._lanes)
+        return all(lane.is_done and not lane.matches for lane in self._lanes)
 
-    def rest(self, given: Cursor) -> Cursor:
+    def cursor_after_hits(self, start_cursor: Cursor) -> Cursor:
         """The cursor from which a search goes on: forward before, backward behind what was not given yet."""
-        places = dict(given.places)
+        positions = dict(start_cursor.positions)
         for lane in self._lanes:
-            if lane.found:
-                hit = lane.found[0]
-                place = hit.place if self._forward else hit.after
+            if lane.matches:
+                hit = lane.matches[0]
+                position = hit.position if self._forward else hit.position_after
             else:
-                place = Position(lane.begin if self._forward else lane.end)
-            places[lane.origin.stream] = place
-        return Cursor(places, given.first_attempt, given.run)
+                position = Position(lane.begin if self._forward else lane.end)
+            positions[lane.origin.stream] = position
+        return Cursor(positions, start_cursor.first_attempt, start_cursor.run)
 
     def close(self) -> None:
         """Close the files."""
@@ -142,101 +142,108 @@ class Search:
         pick = min if self._forward else max
         return pick(lanes, key=lambda lane: lane.frontier, default=None)
 
-    def _ready(self, nearest: _Lane | None, most: int) -> list[Hit]:
+    def _ready_hits(self, nearest: _Lane | None, limit: int) -> list[Hit]:
         """Hits that nothing still to be searched can come before."""
-        ready: list[Hit] = []
+        hits_ready: list[Hit] = []
         bound = None if nearest is None else nearest.frontier
-        while len(ready) < most:
-            lanes = [lane for lane in self._lanes if lane.found]
+        while len(hits_ready) < limit:
+            lanes = [lane for lane in self._lanes if lane.matches]
             if not lanes:
                 break
             pick = min if self._forward else max
-            first = pick(lanes, key=lambda lane: lane.found[0].key)
-            key = first.found[0].key
+            first = pick(lanes, key=lambda lane: lane.matches[0].key)
+            key = first.matches[0].key
             if bound is not None and (key > bound if self._forward else key < bound):
                 break
-            ready.append(first.found.popleft())
-        return ready
+            hits_ready.append(first.matches.popleft())
+        return hits_ready
 
-    async def _scan(self, lane: _Lane, most: int) -> None:
+    async def _scan(self, lane: _Lane, limit: int) -> None:
         """Search the lane's next stretch."""
         if self._forward:
             begin, end = lane.begin, min(lane.end, lane.begin + lane.stretch)
         else:
             begin, end = max(lane.begin, lane.end - lane.stretch), lane.end
-        found, reached = await self._found(lane, begin, end, most)
-        self.scanned += min(reached, end) - begin
-        if not self._forward and len(found) == most and reached < end and lane.stretch > PIECE:
+        matches, scanned_to = await self._find_matches(lane, begin, end, limit)
+        self.scanned += min(scanned_to, end) - begin
+        if (
+            not self._forward
+            and len(matches) == limit
+            and scanned_to < end
+            and lane.stretch > MAX_LINE_BYTES
+        ):
             # Backward the last ones come first: look at less at once.
             lane.stretch //= 8
             return
-        hits = await self._thread(self._hits, lane, found)
+        hits = await self._thread(self._hits, lane, matches)
         if self._forward:
-            lane.begin = max(reached, begin + 1)
-            lane.found.extend(hits)
+            lane.begin = max(scanned_to, begin + 1)
+            lane.matches.extend(hits)
         else:
             lane.end = begin
-            lane.found.extend(reversed(hits))
-        lane.stretch = min(_LONGEST_STRETCH, lane.stretch * 4)
-        await self._thread(self._look_ahead, lane)
+            lane.matches.extend(reversed(hits))
+        lane.stretch = min(_MAX_RANGE_BYTES, lane.stretch * 4)
+        await self._thread(self._set_order, lane)
 
-    async def _found(
-        self, lane: _Lane, begin: int, end: int, most: int
+    async def _find_matches(
+        self, lane: _Lane, begin: int, end: int, limit: int
     ) -> tuple[list[PatternMatch], int]:
         """What the matcher finds in a stretch of a lane, and how far it has looked; a file that cannot be opened has nothing."""
         try:
-            opened = await self._thread(lane.source.opened)
+            fd = await self._thread(lane.source.opened)
         except OSError:
             return [], end
-        if opened is None:
+        if fd is None:
             raise UnsupportedError(
                 f"the log of {lane.origin.node or 'this node'} cannot be searched, because it is not a file here"
             )
         try:
-            return await self._matcher.scan(opened, begin, end, most)
+            return await self._matcher.scan(fd, begin, end, limit)
         finally:
-            os.close(opened)
+            os.close(fd)
 
-    def _look_ahead(self, lane: _Lane) -> None:
+    def _set_order(self, lane: _Lane) -> None:
         """Note where the lane's search stands in the order of time. Blocking."""
         lane.frontier = self._key(lane, max(0, lane.begin if self._forward else lane.end - 1))[0]
 
     def _key(self, lane: _Lane, offset: int) -> tuple[Key, float | None]:
-        attempt, node, local = lane.origin.stream.order
+        attempt, node, local = lane.origin.stream.sort_key
         stamps = lane.source.stamps(offset, offset + 1)
-        seen = stamps[0][1] if stamps else None
-        order = seen if seen is not None else lane.source.changed() or 0.0
-        return (attempt, order, node, local), seen
+        first_time = stamps[0][1] if stamps else None
+        sort_time = first_time if first_time is not None else lane.source.changed() or 0.0
+        return (attempt, sort_time, node, local), first_time
 
-    def _hits(self, lane: _Lane, found: Sequence[PatternMatch]) -> list[Hit]:
+    def _hits(self, lane: _Lane, matches: Sequence[PatternMatch]) -> list[Hit]:
         """Read the lines that match. Blocking."""
         try:
-            return [self._hit(lane, line) for line in found]
+            return [self._hit(lane, line) for line in matches]
         finally:
             lane.source.close()
 
     def _hit(self, lane: _Lane, line: PatternMatch) -> Hit:
         begin = line.begin
-        if line.end - line.begin > PIECE:
-            room = line.end - line.begin - PIECE
-            begin += max(0, min(line.match_begin - _LEAD, room))
-        chunk = lane.source.read(Position(begin), min(PIECE, line.end - begin))
+        if line.end - line.begin > MAX_LINE_BYTES:
+            max_length = line.end - line.begin - MAX_LINE_BYTES
+            begin += max(0, min(line.match_begin - _LEAD, max_length))
+        chunk = lane.source.read(Position(begin), min(MAX_LINE_BYTES, line.end - begin))
         data = chunk.data
-        skip = 0 if begin == line.begin else _char_start(data)
-        stop = cut(data, skip, len(data)) if begin + len(data) < line.end else len(data)
-        ahead = begin + skip - line.begin
-        key, seen = self._key(lane, line.begin)
+        skip = 0 if begin == line.begin else _character_start(data)
+        stop = (
+            character_boundary(data, skip, len(data)) if begin + len(data) < line.end else len(data)
+        )
+        offset_in_line = begin + skip - line.begin
+        key, first_time = self._key(lane, line.begin)
         newline = lane.source.read(Position(line.end), 1)
         return Hit(
             origin=lane.origin,
-            time=seen,
+            time=first_time,
             line=data[skip:stop].decode("utf-8", "replace"),
             match=(
-                _characters(data[skip : skip + line.match_begin - ahead]),
-                _characters(data[skip : skip + line.match_end - ahead]),
+                _characters(data[skip : skip + line.match_begin - offset_in_line]),
+                _characters(data[skip : skip + line.match_end - offset_in_line]),
             ),
-            place=chunk.place(skip),
-            after=newline.place(len(newline.data)),
+            position=chunk.position_at(skip),
+            position_after=newline.position_at(len(newline.data)),
             key=key,
         )
 
@@ -245,7 +252,7 @@ def _characters(data: bytes) -> int:
     return len(data.decode("utf-8", "replace"))
 
 
-def _char_start(data: bytes) -> int:
+def _character_start(data: bytes) -> int:
     """The first index at which a UTF-8 character begins."""
     for index in range(min(4, len(data))):
         if data[index] & 0xC0 != 0x80:

@@ -21,13 +21,13 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import HIDDEN, Time, Wire
 from hyperpod_jlab.logs.array import ArrayStreams
-from hyperpod_jlab.logs.cursor import Cursor, mark_of
+from hyperpod_jlab.logs.cursor import Cursor, run_mark
 from hyperpod_jlab.logs.follow import Feed, Follower, FollowOptions, Hub
 from hyperpod_jlab.logs.history import (
     cursor_at,
-    end_in,
-    ends_of,
-    read_on,
+    end_cursor,
+    end_position,
+    read_forward,
     start_of_tail,
     start_since,
 )
@@ -44,7 +44,7 @@ from hyperpod_jlab.storage.mounts import GONE
 Direction = Literal["forward", "backward"]
 
 
-class KnownLogs(Protocol):
+class LogCatalog(Protocol):
     """What the log service must know of the logs that it reads: those of runs, or of nodes."""
 
     def sources(self, run_id: str) -> SourceSet:
@@ -100,9 +100,9 @@ class LogRequest:
             InvalidInputError: There is one; the detail names its field.
         """
         numbers = {"attempt": (self.attempt, 1), "node": (self.node, 0), "tail": (self.tail, 0)}
-        for name, (number, least) in numbers.items():
-            if number is not None and number < least:
-                raise _out_of_range(name, number, least)
+        for name, (number, minimum) in numbers.items():
+            if number is not None and number < minimum:
+                raise _out_of_range(name, number, minimum)
         for rank in self.ranks or ():
             if rank < 0:
                 raise _out_of_range("rank", rank, 0)
@@ -116,14 +116,14 @@ class LogPage:
         lines: The lines, in the order in which they are shown.
         before: Page backward from here.
         after: Page forward, or follow, from here.
-        at_start: There is nothing before the page.
+        is_at_start: There is nothing before the page.
         at_end: There was nothing after the page when it was read.
     """
 
     lines: LogBatch
     before: str
     after: str
-    at_start: bool
+    is_at_start: bool
     at_end: bool
 
 
@@ -179,20 +179,20 @@ def check_limit(limit: int) -> None:
         raise _out_of_range("limit", limit, 1)
 
 
-def _out_of_range(field: str, number: int, least: int) -> InvalidInputError:
+def _out_of_range(field: str, number: int, minimum: int) -> InvalidInputError:
     return InvalidInputError(
-        f"{field} must be at least {least}, not {number}", detail={"field": field}
+        f"{field} must be at least {minimum}, not {number}", detail={"field": field}
     )
 
 
 # --------------------------------------------------------------------------------------------------
 # A request made concrete: which streams of a run it means, where to begin, and which lines to show.
 
-Reasons = Callable[[str, int], Awaitable[str | None]]
+AttemptReasons = Callable[[str, int], Awaitable[str | None]]
 """Tells why an attempt of a run, or of an array's child, ended; None when that is not known."""
 
 
-class View:
+class LogView:
     """One request and the sources behind it. Methods without ``async`` may block. Use it in an ``async with``.
 
     Raises:
@@ -200,7 +200,7 @@ class View:
     """
 
     def __init__(
-        self, request: LogRequest, sources: SourceSet, reasons: Reasons | None = None
+        self, request: LogRequest, sources: SourceSet, reasons: AttemptReasons | None = None
     ) -> None:
         request.check()
         self._reasons = reasons
@@ -208,8 +208,8 @@ class View:
         self.sources = sources
         self._ranks = None if request.ranks is None else frozenset(request.ranks)
         self._check_node()
-        self._run = mark_of(request.run_id)
-        self.given = None if request.cursor is None else self._parse(request.cursor)
+        self._run = run_mark(request.run_id)
+        self.start_cursor = None if request.cursor is None else self._parse(request.cursor)
         self.matcher: Matcher | None = None
         if request.grep is not None:
             self.matcher = Matcher(parse_pattern(request.grep, ignore_case=request.ignore_case))
@@ -221,12 +221,12 @@ class View:
         if self.matcher is not None:
             await self.matcher.close()
 
-    def wanted(self, stream: Stream) -> bool:
+    def is_wanted(self, stream: Stream) -> bool:
         """Whether the request means a stream."""
-        request, own = self.request, stream.own
-        if request.attempt is not None and own.attempt != request.attempt:
+        request, own_stream = self.request, stream.without_child
+        if request.attempt is not None and own_stream.attempt != request.attempt:
             return False
-        if request.node is not None and own.node_rank != request.node:
+        if request.node is not None and own_stream.node_rank != request.node:
             return False
         rank = stream.rank(self.sources.processes_per_node)
         if rank is None:
@@ -236,22 +236,28 @@ class View:
     def streams(self) -> list[Stream]:
         """The streams meant that exist now."""
         return [
-            stream for stream in self.sources.streams(self.request.attempt) if self.wanted(stream)
+            stream
+            for stream in self.sources.streams(self.request.attempt)
+            if self.is_wanted(stream)
         ]
 
     def start(self) -> Cursor:
         """Where to begin; with a pattern and `tail` the caller must search instead."""
-        return self.given if self.given is not None else self.ours(self._found_start())
+        return (
+            self.start_cursor
+            if self.start_cursor is not None
+            else self.check_own_cursor(self._find_start())
+        )
 
-    def ours(self, cursor: Cursor) -> Cursor:
+    def check_own_cursor(self, cursor: Cursor) -> Cursor:
         """The same cursor, saying that it belongs to this run."""
-        return Cursor(cursor.places, cursor.first_attempt, self._run)
+        return Cursor(cursor.positions, cursor.first_attempt, self._run)
 
-    def _found_start(self) -> Cursor:
+    def _find_start(self) -> Cursor:
         if self.request.tail is not None:
             streams = self.streams()
             return start_of_tail(
-                self.sources, streams, ends_of(self.sources, streams), self.request.tail
+                self.sources, streams, end_cursor(self.sources, streams), self.request.tail
             )[0]
         if self.request.since is not None:
             return start_since(self.sources, self.streams(), self.request.since)
@@ -266,59 +272,67 @@ class View:
                 hint="use a cursor of this log, or leave it out",
                 detail={"field": "cursor", "run_id": self.request.run_id},
             )
-        return self.ours(cursor)
+        return self.check_own_cursor(cursor)
 
     def _check_node(self) -> None:
         node, per_node = self.request.node, self.sources.processes_per_node
         if node is None or not self._ranks or any(rank // per_node == node for rank in self._ranks):
             return
         last = (node + 1) * per_node - 1
-        own = f"only rank {last}" if per_node == 1 else f"the ranks {last - per_node + 1}-{last}"
+        own_text = (
+            f"only rank {last}" if per_node == 1 else f"the ranks {last - per_node + 1}-{last}"
+        )
         raise InvalidInputError(
             f"rank {min(self._ranks)} is not on node {node}"
             if len(self._ranks) == 1
             else f"none of these ranks is on node {node}",
             code="rank_elsewhere",
-            hint=f"node {node} has {own}",
+            hint=f"node {node} has {own_text}",
             detail={"field": "node", "run_id": self.request.run_id},
         )
 
-    async def shown(self, batch: LogBatch) -> LogBatch:
+    async def format_batch(self, batch: LogBatch) -> LogBatch:
         """The batch with only those lines shown that the request asks for, and with why attempts began."""
         if any(_opens_attempt(block) for block in batch.blocks):
-            batch = LogBatch(batch.start, [await self._told(block) for block in batch.blocks])
+            batch = LogBatch(
+                batch.start, [await self._with_attempt_reason(block) for block in batch.blocks]
+            )
         if self.matcher is None and all(block.origin.rank is not None for block in batch.blocks):
             return batch
-        return LogBatch(batch.start, [await self._shown(block) for block in batch.blocks])
+        return LogBatch(batch.start, [await self._filter_block(block) for block in batch.blocks])
 
-    async def _told(self, block: LineBlock) -> LineBlock:
+    async def _with_attempt_reason(self, block: LineBlock) -> LineBlock:
         """The block; when it opens an attempt, its mark says why the one before ended."""
         if self._reasons is None or block.mark is None or not _opens_attempt(block):
             return block
-        index, attempt = block.origin.stream.child, block.origin.stream.own.attempt
+        index, attempt = block.origin.stream.child, block.origin.stream.without_child.attempt
         run_id = self.request.run_id if index is None else f"{self.request.run_id}.{index}"
-        why = await self._reasons(run_id, attempt - 1)
-        return block if why is None else block.marked(Mark("attempt", f"{block.mark.text}: {why}"))
+        reason = await self._reasons(run_id, attempt - 1)
+        return (
+            block
+            if reason is None
+            else block.with_mark(Mark("attempt", f"{block.mark.text}: {reason}"))
+        )
 
-    async def _shown(self, block: LineBlock) -> LineBlock:
-        only: Sequence[int] | None = None
+    async def _filter_block(self, block: LineBlock) -> LineBlock:
+        selected: Sequence[int] | None = None
         if self.matcher is not None and _opens_attempt(block):
-            block = block.marked(None)  # who asks for certain lines wants no others
+            block = block.with_mark(None)  # who asks for certain lines wants no others
         data = block.chunk.data
         if block.origin.rank is None and data.find(LAUNCHER_LINE, block.begin, block.end) >= 0:
             prefix = LAUNCHER_LINE.decode()
-            only = [
+            selected = [
                 index for index, text in enumerate(block.texts()) if not text.startswith(prefix)
             ]
-        if self.matcher is None or only == []:
-            return block if only is None else block.keep(only)
+        if self.matcher is None or selected == []:
+            return block if selected is None else block.select_segments(selected)
         if self.matcher.excludes(data, block.begin, block.end):
-            return block.keep([])
+            return block.select_segments([])
         texts = block.texts()
-        if only is not None:
-            hits = await self.matcher.filter([texts[index] for index in only])
-            return block.keep([only[hit] for hit in hits])
-        return block.keep(await self.matcher.filter(texts))
+        if selected is not None:
+            hits = await self.matcher.filter([texts[index] for index in selected])
+            return block.select_segments([selected[hit] for hit in hits])
+        return block.select_segments(await self.matcher.filter(texts))
 
 
 def _opens_attempt(block: LineBlock) -> bool:
@@ -330,51 +344,59 @@ def _opens_attempt(block: LineBlock) -> bool:
 
 
 async def search(
-    view: View, thread: Thread, direction: Direction, limit: int, seconds: float
+    log_view: LogView, thread: Thread, direction: Direction, limit: int, seconds: float
 ) -> SearchResult:
     """Search what a view shows, see `LogService.search`.
 
     Raises:
         InvalidInputError: The view has no pattern.
     """
-    if view.matcher is None:
+    if log_view.matcher is None:
         raise InvalidInputError("a search needs a pattern", detail={"field": "grep"})
-    streams = await thread(view.streams)
-    lanes, given = await thread(_lanes, view, streams, direction)
-    searching = Search(lanes, view.matcher, direction, thread)
+    streams = await thread(log_view.streams)
+    lanes, start_cursor = await thread(_lanes, log_view, streams, direction)
+    searching = Search(lanes, log_view.matcher, direction, thread)
     try:
         hits = await searching.run(limit, seconds)
-        found = tuple([await thread(_hit, view, streams, hit) for hit in hits])
-        rest = None if searching.complete else searching.rest(given).text()
+        hits_found = tuple([await thread(_hit, log_view, streams, hit) for hit in hits])
+        next_cursor = (
+            None if searching.complete else searching.cursor_after_hits(start_cursor).text()
+        )
     finally:
         searching.close()
-    return SearchResult(found, rest, searching.scanned)
+    return SearchResult(hits_found, next_cursor, searching.scanned)
 
 
-def _lanes(view: View, streams: list[Stream], direction: Direction) -> tuple[list[Stretch], Cursor]:
+def _lanes(
+    log_view: LogView, streams: list[Stream], direction: Direction
+) -> tuple[list[Stretch], Cursor]:
     """What to search of each stream, and the cursor that says so. Blocking."""
-    given = view.given
-    if given is None:
-        given = Cursor() if direction == "forward" else ends_of(view.sources, streams)
+    start_cursor = log_view.start_cursor
+    if start_cursor is None:
+        start_cursor = Cursor() if direction == "forward" else end_cursor(log_view.sources, streams)
     lanes: list[Stretch] = []
-    places: dict[Stream, Position] = {}
+    positions: dict[Stream, Position] = {}
     for stream in streams:
-        source = view.sources.open(stream)
-        place = places[stream] = end_in(given, source)
-        begin, end = (place.offset, source.size()) if direction == "forward" else (0, place.offset)
+        source = log_view.sources.open(stream)
+        position = positions[stream] = end_position(start_cursor, source)
+        begin, end = (
+            (position.offset, source.size()) if direction == "forward" else (0, position.offset)
+        )
         if begin < end:
-            lanes.append((source, view.sources.origin(stream), begin, end))
-    return lanes, view.ours(Cursor(places))
+            lanes.append((source, log_view.sources.origin(stream), begin, end))
+    return lanes, log_view.check_own_cursor(Cursor(positions))
 
 
-def _hit(view: View, streams: list[Stream], hit: Hit) -> SearchHit:
+def _hit(log_view: LogView, streams: list[Stream], hit: Hit) -> SearchHit:
     stream = hit.origin.stream
-    cursor = view.ours(cursor_at(view.sources, streams, stream, hit.place, hit.key[1]))
-    own = stream.own
+    cursor = log_view.check_own_cursor(
+        cursor_at(log_view.sources, streams, stream, hit.position, hit.key[1])
+    )
+    own_stream = stream.without_child
     return SearchHit(
-        attempt=own.attempt,
-        node=hit.origin.node or f"node-{own.node_rank}",
-        node_rank=own.node_rank,
+        attempt=own_stream.attempt,
+        node=hit.origin.node or f"node-{own_stream.node_rank}",
+        node_rank=own_stream.node_rank,
         rank=hit.origin.rank,
         time=hit.time,
         line=hit.line,
@@ -387,7 +409,7 @@ def _hit(view: View, streams: list[Stream], hit: Hit) -> SearchHit:
 # --------------------------------------------------------------------------------------------------
 # Which logs a run has: what can be chosen, how long each is, and who has fallen silent.
 
-SILENCE = 60.0
+SILENCE_S = 60.0
 """A rank is silent when it has said nothing for so long (seconds) until another one of its attempt said something."""
 
 _TRUSTED = 15.0  # seconds: an activity record that is older may be of a launcher that is dead
@@ -422,31 +444,31 @@ class LogStream(Wire):
 
 def log_streams(sources: SourceSet) -> dict[int, list[LogStream]]:
     """The logs of a run by attempt, each in the order of ranks. May block."""
-    together: dict[tuple[int, int | None], list[LogStream]] = {}
-    for found in _look(sources):
-        together.setdefault((found.attempt, found.index), []).append(found)
+    streams_by_node: dict[tuple[int, int | None], list[LogStream]] = {}
+    for log_stream in _list_streams(sources):
+        streams_by_node.setdefault((log_stream.attempt, log_stream.index), []).append(log_stream)
     attempts: dict[int, list[LogStream]] = {}
-    for attempt, index in sorted(together, key=lambda key: (key[0], key[1] or 0)):
+    for attempt, index in sorted(streams_by_node, key=lambda key: (key[0], key[1] or 0)):
         # A child of an array that has ended is not silent because others go on.
-        attempts.setdefault(attempt, []).extend(_with_silence(together[attempt, index]))
+        attempts.setdefault(attempt, []).extend(_mark_silent(streams_by_node[attempt, index]))
     return attempts
 
 
-def _look(sources: SourceSet) -> Iterator[LogStream]:
+def _list_streams(sources: SourceSet) -> Iterator[LogStream]:
     records: dict[tuple[int, int], Activity | None] = {}
     for stream in sources.streams():
         key = (stream.attempt, stream.node_rank)
         if key not in records:
             records[key] = sources.activity(*key)
         origin = sources.origin(stream)
-        own = stream.own
+        own_stream = stream.without_child
         size, last_at = _size(sources, stream, records[key])
         yield LogStream(
-            attempt=own.attempt,
-            node_rank=own.node_rank,
-            node=origin.node or f"node-{own.node_rank}",
+            attempt=own_stream.attempt,
+            node_rank=own_stream.node_rank,
+            node=origin.node or f"node-{own_stream.node_rank}",
             rank=origin.rank,
-            local_rank=own.local_rank,
+            local_rank=own_stream.local_rank,
             index=stream.child,
             size=size,
             last_at=last_at,
@@ -456,9 +478,9 @@ def _look(sources: SourceSet) -> Iterator[LogStream]:
 def _size(sources: SourceSet, stream: Stream, record: Activity | None) -> tuple[int, float | None]:
     """From the node's record where one can rely on it: no file has to be looked at then."""
     if record is not None and (record.ended or time.time() - record.time < _TRUSTED):
-        told = record.streams.get(stream)
-        if told is not None:
-            return told.size, told.changed
+        activity = record.streams.get(stream)
+        if activity is not None:
+            return activity.size, activity.changed
     source = sources.open(stream)
     try:
         return source.size(), source.changed()
@@ -466,18 +488,21 @@ def _size(sources: SourceSet, stream: Stream, record: Activity | None) -> tuple[
         source.close()
 
 
-def _with_silence(streams: list[LogStream]) -> list[LogStream]:
+def _mark_silent(streams: list[LogStream]) -> list[LogStream]:
     spoken = [
-        found.last_at for found in streams if found.rank is not None and found.last_at is not None
+        log_stream.last_at
+        for log_stream in streams
+        if log_stream.rank is not None and log_stream.last_at is not None
     ]
     newest, first = max(spoken, default=0.0), min(spoken, default=0.0)
     return [
         replace(
-            found,
-            silent=found.rank is not None
-            and newest - (found.last_at if found.last_at is not None else first) > SILENCE,
+            log_stream,
+            silent=log_stream.rank is not None
+            and newest - (log_stream.last_at if log_stream.last_at is not None else first)
+            > SILENCE_S,
         )
-        for found in streams
+        for log_stream in streams
     ]
 
 
@@ -493,19 +518,19 @@ def check_choice(run: Run, request: LogRequest) -> None:
     """
     count = run.nodes * run.processes_per_node
     if request.ranks and max(request.ranks) >= count:
-        known = "only rank 0" if count == 1 else f"the ranks 0-{count - 1}"
-        raise no_such_log(run.run_id, f"rank {max(request.ranks)}", known)
+        valid_text = "only rank 0" if count == 1 else f"the ranks 0-{count - 1}"
+        raise no_such_log(run.run_id, f"rank {max(request.ranks)}", valid_text)
     if request.node is not None and request.node >= run.nodes:
         raise no_such_node(run, str(request.node))
     if request.attempt is not None and not run.children:  # those of an array have their own
         last = run.status.attempts[-1].number if run.status.attempts else 0
         # One that has not begun yet can be waited for.
         if request.attempt > last and (run.status.ended or not request.follow):
-            known = f"{last} attempt" + "s" * (last != 1)
-            raise no_such_log(run.run_id, f"attempt {request.attempt}", known)
+            valid_text = f"{last} attempt" + "s" * (last != 1)
+            raise no_such_log(run.run_id, f"attempt {request.attempt}", valid_text)
 
 
-async def check_asked(get: Callable[[str], Awaitable[Run]], request: LogRequest) -> None:
+async def check_request(get: Callable[[str], Awaitable[Run]], request: LogRequest) -> None:
     """`check_choice` for faces that have not looked at the run yet. Who asks for all, or goes on from a cursor, is not looked at again.
 
     Raises:
@@ -523,28 +548,30 @@ def node_names(run: Run) -> tuple[str, ...]:
 
 def no_such_node(run: Run, node: str) -> NotFoundError:
     """The error for a node, by rank or name, that the run has not."""
-    known = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
+    valid_text = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
     names = node_names(run)
     return no_such_log(
-        run.run_id, f"node {node[:60]}", known + (f" ({', '.join(names[:8])})" if names else "")
+        run.run_id,
+        f"node {node[:60]}",
+        valid_text + (f" ({', '.join(names[:8])})" if names else ""),
     )
 
 
-def no_such_log(run_id: str, what: str, known: str | None = None) -> NotFoundError:
+def no_such_log(run_id: str, subject: str, valid_text: str | None = None) -> NotFoundError:
     """The error for something of which the run has no log.
 
     Args:
         run_id: The run.
-        what: What it has not, as in "rank 9".
-        known: What it has instead.
+        subject: What it has not, as in "rank 9".
+        valid_text: What it has instead.
     """
-    hint = f"see: hpj show {run_id}" if known is None else f"it has {known}"
-    return NotFoundError(f"{run_id} has no {what}", code="no_such_log", hint=hint)
+    hint = f"see: hpj show {run_id}" if valid_text is None else f"it has {valid_text}"
+    return NotFoundError(f"{run_id} has no {subject}", code="no_such_log", hint=hint)
 
 
 __all__ = [
-    "KnownLogs",
     "LogBatch",
+    "LogCatalog",
     "LogLine",
     "LogPage",
     "LogRequest",
@@ -566,14 +593,14 @@ class CatchUp(Protocol):
 
 _LOG = logging.getLogger(__name__)
 _RAW_BYTES = 1 << 20
-_ASK_ENDED = 1.0
-_QUIET = 0.6
+_END_POLL_S = 1.0
+_QUIET_S = 0.6
 """Seconds without a line after which a run may have ended."""
-_LAST_LOOKS = (0.0, 0.25)
-_SAY_CURSOR = 1.0
+_FINAL_READ_DELAYS_S = (0.0, 0.25)
+_CURSOR_INTERVAL_S = 1.0
 
 
-class _Heard:
+class _LastActivity:
     """When lines came last, by the monotonic clock."""
 
     at = float("-inf")
@@ -583,7 +610,7 @@ class LogService:
     """Reads logs for all faces of one process; belongs to one event loop.
 
     Args:
-        known: Tells where a log lies and whether it has ended.
+        catalog: Tells where a log lies and whether it has ended.
         hub: Reads what is being followed; one of its own when left out.
         reasons: Tells why an attempt ended, for the mark before the next one.
         catch_up: Sees that what a run's nodes have said by now can be read.
@@ -591,14 +618,14 @@ class LogService:
 
     def __init__(
         self,
-        known: KnownLogs,
+        catalog: LogCatalog,
         hub: Hub | None = None,
-        reasons: Reasons | None = None,
+        reasons: AttemptReasons | None = None,
         catch_up: CatchUp | None = None,
     ) -> None:
         self._reasons = reasons
-        self._catch_up = catch_up
-        self._known = known
+        self._catch_up_logs = catch_up
+        self._catalog = catalog
         self.hub = hub or Hub()
 
     async def close(self) -> None:
@@ -614,15 +641,15 @@ class LogService:
             InvalidInputError: The request's numbers, cursor or pattern make no sense, or the pattern takes too long.
             NotFoundError: There is no such run.
         """
-        async with await self._view(request) as view:
-            said = 0.0
-            async with aclosing(self._all(view)) as batches:
+        async with await self._view(request) as log_view:
+            cursor_sent_at = 0.0
+            async with aclosing(self._read_all(log_view)) as batches:
                 async for batch in batches:
-                    shown = await view.shown(batch)
+                    batch_shown = await log_view.format_batch(batch)
                     now = time.monotonic()
-                    if not shown.empty or now - said > _SAY_CURSOR:
-                        said = now
-                        yield shown
+                    if not batch_shown.empty or now - cursor_sent_at > _CURSOR_INTERVAL_S:
+                        cursor_sent_at = now
+                        yield batch_shown
 
     async def raw(
         self,
@@ -651,26 +678,26 @@ class LogService:
             node_logs=rank is None,
             follow=follow,
         )
-        async with await self._view(request) as view:
-            if isinstance(view.sources, ArrayStreams):
-                raise _no_raw_of_array(run_id, await self.hub.thread(view.sources.streams))
-            stream = await self._raw_stream(view)
+        async with await self._view(request) as log_view:
+            if isinstance(log_view.sources, ArrayStreams):
+                raise _raw_array_error(run_id, await self.hub.thread(log_view.sources.streams))
+            stream = await self._raw_stream(log_view)
             cursor = Cursor()
             if follow:
                 follower = Follower(
-                    self.hub, self._feed(view), cursor, stream.__eq__, FollowOptions(exact=True)
+                    self.hub, self._feed(log_view), cursor, stream.__eq__, FollowOptions(exact=True)
                 )
-                async with aclosing(self._until_end(view, follower)) as batches:
+                async with aclosing(self._follow_until_end(log_view, follower)) as batches:
                     async for batch in batches:
                         cursor = batch.after
                         for block in batch.blocks:
                             yield block.chunk.data[block.begin : block.end]
-            source = view.sources.open(stream)
-            place = cursor.place(stream)
-            for wait in _LAST_LOOKS if follow else (0.0,):
-                await asyncio.sleep(wait)
-                while (chunk := await self.hub.thread(source.read, place, _RAW_BYTES)).data:
-                    place = chunk.place(len(chunk.data))
+            source = log_view.sources.open(stream)
+            position = cursor.position(stream)
+            for delay in _FINAL_READ_DELAYS_S if follow else (0.0,):
+                await asyncio.sleep(delay)
+                while (chunk := await self.hub.thread(source.read, position, _RAW_BYTES)).data:
+                    position = chunk.position_at(len(chunk.data))
                     yield chunk.data
 
     async def streams(self, run_id: str) -> dict[int, list[LogStream]]:
@@ -679,9 +706,9 @@ class LogService:
         Raises:
             NotFoundError: There is no such run.
         """
-        if self._catch_up is not None:
-            await self._catch_up(run_id, follow=True)
-        return await self.hub.thread(lambda: log_streams(self._known.sources(run_id)))
+        if self._catch_up_logs is not None:
+            await self._catch_up_logs(run_id, follow=True)
+        return await self.hub.thread(lambda: log_streams(self._catalog.sources(run_id)))
 
     async def page(
         self, request: LogRequest, direction: Direction = "backward", limit: int = 200
@@ -693,10 +720,10 @@ class LogService:
             NotFoundError: There is no such run.
         """
         check_limit(limit)
-        async with await self._view(request) as view:
+        async with await self._view(request) as log_view:
             if direction == "forward":
-                return await self._forward_page(view, limit)
-            return await self._backward_page(view, limit)
+                return await self._forward_page(log_view, limit)
+            return await self._backward_page(log_view, limit)
 
     async def search(
         self,
@@ -718,61 +745,70 @@ class LogService:
             NotFoundError: There is no such run.
         """
         check_limit(limit)
-        async with await self._view(request) as view:
-            return await search(view, self.hub.thread, direction, limit, seconds)
+        async with await self._view(request) as log_view:
+            return await search(log_view, self.hub.thread, direction, limit, seconds)
 
-    async def _view(self, request: LogRequest) -> View:
-        sources = await self.hub.thread(self._known.sources, request.run_id)
-        if self._catch_up is not None:
-            await self._catch_up(request.run_id, follow=request.follow)
-        return View(request, sources, self._reasons)
+    async def _view(self, request: LogRequest) -> LogView:
+        sources = await self.hub.thread(self._catalog.sources, request.run_id)
+        if self._catch_up_logs is not None:
+            await self._catch_up_logs(request.run_id, follow=request.follow)
+        return LogView(request, sources, self._reasons)
 
-    async def _all(self, view: View) -> AsyncGenerator[LogBatch, None]:
+    async def _read_all(self, log_view: LogView) -> AsyncGenerator[LogBatch, None]:
         """All batches of a request, unfiltered."""
-        follow = view.request.follow
-        cursor = await self._start(view)
-        async with aclosing(self._history(view, cursor, flush=not follow)) as batches:
+        follow = log_view.request.follow
+        cursor = await self._find_start_cursor(log_view)
+        async with aclosing(self._history(log_view, cursor, flush=not follow)) as batches:
             async for batch in batches:
                 cursor = batch.after
                 yield batch
         if not follow:
             return
-        manner = FollowOptions(
-            collapse=view.request.collapse, partial=view.request.partial and view.matcher is None
+        options = FollowOptions(
+            collapse=log_view.request.collapse,
+            partial=log_view.request.partial and log_view.matcher is None,
         )
-        follower = Follower(self.hub, self._feed(view), cursor, view.wanted, manner)
-        async with aclosing(self._until_end(view, follower)) as batches:
+        follower = Follower(self.hub, self._feed(log_view), cursor, log_view.is_wanted, options)
+        async with aclosing(self._follow_until_end(log_view, follower)) as batches:
             async for batch in batches:
                 cursor = batch.after
                 yield batch
         # The run has ended; what it wrote last may show only now, on a file system with caches a moment later.
-        for wait in _LAST_LOOKS:
-            await asyncio.sleep(wait)
+        for delay in _FINAL_READ_DELAYS_S:
+            await asyncio.sleep(delay)
             with contextlib.suppress(HyperpodError):  # it was removed just now
                 # Anew: what was seen of an array with very many children may be older.
-                view.sources = await self.hub.thread(self._known.sources, view.request.run_id)
-            async with aclosing(self._history(view, cursor, flush=True)) as batches:
+                log_view.sources = await self.hub.thread(
+                    self._catalog.sources, log_view.request.run_id
+                )
+            async with aclosing(self._history(log_view, cursor, flush=True)) as batches:
                 async for batch in batches:
                     cursor = batch.after
                     yield batch
 
-    async def _start(self, view: View) -> Cursor:
-        request = view.request
-        if view.given is None and request.tail is not None and view.matcher is not None:
-            found = await search(
-                view, self.hub.thread, "backward", max(1, request.tail), float("inf")
+    async def _find_start_cursor(self, log_view: LogView) -> Cursor:
+        request = log_view.request
+        if (
+            log_view.start_cursor is None
+            and request.tail is not None
+            and log_view.matcher is not None
+        ):
+            result = await search(
+                log_view, self.hub.thread, "backward", max(1, request.tail), float("inf")
             )
-            if found.hits and request.tail:
-                return Cursor.parse(found.hits[-1].cursor)
-            return await self.hub.thread(lambda: view.ours(ends_of(view.sources, view.streams())))
-        return await self.hub.thread(view.start)
+            if result.hits and request.tail:
+                return Cursor.parse(result.hits[-1].cursor)
+            return await self.hub.thread(
+                lambda: log_view.check_own_cursor(end_cursor(log_view.sources, log_view.streams()))
+            )
+        return await self.hub.thread(log_view.start)
 
     async def _history(
-        self, view: View, cursor: Cursor, *, flush: bool
+        self, log_view: LogView, cursor: Cursor, *, flush: bool
     ) -> AsyncGenerator[LogBatch, None]:
-        streams = await self.hub.thread(view.streams)
-        batches = read_on(
-            view.sources, streams, cursor, flush=flush, collapse=view.request.collapse
+        streams = await self.hub.thread(log_view.streams)
+        batches = read_forward(
+            log_view.sources, streams, cursor, flush=flush, collapse=log_view.request.collapse
         )
         async with aclosing(self._steps(batches)) as steps:
             async for batch in steps:
@@ -783,106 +819,121 @@ class LogService:
         while (batch := await self.hub.thread(next, batches, None)) is not None:
             yield batch
 
-    def _feed(self, view: View) -> Feed:
-        return self.hub.feed(view.sources.key, view.sources)
+    def _feed(self, log_view: LogView) -> Feed:
+        return self.hub.feed(log_view.sources.key, log_view.sources)
 
-    async def _until_end(self, view: View, follower: Follower) -> AsyncGenerator[LogBatch, None]:
-        heard = _Heard()
-        ended = asyncio.create_task(self._wait_ended(view, heard), name="hyperpod-log-end")
+    async def _follow_until_end(
+        self, log_view: LogView, follower: Follower
+    ) -> AsyncGenerator[LogBatch, None]:
+        last_activity = _LastActivity()
+        ended = asyncio.create_task(
+            self._wait_ended(log_view, last_activity), name="hyperpod-log-end"
+        )
         ended.add_done_callback(lambda _: follower.stop())
         try:
             async with follower:
                 while not ended.done():
                     batch = await follower.next()
                     if batch is not None:
-                        heard.at = time.monotonic()
+                        last_activity.at = time.monotonic()
                         yield batch
             ended.result()
         finally:
             ended.cancel()
 
-    async def _wait_ended(self, view: View, heard: _Heard) -> None:
+    async def _wait_ended(self, log_view: LogView, last_activity: _LastActivity) -> None:
         """Return when nothing can be added to what the request asks for.
 
         Whether the run has ended may cost a call of the scheduler, so it is not asked while lines come.
         """
-        attempt = view.request.attempt
+        attempt = log_view.request.attempt
         while True:
             try:
-                quiet = time.monotonic() - heard.at > _QUIET
-                if quiet and await self._known.is_ended(view.request.run_id):
+                is_quiet = time.monotonic() - last_activity.at > _QUIET_S
+                if is_quiet and await self._catalog.is_ended(log_view.request.run_id):
                     return
             except UnreachableError as error:
                 # Files can be read while the scheduler is away; it will tell the end when it is back.
-                _LOG.debug("whether %s has ended is unknown: %s", view.request.run_id, error)
+                _LOG.debug("whether %s has ended is unknown: %s", log_view.request.run_id, error)
             except StorageError as error:
                 if error.code != GONE:
                     raise
                 # It goes on where it was when the file system is mounted again.
             if attempt is not None:
-                attempts = await self.hub.thread(view.sources.attempts)
+                attempts = await self.hub.thread(log_view.sources.attempts)
                 if attempts and attempts[-1] > attempt:
                     return
-            lines_came = heard.at + _QUIET - time.monotonic()
-            await asyncio.sleep(lines_came if lines_came > 0 else _ASK_ENDED)
+            quiet_remaining = last_activity.at + _QUIET_S - time.monotonic()
+            await asyncio.sleep(quiet_remaining if quiet_remaining > 0 else _END_POLL_S)
 
-    async def _raw_stream(self, view: View) -> Stream:
+    async def _raw_stream(self, log_view: LogView) -> Stream:
         while True:
-            streams = await self.hub.thread(view.streams)
+            streams = await self.hub.thread(log_view.streams)
             if streams:
                 return streams[-1]
-            if not view.request.follow or await self._known.is_ended(view.request.run_id):
-                raise no_such_log(view.request.run_id, "such log")
-            await asyncio.sleep(_ASK_ENDED)
+            if not log_view.request.follow or await self._catalog.is_ended(log_view.request.run_id):
+                raise no_such_log(log_view.request.run_id, "such log")
+            await asyncio.sleep(_END_POLL_S)
 
-    async def _forward_page(self, view: View, limit: int) -> LogPage:
-        start = cursor = view.given or view.ours(Cursor())
+    async def _forward_page(self, log_view: LogView, limit: int) -> LogPage:
+        start = cursor = log_view.start_cursor or log_view.check_own_cursor(Cursor())
         blocks: list[LineBlock] = []
         count = 0
-        async with aclosing(self._history(view, cursor, flush=True)) as batches:
+        async with aclosing(self._history(log_view, cursor, flush=True)) as batches:
             async for batch in batches:
-                shown = await view.shown(batch)
-                part = shown.head(limit - count)
+                batch_shown = await log_view.format_batch(batch)
+                part = batch_shown.head(limit - count)
                 blocks += part.blocks
                 count += len(part)
-                cursor = batch.after if part is shown else part.after
-                if part is not shown:
+                cursor = batch.after if part is batch_shown else part.after
+                if part is not batch_shown:
                     break
         lines = LogBatch(start, blocks)
-        whole = count < limit
-        return LogPage(lines, start.text(), cursor.text(), at_start=not start.places, at_end=whole)
+        is_complete = count < limit
+        return LogPage(
+            lines, start.text(), cursor.text(), is_at_start=not start.positions, at_end=is_complete
+        )
 
-    async def _backward_page(self, view: View, limit: int) -> LogPage:
-        streams = await self.hub.thread(view.streams)
-        end = view.given
+    async def _backward_page(self, log_view: LogView, limit: int) -> LogPage:
+        streams = await self.hub.thread(log_view.streams)
+        end = log_view.start_cursor
         if end is None:
-            end = view.ours(await self.hub.thread(ends_of, view.sources, streams))
-        if view.matcher is not None:
-            found = await search(view, self.hub.thread, "backward", limit, float("inf"))
-            start = Cursor.parse(found.hits[-1].cursor) if found.hits else end
-            at_start = len(found.hits) < limit
+            end = log_view.check_own_cursor(
+                await self.hub.thread(end_cursor, log_view.sources, streams)
+            )
+        if log_view.matcher is not None:
+            result = await search(log_view, self.hub.thread, "backward", limit, float("inf"))
+            start = Cursor.parse(result.hits[-1].cursor) if result.hits else end
+            is_at_start = len(result.hits) < limit
         else:
-            start, count = await self.hub.thread(start_of_tail, view.sources, streams, end, limit)
-            at_start = count < limit
+            start, count = await self.hub.thread(
+                start_of_tail, log_view.sources, streams, end, limit
+            )
+            is_at_start = count < limit
         blocks: list[LineBlock] = []
-        batches = read_on(
-            view.sources, streams, start, flush=True, until=end, collapse=view.request.collapse
+        batches = read_forward(
+            log_view.sources,
+            streams,
+            start,
+            flush=True,
+            until=end,
+            collapse=log_view.request.collapse,
         )
         async with aclosing(self._steps(batches)) as steps:
             async for batch in steps:
-                blocks += (await view.shown(batch)).blocks
+                blocks += (await log_view.format_batch(batch)).blocks
         return LogPage(
             LogBatch(start, blocks),
             start.text(),
             end.text(),
-            at_start=at_start,
-            at_end=view.given is None,
+            is_at_start=is_at_start,
+            at_end=log_view.start_cursor is None,
         )
 
 
-def _no_raw_of_array(run_id: str, streams: Sequence[Stream]) -> InvalidInputError:
-    begun = streams[0].child if streams else None
-    child = f"{run_id}.{'<index>' if begun is None else begun}"
+def _raw_array_error(run_id: str, streams: Sequence[Stream]) -> InvalidInputError:
+    first_child = streams[0].child if streams else None
+    child = f"{run_id}.{'<index>' if first_child is None else first_child}"
     return InvalidInputError(
         f"{run_id} is an array; raw bytes are available only for one stream of one child",
         code="is_array",

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic_core import from_json
 
-from hyperpod_jlab.logs.stream import TAIL, Position, Stream, check_of
+from hyperpod_jlab.logs.stream import CHECK_BYTES, Position, Stream, build_check
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Chunk:
     Attributes:
         data: The bytes.
         offset: How many bytes of the source lie before them.
-        before: Up to `TAIL` bytes that lie just before them.
+        preceding: Up to `TAIL` bytes that lie just before them.
         identity: What tells this file from another under the same name.
         stamps: Rising pairs (index in `data`, Unix time): the bytes from there on were first seen at that time. A source gives them only
             where it knows better than who reads it.
@@ -108,37 +108,37 @@ class Chunk:
 
     data: bytes
     offset: int
-    before: bytes = b""
+    preceding: bytes = b""
     identity: int = 0
     stamps: Sequence[tuple[int, float]] = field(default=())
     mark: Mark | None = None
     restarted: bool = False
     start: Position | None = None
 
-    def place(self, index: int) -> Position:
+    def position_at(self, index: int) -> Position:
         """The place before ``data[index]``."""
         if index == 0 and self.start is not None:
             return self.start
         if self.offset + index == 0:
             return Position(0)
-        tail = self.data[max(0, index - TAIL) : index]
-        if index < TAIL:
-            tail = (self.before + tail)[-TAIL:]
-        return Position(self.offset + index, check_of(self.identity, tail))
+        tail = self.data[max(0, index - CHECK_BYTES) : index]
+        if index < CHECK_BYTES:
+            tail = (self.preceding + tail)[-CHECK_BYTES:]
+        return Position(self.offset + index, build_check(self.identity, tail))
 
     @property
     def opens_line(self) -> bool:
         """Whether the first byte begins a line."""
-        return not self.before or self.before.endswith(b"\n")
+        return not self.preceding or self.preceding.endswith(b"\n")
 
     def time_at(self, index: int) -> float | None:
         """When ``data[index]`` was first seen, in Unix seconds, or None when nobody noted it."""
-        found: float | None = None
+        time_found: float | None = None
         for begin, time in self.stamps:
             if begin > index:
                 break
-            found = time
-        return found
+            time_found = time
+        return time_found
 
 
 class LogSource(Protocol):
@@ -215,7 +215,7 @@ class SourceSet(Protocol):
         """The attempts that have logs, in rising order. Blocking."""
         ...
 
-    def over(self) -> frozenset[Stream]:
+    def ended_streams(self) -> frozenset[Stream]:
         """Streams of which is known that nothing is added any more, as of the last call of `streams`.
 
         What they end with is shown at once, newline or not. Those of earlier attempts, and all once the run has ended,

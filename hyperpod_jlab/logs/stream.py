@@ -7,8 +7,8 @@ from binascii import crc32
 from functools import lru_cache
 from typing import NamedTuple
 
-_ONE_CHILD = 1 << 40
-_ONE_ATTEMPT = 1 << 20
+_CHILD_FACTOR = 1 << 40
+_ATTEMPT_FACTOR = 1 << 20
 
 _FILE = re.compile(r"node-(0|[1-9]\d{0,5})(?:\.rank-(0|[1-9]\d{0,5}))?\.log")
 LAUNCHER_LINE = b"##hyperpod "
@@ -31,23 +31,23 @@ class Stream(NamedTuple):
     @property
     def child(self) -> int | None:
         """The array's child that the stream belongs to; None for a stream that its own run looks at."""
-        return None if self.node_rank < _ONE_CHILD else self.node_rank // _ONE_CHILD - 1
+        return None if self.node_rank < _CHILD_FACTOR else self.node_rank // _CHILD_FACTOR - 1
 
     @property
-    def own(self) -> Stream:
+    def without_child(self) -> Stream:
         """The stream as its own run sees it."""
-        if self.node_rank < _ONE_CHILD:
+        if self.node_rank < _CHILD_FACTOR:
             return self
-        attempt, node_rank = divmod(self.node_rank % _ONE_CHILD, _ONE_ATTEMPT)
+        attempt, node_rank = divmod(self.node_rank % _CHILD_FACTOR, _ATTEMPT_FACTOR)
         return Stream(attempt, node_rank, self.local_rank)
 
     def in_array(self, index: int) -> Stream:
         """The stream of an array's child as the array sees it; `own` leads back."""
-        packed = (index + 1) * _ONE_CHILD + self.attempt * _ONE_ATTEMPT + self.node_rank
+        packed = (index + 1) * _CHILD_FACTOR + self.attempt * _ATTEMPT_FACTOR + self.node_rank
         return Stream(1, packed, self.local_rank)
 
     @property
-    def order(self) -> tuple[int, int, int]:
+    def sort_key(self) -> tuple[int, int, int]:
         """Where the stream stands among others: by attempt, then node, the node's own log before its ranks'."""
         return (self.attempt, self.node_rank, -1 if self.local_rank is None else self.local_rank)
 
@@ -71,15 +71,15 @@ class Stream(NamedTuple):
         """The global rank, or None for a node's own log."""
         if self.local_rank is None:
             return None
-        return self.own.node_rank * processes_per_node + self.local_rank
+        return self.without_child.node_rank * processes_per_node + self.local_rank
 
     def prefix(self, rank: int | None) -> str:
         """What its lines stand behind: ``3|``, or ``node0|`` for a node's own log; of an array's child ``2.3|``."""
-        name = f"node{self.own.node_rank}" if rank is None else str(rank)
+        name = f"node{self.without_child.node_rank}" if rank is None else str(rank)
         return f"{name}|" if self.child is None else f"{self.child}.{name}|"
 
 
-def stream_of(attempt: int, file_name: str) -> Stream | None:
+def parse_stream(attempt: int, file_name: str) -> Stream | None:
     """The stream behind a file's name in an attempt's folder, or None when the file is no log."""
     match = _FILE.fullmatch(file_name)
     if match is None:
@@ -93,7 +93,7 @@ def attempt_folder(attempt: int) -> str:
     return f"attempt-{attempt}"
 
 
-def attempt_of(folder_name: str) -> int | None:
+def parse_attempt(folder_name: str) -> int | None:
     """The attempt behind a folder's name, or None when it is no attempt's."""
     match = _ATTEMPT.fullmatch(folder_name)
     return None if match is None else int(match.group(1))
@@ -107,7 +107,7 @@ def activity_name(node_rank: int) -> str:
 # --------------------------------------------------------------------------------------------------
 # Places: where one stands in one source, recognisable again later and elsewhere.
 
-TAIL = 64
+CHECK_BYTES = 64
 """How many bytes before a place are used to recognise it."""
 
 
@@ -122,26 +122,26 @@ class Position(NamedTuple):
     check: str = ""
 
 
-START = Position()
+START_POSITION = Position()
 """Where every source begins."""
 
 
-def check_of(identity: int, before: bytes) -> str:
+def build_check(identity: int, preceding: bytes) -> str:
     """The check of a place.
 
     Args:
         identity: Number that tells one file (or container) from the next under the same name.
-        before: The last `TAIL` bytes before the place, or all when there are fewer.
+        preceding: The last `TAIL` bytes before the place, or all when there are fewer.
     """
-    return f"{identity_of(identity)}{crc32(before) & 0xFFFF:04x}"
+    return f"{format_identity(identity)}{crc32(preceding) & 0xFFFF:04x}"
 
 
 @lru_cache(maxsize=1024)
-def identity_of(identity: int) -> str:
+def format_identity(identity: int) -> str:
     """The part of a check that tells one file from the next."""
     return f"{crc32(identity.to_bytes(8, 'little')) & 0xFF:02x}"
 
 
 def same_source(check: str, identity: int) -> bool:
     """Whether a place with this check may lie in that very file, whatever became of its bytes."""
-    return not check or check.startswith(identity_of(identity))
+    return not check or check.startswith(format_identity(identity))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """What ``%load_ext hyperpod_jlab`` does."""
-    from hyperpod_jlab.magics.extension import HyperpodMagics, complete_in
+    from hyperpod_jlab.magics.extension import HyperpodMagics, install_completer
 
     shell.register_magics(HyperpodMagics)
-    complete_in(shell)
+    install_completer(shell)

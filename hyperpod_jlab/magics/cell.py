@@ -54,8 +54,8 @@ from hyperpod_jlab.run.submit import Preview, Request, Step
 # --------------------------------------------------------------------------------------------------
 # Which names a cell takes from what ran before it: read from its compiled code, so that scopes are Python's own.
 
-_IN_EVERY_JOB = {*dir(builtins), SERVICE, "display", "get_ipython"}
-_TAKES_ALL = f"{SERVICE}.run("  # %run takes the file's variables over
+_PREDEFINED_NAMES = {*dir(builtins), SERVICE, "display", "get_ipython"}
+_RUN_CALL = f"{SERVICE}.run("  # %run takes the file's variables over
 _STORES = {"STORE_NAME", "STORE_GLOBAL"}
 _LOADS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
 
@@ -65,19 +65,19 @@ class Names:
     """The names of one cell.
 
     Attributes:
-        wanted: Those that must be there before it runs.
-        wanted_later: Those that its functions and classes use.
+        used_names: Those that must be there before it runs.
+        used_later: Those that its functions and classes use.
         bound: Those that it makes.
-        open: Whether it may make others that cannot be seen: by a star import or ``%run``.
+        has_open_names: Whether it may make others that cannot be seen: by a star import or ``%run``.
     """
 
-    wanted: frozenset[str] = frozenset()
-    wanted_later: frozenset[str] = frozenset()
+    used_names: frozenset[str] = frozenset()
+    used_later: frozenset[str] = frozenset()
     bound: frozenset[str] = frozenset()
-    open: bool = False
+    has_open_names: bool = False
 
 
-def names_of(text: str) -> Names:
+def parse_names(text: str) -> Names:
     """The names of a cell whose magics were replaced; none when it does not compile."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -86,62 +86,62 @@ def names_of(text: str) -> Names:
                 text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
             )
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return Names(open=True)
-    wanted: set[str] = set()
+            return Names(has_open_names=True)
+    used_names: set[str] = set()
     bound: set[str] = set()
-    later: set[str] = set()
+    late_names: set[str] = set()
     for inner in _inner(code):
-        loads, stores, shared = _loads_and_stores(inner)
-        later |= loads - stores
-        bound |= shared
-    is_open = _TAKES_ALL in text
+        loads, stores, global_names = _loads_and_stores(inner)
+        late_names |= loads - stores
+        bound |= global_names
+    is_open = _RUN_CALL in text
     for step in dis.get_instructions(code):
         if step.opname in _STORES:
             bound.add(step.argval)
         elif step.opname in _LOADS and step.argval not in bound:
-            wanted.add(step.argval)
+            used_names.add(step.argval)
         elif step.opname == "IMPORT_STAR" or step.argrepr == "INTRINSIC_IMPORT_STAR":
             is_open = True
     return Names(
-        frozenset(filter(_is_own, wanted)),
-        frozenset(filter(_is_own, later)),
+        frozenset(filter(_is_own, used_names)),
+        frozenset(filter(_is_own, late_names)),
         frozenset(bound),
         is_open,
     )
 
 
-def names_in(cell: CodeCell) -> Names:
+def cell_names(cell: CodeCell) -> Names:
     """The names of a cell as it stands in a notebook."""
-    return names_of(transform_cell(cell, "cell").text)
+    return parse_names(transform_cell(cell, "cell").text)
 
 
-def missing_names(cells: Iterable[Names]) -> set[str]:
+def find_missing_names(cells: Iterable[Names]) -> set[str]:
     """The names that cells, run in this order from nothing, need and do not make."""
-    missing: set[str] = set()
-    later: set[str] = set()
+    undefined: set[str] = set()
+    late_names: set[str] = set()
     bound: set[str] = set()
     for names in cells:
-        if names.open:  # whatever is wanted here and later may be from there
-            return missing
-        missing |= names.wanted - bound
-        later |= names.wanted_later
+        if names.has_open_names:  # whatever is wanted here and later may be from there
+            return undefined
+        undefined |= names.used_names - bound
+        late_names |= names.used_later
         bound |= names.bound
-    return missing | (later - bound)
+    return undefined | (late_names - bound)
 
 
 def _loads_and_stores(code: CodeType) -> tuple[set[str], set[str], set[str]]:
     """What a function's or class's own code loads from outside, keeps to itself, and makes global."""
     loads: set[str] = set()
     stores: set[str] = set()
-    shared: set[str] = set()
+    global_names: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname in _LOADS:
             loads.add(step.argval)
         elif step.opname == "STORE_NAME":
             stores.add(step.argval)
         elif step.opname == "STORE_GLOBAL":
-            shared.add(step.argval)
-    return loads, stores, shared
+            global_names.add(step.argval)
+    return loads, stores, global_names
 
 
 def _inner(code: CodeType) -> Iterator[CodeType]:
@@ -154,14 +154,14 @@ def _inner(code: CodeType) -> Iterator[CodeType]:
 def _is_own(name: str) -> bool:
     """Whether a name is somebody's, not Python's; dunder names are the module's."""
     dunder = name.startswith("__") and name.endswith("__")
-    return not dunder and not name.startswith(".") and name not in _IN_EVERY_JOB
+    return not dunder and not name.startswith(".") and name not in _PREDEFINED_NAMES
 
 
 # --------------------------------------------------------------------------------------------------
 # The notebook that a cell is sent as: the cell itself, at its place, and the cells that are to run before it.
 
-_NO_FILE = "cell.ipynb"
-_SHOWN = 8
+_DEFAULT_FILE = "cell.ipynb"
+_MAX_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -180,14 +180,14 @@ class CellSource:
 
 
 def cell_source(
-    cell: KernelCell, selection: Mapping[str, Any], *, again: bool = False
+    cell: KernelCell, selection: Mapping[str, Any], *, rerun: bool = False
 ) -> CellSource:
     """Put the cell where it stands in its notebook; without a file, where it stands among the kernel's inputs.
 
     Args:
         cell: The cell.
         selection: Which cells run before it: ``cells`` and ``tag`` as in a notebook source.
-        again: Whether the same cell run once more is to be the same source: then it stands where it was first run.
+        rerun: Whether the same cell run once more is to be the same source: then it stands where it was first run.
 
     Raises:
         InvalidInputError: The cell is empty, or the selection does not fit.
@@ -198,64 +198,79 @@ def cell_source(
             code="empty_cells",
             hint="write the code below that line; commands use one %: %hyperpod logs RUN",
         )
-    notebook, place = _notebook_of(cell, again=again)
-    own = notebook.cells[place]
-    chosen = _chosen(notebook, own, selection)
-    before = [one for one in chosen if not _is_job(one)]
-    numbers = [*(one.number for one in before), own.number]
+    notebook, index = _load_notebook(cell, rerun=rerun)
+    own_cell = notebook.cells[index]
+    chosen = _chosen(notebook, own_cell, selection)
+    earlier_cells = [other_cell for other_cell in chosen if not _is_job(other_cell)]
+    cell_numbers = [*(other_cell.number for other_cell in earlier_cells), own_cell.number]
     return CellSource(
         source={
             "kind": "notebook",
-            "path": _as_typed(notebook.path),
-            "cells": ",".join(map(str, numbers)),
+            "path": _display_path(notebook.path),
+            "cells": ",".join(map(str, cell_numbers)),
         },
-        content=_content(notebook, numbers),
+        content=_content(notebook, cell_numbers),
         findings=(
-            *_left_out(chosen),
-            *_unknown_texts(cell, before),
-            *_name_findings(cell, notebook, own, before),
+            *_excluded_findings(chosen),
+            *_unknown_texts(cell, earlier_cells),
+            *_name_findings(cell, notebook, own_cell, earlier_cells),
         ),
     )
 
 
-def _notebook_of(cell: KernelCell, *, again: bool) -> tuple[NotebookFile, int]:
+def _load_notebook(cell: KernelCell, *, rerun: bool) -> tuple[NotebookFile, int]:
     """The notebook with the cell's text in it, and the cell's place among its code cells."""
     if cell.notebook is not None:
         try:
-            found = read_notebook(cell.notebook)
+            document = read_notebook(cell.notebook)
         except InvalidInputError:  # never saved with code in it, or being written just now
-            found = NotebookFile(cell.notebook, (), frozenset())
-        return _with_cell(found, cell)
+            document = NotebookFile(cell.notebook, (), frozenset())
+        return _with_cell(document, cell)
     texts = [*cell.inputs[:-1], cell.text]
-    if again:
+    if rerun:
         first = next(n for n, text in enumerate(texts, 1) if text.strip() == cell.text.strip())
         texts = [*texts[: first - 1], cell.text]
     cells = [CodeCell(number, text, frozenset(), None) for number, text in enumerate(texts, 1)]
-    return NotebookFile(Path.cwd() / _NO_FILE, tuple(cells), frozenset()), len(cells) - 1
+    return NotebookFile(Path.cwd() / _DEFAULT_FILE, tuple(cells), frozenset()), len(cells) - 1
 
 
 def _with_cell(notebook: NotebookFile, cell: KernelCell) -> tuple[NotebookFile, int]:
     cells: list[CodeCell] = list(notebook.cells)
-    same_id = [n for n, one in enumerate(cells) if cell.id is not None and one.id == cell.id]
-    same_text = [n for n, one in enumerate(cells) if one.text.strip() == cell.text.strip()]
-    found = [*same_id, *(same_text if len(same_text) == 1 else [])]
-    place = found[0] if found else len(cells)
-    before = cells[place] if found else CodeCell(place + 1, "", frozenset(), None)
-    cells[place : place + 1] = [replace(before, text=cell.text, id=cell.id or before.id)]
-    return NotebookFile(notebook.path, tuple(cells), notebook.other_ids), place
+    same_id_indices = [
+        n for n, other_cell in enumerate(cells) if cell.id is not None and other_cell.id == cell.id
+    ]
+    same_text_indices = [
+        n for n, other_cell in enumerate(cells) if other_cell.text.strip() == cell.text.strip()
+    ]
+    matching_indices = [
+        *same_id_indices,
+        *(same_text_indices if len(same_text_indices) == 1 else []),
+    ]
+    index = matching_indices[0] if matching_indices else len(cells)
+    template_cell = cells[index] if matching_indices else CodeCell(index + 1, "", frozenset(), None)
+    cells[index : index + 1] = [
+        replace(template_cell, text=cell.text, id=cell.id or template_cell.id)
+    ]
+    return NotebookFile(notebook.path, tuple(cells), notebook.other_ids), index
 
 
 def _chosen(
-    notebook: NotebookFile, own: CodeCell, selection: Mapping[str, Any]
+    notebook: NotebookFile, own_cell: CodeCell, selection: Mapping[str, Any]
 ) -> tuple[CodeCell, ...]:
     if not selection:
         return ()
     source = parse(NotebookSource, {"kind": "notebook", "path": notebook.path.name, **selection})
-    chosen = [one for one in select_cells(notebook, source) if one.number != own.number]
-    below = [one.number for one in chosen if one.number > own.number]
-    if below:
+    chosen = [
+        other_cell
+        for other_cell in select_cells(notebook, source)
+        if other_cell.number != own_cell.number
+    ]
+    later_numbers = [
+        other_cell.number for other_cell in chosen if other_cell.number > own_cell.number
+    ]
+    if later_numbers:
         raise InvalidInputError(
-            f"cell {below[0]} is below this one, which is cell {own.number}; cells run in the order of the notebook",
+            f"cell {later_numbers[0]} is below this one, which is cell {own_cell.number}; cells run in the order of the notebook",
             code="cell_below",
             hint="choose cells above it, or move this cell down",
             detail={"field": "source.cells"},
@@ -267,104 +282,111 @@ def _is_job(cell: CodeCell) -> bool:
     return cell.text.lstrip().startswith(MAGIC)
 
 
-def _left_out(chosen: Sequence[CodeCell]) -> list[Finding]:
+def _excluded_findings(chosen: Sequence[CodeCell]) -> list[Finding]:
     """Cells that are jobs of their own: in the kernel they made nothing, so they don't go along."""
     return [
         Finding(
             level="info",
             code="job_left_out",
-            message=f"cell {one.number} is a separate job and is not included",
+            message=f"cell {other_cell.number} is a separate job and is not included",
             hint=None,
             field="source.cells",
         )
-        for one in chosen
-        if _is_job(one)
+        for other_cell in chosen
+        if _is_job(other_cell)
     ]
 
 
-def _content(notebook: NotebookFile, numbers: Sequence[int]) -> dict[str, Any]:
+def _content(notebook: NotebookFile, cell_numbers: Sequence[int]) -> dict[str, Any]:
     """The notebook's JSON; cells that are not sent keep their places, and nothing else."""
     cells: list[dict[str, Any]] = [
         {
             "cell_type": "code",
-            "id": one.id,
-            "source": one.text if one.number in numbers else "",
-            "metadata": {"tags": sorted(one.tags)},
+            "id": other_cell.id,
+            "source": other_cell.text if other_cell.number in cell_numbers else "",
+            "metadata": {"tags": sorted(other_cell.tags)},
             "execution_count": None,
             "outputs": [],
         }
-        for one in notebook.cells
+        for other_cell in notebook.cells
     ]
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
 
 
-def _as_typed(path: Path) -> str:
+def _display_path(path: Path) -> str:
     """The path as one would type it in this folder."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    cwd = Path.cwd()
+    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
 
 
-def _unknown_texts(cell: KernelCell, before: Sequence[CodeCell]) -> list[Finding]:
+def _unknown_texts(cell: KernelCell, earlier_cells: Sequence[CodeCell]) -> list[Finding]:
     """Cells that were not run like that in this kernel: the file may be older than what is on the screen."""
-    ran = {text.strip() for text in cell.inputs}
+    executed_texts = {text.strip() for text in cell.inputs}
     return [
         Finding(
             level="warning",
             code="cell_not_run",
-            message=f"cell {one.number} is included as saved, but this kernel did not run that version",
+            message=f"cell {other_cell.number} is included as saved, but this kernel did not run that version",
             hint="save the notebook if it has unsaved changes",
             field="source.cells",
         )
-        for one in before
-        if one.text.strip() and one.text.strip() not in ran
+        for other_cell in earlier_cells
+        if other_cell.text.strip() and other_cell.text.strip() not in executed_texts
     ]
 
 
 def _name_findings(
-    cell: KernelCell, notebook: NotebookFile, own: CodeCell, before: Sequence[CodeCell]
+    cell: KernelCell, notebook: NotebookFile, own_cell: CodeCell, earlier_cells: Sequence[CodeCell]
 ) -> list[Finding]:
     """A warning on names that the kernel has and the job will not have."""
-    missing = missing_names(names_in(one) for one in (*before, own)) & cell.names
-    if not missing:
+    undefined = (
+        find_missing_names(cell_names(other_cell) for other_cell in (*earlier_cells, own_cell))
+        & cell.names
+    )
+    if not undefined:
         return []
-    shown = sorted(missing)
-    words = ", ".join(shown[:_SHOWN]) + (", ..." if len(shown) > _SHOWN else "")
-    needed = _cells_that_define(missing, notebook, own)
+    missing_sorted = sorted(undefined)
+    program = ", ".join(missing_sorted[:_MAX_SHOWN]) + (
+        ", ..." if len(missing_sorted) > _MAX_SHOWN else ""
+    )
+    needed_cells = _find_defining_cells(undefined, notebook, own_cell)
     hint = "define them in the cell: a job starts with an empty namespace"
-    if needed:
-        numbers = sorted({*needed, *(one.number for one in before)})
-        hint = f"include the cells that define them: --cells {','.join(map(str, numbers))}"
+    if needed_cells:
+        cell_numbers = sorted({*needed_cells, *(other_cell.number for other_cell in earlier_cells)})
+        hint = f"include the cells that define them: --cells {','.join(map(str, cell_numbers))}"
     return [
         Finding(
             level="warning",
             code="kernel_names",
-            message=f"the cell uses names of this kernel that do not exist in the job: {words}",
+            message=f"the cell uses names of this kernel that do not exist in the job: {program}",
             hint=hint,
             field="source",
         )
     ]
 
 
-def _cells_that_define(missing: set[str], notebook: NotebookFile, own: CodeCell) -> list[int]:
+def _find_defining_cells(
+    undefined: set[str], notebook: NotebookFile, own_cell: CodeCell
+) -> list[int]:
     """Numbers of the cells above that together make the names; empty when some name is made by none."""
-    above: dict[int, Names] = {
-        one.number: names_in(one)
-        for one in notebook.cells
-        if one.number < own.number and not _is_job(one)
+    earlier_names: dict[int, Names] = {
+        other_cell.number: cell_names(other_cell)
+        for other_cell in notebook.cells
+        if other_cell.number < own_cell.number and not _is_job(other_cell)
     }
-    needed: set[int] = set()
-    pending = set(missing)
+    needed_cells: set[int] = set()
+    pending = set(undefined)
     while pending:
         name = pending.pop()
-        makers = [number for number, names in above.items() if name in names.bound]
+        makers = [number for number, names in earlier_names.items() if name in names.bound]
         if not makers:
-            if name in missing:
+            if name in undefined:
                 return []
             continue
-        if makers[-1] not in needed:
-            needed.add(makers[-1])
-            pending |= above[makers[-1]].wanted | above[makers[-1]].wanted_later
-    return sorted(needed)
+        if makers[-1] not in needed_cells:
+            needed_cells.add(makers[-1])
+            pending |= earlier_names[makers[-1]].used_names | earlier_names[makers[-1]].used_later
+    return sorted(needed_cells)
 
 
 _HELP = """\
@@ -381,7 +403,7 @@ _EXAMPLES = (
     "%%hyperpod --nodes 4 --dry-run",
 )
 
-_OWN_HELP = {
+_OPTION_HELP = {
     "wait": "Wait until the run ends; raise an error unless it succeeds. Interrupting the kernel ends the waiting, not the run.",
     "cells": "Cells to run before this one, such as 2-5,7, counted from 1 (without a notebook file: In [1], In [2], ...).",
     "tag": "Run the code cells with this tag before this one.",
@@ -437,15 +459,15 @@ def run_cell(
             detail={"option": "--run", "field": "target"},
         )
     base = current_folder()
-    under = read_spec_file(spec) if spec is not None else {}
-    over, given = data_of(options)
-    source = cell_source(call.cell, over.pop("source", {}), again=run_id is not None)
-    data = {**merge(under, over), "source": source.source}
-    words = program_words()
-    if words is not None:
-        data["args"] = words
+    file_data = read_spec_file(spec) if spec is not None else {}
+    override_data, given_names = data_of(options)
+    source = cell_source(call.cell, override_data.pop("source", {}), rerun=run_id is not None)
+    data = {**merge(file_data, override_data), "source": source.source}
+    program = program_words()
+    if program is not None:
+        data["args"] = program
     request = Request(
-        parse_spec(data, given, None if spec is None else str(spec)),
+        parse_spec(data, given_names, None if spec is None else str(spec)),
         cluster=cluster,
         run_id=run_id if run_id is not None else new_run_id(),
         base=base,
@@ -459,28 +481,30 @@ def run_cell(
         return
     sent = with_services(lambda hyperpod: _submit(hyperpod, request, source, call))
     call.on_interrupt = None
-    _see_through(sent, SubmitMode(wait=wait, follow=follow), call, target)
+    _follow_to_end(sent, SubmitMode(wait=wait, follow=follow), call, target)
 
 
 def _secrets(request: Request) -> dict[str, str]:
     secrets = request.spec.environment.secrets
-    return secrets_here([name for name, known in secrets.items() if not known], None)
+    return secrets_here([name for name, is_known in secrets.items() if not is_known], None)
 
 
 async def _submit(
     hyperpod: Hyperpod, request: Request, source: CellSource, call: CellInvocation
 ) -> str:
-    done: list[Step] = []
-    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, done)
+    steps: list[Step] = []
+    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, steps)
 
-    def tell(preview: Preview) -> None:
-        found: list[Finding] = [*preview.findings, *source.findings]
-        print_findings([finding for finding in found if finding.level == "warning"])
+    def show_preview(preview: Preview) -> None:
+        findings: list[Finding] = [*preview.findings, *source.findings]
+        print_findings([finding for finding in findings if finding.level == "warning"])
 
-    return await hyperpod.submitter.submit(request, done.append, tell)
+    return await hyperpod.submitter.submit(request, steps.append, show_preview)
 
 
-def _see_through(run_id: str, ways: SubmitMode, call: CellInvocation, target: str | None) -> None:
+def _follow_to_end(
+    run_id: str, submit_mode: SubmitMode, call: CellInvocation, target: str | None
+) -> None:
     """Show the run, and do with it what else was asked for.
 
     Raises:
@@ -488,9 +512,11 @@ def _see_through(run_id: str, ways: SubmitMode, call: CellInvocation, target: st
     """
     if call.announce is not None:
         call.announce(run_id, target)
-    if ways.wait or ways.follow:
+    if submit_mode.wait or submit_mode.follow:
         request = LogRequest(run_id, follow=True)
-        run = with_services(lambda hyperpod: see_to_end(hyperpod, request, with_log=ways.follow))
+        run = with_services(
+            lambda hyperpod: see_to_end(hyperpod, request, with_log=submit_mode.follow)
+        )
         if call.as_json:
             print_json(run)
         raise_unless_succeeded(run)
@@ -504,8 +530,8 @@ def _add_options() -> None:
     """The spec's options; those that choose cells mean here the ones that go along."""
     add_spec_options()(run_cell)
     for parameter in run_cell.params:
-        if isinstance(parameter, click.Option) and parameter.name in _OWN_HELP:
-            parameter.help = _OWN_HELP[parameter.name]
+        if isinstance(parameter, click.Option) and parameter.name in _OPTION_HELP:
+            parameter.help = _OPTION_HELP[parameter.name]
 
 
 _add_options()

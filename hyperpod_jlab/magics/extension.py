@@ -44,14 +44,14 @@ class _Loop:
         self._interrupted = False
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
 
-    def run(self, work: Callable[[], Awaitable[T]]) -> T:
+    def run(self, coroutine_function: Callable[[], Awaitable[T]]) -> T:
         """Run it on a new event loop.
 
         Raises:
             KeyboardInterrupt: It was broken off.
         """
         try:
-            return asyncio.run(self._breakable(work))
+            return asyncio.run(self._run_interruptible(coroutine_function))
         except asyncio.CancelledError:
             if self._interrupted:
                 raise KeyboardInterrupt from None
@@ -65,25 +65,25 @@ class _Loop:
             with contextlib.suppress(RuntimeError):  # the loop has just been closed
                 loop.call_soon_threadsafe(task.cancel)
 
-    async def _breakable(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _run_interruptible(self, coroutine_function: Callable[[], Awaitable[T]]) -> T:
         task = asyncio.current_task()
         if task is not None:
             self._running = (asyncio.get_running_loop(), task)
         try:
             if self._interrupted:
                 raise asyncio.CancelledError
-            return await work()
+            return await coroutine_function()
         finally:
             self._running = None
 
 
-def run_command(command: click.Command, name: str, words: Sequence[str], call: Invocation) -> None:
+def run_command(command: click.Command, name: str, argv: Sequence[str], call: Invocation) -> None:
     """Run a click command and wait for it; an interrupt breaks off the waiting, never a run.
 
     Args:
         command: The command.
         name: What the user calls it.
-        words: Its arguments.
+        argv: Its arguments.
         call: What is known of this call.
 
     Raises:
@@ -91,28 +91,30 @@ def run_command(command: click.Command, name: str, words: Sequence[str], call: I
     """
     loop = _Loop()
     call.run = loop.run
-    done: Future[None] = Future()
+    finished: Future[None] = Future()
 
-    def work() -> None:
+    def coroutine_function() -> None:
         try:
-            with command.make_context(name, list(words), obj=call) as context:
+            with command.make_context(name, list(argv), obj=call) as context:
                 command.invoke(context)
-            done.set_result(None)
+            finished.set_result(None)
         except click.exceptions.Exit:
-            done.set_result(None)
+            finished.set_result(None)
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
-            done.set_exception(error)
+            finished.set_exception(error)
 
     # The context tells the kernel which cell the output belongs to.
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name="hyperpod_jlab", daemon=True).start()
+    threading.Thread(
+        target=context.run, args=(coroutine_function,), name="hyperpod_jlab", daemon=True
+    ).start()
     try:
-        done.result()
+        finished.result()
     except KeyboardInterrupt:
-        if done.done():
+        if finished.done():
             raise
         loop.interrupt()
-        done.result()
+        finished.result()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -130,7 +132,7 @@ class MagicError(HyperpodError):
     def __init__(self, error: HyperpodError, *, as_json: bool = False) -> None:
         super().__init__(error.message, code=error.code, hint=error.hint, detail=error.detail)
         self._as_json = as_json
-        self._plain = isinstance(error, (InterruptionError, RunEndedError))
+        self._is_plain = isinstance(error, (InterruptionError, RunEndedError))
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows in place of a traceback."""
@@ -139,7 +141,7 @@ class MagicError(HyperpodError):
         return list(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        start = "" if self._plain else "error: "
+        start = "" if self._is_plain else "error: "
         yield f"{start}{printable(self.message)} [{self.code}]"
         for finding in self.detail.get("findings", [])[1:]:
             yield f"error: {printable(finding['message'])} [{finding['code']}]"
@@ -168,7 +170,7 @@ class HyperpodMagics(Magics):
         the runs; ``%hyperpod logs RUN``, ``%hyperpod cancel RUN`` and the others are the commands of ``hpj``.
         """
         if cell is None:
-            _run(cli, LINE_MAGIC, _words(line) or ["runs"], Invocation())
+            _run(cli, LINE_MAGIC, _split_line(line) or ["runs"], Invocation())
             return
         shell = self.shell
         if shell is None:
@@ -183,31 +185,31 @@ class HyperpodMagics(Magics):
                 display(run)  # type: ignore[no-untyped-call]
 
         call = CellInvocation(cell=kernel_cell(shell, line, cell), announce=announce)
-        _run(run_cell, MAGIC, _words(line), call)
+        _run(run_cell, MAGIC, _split_line(line), call)
 
 
-def _run(command: click.Command, name: str, words: Sequence[str], call: Invocation) -> None:
-    call.as_json = wants_json(words)
+def _run(command: click.Command, name: str, argv: Sequence[str], call: Invocation) -> None:
+    call.as_json = wants_json(argv)
     try:
-        if command is cli and words[0].startswith("-"):
-            _refuse_cell_options(words[0])
-        run_command(command, name, words, call)
+        if command is cli and argv[0].startswith("-"):
+            _check_cell_options(argv[0])
+        run_command(command, name, argv, call)
     except BaseException as error:  # noqa: BLE001 - the one place where every error gets its words
         raise magic_error(error, as_json=call.as_json) from None
 
 
-def _refuse_cell_options(word: str) -> None:
+def _check_cell_options(argument: str) -> None:
     """Say what is wrong with ``%hyperpod --nodes 2``."""
     names = {name for parameter in run_cell.params for name in parameter.opts}
-    own = {name for parameter in cli.params for name in parameter.opts}
-    if word.partition("=")[0] in names - own:
+    cell_options = {name for parameter in cli.params for name in parameter.opts}
+    if argument.partition("=")[0] in names - cell_options:
         raise CommandLineError(
-            f"{word[:60]} is an option for running a cell",
+            f"{argument[:60]} is an option for running a cell",
             hint="write %%hyperpod, with two %, on the first line of the cell",
         )
 
 
-def _words(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
@@ -230,7 +232,7 @@ _LINE = "%hyperpod"
 _CELL = "%%hyperpod"
 
 
-def complete_in(shell: InteractiveShell) -> None:
+def install_completer(shell: InteractiveShell) -> None:
     """Offer our words in this shell, once; IPython before 8.6 has no place for it."""
     matchers = getattr(shell.Completer, "custom_matchers", None)
     if matchers is not None and _matcher not in matchers:
@@ -244,12 +246,14 @@ def _matcher(context: CompletionContext) -> SimpleMatcherResult:
     from IPython.core.completer import SimpleCompletion
 
     line = context.text_until_cursor.lstrip()
-    items = offered(line)
-    fragment = _last_word(line)
+    items = list_completions(line)
+    fragment = _last_argument(line)
     # What stands before a delimiter of IPython's, as in --launcher=to, is not part of the fragment.
-    cut = len(fragment) - len(context.token) if fragment.endswith(context.token) else 0
+    cut_length = len(fragment) - len(context.token) if fragment.endswith(context.token) else 0
     completions = [
-        SimpleCompletion(text=item.value[cut:] if _holds(item, fragment[:cut]) else item.value)
+        SimpleCompletion(
+            text=item.value[cut_length:] if _holds(item, fragment[:cut_length]) else item.value
+        )
         for item in items
     ]
     return {
@@ -260,14 +264,14 @@ def _matcher(context: CompletionContext) -> SimpleMatcherResult:
     }
 
 
-def offered(line: str) -> list[CompletionItem]:
+def list_completions(line: str) -> list[CompletionItem]:
     """What may stand at the end of a line."""
     for magic in (_CELL, _LINE):
         if line.startswith(f"{magic} "):
-            words = _split(line[len(magic) :])
-            if words is None:
+            argv = _split(line[len(magic) :])
+            if argv is None:
                 return []
-            return _completions(_command(magic), magic, words[:-1], words[-1])
+            return _completions(_command(magic), magic, argv[:-1], argv[-1])
     return []
 
 
@@ -282,16 +286,16 @@ def _command(magic: str) -> click.Command:
 
 
 def _completions(
-    command: click.Command, name: str, words: list[str], incomplete: str
+    command: click.Command, name: str, argv: list[str], incomplete: str
 ) -> list[CompletionItem]:
-    if "--" in words:
+    if "--" in argv:
         return []
     try:
-        found: Iterable[CompletionItem] = ShellComplete(
+        completions: Iterable[CompletionItem] = ShellComplete(
             command, {}, name, "_HYPERPOD_COMPLETE"
-        ).get_completions(words, incomplete)
+        ).get_completions(argv, incomplete)
         # A file's place is completed by IPython itself.
-        return [item for item in found if item.type == "plain"]
+        return [item for item in completions if item.type == "plain"]
     except Exception:  # noqa: BLE001 - see the module's docstring
         return []
 
@@ -299,13 +303,13 @@ def _completions(
 def _split(text: str) -> list[str] | None:
     """The words up to the cursor, the last one being the incomplete one; None within quotation marks."""
     try:
-        words = shlex.split(text)
+        argv = shlex.split(text)
     except ValueError:
         return None
-    return words if words and not text[-1].isspace() else [*words, ""]
+    return argv if argv and not text[-1].isspace() else [*argv, ""]
 
 
-def _last_word(line: str) -> str:
+def _last_argument(line: str) -> str:
     return line.rpartition(" ")[2]
 
 

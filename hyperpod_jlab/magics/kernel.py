@@ -39,9 +39,9 @@ def kernel_cell(shell: InteractiveShell, line: str, body: str) -> KernelCell:
     parent: Any = getattr(shell, "get_parent", dict)() or {}
     sent = parent.get("content", {}).get("code")
     inputs = [str(text) for text in shell.history_manager.input_hist_raw[1:]]  # type: ignore[union-attr]
-    known = [text for text in (sent, *inputs[-1:]) if isinstance(text, str)]
-    text = exact_text(known, line, body)
-    if not inputs or exact_text(inputs[-1:], line, body).strip() != text.strip():
+    texts = [text for text in (sent, *inputs[-1:]) if isinstance(text, str)]
+    text = restore_exact_text(texts, line, body)
+    if not inputs or restore_exact_text(inputs[-1:], line, body).strip() != text.strip():
         inputs.append(text)  # what runs without history, or from within another cell
     identity = parent.get("metadata", {}).get("cellId")
     return KernelCell(
@@ -53,7 +53,7 @@ def kernel_cell(shell: InteractiveShell, line: str, body: str) -> KernelCell:
     )
 
 
-def exact_text(sent: Iterable[str], line: str, body: str) -> str:
+def restore_exact_text(sent: Iterable[str], line: str, body: str) -> str:
     """The cell as its author wrote it, so that its lines keep their numbers; put together again when nobody knows it.
 
     Args:
@@ -63,26 +63,34 @@ def exact_text(sent: Iterable[str], line: str, body: str) -> str:
     """
     for text in sent:
         lines = text.split("\n")
-        at = next((n for n, one in enumerate(lines) if one.lstrip().startswith(MAGIC)), None)
-        if at is None or any(one.strip() and not one.startswith("%%") for one in lines[:at]):
+        index = next(
+            (n for n, line_text in enumerate(lines) if line_text.lstrip().startswith(MAGIC)), None
+        )
+        if index is None or any(
+            line_text.strip() and not line_text.startswith("%%") for line_text in lines[:index]
+        ):
             continue
-        if "\n".join(lines[at + 1 :]).strip() == body.strip():
+        if "\n".join(lines[index + 1 :]).strip() == body.strip():
             # Another magic above it, such as %%time, is the kernel's business and not the job's.
-            above = ["" if one.strip() else one for one in lines[:at]]
-            return "\n".join([*above, *lines[at:]])
+            preceding_lines = [
+                "" if line_text.strip() else line_text for line_text in lines[:index]
+            ]
+            return "\n".join([*preceding_lines, *lines[index:]])
     return f"{MAGIC} {line}".rstrip() + f"\n{body}"
 
 
 def _notebook(names: dict[str, Any]) -> Path | None:
     """The notebook's file: as VS Code says it, as Jupyter's session says it, or the same name in this folder."""
-    for place in _places(names.get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")):
-        if place.suffix == ".ipynb" and place.is_file():
-            return place
+    for path in _candidate_paths(
+        names.get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")
+    ):
+        if path.suffix == ".ipynb" and path.is_file():
+            return path
     return None
 
 
-def _places(*said: object) -> Iterator[Path]:
-    for text in said:
+def _candidate_paths(*candidates: object) -> Iterator[Path]:
+    for text in candidates:
         if isinstance(text, str) and text:
             path = Path(text)
             yield path

@@ -28,7 +28,7 @@ from hyperpod_jlab.core.records import Action, Head, Submission
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
 from hyperpod_jlab.engines.launch import launch_plan
-from hyperpod_jlab.engines.protocol import ExternalJob, Orchestrator, tables_of
+from hyperpod_jlab.engines.protocol import ExternalJob, Orchestrator, require_tables
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.run.service import Runs, check_action, write_action
 from hyperpod_jlab.storage.bundle import BundleWriter
@@ -72,7 +72,7 @@ async def act_on_jobs(
         )
     engine = engines.get(cluster)
     found = {job: _not_an_id(job) for job in wanted if not _ID.fullmatch(job)}
-    known = _runs_of(await tables_of(engine).jobs()) if len(found) < len(wanted) else {}
+    known = _runs_of(await require_tables(engine).jobs()) if len(found) < len(wanted) else {}
     ours = {job: known[job] for job in wanted if job not in found and job in known}
     begun: dict[str, _Begun] = {}
     for job, run_id in ours.items():

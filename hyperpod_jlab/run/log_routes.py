@@ -13,7 +13,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.logs.lines import LogBatch
 from hyperpod_jlab.logs.service import LogPage as Page
-from hyperpod_jlab.logs.service import LogRequest, LogStream, SearchResult, check_asked
+from hyperpod_jlab.logs.service import LogRequest, LogStream, SearchResult, check_request
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call, Download
 from hyperpod_jlab.server.log_messages import (
@@ -87,7 +87,7 @@ async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
     """A page of a run's log."""
     hyperpod = await call.hyperpod()
     request = query.request(run_id)
-    await check_asked(hyperpod.runs.get, request)
+    await check_request(hyperpod.runs.get, request)
     page = await hyperpod.logs.page(request, query.direction, query.limit)
     return await asyncio.to_thread(page_answer, page)
 
@@ -98,7 +98,7 @@ async def search_log(call: Call, run_id: str, query: SearchQuery) -> SearchResul
         raise InvalidInputError("grep: is missing", detail={"field": "grep"})
     hyperpod = await call.hyperpod()
     request = query.request(run_id)
-    await check_asked(hyperpod.runs.get, request)
+    await check_request(hyperpod.runs.get, request)
     return await hyperpod.logs.search(request, query.direction, query.limit)
 
 
@@ -107,7 +107,7 @@ async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
     split_run_id(run_id)
     hyperpod = await call.hyperpod()
     ranks = None if query.rank is None else (query.rank,)
-    await check_asked(hyperpod.runs.get, LogRequest(run_id, query.attempt, query.node, ranks))
+    await check_request(hyperpod.runs.get, LogRequest(run_id, query.attempt, query.node, ranks))
     which = f"node-{query.node}" if query.node is not None and query.rank is None else None
     which = which or f"rank-{query.rank or 0}"
     attempt = f".attempt-{query.attempt}" if query.attempt is not None else ""
@@ -128,7 +128,7 @@ async def follow_log(hyperpod: Hyperpod, message: Subscribe) -> AsyncGenerator[L
     assert run_id is not None
     await asyncio.to_thread(hyperpod.runs.bundle, run_id)
     request = message.request(run_id, follow=True)
-    await check_asked(hyperpod.runs.get, request)
+    await check_request(hyperpod.runs.get, request)
     return hyperpod.logs.lines(request)
 
 
@@ -139,6 +139,6 @@ def page_answer(page: Page) -> LogPage:
         frames=[LogFrame(blocks, page.after)] if blocks else [],
         before=page.before,
         after=page.after,
-        at_start=page.at_start,
+        at_start=page.is_at_start,
         at_end=page.at_end,
     )

@@ -47,7 +47,7 @@ async def verdict(
     if engine.native_check is None:
         return [], None
     try:
-        return await engine.native_check.verdict(given, rendered), None
+        return await engine.native_check.dry_run(given, rendered), None
     except UnreachableError as error:
         return [_unchecked(error)], error
 
@@ -226,7 +226,7 @@ async def dependencies(after: Sequence[str], engine: Orchestrator, runs: Runs) -
     for run_id in dict.fromkeys(after):
         try:
             await asyncio.to_thread(runs.bundle, run_id)
-            run = await runs.get(run_id) if engine.waits_by_id else None
+            run = await runs.get(run_id) if engine.uses_dependency_ids else None
         except HyperpodError as error:
             findings.append(_not_there(run_id, error))
             continue

@@ -18,8 +18,8 @@ from hyperpod_jlab.core.hyperpod import Instance, region_of
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.repair import RECOVERING, aws_repairs, may_recover, recovering
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.engines.registry import scheduler_named
-from hyperpod_jlab.engines.repairs import attempt_meant, nodes_of
+from hyperpod_jlab.engines.registry import find_scheduler
+from hyperpod_jlab.engines.repairs import find_attempt, list_nodes
 from hyperpod_jlab.storage.records import BundleReader
 
 _LOOKED = 10.0
@@ -70,7 +70,7 @@ class AwsRepairs:
             words: What its scheduler says of them, by run id.
         """
         config = self._settings.clusters.get(cluster)
-        scheduler = scheduler_named(config.orchestrator) if config is not None else None
+        scheduler = find_scheduler(config.orchestrator) if config is not None else None
         hyperpod = config.hyperpod_cluster if config is not None else None
         if scheduler is None or hyperpod is None:
             return words
@@ -149,10 +149,10 @@ def _with(
         word = words.get(bundle.run_id)
         if word is None or not may_recover(word):
             continue
-        attempt = attempt_meant(bundle, word)
+        attempt = find_attempt(bundle, word)
         if attempt is None:
             continue
-        nodes = nodes_of(attempt)
+        nodes = list_nodes(attempt)
         begun = min((node.started_at for node in attempt.nodes), default=None)
         repairs = aws_repairs(scheduler, instances, nodes, begun)
         found[bundle.run_id] = recovering(word, nodes, repairs, scheduler)

@@ -31,7 +31,7 @@ from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.wire import plain, read
-from hyperpod_jlab.engines.protocol import Orchestrator, required
+from hyperpod_jlab.engines.protocol import Orchestrator, require
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.records import RecordStreams
@@ -69,7 +69,7 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
         ConflictError: The action does not fit the run's state.
         UnsupportedError: The engine cannot do it.
     """
-    if engine.actions is None or action not in engine.actions.offered:
+    if engine.actions is None or action not in engine.actions.supported:
         raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
     waits = run.state == "waiting" or bool((run.children or {}).get("waiting"))
     fits = {
@@ -122,7 +122,7 @@ async def carry_out(
         DeniedError: It is another user's run, or the engine refuses this user.
     """
     await asyncio.to_thread(bundle.check_own, action)
-    actions = required(engine.actions, engine, f"cannot {action} a run")
+    actions = require(engine.actions, engine, f"cannot {action} a run")
     if action == "change":
         await actions.act(action, bundle, change or Change())
         with contextlib.suppress(StorageError):  # it is changed all the same
@@ -586,7 +586,7 @@ _FRESH = 0.25  # seconds for which "has it ended" is not asked again, however ma
 
 
 class RunLogsOf:
-    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.KnownLogs`)."""
+    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.LogCatalog`)."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs

@@ -150,19 +150,19 @@ class Hyperpod:
 
     async def queues(self, cluster: str | None = None) -> list[Queue]:
         """The queues of one cluster."""
-        from hyperpod_jlab.engines.protocol import tables_of
+        from hyperpod_jlab.engines.protocol import require_tables
 
         name = self.clusters.configured_name(cluster)
-        return await tables_of(self.engines.get(name)).queues()
+        return await require_tables(self.engines.get(name)).queues()
 
     async def jobs(self, cluster: str | None = None) -> list[Job]:
         """The queue of all users of one cluster; jobs are linked to the runs that are here."""
-        from hyperpod_jlab.engines.protocol import tables_of
+        from hyperpod_jlab.engines.protocol import require_tables
         from hyperpod_jlab.run.jobs import JobLinks
 
         engine = self.engines.get(self.clusters.configured_name(cluster))
         links = self._links.setdefault(engine.name, JobLinks(self.partition))
-        return await links.linked(await tables_of(engine).jobs())
+        return await links.linked(await require_tables(engine).jobs())
 
     async def act_on_jobs(
         self,

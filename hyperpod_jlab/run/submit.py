@@ -31,7 +31,7 @@ from hyperpod_jlab.core.finding import Finding, refuse_on_error
 from hyperpod_jlab.core.records import Head, Observation, Submission
 from hyperpod_jlab.core.run_id import check_new_run_id, new_run_id
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.launch import Seal, launch_plan
+from hyperpod_jlab.engines.launch import GuardPolicy, launch_plan
 from hyperpod_jlab.engines.protocol import (
     NativeFacts,
     NativeFile,
@@ -174,7 +174,9 @@ class Submitter:
             engine.paths,
             python,
             await asyncio.to_thread(
-                Seal.current, self._engines.settings.storage.owner, shared=self._partition.shared
+                GuardPolicy.current,
+                self._engines.settings.storage.owner,
+                shared=self._partition.shared,
             ),
             time_limit=limit,
             after=before.scheduler_ids,

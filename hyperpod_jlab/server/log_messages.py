@@ -233,7 +233,7 @@ def portions(batch: LogBatch) -> Iterator[LogBatch]:
 def _split(block: LineBlock) -> Iterator[LineBlock]:
     """A block cut where lines end."""
     begin, mark = block.begin, block.mark
-    while block.only is None and block.end - begin > PORTION:
+    while block.selected is None and block.end - begin > PORTION:
         cut = block.chunk.data.rfind(b"\n", begin, begin + PORTION) + 1
         if cut <= begin:
             break
@@ -257,7 +257,7 @@ def frame_message(number: int, seq: int, batch: LogBatch) -> bytes:
 
 def _block(block: LineBlock) -> LogBlock:
     origin = block.origin
-    own = origin.stream.own
+    own = origin.stream.without_child
     texts = block.texts()
     return LogBlock(
         attempt=own.attempt,

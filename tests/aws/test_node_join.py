@@ -10,7 +10,7 @@ from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.hyperpod import Instance
 from hyperpod_jlab.core.nodes import join_nodes
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.engines.registry import kind_of
+from hyperpod_jlab.engines.registry import find_kind
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 
 HOST = "ip-10-0-0-{}.us-west-2.compute.internal"
@@ -35,7 +35,7 @@ def instance(
 
 def joined(orchestrator: str, instances, nodes, roles=None):
     """Rows as (instance, node, the beginning of the remark)."""
-    kind = kind_of(orchestrator)
+    kind = find_kind(orchestrator)
     assert kind is not None
     rows = join_nodes(kind.scheduler, instances, [Node(name, "up") for name in nodes], roles)
     return [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hyperpod_jlab.capture.ignore import tree_of
+from hyperpod_jlab.capture.ignore import build_tree
 
 PARTS = [
     "a",
@@ -73,7 +73,7 @@ def test_it_agrees_with_git(repository: Path, top: list[str], inner: list[str], 
     (repository / "a" / ".gitignore").write_text("\n".join(inner))
     # git looks at the disk whether a name is a folder: none of these is there, so each is a file.
     files = [file for file in files if file != "a"]
-    tree = tree_of([("", "\n".join(top)), ("a", "\n".join(inner))])
+    tree = build_tree([("", "\n".join(top)), ("a", "\n".join(inner))])
     assert {file for file in files if tree.ignores(file)} == by_git(repository, files)
 
 
@@ -94,5 +94,5 @@ def test_it_agrees_with_git(repository: Path, top: list[str], inner: list[str], 
     ],
 )
 def test_corners(text: str, ignored: list[str], kept: list[str]):
-    tree = tree_of([("", text)])
+    tree = build_tree([("", text)])
     assert [path for path in [*ignored, *kept] if tree.ignores(path)] == ignored

@@ -89,7 +89,7 @@ def test_not_found(text):
     ],
 )
 def test_a_last_semicolon_is_seen(text, quiet):
-    assert scan(text).quiet is quiet
+    assert scan(text).is_quiet is quiet
 
 
 def test_the_standard_library_holds_no_magics():

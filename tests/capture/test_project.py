@@ -351,8 +351,8 @@ def test_the_root_may_be_named(root: Path):
     lay(root, "a.py", "nb/b.py")
     project = collect_project(FilesSpec(root=".."), root / "nb", root / "nb")
     assert paths(project) == ["a.py", "nb/b.py"]
-    assert str(project.place_of(root / "nb" / ".." / "nb" / "x.py")) == "nb/x.py"
-    assert project.place_of(root / "..") is None
+    assert str(project.relative_to_root(root / "nb" / ".." / "nb" / "x.py")) == "nb/x.py"
+    assert project.relative_to_root(root / "..") is None
     with pytest.raises(InvalidInputError) as caught:
         collect_project(FilesSpec(root="none"), root, root)
     assert caught.value.detail["field"] == "files.root"

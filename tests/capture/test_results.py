@@ -145,7 +145,7 @@ def test_a_pipe_for_a_pickle_keeps_nobody_waiting(records: Path, trust: bool):
 
 
 def test_a_result_that_is_too_large_is_not_read(records: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(results, "_LARGEST", 1000)
+    monkeypatch.setattr(results, "_MAX_BYTES", 1000)
     (records / "result.json").write_text('"' + "x" * 2000 + '"')
     with pytest.raises(StorageError, match="larger than 1000 bytes"):
         load_result(records)

@@ -49,6 +49,6 @@ def test_each_magic_gets_the_verdict_that_the_page_tells(text, verdict):
 
 def test_the_page_names_every_magic_that_runs():
     words = set(re.findall(r"%{1,2}([!\w]+)", PAGE.read_text()))
-    lines = {*line_magics._RUN, *line_magics._SHELL_ALIASES}
-    cells = {*cell_magics._CELLS, *cell_magics._INTERPRETERS, *cell_magics._SHOWN}
+    lines = {*line_magics._RUN_ONCE_COMMANDS, *line_magics._SHELL_ALIASES}
+    cells = {*cell_magics._CELLS, *cell_magics._INTERPRETERS, *cell_magics._DISPLAY_MAGICS}
     assert (lines | cells) - words == set()

@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, Unreacha
 from hyperpod_jlab.engines.kubernetes.api import pod_log
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
 from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, ResponseStream
-from hyperpod_jlab.engines.kubernetes.api.errors import CUT
+from hyperpod_jlab.engines.kubernetes.api.errors import STREAM_CUT
 from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog
 
 SECOND = 1_000_000_000
@@ -157,7 +157,7 @@ class Kubelet(KubeClient):
                     sent, left = sent + size, left - size
                     if fault is not None and left <= 0:
                         if fault.cut:
-                            raise UnreachableError("cut", code=CUT)
+                            raise UnreachableError("cut", code=STREAM_CUT)
                         return
                 if "follow" not in query or container.code is not None:
                     return
@@ -169,8 +169,8 @@ class Kubelet(KubeClient):
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time passes between tries."""
-    monkeypatch.setattr(pod_log, "_AGAIN", 0.0)
-    monkeypatch.setattr(pod_log, "_SETTLES", 0.0)
+    monkeypatch.setattr(pod_log, "_RETRY_S", 0.0)
+    monkeypatch.setattr(pod_log, "_SETTLE_S", 0.0)
     monkeypatch.setattr(pod_log, "Backoff", lambda *_: Backoff(0.001, 0.002))
 
 

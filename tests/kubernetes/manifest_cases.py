@@ -10,12 +10,12 @@ from hyperpod_jlab.core.config import PodStorage
 from hyperpod_jlab.core.instance_types import instance_type
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, render
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.storage.partition import PathMap
 
@@ -141,7 +141,7 @@ def place(case: dict[str, Any]) -> RenderContext:
     spec = _spec(case)
     kind = case.get("kind", "PyTorchJob")
     storage = case.get("storage", {"claim": "fsx-claim", "mount": "/data"})
-    found: Kind = BY_NAME[kind] if isinstance(kind, str) else kind
+    found: Kind = KIND_BY_NAME[kind] if isinstance(kind, str) else kind
     return RenderContext(
         namespace=spec.kubernetes.namespace or "team-a",
         kind=found,
@@ -165,14 +165,14 @@ def given(case: dict[str, Any]) -> RenderInput:
         bundle=BUNDLE,
         paths=PathMap.of("/home/alice/fsx", storage.mount if storage is not None else FOLDER),
         python=case.get("python", spec.environment.python),
-        seal=Seal(200001, "5ea1" * 16),
+        guard_policy=GuardPolicy(200001, "5ea1" * 16),
         user=case.get("user", "alice@example.org"),
     )
 
 
 def text(case: dict[str, Any]) -> str:
     """A case's manifest."""
-    with patch(f"{Seal.__module__}.guard_source", lambda: "(the guard)\n"):
+    with patch(f"{GuardPolicy.__module__}.guard_source", lambda: "(the guard)\n"):
         return render(given(case), place(case)).text
 
 

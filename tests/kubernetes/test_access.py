@@ -24,7 +24,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.engines.kubernetes.api import access
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.kubeconfig import proxy_for
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import find_proxy
 from tests.kubernetes.access_fixtures import AUTHORITY, CONFIG, clean, later, token_of
 from tests.kubernetes.cluster import KubernetesTestbed
 
@@ -261,8 +261,8 @@ def test_the_environments_proxy(
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    assert proxy_for(host) == ("http://proxy.example:3128" if through else None)
-    assert proxy_for(host, "http://named:1") == "http://named:1"
+    assert find_proxy(host) == ("http://proxy.example:3128" if through else None)
+    assert find_proxy(host, "http://named:1") == "http://named:1"
 
 
 # ---------------------------------------------------------------------------------------------- a real API server
@@ -335,7 +335,7 @@ async def test_in_a_pod(
     authority = base64.b64decode(cluster.get("certificate-authority-data", ""))
     (tmp_path / "ca.crt").write_bytes(authority)
     server = urlsplit(cluster["server"])
-    monkeypatch.setattr(access, "IN_POD", tmp_path)
+    monkeypatch.setattr(access, "SERVICE_ACCOUNT_DIR", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(server.hostname))
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
     found = load_access(CONFIG)

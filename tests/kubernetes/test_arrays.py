@@ -17,10 +17,10 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.actions import cancelled
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, job_row, place_in
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot, Where
-from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
-from hyperpod_jlab.launcher.commands import task_at
+from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, find_position, job_row
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapshot
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
+from hyperpod_jlab.launcher.commands import find_task
 from hyperpod_jlab.run.view import heard_now
 from hyperpod_jlab.storage.partition import Partition
 from tests.kubernetes.session_fixtures import KubernetesSession
@@ -35,13 +35,13 @@ BY_CLAIM = pytest.mark.parametrize("claim", [True, False], indirect=True)
     [("0-3", [0, 1, 2, 3]), ("1-3,7", [1, 2, 3, 7]), ("9", [9]), ("2,4-5", [2, 4, 5])],
 )
 def test_a_place_in_the_job_is_a_task_of_the_array(listed: str, tasks: list[int]):
-    assert [task_at(listed, place) for place in range(len(tasks))] == tasks
-    assert [place_in(listed, task) for task in tasks] == [*range(len(tasks))]
+    assert [find_task(listed, place) for place in range(len(tasks))] == tasks
+    assert [find_position(listed, task) for task in tasks] == [*range(len(tasks))]
     with pytest.raises(SystemExit):
-        task_at(listed, len(tasks))
+        find_task(listed, len(tasks))
 
 
-def _seen(now: float, *phases: str) -> RunSnapshot:
+def _task_snapshot(now: float, *phases: str) -> RunSnapshot:
     """The second task of a Job that has not counted it as ended, with these pods."""
     job = {"metadata": {"name": "run-x", "uid": "1"}, "spec": {"parallelism": 2, "completions": 2}}
     pods = tuple(pod(0, phase, None if phase == "Running" else 143) for phase in phases)
@@ -71,10 +71,10 @@ def test_a_task_is_cancelled_once_its_pod_has_ended(
     write_files(task.records, [("status/attempt-1/node-0.json", begun)])
     task.add_action("cancel", "ada")
     task.add_observation(cancelled("run-x"))
-    place = Where(task.run_id, BatchJob(), "team", "run-x", None, array="0-1", task=1)
+    place = RunLocation(task.run_id, BatchJob(), "team", "run-x", None, array="0-1", task=1)
     config = parse(KubernetesCluster, {"orchestrator": "kubernetes"})
-    seen = {task.run_id: _seen(now + 1, *phases)}
-    words, _, doubted = RunWatch(ClusterConnection(config))._words([(task, place)], seen)
+    seen = {task.run_id: _task_snapshot(now + 1, *phases)}
+    words, _, doubted = RunObserver(ClusterConnection(config))._observe_all([(task, place)], seen)
     assert not doubted
     status = derive(heard_now(task, task.read(), words), Moment(now + 2, "alive"))
     assert (status.state, status.reason) == said
@@ -109,7 +109,7 @@ def test_what_a_job_says_of_its_tasks(status: dict[str, Any], words: list[str]):
     seen = []
     for place in range(4):
         row = job_row(BatchJob(), job)
-        word = tasks.task(place).observe(row.observe(1000.0), job)
+        word = tasks.build_task(place).observe(row.observe(1000.0), job)
         seen.append(word.verdict or word.state)
         waits = LIMIT if word.state == "waiting" and status.get("active") == 2 else None
         assert word.reason_code == waits

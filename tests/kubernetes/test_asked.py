@@ -10,17 +10,17 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     ClusterQueueRow,
-    KueueSeen,
+    KueueSnapshot,
     QuotaRow,
     local_queue,
 )
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.engines.kubernetes.waiting.quota import (
-    Known,
+    QuotaContext,
     RequestedResources,
-    asked_by,
-    asked_in,
     findings,
+    requested_by_manifest,
+    requested_by_spec,
 )
 
 GPU = "nvidia.com/gpu"
@@ -34,7 +34,7 @@ def node(name: str, gpus: int, **labels: str) -> NodeFacts:
     return node_facts({"metadata": {"name": name, "labels": labels}, "spec": {}, "status": status})
 
 
-def known(**given: Any) -> Known:
+def known(**given: Any) -> QuotaContext:
     """A queue ``team`` with 16 GPUs of one kind and 4 of another, and nodes with 8."""
     local = local_queue(
         {"metadata": {"name": "team", "namespace": "a"}, "spec": {"clusterQueue": "q"}}
@@ -46,19 +46,19 @@ def known(**given: Any) -> Known:
         for name, amount in ((GPU, gpus), ("cpu", 100_000))
     )
     queue = ClusterQueueRow("q", None, None, quotas, 0, 0)
-    kueue = KueueSeen((local,), {"q": queue}, ())
+    kueue = KueueSnapshot((local,), {"q": queue}, ())
     made: dict[str, Any] = {
         "namespace": "a",
         "kueue": kueue,
         "priorities": {"high": 1},
         "nodes": [node("n1", 8), node("n2", 8)],
     }
-    return Known(**{**made, **given})
+    return QuotaContext(**{**made, **given})
 
 
 def spec(**given: Any) -> RequestedResources:
     source = {"kind": "command", "command": "true"}
-    return asked_by(parse(JobSpec, {"source": source, **given}), None, hyperpod=False)
+    return requested_by_spec(parse(JobSpec, {"source": source, **given}), None, hyperpod=False)
 
 
 def replica(count: int, gpus: int, **selector: str) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def replica(count: int, gpus: int, **selector: str) -> dict[str, Any]:
 
 def manifest(*replicas: dict[str, Any], **labels: str) -> RequestedResources:
     names = ("Master", "Worker", "Other")
-    return asked_in(
+    return requested_by_manifest(
         {
             "kind": "PyTorchJob",
             "metadata": {"name": "x", "namespace": "a", "labels": labels},
@@ -100,7 +100,7 @@ def test_a_manifest_is_told_what_a_spec_is_told() -> None:
 
 
 def test_what_a_manifest_can_do_about_its_queue_is_said_of_the_manifest() -> None:
-    none = KueueSeen((), {}, ())
+    none = KueueSnapshot((), {}, ())
     (of_manifest,) = findings(manifest(replica(1, 1), **{QUEUE: "x"}), known(kueue=none))
     (of_spec,) = findings(spec(queue="x"), known(kueue=none))
     assert str(of_manifest.hint).startswith(f"remove the label {QUEUE} from the manifest")

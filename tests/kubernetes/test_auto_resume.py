@@ -39,7 +39,7 @@ SOURCE = {"source": {"kind": "command", "command": "true"}}
     ],
 )
 def test_the_operators_version_is_what_its_image_says(image: str, version: str | None):
-    assert auto_resume.version_of(image) == version
+    assert auto_resume.parse_image_version(image) == version
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_operators_version_is_what_its_image_says(image: str, version: str |
 def test_each_condition_that_does_not_hold_is_named(
     namespace: str, operator: str | None, shared: bool, codes: list[str]
 ):
-    found = [*auto_resume.obstacles(namespace, operator, shared=shared)]
+    found = [*auto_resume.find_obstacles(namespace, operator, is_shared=shared)]
     assert [one.code for one in found] == [f"auto_resume_{code}" for code in codes]
     assert all(one.level == "warning" and one.hint for one in found)
 
@@ -126,7 +126,7 @@ def manifest(policy: str, namespace: str, asked: str = "true") -> dict[str, Any]
 def test_a_users_own_manifest_gets_the_same_findings(
     document: dict[str, Any], operator: str | None, codes: list[str]
 ):
-    found = [one.code for one in auto_resume.of_manifest(document, operator)]
+    found = [one.code for one in auto_resume.manifest_findings(document, operator)]
     assert found == [f"auto_resume_{code}" for code in codes]
 
 

@@ -21,8 +21,8 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess, load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, refusal
-from hyperpod_jlab.engines.kubernetes.api.rights import Right, Rights
+from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, parse_error
+from hyperpod_jlab.engines.kubernetes.api.rights import PermissionChecker, ResourcePermission
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import (
@@ -91,7 +91,9 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: cpu=5, used: cpu=1
 def test_refusals_in_words(
     code: int, text: str, kind: type[HyperpodError], word: str, said: str
 ) -> None:
-    error = refusal(code, text, verb="POST", path="/apis/kubeflow.org/v1/namespaces/n/pytorchjobs")
+    error = parse_error(
+        code, text, verb="POST", path="/apis/kubeflow.org/v1/namespaces/n/pytorchjobs"
+    )
     assert type(error) is kind
     assert error.code == word
     assert said in error.message
@@ -311,31 +313,31 @@ async def test_what_one_may_do(
     with FaultyProxy(user) as theirs:
         monkeypatch.setenv("KUBECONFIG", str(theirs.kubeconfig))
         narrow = KubeClient(load_access(CONFIG))
-        rights = Rights(narrow)
-        assert await rights.may("get", "", "pods/log", namespace)
-        assert await rights.may("create", "kubeflow.org", "pytorchjobs", namespace)
+        rights = PermissionChecker(narrow)
+        assert await rights.is_allowed("get", "", "pods/log", namespace)
+        assert await rights.is_allowed("create", "kubeflow.org", "pytorchjobs", namespace)
         wanted = [
-            Right("list", "", "pods", namespace),
-            Right("delete", "", "pods", namespace),
-            Right("get", "", "secrets", namespace),
-            Right("list", "", "nodes"),
-            Right("list", "", "pods", "default"),
+            ResourcePermission("list", "", "pods", namespace),
+            ResourcePermission("delete", "", "pods", namespace),
+            ResourcePermission("get", "", "secrets", namespace),
+            ResourcePermission("list", "", "nodes"),
+            ResourcePermission("list", "", "pods", "default"),
         ]
-        missing = await rights.missing(wanted)
+        missing = await rights.list_missing(wanted)
         assert missing == wanted[1:]
         assert (
             "you do not have the permission to delete pods in the namespace"
             in missing[0].denied().message
         )
         asked = len(theirs.requests)
-        await rights.missing(wanted)
+        await rights.list_missing(wanted)
         assert len(theirs.requests) == asked == 3
         # Judges that cannot say it beforehand: each right is asked for, and what nobody can say is tried.
         rights.forget()
         theirs.add(replace({"status": {"resourceRules": [], "incomplete": True}}), path="rulesrev")
-        assert await rights.may("get", "", "pods", namespace)
-        assert not await rights.may("delete", "", "pods", namespace)
+        assert await rights.is_allowed("get", "", "pods", namespace)
+        assert not await rights.is_allowed("delete", "", "pods", namespace)
         rights.forget()
         theirs.add(refuse(403, "no", "Forbidden"), path="accessrev")
-        assert await rights.may("delete", "", "pods", namespace)
+        assert await rights.is_allowed("delete", "", "pods", namespace)
         await narrow.close()

@@ -22,12 +22,12 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
 from hyperpod_jlab.engines.kubernetes.submit import code
 from hyperpod_jlab.engines.kubernetes.submit.code import (
     Archive,
+    build_archive,
     config_maps,
     filled,
-    has_place,
-    pack,
+    has_placeholder,
 )
-from hyperpod_jlab.engines.kubernetes.submit.create import replace_other
+from hyperpod_jlab.engines.kubernetes.submit.create import replace_foreign
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 PODS_AND_JOBS = [
@@ -87,7 +87,7 @@ def unpacked(archive: Archive, tmp_path: Path, where: str) -> Path:
 
 @pytest.mark.parametrize("where", ["variables", "parts"])
 def test_what_is_packed_is_unpacked(bundle: Path, tmp_path: Path, where: str) -> None:
-    target = unpacked(pack(bundle), tmp_path, where)
+    target = unpacked(build_archive(bundle), tmp_path, where)
     found = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
     assert found == {
         "launcher.py",
@@ -108,13 +108,13 @@ def test_the_same_code_is_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
     for path in other.rglob("*"):
         os.utime(path, (1, 1))
     (other / "logs/more.log").write_text("written since")
-    assert pack(other) == pack(bundle)
+    assert build_archive(other) == build_archive(bundle)
 
 
 def test_too_much_code_is_refused_with_its_size_and_its_largest_files(bundle: Path) -> None:
-    (bundle / "work/data/weights.bin").write_bytes(os.urandom(code.LARGEST))
+    (bundle / "work/data/weights.bin").write_bytes(os.urandom(code.MAX_ARCHIVE_BYTES))
     with pytest.raises(RefusedError, match=r"7\.9 MB when packed, .* at most 7\.9 MB") as caught:
-        pack(bundle)
+        build_archive(bundle)
     assert caught.value.code == "code_too_large"
     assert "data/weights.bin (7.9 MB)" in (caught.value.hint or "")
 
@@ -143,11 +143,11 @@ def pods(made: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_small_code_stands_in_the_object(bundle: Path) -> None:
     given = document()
-    archive = pack(bundle)
+    archive = build_archive(bundle)
     made = filled(given, archive)
     assert given == document(), "the manifest itself stays"
-    assert has_place(given)
-    assert not has_place(made)
+    assert has_placeholder(given)
+    assert not has_placeholder(made)
     for pod in pods(made):
         variables = {one["name"]: one["value"] for one in pod["containers"][0]["env"]}
         assert variables.pop("A") == "1"
@@ -160,7 +160,7 @@ def test_small_code_stands_in_the_object(bundle: Path) -> None:
 
 def test_large_code_stands_in_config_maps_that_the_job_owns(bundle: Path) -> None:
     (bundle / "work/weights.bin").write_bytes(os.urandom(2 * code.PART_SIZE))
-    archive = pack(bundle)
+    archive = build_archive(bundle)
     made = filled(document(), archive)
     names = ["run-x-code-0", "run-x-code-1", "run-x-code-2"]
     for pod in pods(made):
@@ -211,7 +211,7 @@ async def test_only_what_an_earlier_job_of_the_run_left_is_replaced(
     wanted = {"name": "part", "labels": {RUN_LABEL: "mine"}}
     made = {"kind": "ConfigMap", "metadata": wanted, "data": "new"}
     job = {"metadata": {"namespace": "team", "uid": "now"}}
-    replacing = replace_other(cast("KubeClient", server), "/maps", made, job)
+    replacing = replace_foreign(cast("KubeClient", server), "/maps", made, job)
     if left is None:
         with pytest.raises(RefusedError, match="the namespace team already has a ConfigMap"):
             await replacing

@@ -11,12 +11,12 @@ import yaml
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.kinds.kind import KEEP_ANNOTATION, RUN_LABEL
-from hyperpod_jlab.engines.kubernetes.submit.companions import MOST
-from hyperpod_jlab.engines.kubernetes.submit.create import difference
+from hyperpod_jlab.engines.kubernetes.submit.companions import MAX_COMPANIONS
+from hyperpod_jlab.engines.kubernetes.submit.create import find_difference
 from hyperpod_jlab.engines.kubernetes.submit.native import render_native
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import NativeFile, RenderInput
 from hyperpod_jlab.storage.partition import PathMap
 from tests.kubernetes.companion_texts import (
@@ -42,7 +42,7 @@ def rendered(text: str, **spec: Any) -> list[dict[str, Any]]:
         "runs/x",
         paths,
         None,
-        Seal(0, "5ea1"),
+        GuardPolicy(0, "5ea1"),
         user="alice",
     )
     file = NativeFile("code/job.yaml", text.encode(), "work")
@@ -104,7 +104,7 @@ def test_a_list_is_its_items_and_references_reach_through_one_document() -> None
             (JOB, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}"),
             "with its data",
         ),
-        ((JOB, *[SERVICE] * (MOST + 1)), f"{MOST + 1} objects besides its job"),
+        ((JOB, *[SERVICE] * (MAX_COMPANIONS + 1)), f"{MAX_COMPANIONS + 1} objects besides its job"),
     ],
 )
 def test_what_cannot_stand_beside_a_job_is_refused(texts: tuple[str, ...], message: str) -> None:
@@ -156,7 +156,7 @@ def test_variables_of_a_template_are_told_with_their_places() -> None:
 def test_whether_what_is_there_says_the_same(
     document: dict[str, Any], found: dict[str, Any], place: str | None
 ) -> None:
-    assert difference(document, found) == place
+    assert find_difference(document, found) == place
 
 
 def test_workers_without_a_master_are_counted_from_0() -> None:
@@ -168,7 +168,7 @@ def test_workers_without_a_master_are_counted_from_0() -> None:
     def rank(*prepared: str) -> int | None:
         spec = {"initContainers": [{"name": name} for name in prepared]}
         pod = {"metadata": {"name": "x", "labels": labels}, "spec": spec}
-        return BY_NAME["PyTorchJob"].node_rank(pod)
+        return KIND_BY_NAME["PyTorchJob"].node_rank(pod)
 
     assert rank() == rank("mine") == 1
     assert rank("mine", "init-pytorch") == 2
@@ -203,7 +203,7 @@ def test_a_replica_type_without_pods_is_fine_beside_another() -> None:
 
 def test_hyperpods_own_kind_without_pods_is_refused() -> None:
     spec = {"replicaSpecs": [{"name": "pod", "replicas": 0, "template": {}}]}
-    kind = BY_NAME["HyperPodPyTorchJob"]
+    kind = KIND_BY_NAME["HyperPodPyTorchJob"]
     job = {"apiVersion": f"{kind.group}/{kind.version}", "kind": kind.name, "spec": spec}
     with pytest.raises(InvalidInputError) as error:
         rendered(yaml.safe_dump(job))

@@ -11,10 +11,10 @@ import pytest
 from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.waiting.messages import (
-    problem_of,
-    scheduling_words,
-    told,
-    workload_words,
+    explain_reason,
+    explain_scheduling,
+    explain_workload,
+    find_problem,
 )
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "events-1.34.json").read_text())
@@ -62,14 +62,14 @@ OPERATOR = {"quota": "quota_exceeded", "PodSecurity": "pod_security"}
 
 @pytest.mark.parametrize("one", RECORDED, ids=lambda one: f"{one['of']}-{one['reason']}")
 def test_a_recorded_reason_has_words(one: dict[str, str]) -> None:
-    found = told(one["reason"], one["message"])
+    found = explain_reason(one["reason"], one["message"])
     if one["of"] == "PyTorchJob ptj-over":
         words = [code for word, code in OPERATOR.items() if word in one["message"]]
         assert found.code in (words or ["SetPodTemplateRestartPolicy"])
         return
     assert found.code == CODES[one["of"]]
-    assert "Kubernetes reports" not in found.words
-    assert "{" not in found.words
+    assert "Kubernetes reports" not in found.message
+    assert "{" not in found.message
 
 
 def test_what_is_missing_is_named() -> None:
@@ -85,14 +85,14 @@ def test_what_is_missing_is_named() -> None:
     assert named.keys() <= {one["of"] for one in RECORDED}
     for one in RECORDED:
         if one["of"] in named:
-            assert named[one["of"]] in told(one["reason"], one["message"]).words
+            assert named[one["of"]] in explain_reason(one["reason"], one["message"]).message
 
 
 def test_what_is_not_known_is_shown_as_it_is() -> None:
-    assert told("Strange", "the moon is full").words == (
+    assert explain_reason("Strange", "the moon is full").message == (
         "Kubernetes reports: Strange: the moon is full"
     )
-    assert told("Strange", "").words == "Kubernetes reports: Strange"
+    assert explain_reason("Strange", "").message == "Kubernetes reports: Strange"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_what_is_not_known_is_shown_as_it_is() -> None:
     ],
 )
 def test_reasons_that_were_not_made_to_happen(reason: str, message: str, code: str) -> None:
-    assert told(reason, message).code == code
+    assert explain_reason(reason, message).code == code
 
 
 # ---------------------------------------------------------------------------------- the scheduler
@@ -141,7 +141,7 @@ def test_the_scheduler_is_taken_apart() -> None:
         "preemption: 0/5 nodes are available: 2 No preemption victims found for incoming pod, "
         "3 Preemption is not helpful for scheduling."
     )
-    found = scheduling_words(message)
+    found = explain_scheduling(message)
     assert found is not None
     code, words = found
     assert code == "unschedulable"
@@ -153,7 +153,7 @@ def test_the_scheduler_is_taken_apart() -> None:
 
 
 def test_a_taint_of_kubernetes_is_told_by_what_it_means() -> None:
-    found = scheduling_words(
+    found = explain_scheduling(
         "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }."
     )
     assert found is not None
@@ -161,8 +161,8 @@ def test_a_taint_of_kubernetes_is_told_by_what_it_means() -> None:
 
 
 def test_what_the_scheduler_says_in_another_way_is_left_as_it_is() -> None:
-    assert scheduling_words("something else") is None
-    assert told("FailedScheduling", "something else").words == (
+    assert explain_scheduling("something else") is None
+    assert explain_reason("FailedScheduling", "something else").message == (
         "Kubernetes reports: FailedScheduling: something else"
     )
 
@@ -188,8 +188,8 @@ def waiting(name: str, reason: str, message: str, last: str | None = None) -> Po
 
 
 def test_a_container_that_starts_is_no_problem() -> None:
-    assert problem_of([waiting("a", "ContainerCreating", "")]) is None
-    assert problem_of([]) is None
+    assert find_problem([waiting("a", "ContainerCreating", "")]) is None
+    assert find_problem([]) is None
 
 
 def test_a_problem_of_some_pods_is_counted() -> None:
@@ -197,14 +197,14 @@ def test_a_problem_of_some_pods_is_counted() -> None:
         waiting("a", "ContainerCreating", ""),
         waiting("b", "CreateContainerConfigError", 'secret "nope" not found'),
     ]
-    found = problem_of(pods)
+    found = find_problem(pods)
     assert found is not None
     assert found.code == "config_not_found"
-    assert found.words.startswith("1 of its 2 pods: the secret nope does not exist")
+    assert found.message.startswith("1 of its 2 pods: the secret nope does not exist")
 
 
 def test_a_container_that_ran_out_of_memory_again_and_again_says_that() -> None:
-    found = problem_of([waiting("a", "CrashLoopBackOff", "back-off", last="OOMKilled")])
+    found = find_problem([waiting("a", "CrashLoopBackOff", "back-off", last="OOMKilled")])
     assert found is not None
     assert found.code == "out_of_memory"
 
@@ -254,9 +254,9 @@ WORKLOAD = WorkloadRow(
     ],
 )
 def test_why_a_workload_waits(message: str | None, code: str, words: str) -> None:
-    found = workload_words(replace(WORKLOAD, message=message))
+    found = explain_workload(replace(WORKLOAD, message=message))
     assert found.code == code
-    assert words in found.words
+    assert words in found.message
 
 
 def test_a_workload_that_was_preempted_says_so() -> None:
@@ -265,8 +265,8 @@ def test_a_workload_that_was_preempted_says_so() -> None:
         message="couldn't assign flavors to pod set worker: insufficient unused quota for cpu in flavor f, 1 more needed",
         evicted=("Preempted", "Preempted to accommodate a workload"),
     )
-    assert "higher priority" in workload_words(row).words
+    assert "higher priority" in explain_workload(row).message
 
 
 def test_a_workload_that_was_switched_off_is_held() -> None:
-    assert workload_words(replace(WORKLOAD, state="off")).code == "held"
+    assert explain_workload(replace(WORKLOAD, state="off")).code == "held"

@@ -15,7 +15,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesErrand
+from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTaskRunner
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.kubernetes_bed import pinned_image
 from tests.admin.folder_cases import JobCases, as_it_is, names
@@ -59,7 +59,7 @@ async def errand(kubernetes_cluster, namespace, keeper, pinned):
     assert isinstance(config, KubernetesCluster)
     connection = ClusterConnection(config)
     yield lambda change=as_it_is, image=pinned, claim=CLAIM, **more: change(
-        KubernetesErrand(connection, namespace, claim, image, **more)
+        KubernetesTaskRunner(connection, namespace, claim, image, **more)
     )
     await connection.close()
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hyperpod_jlab.core.cluster import Job, notes_of
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME, KINDS
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME, KINDS
 from tests.kubernetes.client_fixtures import proxy
 from tests.kubernetes.proxy import FaultyProxy, refuse
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
@@ -89,7 +89,7 @@ async def test_what_is_not_installed_is_not_told_as_hidden(
     assert await hidden(narrow) == there - {"PyTorchJob"}
     # Who may not even ask what there is may be missing a kind that there is.
     away = next(iter(names.keys() - there))
-    group = BY_NAME[away].group
+    group = KIND_BY_NAME[away].group
     forbidden = f'forbidden: User "narrow" cannot list resource "x" in API group "{group}" at the cluster scope'
     proxy.add(refuse(403, forbidden, "Forbidden"), path=f"/apis/{group}/[^/]+$")
     behind = sessions(kubeconfig=theirs, server=proxy.address)

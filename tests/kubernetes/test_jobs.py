@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.cluster import Job
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.tables.jobs import (
     JobContext,
     job_facts,
     job_rows,
-    parts_of,
-    together,
+    list_pod_groups,
+    sum_requests,
 )
 from hyperpod_jlab.engines.kubernetes.tables.kueue import workload
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
@@ -83,9 +83,9 @@ def template(gpus: int) -> dict[str, Any]:
     ],
 )
 def test_how_many_pods_and_what_they_ask_for(spec: dict[str, Any], pods: int, gpus: int) -> None:
-    parts = parts_of(spec)
+    parts = list_pod_groups(spec)
     assert sum(part.pods for part in parts) == pods
-    assert dict(together(parts)).get("nvidia.com/gpu", 0) // 1000 == gpus
+    assert dict(sum_requests(parts)).get("nvidia.com/gpu", 0) // 1000 == gpus
 
 
 def test_pods_that_are_alike_are_one_part() -> None:
@@ -95,13 +95,13 @@ def test_pods_that_are_alike_are_one_part() -> None:
         return {"replicas": count, "template": made}
 
     replicas = {"Master": pods(1, 8, t="x"), "Worker": pods(3, 8, t="x"), "Other": pods(1, 0)}
-    alike, other = parts_of({"pytorchReplicaSpecs": replicas})
-    assert (alike.pods, dict(alike.each), alike.selector) == (
+    alike, other = list_pod_groups({"pytorchReplicaSpecs": replicas})
+    assert (alike.pods, dict(alike.per_pod), alike.selector) == (
         4,
         {"nvidia.com/gpu": 8000},
         (("t", "x"),),
     )
-    assert (other.pods, other.each, other.selector) == (1, (), ())
+    assert (other.pods, other.per_pod, other.selector) == (1, (), ())
 
 
 # ---------------------------------------------------------------------------------- rows
@@ -109,11 +109,11 @@ def test_pods_that_are_alike_are_one_part() -> None:
 
 def job(kind: str = "PyTorchJob", name: str = "x", **given: Any) -> Any:
     meta = {"name": name, "namespace": "a", "uid": name, **given.pop("meta", {})}
-    return job_facts(BY_NAME[kind], {"metadata": meta, "spec": {}, **given})
+    return job_facts(KIND_BY_NAME[kind], {"metadata": meta, "spec": {}, **given})
 
 
 def context(**given: Any) -> JobContext:
-    return JobContext(**{"namespace": "a", "me": "alice", "pods": [], "workloads": [], **given})
+    return JobContext(**{"namespace": "a", "current_user": "alice", "pods": [], "workloads": [], **given})
 
 
 def conditions(*types: str) -> dict[str, Any]:

@@ -9,13 +9,19 @@ import pytest
 from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME, KINDS, Offers, choose, kind_of
-from hyperpod_jlab.engines.kubernetes.kinds.kind import is_suspended, suspension
+from hyperpod_jlab.engines.kubernetes.kinds.choice import (
+    KIND_BY_NAME,
+    KINDS,
+    InstalledKinds,
+    choose,
+    find_kind,
+)
+from hyperpod_jlab.engines.kubernetes.kinds.kind import is_suspended, suspend_patch
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.preflight import runtime_findings, unsupported
 
 NOW = 1_795_300_000.0
-ALL = frozenset(BY_NAME)
+ALL = frozenset(KIND_BY_NAME)
 
 
 def spec(kind: str | None = None) -> JobSpec:
@@ -41,10 +47,10 @@ def spec(kind: str | None = None) -> JobSpec:
     ],
 )
 def test_the_choice(kinds: Any, runtimes: Any, named: str | None, kind: str):
-    offers = Offers(None if kinds is None else frozenset(kinds), runtimes)
+    offers = InstalledKinds(None if kinds is None else frozenset(kinds), runtimes)
     choice = choose(spec(named), offers, None)
     assert choice.kind.name == kind
-    assert choice.why
+    assert choice.reason
 
 
 @pytest.mark.parametrize(
@@ -53,26 +59,26 @@ def test_the_choice(kinds: Any, runtimes: Any, named: str | None, kind: str):
         ({"PyTorchJob"}, "TrainJob", "do not have the permission to create a PyTorchJob"),
         ({"PyTorchJob", "TrainJob"}, "Job", "do not have the permission to create a PyTorchJob"),
         ({"TrainJob", "Job"}, "PyTorchJob", "training operator"),
-        (set(BY_NAME), "PyTorchJob", "training operator"),
+        (set(KIND_BY_NAME), "PyTorchJob", "training operator"),
     ],
 )
 def test_what_one_may_make_is_chosen(denied: set[str], kind: str, why: str):
-    choice = choose(spec(), Offers(ALL, (Runtime(),), frozenset(denied)), None)
+    choice = choose(spec(), InstalledKinds(ALL, (Runtime(),), frozenset(denied)), None)
     assert choice.kind.name == kind
-    assert why in choice.why
+    assert why in choice.reason
 
 
 @pytest.mark.parametrize("kinds", [frozenset(), {"Job"}, {"HyperPodPyTorchJob"}])
 def test_what_is_not_offered_is_refused_with_what_is(kinds: set[str]):
     with pytest.raises(RefusedError, match="no TrainJob") as caught:
-        choose(spec("TrainJob"), Offers(frozenset(kinds), ()), None)
+        choose(spec("TrainJob"), InstalledKinds(frozenset(kinds), ()), None)
     hint = caught.value.hint or ""
     assert all(kind in hint for kind in kinds)
 
 
 def test_a_cluster_with_nothing_is_refused():
     with pytest.raises(RefusedError, match="no kind") as caught:
-        choose(spec(), Offers(frozenset({"HyperPodPyTorchJob"}), ()), None)
+        choose(spec(), InstalledKinds(frozenset({"HyperPodPyTorchJob"}), ()), None)
     assert caught.value.code == "no_such_kind"
 
 
@@ -87,7 +93,7 @@ def test_a_cluster_with_nothing_is_refused():
     ],
 )
 def test_the_runtime(runtimes: Any, named: str | None, runtime: Runtime):
-    kind = choose(spec("TrainJob"), Offers(ALL, runtimes), named).kind
+    kind = choose(spec("TrainJob"), InstalledKinds(ALL, runtimes), named).kind
     assert isinstance(kind, TrainJob)
     assert kind.runtime == runtime
 
@@ -95,7 +101,7 @@ def test_the_runtime(runtimes: Any, named: str | None, runtime: Runtime):
 @pytest.mark.parametrize(("runtimes", "named"), [(("a", "b"), None), ((), None), (("a",), "b")])
 def test_a_runtime_that_is_not_there(runtimes: tuple[str, ...], named: str | None):
     with pytest.raises(RefusedError, match="runtime") as caught:
-        choose(spec("TrainJob"), Offers(ALL, tuple(map(Runtime, runtimes))), named)
+        choose(spec("TrainJob"), InstalledKinds(ALL, tuple(map(Runtime, runtimes))), named)
     assert all(name in (caught.value.hint or "") for name in runtimes)
 
 
@@ -125,7 +131,7 @@ def test_what_a_runtime_must_have(found: dict[str, Any], codes: list[str]):
 
 
 def job(kind: str, *true: str, **status: Any) -> dict[str, Any]:
-    found = BY_NAME[kind]
+    found = KIND_BY_NAME[kind]
     conditions = [
         {"type": name, "status": "True", "lastTransitionTime": "2026-11-21T22:00:00Z", "new": [1]}
         for name in true
@@ -177,7 +183,7 @@ _MASTER_DONE = {"replicaStatuses": {"Master": {"succeeded": 1}, "Worker": {"acti
     ],
 )
 def test_what_an_object_says(found: dict[str, Any], state: str, verdict: str | None):
-    kind = kind_of(found)
+    kind = find_kind(found)
     assert kind is not None
     said = kind.observe(found, NOW)
     assert (said.state, said.verdict, said.scheduler_id) == (state, verdict, "run-x")
@@ -204,7 +210,7 @@ def test_a_status_of_another_form_says_nothing(kind: Any, status: Any):
 def test_a_deadline_is_a_time_limit():
     found = job("Job", "Failed")
     found["status"]["conditions"][0] |= {"reason": "DeadlineExceeded", "message": "too long"}
-    said = BY_NAME["Job"].observe(found, NOW)
+    said = KIND_BY_NAME["Job"].observe(found, NOW)
     assert (said.verdict, said.reason, said.time) == (
         "TIMEOUT",
         "it reached its time limit",
@@ -217,13 +223,13 @@ def test_a_deadline_is_a_time_limit():
 def test_an_end_without_a_time_is_now(text: Any):
     found = job("TrainJob", "Complete")
     found["status"]["conditions"][0]["lastTransitionTime"] = text
-    assert BY_NAME["TrainJob"].observe(found, NOW).time == NOW
+    assert KIND_BY_NAME["TrainJob"].observe(found, NOW).time == NOW
 
 
 def test_other_objects_are_no_kind_of_ours():
-    assert kind_of({"kind": "PyTorchJob", "apiVersion": "example.org/v1"}) is None
-    assert kind_of({"kind": "Pod", "apiVersion": "v1"}) is None
-    assert kind_of({}) is None
+    assert find_kind({"kind": "PyTorchJob", "apiVersion": "example.org/v1"}) is None
+    assert find_kind({"kind": "Pod", "apiVersion": "v1"}) is None
+    assert find_kind({}) is None
 
 
 # ------------------------------------------------------------------------------ pods
@@ -256,14 +262,14 @@ def test_a_pods_place(kind: str, labels: dict[str, str], name: str, rank: int | 
         "metadata": {"name": name, "labels": labels},
         "spec": {"initContainers": [{"name": "init-pytorch"}]},
     }
-    assert BY_NAME[kind].node_rank(pod) == rank
+    assert KIND_BY_NAME[kind].node_rank(pod) == rank
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_suspending(kind: Any):
     assert not is_suspended(kind, {"metadata": {}})
-    assert is_suspended(kind, suspension(kind, True))
-    assert not is_suspended(kind, suspension(kind, False))
+    assert is_suspended(kind, suspend_patch(kind, True))
+    assert not is_suspended(kind, suspend_patch(kind, False))
 
 
 def test_what_only_slurm_knows_is_said_to_be_ignored() -> None:

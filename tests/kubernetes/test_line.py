@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
-from hyperpod_jlab.engines.kubernetes.waiting.wait import whole_line
+from hyperpod_jlab.engines.kubernetes.waiting.wait import full_queue_order
 
 
 def waits(name: str, priority: int | None, second: int) -> WorkloadRow:
@@ -48,9 +48,9 @@ THIRD = waits("third", 0, 3)
     ],
 )
 def test_who_is_left_out_is_put_back(told: list[str], wanted: list[str]) -> None:
-    line = whole_line([("team", name) for name in told], [THIRD, SECOND, HIGH, FIRST])
+    line = full_queue_order([("team", name) for name in told], [THIRD, SECOND, HIGH, FIRST])
     assert [name for _, name in line] == wanted
 
 
 def test_a_line_of_nobody() -> None:
-    assert whole_line([], []) == []
+    assert full_queue_order([], []) == []

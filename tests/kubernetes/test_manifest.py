@@ -13,8 +13,8 @@ from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, RefusedErr
 from hyperpod_jlab.core.instance_types import instance_type
 from hyperpod_jlab.core.run_id import RUN_ID as RUN_ID_PATTERN
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
-from hyperpod_jlab.engines.kubernetes.kinds.kind import label_value, object_name
-from hyperpod_jlab.engines.kubernetes.submit.patch import templates
+from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name, to_label_value
+from hyperpod_jlab.engines.kubernetes.submit.patch import find_templates
 from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, render
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from tests.kubernetes.manifest_cases import CASES, GOLDEN, given, place, text
@@ -56,7 +56,7 @@ def test_a_schema_refuses_what_is_no_field(kind: str):
 @pytest.mark.parametrize("name", CASES)
 def test_labels_are_labels_of_kubernetes(name: str):
     for one in _objects(CASES[name]):
-        parts = [one["metadata"], *(template["metadata"] for template in templates(one))]
+        parts = [one["metadata"], *(template["metadata"] for template in find_templates(one))]
         for value in itertools.chain(*(part.get("labels", {}).values() for part in parts)):
             assert _LABEL.fullmatch(value), value
 
@@ -74,7 +74,7 @@ def test_the_longest_run_id_makes_names_that_work():
     [("alice", "alice"), ("a@b.org", "a-b.org"), ("_x_", "x"), ("é", ""), ("u" * 80, "u" * 63)],
 )
 def test_a_users_name_as_a_label(user: str, label: str):
-    assert label_value(user) == label
+    assert to_label_value(user) == label
 
 
 def test_a_run_needs_an_image():

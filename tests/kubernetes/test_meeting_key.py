@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
-from hyperpod_jlab.engines.kubernetes.submit.render import with_key
+from hyperpod_jlab.engines.kubernetes.submit.render import add_run_key
 from tests.kubernetes.manifest_cases import text
 
 KEY = "HYPERPOD_MEETING_KEY"
@@ -32,7 +32,7 @@ def keys(found: Any) -> list[str]:
 def test_each_job_that_is_sent_has_a_key_of_its_own_and_all_its_pods_have_the_same(kind: str):
     rendered = manifest(kind, 2)
     assert keys(rendered)
-    first, second = keys(with_key(rendered)), keys(with_key(rendered))
+    first, second = keys(add_run_key(rendered)), keys(add_run_key(rendered))
     assert len(set(first)) == len(set(second)) == 1
     assert first != second
     assert len(first) == len(keys(rendered))
@@ -43,7 +43,7 @@ def test_each_job_that_is_sent_has_a_key_of_its_own_and_all_its_pods_have_the_sa
 def test_what_is_written_into_the_bundle_has_no_key(kind: str):
     assert set(keys(manifest(kind, 2))) == {"(created at submit)"}
     rendered = manifest(kind, 2)
-    with_key(rendered)
+    add_run_key(rendered)
     assert rendered == manifest(kind, 2)
 
 

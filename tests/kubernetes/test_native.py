@@ -14,8 +14,8 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
 from hyperpod_jlab.engines.kubernetes.submit.native import native_findings, render_native
-from hyperpod_jlab.engines.kubernetes.submit.user_yaml import MOST_BYTES, documents
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.kubernetes.submit.user_yaml import MAX_BYTES, documents
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import NativeFile, RenderInput
 from hyperpod_jlab.run.submit import Request
 from hyperpod_jlab.storage.partition import PathMap
@@ -31,7 +31,7 @@ RUN_ID = "20260101-120000-abcdef"
 def given(**spec: Any) -> RenderInput:
     data = {"source": {"kind": "native", "path": "job.yaml"}, **spec}
     paths = PathMap(PurePosixPath("/here"), PurePosixPath("/there"))
-    seal = Seal(0, "5ea1")
+    seal = GuardPolicy(0, "5ea1")
     return RenderInput(
         RUN_ID, "job", parse(JobSpec, data), "runs/x", paths, None, seal, user="alice"
     )
@@ -138,7 +138,7 @@ def test_a_small_text_cannot_become_a_large_one() -> None:
     with pytest.raises(InvalidInputError, match="more than 100000 values"):
         documents("\n".join(lines).encode(), "job.yaml")
     with pytest.raises(InvalidInputError, match="bytes"):
-        documents(b"#" * (MOST_BYTES + 1), "job.yaml")
+        documents(b"#" * (MAX_BYTES + 1), "job.yaml")
     with pytest.raises(InvalidInputError, match="line 2: is not UTF-8"):
         documents(b"a: 1\nb: \xff", "job.yaml")
     text = f"a: &a {'x' * 100_000}\n" + "".join(f"b{n}: *a\n" for n in range(15))

@@ -10,9 +10,9 @@ import pytest
 
 from hyperpod_jlab.core.cluster import NODE_STATES, Node, Resource
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
-from hyperpod_jlab.engines.kubernetes.tables.devices import model_of, resources
+from hyperpod_jlab.engines.kubernetes.tables.devices import find_model, resources
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeRows, node_facts, node_state
-from hyperpod_jlab.engines.kubernetes.tables.pods import pod_row, requests_of
+from hyperpod_jlab.engines.kubernetes.tables.pods import pod_row, sum_container_requests
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, pod, until
 
@@ -136,7 +136,7 @@ def node(
 )
 def test_a_state_and_why(found: dict[str, Any], word: str, words: str | None) -> None:
     state = node_state(found, busy=False)
-    assert state.word == word
+    assert state.label == word
     assert word in NODE_STATES
     if words is None:
         assert state.reason is None
@@ -147,14 +147,14 @@ def test_a_state_and_why(found: dict[str, Any], word: str, words: str | None) ->
 def test_a_cordoned_node_drains_while_pods_are_on_it_that_would_have_to_go() -> None:
     facts = node_facts(node(unschedulable=True))
     daemon = running("d", owner="DaemonSet")
-    assert facts.state([daemon]).word == "drained"
-    assert facts.state([daemon, running("p")]).word == "draining"
+    assert facts.state([daemon]).label == "drained"
+    assert facts.state([daemon, running("p")]).label == "draining"
 
 
 def test_a_node_that_has_said_nothing_is_starting() -> None:
     found = node()
     found["status"]["conditions"] = []
-    assert node_state(found, busy=False).word == "starting"
+    assert node_state(found, busy=False).label == "starting"
 
 
 # ---------------------------------------------------------------------------------- amounts, pure
@@ -206,12 +206,12 @@ def test_what_a_pod_asks_for_counts_init_containers_and_sidecars() -> None:
         "overhead": {"cpu": "250m"},
     }
     # While the second init container runs, it and the sidecar: 4; later 2.5. And the overhead.
-    assert dict(requests_of(spec)) == {"cpu": 4250}
+    assert dict(sum_container_requests(spec)) == {"cpu": 4250}
 
 
 def test_limits_count_where_nothing_is_requested() -> None:
     spec = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}]}
-    assert dict(requests_of(spec)) == {"nvidia.com/gpu": 2000}
+    assert dict(sum_container_requests(spec)) == {"nvidia.com/gpu": 2000}
 
 
 def test_a_pod_that_has_ended_holds_nothing() -> None:
@@ -239,17 +239,17 @@ def test_a_neuron_chip_is_counted_once() -> None:
 
 
 def test_the_model_of_the_gpus() -> None:
-    assert model_of({}, "ml.p5.48xlarge") == "h100"
-    assert model_of({}, "ml.g7e.24xlarge") == "rtx-pro-server-6000"
-    assert model_of({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, "p5.48xlarge") == (
+    assert find_model({}, "ml.p5.48xlarge") == "h100"
+    assert find_model({}, "ml.g7e.24xlarge") == "rtx-pro-server-6000"
+    assert find_model({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, "p5.48xlarge") == (
         "a100-sxm4-40gb"
     )
-    assert model_of({}, None) is None
+    assert find_model({}, None) is None
 
 
 def test_without_the_pods_only_totals_are_known() -> None:
     facts = node_facts(node(amounts={"cpu": "8", "nvidia.com/gpu": "8"}))
-    (row,) = NodeRows().of([facts], None, "a")
+    (row,) = NodeRows().convert([facts], None, "a")
     assert (row.accelerators, row.accelerators_free, row.cpus, row.cpus_free) == (8, None, 8, None)
     assert row.resources == ()
 
@@ -257,11 +257,11 @@ def test_without_the_pods_only_totals_are_known() -> None:
 def test_rows_of_nodes_that_are_as_they_were_are_kept() -> None:
     facts, pods = node_facts(node()), [running("a")]
     rows = NodeRows()
-    (first,) = rows.of([facts], pods, "a")
-    assert rows.of([facts], list(pods), "a")[0] is first
-    (more,) = rows.of([facts], [*pods, running("b")], "a")
+    (first,) = rows.convert([facts], pods, "a")
+    assert rows.convert([facts], list(pods), "a")[0] is first
+    (more,) = rows.convert([facts], [*pods, running("b")], "a")
     assert more.jobs == ("a", "b")
-    (drained,) = rows.of([node_facts(node(unschedulable=True))], [], "a")
+    (drained,) = rows.convert([node_facts(node(unschedulable=True))], [], "a")
     assert (drained.state, drained.jobs) == ("drained", ())
 
 
@@ -269,9 +269,9 @@ def test_the_jobs_on_a_node_are_named_once() -> None:
     facts = node_facts(node())
     labels = {"training.kubeflow.org/job-name": "mnist"}
     pods = [running("a", labels=labels), running("b", labels=labels), running("c")]
-    (row,) = NodeRows().of([facts], pods, "a")
+    (row,) = NodeRows().convert([facts], pods, "a")
     assert row.jobs == ("mnist", "c")
-    (row,) = NodeRows().of([facts], pods, "other")
+    (row,) = NodeRows().convert([facts], pods, "other")
     assert row.jobs == ("a/mnist", "a/c")
 
 

@@ -21,14 +21,14 @@ from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot, Where
-from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
-from hyperpod_jlab.engines.kubernetes.observe.spool import note_done
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapshot
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
+from hyperpod_jlab.engines.kubernetes.observe.spool import mark_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog
-from hyperpod_jlab.engines.kubernetes.observe.verdicts import last_words, unstarted
-from hyperpod_jlab.engines.kubernetes.submit.create import check_ours
+from hyperpod_jlab.engines.kubernetes.observe.verdicts import find_launch_error, last_output
+from hyperpod_jlab.engines.kubernetes.submit.create import check_own_object
 from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
-from hyperpod_jlab.engines.kubernetes.targets import target_of
+from hyperpod_jlab.engines.kubernetes.targets import run_target
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.kubernetes.test_verdicts import NOW, pod
@@ -77,30 +77,30 @@ def contents(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
 
-def where(native: bool = False) -> Where:
+def where(native: bool = False) -> RunLocation:
     kind = next(kind for kind in KINDS if kind.name == BatchJob.name)
-    return Where(RUN, kind, "team", "run-nightly", None, native)
+    return RunLocation(RUN, kind, "team", "run-nightly", None, native)
 
 
 async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleReader) -> None:
-    watch = RunWatch(NoConnection(CONFIG), shared=False)
+    watch = RunObserver(NoConnection(CONFIG), is_shared=False)
     before = contents(foreign.folder)
     assert await watch.catch_up(foreign, 1.0) is False
     seen = {RUN: RunSnapshot(None, (pod(0, "Running", None),), NOW)}
-    _, undone, _ = watch._words([(foreign, where())], seen)
+    _, undone, _ = watch._observe_all([(foreign, where())], seen)
     assert undone == set()
     assert contents(foreign.folder) == before
     await watch.close()
 
 
 def test_no_records_are_written_into_another_users_bundle(foreign: BundleReader) -> None:
-    watch = RunWatch(NoConnection(CONFIG))
+    watch = RunObserver(NoConnection(CONFIG))
     before = contents(foreign.folder)
-    watch._word(foreign, where(native=True), RunSnapshot(None, (pod(0),), NOW))
-    note_done(foreign)
+    watch._observe_one(foreign, where(native=True), RunSnapshot(None, (pod(0),), NOW))
+    mark_done(foreign)
     assert contents(foreign.folder) == before
     with pytest.raises(StorageDeniedError):
-        Modes.of(foreign)
+        Modes.from_bundle(foreign)
 
 
 @pytest.mark.parametrize("action", ["cancel", "hold", "release", "requeue", "submit", "shells"])
@@ -176,10 +176,10 @@ OURS = {
 
 
 def test_another_users_job_of_the_same_run_id_is_not_taken_for_ones_own() -> None:
-    assert check_ours(found(**{"hyperpod-jlab/user": "ada"}), OURS)
+    assert check_own_object(found(**{"hyperpod-jlab/user": "ada"}), OURS)
     for theirs in (found(), found(**{"hyperpod-jlab/user": "bob"})):
         with pytest.raises(RefusedError) as caught:
-            check_ours(theirs, OURS)
+            check_own_object(theirs, OURS)
         assert caught.value.code == "name_taken"
 
 
@@ -200,7 +200,7 @@ async def test_another_users_job_of_the_same_run_id_is_neither_found_nor_acted_o
     acting._connection.client = client
     assert await acting.find(bundle) is None
     with pytest.raises(NotFoundError):
-        await target_of(Client(), bundle)  # type: ignore[arg-type]
+        await run_target(Client(), bundle)  # type: ignore[arg-type]
     theirs["metadata"]["annotations"]["hyperpod-jlab/user"] = "ada"
     assert await acting.find(bundle) is not None
     await acting.close()
@@ -240,5 +240,5 @@ def test_pipes_links_and_long_manifests_keep_nobody_waiting(
     with pytest.raises(StorageError):
         read_sent(foreign)
     assert adopted_uid(foreign) is None
-    assert unstarted(foreign) is None
-    assert last_words(foreign) is None
+    assert find_launch_error(foreign) is None
+    assert last_output(foreign) is None

@@ -9,7 +9,7 @@ import yaml
 
 from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
-from hyperpod_jlab.engines.kubernetes.submit.patch import difference, merged
+from hyperpod_jlab.engines.kubernetes.submit.patch import merged, unified_difference
 from tests.kubernetes.manifest_cases import text
 
 
@@ -162,7 +162,7 @@ def test_a_train_job_has_no_template():
 
 
 def test_the_difference_names_what_changed():
-    changed = difference(text({}), text({"patches": [{"spec": {"nprocPerNode": "2"}}]}))
+    changed = unified_difference(text({}), text({"patches": [{"spec": {"nprocPerNode": "2"}}]}))
     lines = changed.splitlines()
     assert [line for line in lines if line[0] in "+-"] == [
         "-  nprocPerNode: '1'",

@@ -13,16 +13,16 @@ from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import (
     ContainerEnded,
+    ContainerStarted,
     Item,
-    Over,
+    LogEnded,
     PodLog,
     PodLogCursor,
     PodLogGap,
     PodLogLine,
-    Started,
     pod_state,
 )
-from hyperpod_jlab.engines.kubernetes.api.watch import Watches
+from hyperpod_jlab.engines.kubernetes.api.watch import Informers
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.pod_log_fixtures import (
@@ -84,7 +84,7 @@ out(b'x' * 70000 + b'\\xe2\\x82')
     expected += b"unable to retrieve container logs for containerd://x\n"
     expected += b"x" * 70000 + b"\xe2\x82"
     assert data(items) == expected
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 @pytest.mark.full
@@ -152,13 +152,13 @@ sys.exit(3 if n < 1 else 0)
     log = await pods.print("again", code, restartPolicy="OnFailure")
     items = await all_of(log.follow())
     assert data(items) == b"run 0\nrun 1\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
     ended = [item for item in items if isinstance(item, ContainerEnded)]
     assert [(one.restart, one.exit_code) for one in ended] == [(0, 3), (1, 0)]
     # Who comes later gets what the kubelet has kept.
     later = await all_of(pods.log("again").read())
     assert data(later).endswith(b"run 1\n")
-    assert isinstance(later[-1], Over)
+    assert isinstance(later[-1], LogEnded)
     assert (b"run 0" in data(later)) != any(isinstance(item, PodLogGap) for item in later)
 
 
@@ -188,7 +188,7 @@ sys.exit(3 if n < 1 else 0)
     await pods.kubectl("wait", again, "pod/away")
     items += await all_of(pods.log("away").follow(cursor))
     assert data(items) == b"run 0 begins\nrun 0 ends\nrun 1 begins\nrun 1 ends\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 @pytest.mark.full
@@ -212,13 +212,13 @@ time.sleep(600)
     await pods.kubectl("delete", "pod", "gone")
     items = await following
     assert data(items) == b"hello\nbye\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
-    assert isinstance(items[-1], Over)
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
+    assert isinstance(items[-1], LogEnded)
     assert items[-1].reason == "deleted"
-    assert rest(await all_of(log.read(cursor)))[-1] == "Over"
+    assert rest(await all_of(log.read(cursor)))[-1] == "LogEnded"
     await pods.print("gone", "print('another')")
     with_another = await all_of(log.follow(cursor))
-    assert with_another[-1] == Over("replaced")
+    assert with_another[-1] == LogEnded("replaced")
     assert data(with_another) == b""
     assert data(await all_of(log.follow())) == b"another\n"
 
@@ -229,16 +229,16 @@ async def test_it_waits_for_a_container_that_has_yet_to_start(pods: Pods) -> Non
         "image": pods.cluster.image,
         "command": ["sh", "-c", "echo from the first; sleep 3"],
     }
-    watches = Watches(pods.client)
+    watches = Informers(pods.client)
     await pods.print("later", "print('there')", initContainers=[init])
-    rows = watches.of(f"/api/v1/namespaces/{pods.namespace}/pods", pod_state)
+    rows = watches.get(f"/api/v1/namespaces/{pods.namespace}/pods", pod_state)
     first = PodLog(pods.client, pods.namespace, "later", "first")
-    log = PodLog(pods.client, pods.namespace, "later", "c", news=rows.one("later"))
+    log = PodLog(pods.client, pods.namespace, "later", "c", news=rows.row_watch("later"))
     assert await all_of(log.read()) == []
     assert data(await all_of(first.follow())) == b"from the first\n"
     items = await all_of(log.follow())
     assert data(items) == b"there\n"
-    assert isinstance(items[0], Started)
+    assert isinstance(items[0], ContainerStarted)
     await watches.close()
 
 
@@ -263,7 +263,7 @@ async def test_answers_that_are_no_log(pods: Pods, proxy: FaultyProxy) -> None:
     proxy.add(drop(), path="/log", times=1)
     items = await all_of(log.follow())
     assert data(items) == b"".join(b"%d\n" % n for n in range(40))
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 async def test_what_cannot_be_is_an_error(
@@ -295,12 +295,12 @@ async def test_a_server_that_is_away_for_a_while(pods: Pods, proxy: FaultyProxy)
     await asyncio.sleep(1)
     proxy.down()
     await asyncio.sleep(2)
-    assert log.trouble is not None
+    assert log.last_error is not None
     proxy.up()
     items = await following
     assert sorted(numbers_of(items)) == list(range(len(numbers_of(items))))
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
-    assert log.trouble is None
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
+    assert log.last_error is None
 
 
 @pytest.mark.full

@@ -68,7 +68,7 @@ async def test_a_part_is_killed_and_comes_back(
     assert last == b"end"
     assert [int(line) for line in lines] == list(range(len(lines)))
     assert [type(item).__name__ for item in items if not isinstance(item, PodLogLine)] == [
-        "Started",
+        "ContainerStarted",
         "ContainerEnded",
-        "Over",
+        "LogEnded",
     ]

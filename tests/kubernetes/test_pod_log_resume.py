@@ -12,13 +12,13 @@ from pydantic import TypeAdapter
 
 from hyperpod_jlab.engines.kubernetes.api.pod_log import (
     ContainerEnded,
+    ContainerStarted,
     Item,
-    Over,
+    LogEnded,
     PodLog,
     PodLogCursor,
     PodLogGap,
     Portion,
-    Started,
 )
 from tests.kubernetes.kubelet import (
     BEGIN,
@@ -81,7 +81,7 @@ async def test_each_byte_comes_once_whatever_breaks_off(seed: int) -> None:
     items = await all_of(log_of(kubelet).follow())
     await writing
     assert data(items) == whole.text
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -98,7 +98,7 @@ async def test_a_reader_that_dies_goes_on_where_its_cursor_stands(seed: int) -> 
             if chance.random() < 0.3:
                 break
     assert data(items) == kubelet.now.text
-    assert rest(items) == ["Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
     assert await all_of(log_of(kubelet).follow(cursor)) == []
 
 
@@ -123,7 +123,7 @@ async def test_what_was_rotated_away_is_a_gap(later: int) -> None:
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
     assert data(items) == b"".join(b"%d\n" % number for number in range(1000))
-    assert rest(items) == ["PodLogGap", "ContainerEnded", "Over"]
+    assert rest(items) == ["PodLogGap", "ContainerEnded", "LogEnded"]
     assert items[0] == PodLogGap("rotated")
 
 
@@ -136,7 +136,7 @@ async def test_a_rotated_file_that_still_has_the_last_line_has_no_gap() -> None:
     kubelet.now.write(BEGIN + SECOND, b"d\n")
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
-    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "Over"])
+    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "LogEnded"])
 
 
 async def test_a_log_that_was_rotated_to_nothing_ends_with_a_gap() -> None:
@@ -147,7 +147,7 @@ async def test_a_log_that_was_rotated_to_nothing_ends_with_a_gap() -> None:
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
     assert items[0] == PodLogGap("rotated")
-    assert rest(items) == ["PodLogGap", "ContainerEnded", "Over"]
+    assert rest(items) == ["PodLogGap", "ContainerEnded", "LogEnded"]
 
 
 async def test_a_kubelet_that_dies_over_its_answers_loses_nothing() -> None:
@@ -158,7 +158,7 @@ async def test_a_kubelet_that_dies_over_its_answers_loses_nothing() -> None:
     kubelet.now.code = 0
     kubelet.faults = [Fault(40), Fault(0), Fault(0, cut=True), Fault(40), Fault(70)]
     items = await all_of(log_of(kubelet).follow(cursor))
-    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "Over"])
+    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "LogEnded"])
 
 
 async def test_a_clock_that_is_set_back_loses_nothing() -> None:
@@ -169,7 +169,7 @@ async def test_a_clock_that_is_set_back_loses_nothing() -> None:
     kubelet.now.write(BEGIN + SECOND, b"d\n")
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
-    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "Over"])
+    assert (data(items), rest(items)) == (b"d\n", ["ContainerEnded", "LogEnded"])
 
 
 async def test_a_message_in_place_of_a_log_is_no_line() -> None:
@@ -179,7 +179,7 @@ async def test_a_message_in_place_of_a_log_is_no_line() -> None:
     gone = b"unable to retrieve container logs for containerd://x"
     kubelet.faults = [Fault(text=gone), Fault(text=stamped(BEGIN) + b"a\n" + gone)]
     items = await all_of(log_of(kubelet).follow())
-    assert (data(items), rest(items)) == (b"a\n", ["Started", "ContainerEnded", "Over"])
+    assert (data(items), rest(items)) == (b"a\n", ["ContainerStarted", "ContainerEnded", "LogEnded"])
     assert items[-2] == ContainerEnded(0, 3)
 
 
@@ -193,7 +193,7 @@ async def test_each_restart_is_a_container_of_its_own() -> None:
     kubelet.now.code = 0
     items += await all_of(log_of(kubelet).follow(cursor))
     assert data(items) == b"one\none ends\ntwo\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
     assert [one for one in items if isinstance(one, ContainerEnded)] == [
         ContainerEnded(0, 3),
         ContainerEnded(1, 0),
@@ -208,7 +208,7 @@ async def test_a_restart_of_which_the_api_server_does_not_know_yet() -> None:
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow())
     assert data(items) == b"one\ntwo\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 async def test_containers_that_nobody_can_read_any_more_are_a_gap() -> None:
@@ -220,8 +220,8 @@ async def test_containers_that_nobody_can_read_any_more_are_a_gap() -> None:
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow(cursor))
     assert items[0] == PodLogGap("restarted")
-    assert items[2:4] == [PodLogGap("restarted"), Started(2)]
-    assert rest(items)[-3:] == ["Started", "ContainerEnded", "Over"]
+    assert items[2:4] == [PodLogGap("restarted"), ContainerStarted(2)]
+    assert rest(items)[-3:] == ["ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 async def test_a_previous_container_whose_log_was_removed_is_a_gap() -> None:
@@ -230,7 +230,12 @@ async def test_a_previous_container_whose_log_was_removed_is_a_gap() -> None:
     kubelet.restart().write(BEGIN, b"two\n")
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow())
-    assert items[:4] == [Started(0), PodLogGap("deleted"), ContainerEnded(0, 3), Started(1)]
+    assert items[:4] == [
+        ContainerStarted(0),
+        PodLogGap("deleted"),
+        ContainerEnded(0, 3),
+        ContainerStarted(1),
+    ]
     assert data(items) == b"two\n"
 
 
@@ -246,7 +251,7 @@ async def test_a_previous_container_that_was_read_whole_before_its_log_was_remov
             kubelet.restart().write(BEGIN, b"two\n")
             kubelet.now.code = 0
     assert data(items) == b"one" * 100 + b"\ntwo\n"
-    assert rest(items) == ["Started", "ContainerEnded", "Started", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -265,7 +270,7 @@ async def test_a_pod_that_is_gone_is_over(replaced: bool) -> None:
         kubelet.containers = [Container([(BEGIN, b"not mine\n")], 0)]
     items = await asyncio.wait_for(following, 20)
     assert data(items) == b"a\n"
-    assert items[-1] == Over("replaced" if replaced else "deleted")
+    assert items[-1] == LogEnded("replaced" if replaced else "deleted")
 
 
 async def test_an_answer_that_is_cut_when_the_pod_goes_is_a_gap() -> None:
@@ -278,4 +283,4 @@ async def test_an_answer_that_is_cut_when_the_pod_goes_is_a_gap() -> None:
         items += portion.items
         kubelet.gone = bool(data(items))
     assert data(items) == b"a\n"
-    assert rest(items) == ["Started", "PodLogGap", "ContainerEnded", "Over"]
+    assert rest(items) == ["ContainerStarted", "PodLogGap", "ContainerEnded", "LogEnded"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder
-from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod, run_pod
-from hyperpod_jlab.engines.kubernetes.observe.spool import FramedPod, PodSpool, RawPod, spool_name
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import PodRecorder
+from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod, parse_pod
+from hyperpod_jlab.engines.kubernetes.observe.spool import FramedPod, PodSpool, RawPod, spool_path
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes
 from hyperpod_jlab.launcher.frames import FrameEcho, content_frames, document_frames
 from hyperpod_jlab.storage.partition import Partition
@@ -54,8 +54,8 @@ async def fetch(kubelet: Kubelet, spool: Callable[[RunPod], PodSpool], chance: f
     readers = 0
     while True:
         readers += 1
-        pod = spool(run_pod(await kubelet.get("")))
-        if pod.over:
+        pod = spool(parse_pod(await kubelet.get("")))
+        if pod.is_complete:
             return readers
 
         def dies() -> bool:
@@ -147,7 +147,7 @@ async def test_without_a_launcher_each_container_is_an_attempt(
     modes = Modes(bundle.folder, 0o700, 0o600)
 
     def spool(pod: RunPod) -> PodSpool:
-        return RawPod(bundle, pod, 0, modes, NativeRecorder(bundle, "mine"), "n")
+        return RawPod(bundle, pod, 0, modes, PodRecorder(bundle, "mine"), "n")
 
     await fetch(kubelet, spool, 0.2)
     logs = bundle.records / "logs"
@@ -160,7 +160,7 @@ async def test_a_place_that_cannot_be_read_is_begun_anew(bundle: BundleReader) -
     kubelet = Kubelet()
     kubelet.now.lines = [(BEGIN, line) for line in attempt(1, "a", {"0": b"a\n"}).splitlines(True)]
     kubelet.now.code = 0
-    place = bundle.records / spool_name("p", "u")
+    place = bundle.records / spool_path("p", "u")
     place.parent.mkdir(parents=True)
     place.write_text('{"cursor": {"anchor": [1, 2, 3]}, "attempts": {}, "said": 0}')
     modes = Modes(bundle.folder, 0o700, 0o600)

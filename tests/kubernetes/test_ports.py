@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.errors import ConflictError, NotFoundError
-from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
-from hyperpod_jlab.engines.kubernetes.ports import by_rank, pod_of, shell_command
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
+from hyperpod_jlab.engines.kubernetes.ports import find_pod, list_by_rank, shell_command
 from hyperpod_jlab.server.port_proxy import cookies_of, from_program
 
 
@@ -37,8 +37,8 @@ def _pod(
 
 
 def test_of_several_pods_of_a_rank_the_one_that_runs_counts() -> None:
-    kind = BY_NAME["PyTorchJob"]
-    pods = by_rank(
+    kind = KIND_BY_NAME["PyTorchJob"]
+    pods = list_by_rank(
         [
             _pod("w-new", 1, "2026-01-02T00:00:00Z", running=False),
             _pod("w-old", 1, "2026-01-01T00:00:00Z"),
@@ -51,22 +51,22 @@ def test_of_several_pods_of_a_rank_the_one_that_runs_counts() -> None:
         (0, "m-new", False),
         (1, "w-old", True),
     ]
-    assert pod_of(pods, 1).container == "pytorch"
+    assert find_pod(pods, 1).container == "pytorch"
     with pytest.raises(ConflictError, match="m-new is not running; it is failed"):
-        pod_of(pods, 0)
+        find_pod(pods, 0)
     with pytest.raises(NotFoundError, match="no pod for node 2"):
-        pod_of(pods, 2)
+        find_pod(pods, 2)
 
 
 def test_pods_that_are_ending_do_not_run_and_those_without_a_rank_are_counted() -> None:
     ending = _pod("a", 0, "2026-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:01:00Z")
-    assert not by_rank([ending], BY_NAME["PyTorchJob"])[0].running
+    assert not list_by_rank([ending], KIND_BY_NAME["PyTorchJob"])[0].running
     plain = [_pod(name, 0, f"2026-01-0{day}T00:00:00Z") for day, name in enumerate("ba", 1)]
-    assert [pod.name for pod in by_rank(plain, BY_NAME["Job"])] == ["b", "a"]
+    assert [pod.name for pod in list_by_rank(plain, KIND_BY_NAME["Job"])] == ["b", "a"]
 
 
 def test_a_shells_command_is_quoted() -> None:
-    pod = by_rank([_pod("m", 0, "2026-01-01T00:00:00Z")], BY_NAME["PyTorchJob"])[0]
+    pod = list_by_rank([_pod("m", 0, "2026-01-01T00:00:00Z")], KIND_BY_NAME["PyTorchJob"])[0]
     words = shlex.split(shell_command(pod, "it's; $(mine)"))
     assert words[:5] == ["kubectl", "--context=it's; $(mine)", "--namespace=team", "exec", "-it"]
     assert words[5:9] == ["m", "--container=pytorch", "--", "sh"]

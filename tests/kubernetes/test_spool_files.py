@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import (
-    Lost,
+    LogSegment,
+    LostRange,
     Modes,
-    Piece,
     RecordFile,
     SpooledLog,
     SpooledRecords,
@@ -43,7 +43,7 @@ def put(bundle: Path, modes: Modes) -> Callable[..., None]:
     def put(begin: int, end: int, step: int = 1000) -> None:
         log = SpooledLog(log_of(bundle), bundle / "spool", modes, sleep=lambda _: None)
         pieces = [
-            Piece(at, DATA[at : min(at + step, end)], 1_000_000 * SECOND + at * 1_000_000)
+            LogSegment(at, DATA[at : min(at + step, end)], 1_000_000 * SECOND + at * 1_000_000)
             for at in range(begin, end, step)
         ]
         while pieces:
@@ -91,7 +91,7 @@ def test_times_are_those_of_the_pieces(bundle: Path, put: Callable[..., None]) -
 def test_what_is_lost_is_said_in_its_place(bundle: Path, put: Callable[..., None]) -> None:
     put(0, 50_000)
     put(60_000, 100_000)
-    words = Lost(50_000, 60_000).words
+    words = LostRange(50_000, 60_000).marker
     assert words.startswith(b"hyperpod: 10000 bytes of this log are lost here")
     wanted = DATA[:50_000] + words + DATA[60_000:100_000]
     assert log_of(bundle).read_bytes() == wanted
@@ -100,13 +100,14 @@ def test_what_is_lost_is_said_in_its_place(bundle: Path, put: Callable[..., None
     assert log_of(bundle).read_bytes() == wanted
     put(120_000, 130_000, 333)
     assert (
-        log_of(bundle).read_bytes() == wanted + Lost(100_000, 120_000).words + DATA[120_000:130_000]
+        log_of(bundle).read_bytes()
+        == wanted + LostRange(100_000, 120_000).marker + DATA[120_000:130_000]
     )
 
 
 def test_a_log_whose_begin_is_lost_says_so(bundle: Path, put: Callable[..., None]) -> None:
     put(5_000, 6_000)
-    assert log_of(bundle).read_bytes() == Lost(0, 5_000).words + DATA[5_000:6_000]
+    assert log_of(bundle).read_bytes() == LostRange(0, 5_000).marker + DATA[5_000:6_000]
 
 
 def test_what_another_process_has_is_not_lost(
@@ -120,7 +121,7 @@ def test_what_another_process_has_is_not_lost(
         put(1_000 * len(waits), 1_000 * (len(waits) + 1))
 
     log = SpooledLog(log_of(bundle), bundle / "spool", modes, sleep=another_writes)
-    log.write([Piece(5_000, DATA[5_000:6_000], 0)])
+    log.write([LogSegment(5_000, DATA[5_000:6_000], 0)])
     log.close()
     assert log_of(bundle).read_bytes() == DATA[:6_000]
 
@@ -133,7 +134,8 @@ def test_a_process_that_died_after_its_claim_leaves_nothing_undone(
     (bundle / "spool/attempt-1.node-0.rank-0.lost-0.json").write_text("[1000, 2000]")
     put(2_000, 3_000)
     assert (
-        log_of(bundle).read_bytes() == DATA[:1_000] + Lost(1_000, 2_000).words + DATA[2_000:3_000]
+        log_of(bundle).read_bytes()
+        == DATA[:1_000] + LostRange(1_000, 2_000).marker + DATA[2_000:3_000]
     )
 
 
@@ -174,16 +176,16 @@ def test_two_who_open_an_attempt_at_once_agree(records: SpooledRecords) -> None:
 
 def test_the_later_record_counts_whenever_it_comes(records: SpooledRecords, bundle: Path) -> None:
     path = "status/attempt-1/node-0.json"
-    records.put(RecordFile(path, 20.0, once=False, content=b"later"), 4)
-    records.put(RecordFile(path, 10.0, once=False, content=b"earlier"), 4)
+    records.store(RecordFile(path, 20.0, write_once=False, content=b"later"), 4)
+    records.store(RecordFile(path, 10.0, write_once=False, content=b"earlier"), 4)
     assert (bundle / "status/attempt-4/node-0.json").read_bytes() == b"later"
-    records.put(RecordFile(path, 30.0, once=False, content=b"last"), 4)
+    records.store(RecordFile(path, 30.0, write_once=False, content=b"last"), 4)
     assert (bundle / "status/attempt-4/node-0.json").read_bytes() == b"last"
 
 
 def test_what_is_written_once_stays(records: SpooledRecords, bundle: Path) -> None:
     for content in (b"first", b"second"):
-        records.put(RecordFile("status/claim.json", 1.0, once=True, content=content), None)
+        records.store(RecordFile("status/claim.json", 1.0, write_once=True, content=content), None)
     assert (bundle / "status/claim.json").read_bytes() == b"first"
 
 

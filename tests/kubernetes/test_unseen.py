@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.engines.kubernetes.observe.spool import GonePod, attempts_of
+from hyperpod_jlab.engines.kubernetes.observe.spool import DeletedPod, group_attempts
 from hyperpod_jlab.engines.kubernetes.workloads import Eviction
 from tests.kubernetes.session_fixtures import KubernetesSession
 
@@ -71,8 +71,8 @@ async def test_pods_that_were_removed_unseen_were_an_attempt(bare: KubernetesSes
     assert log.out.startswith(f"node0|{LOST}"), log.out
 
 
-def gone(rank: int, began: float, ended: float | None, uid: str = "") -> GonePod:
-    return GonePod(rank, uid or f"{rank}-{began}", f"run-x-{rank}", "node1", began, ended, None)
+def gone(rank: int, began: float, ended: float | None, uid: str = "") -> DeletedPod:
+    return DeletedPod(rank, uid or f"{rank}-{began}", f"run-x-{rank}", "node1", began, ended, None)
 
 
 EVICTION = Eviction("w", 21.0, 1, 10.0, "PREEMPTED", "it was preempted", "preempted")
@@ -80,13 +80,13 @@ EVICTION = Eviction("w", 21.0, 1, 10.0, "PREEMPTED", "it was preempted", "preemp
 
 def test_each_pod_of_node_0_was_an_attempt() -> None:
     pods = [gone(1, 11, 20), gone(0, 10, 20), gone(0, 50, None), gone(1, 51, 60)]
-    one, two = attempts_of(pods, [100.0, 101.0], EVICTION)
-    assert [(pod.rank, pod.began) for pod in one.pods] == [(0, 10), (1, 11)]
-    assert (one.began, one.ended, one.why[0]) == (10, 20, "PREEMPTED")
-    assert [(pod.rank, pod.began) for pod in two.pods] == [(0, 50), (1, 51)]
-    assert (two.began, two.ended, two.why[0]) == (50, 60, "REQUEUED")
+    one, two = group_attempts(pods, [100.0, 101.0], EVICTION)
+    assert [(pod.rank, pod.started_at) for pod in one.pods] == [(0, 10), (1, 11)]
+    assert (one.started_at, one.ended_at, one.end_reason[0]) == (10, 20, "PREEMPTED")
+    assert [(pod.rank, pod.started_at) for pod in two.pods] == [(0, 50), (1, 51)]
+    assert (two.started_at, two.ended_at, two.end_reason[0]) == (50, 60, "REQUEUED")
 
 
 def test_what_a_pod_outlived_is_told_by_that_pod() -> None:
-    assert attempts_of([gone(0, 10, 20)], [9.0, 30.0], None) == []
-    assert attempts_of([gone(1, 10, 20)], [30.0], None) == []
+    assert group_attempts([gone(0, 10, 20)], [9.0, 30.0], None) == []
+    assert group_attempts([gone(1, 10, 20)], [30.0], None) == []

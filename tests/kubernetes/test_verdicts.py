@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun, NativeRecorder
-from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, ranked, run_pod
-from hyperpod_jlab.engines.kubernetes.observe.verdicts import between_attempts, cut_short, refined
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import ContainerStart, PodRecorder
+from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, assign_ranks, parse_pod
+from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
+    between_attempts_observation,
+    interrupted_end,
+    refine,
+)
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -35,7 +39,7 @@ def pod(rank: int = 0, phase: str = "Failed", code: int | None = 1, **more: Any)
         "containerID": "c://1",
         "state": state,
     }
-    return run_pod(
+    return parse_pod(
         {
             "metadata": {
                 "name": f"run-x-{role}-{max(0, rank - 1)}",
@@ -65,7 +69,7 @@ def word(state: str = "ended", verdict: str | None = "FAILED") -> Observation:
 
 def test_memory_is_the_reason_whichever_pod_lacked_it() -> None:
     lacking = pod(1, code=137, end={"reason": "OOMKilled"}, resources={"limits": {"memory": "1Gi"}})
-    found = refined(word(), [pod(0), lacking], 2)
+    found = refine(word(), [pod(0), lacking], 2)
     assert (found.verdict, found.reason_code) == ("OOM", "out_of_memory")
     assert (found.reason or "").startswith("node 1 (node2): ")
     assert (found.reason or "").endswith("(limit 1Gi)")
@@ -109,34 +113,34 @@ def test_memory_is_the_reason_whichever_pod_lacked_it() -> None:
     ],
 )
 def test_what_the_cluster_ended_is_said(status: dict[str, Any], verdict: str, code: str) -> None:
-    found = refined(word(), [pod(0, code=137), pod(1, code=143, status=status)], 2)
+    found = refine(word(), [pod(0, code=137), pod(1, code=143, status=status)], 2)
     assert (found.verdict, found.reason_code) == (verdict, code)
     assert (found.reason or "").startswith("node 1 (node2): ")
 
 
 def test_a_failure_of_its_own_has_its_exit_code_and_no_other_reason() -> None:
-    found = refined(word(), [pod(0, code=None, phase="Running"), pod(1, code=7)], 2)
+    found = refine(word(), [pod(0, code=None, phase="Running"), pod(1, code=7)], 2)
     assert (found.verdict, found.exit_code, found.reason) == ("FAILED", 7, None)
 
 
 def test_a_program_that_is_missing_is_named() -> None:
     message = 'exec: "/no/python": stat /no/python: no such file or directory: unknown'
     missing = pod(0, code=128, end={"reason": "StartError", "message": message})
-    assert refined(word(), [missing], 1).reason_code == "no_program"
+    assert refine(word(), [missing], 1).reason_code == "no_program"
 
 
 def test_a_success_stays_one_whatever_pods_say() -> None:
     good = word(verdict="COMPLETED")
-    assert refined(good, [pod(0, code=137, end={"reason": "OOMKilled"})], 1) == good
+    assert refine(good, [pod(0, code=137, end={"reason": "OOMKilled"})], 1) == good
 
 
 def test_pods_that_have_all_ended_count_though_the_operator_is_down() -> None:
     running = word("running", None)
-    assert refined(running, [pod(0, code=0, phase="Succeeded")], 1).verdict == "COMPLETED"
-    assert refined(running, [pod(0, code=3)], 1).exit_code == 3
-    assert refined(running, [pod(0, code=3)], 2).state == "running", "a pod is still to come"
+    assert refine(running, [pod(0, code=0, phase="Succeeded")], 1).verdict == "COMPLETED"
+    assert refine(running, [pod(0, code=3)], 1).exit_code == 3
+    assert refine(running, [pod(0, code=3)], 2).state == "running", "a pod is still to come"
     early = running.model_copy(update={"time": pod().main.exit.at + 1})  # type: ignore[operator]
-    assert refined(early, [pod(0, code=3)], 1).state == "running"
+    assert refine(early, [pod(0, code=3)], 1).state == "running"
 
 
 def test_a_pod_without_a_node_says_why_it_waits() -> None:
@@ -147,17 +151,17 @@ def test_a_pod_without_a_node_says_why_it_waits() -> None:
         "reason": "Unschedulable",
         "message": message,
     }
-    waits = run_pod(
+    waits = parse_pod(
         {
             "metadata": {"name": "p", "uid": "u"},
             "spec": {"containers": [{"name": "pytorch"}]},
             "status": {"phase": "Pending", "conditions": [lacking]},
         }
     )
-    found = refined(word("waiting", None), [waits], 1)
+    found = refine(word("waiting", None), [waits], 1)
     assert (found.state, found.reason_code) == ("waiting", "unschedulable")
     assert "GPUs" in (found.reason or "")
-    begun = refined(word("running", None), [pod(0, code=None, phase="Running"), waits], 2)
+    begun = refine(word("running", None), [pod(0, code=None, phase="Running"), waits], 2)
     assert begun.state == "running"
 
 
@@ -167,8 +171,8 @@ def test_why_an_attempt_was_cut_short() -> None:
             {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
         ]
     }
-    assert cut_short([pod(0), pod(1, status=preempted)])[0] == "PREEMPTED"
-    assert cut_short([]) == ("REQUEUED", None)
+    assert interrupted_end([pod(0), pod(1, status=preempted)])[0] == "PREEMPTED"
+    assert interrupted_end([]) == ("REQUEUED", None)
 
 
 # ------------------------------------------------------------------------------ without our launcher
@@ -182,8 +186,8 @@ def bundle(tmp_path: Path) -> BundleReader:
 
 
 @pytest.fixture
-def stand_in(bundle: BundleReader) -> NativeRecorder:
-    return NativeRecorder(bundle, "mine")
+def stand_in(bundle: BundleReader) -> PodRecorder:
+    return PodRecorder(bundle, "mine")
 
 
 def record(bundle: BundleReader, attempt: int, rank: int = 0) -> dict[str, Any]:
@@ -194,19 +198,21 @@ def record(bundle: BundleReader, attempt: int, rank: int = 0) -> dict[str, Any]:
 
 
 def test_restarts_and_new_pods_are_attempts_in_their_order(
-    bundle: BundleReader, stand_in: NativeRecorder
+    bundle: BundleReader, stand_in: PodRecorder
 ) -> None:
     first = pod(0, code=None, phase="Running")
-    stand_in.play([first])
+    stand_in.record([first])
     assert record(bundle, 1)["ended_at"] is None
-    stand_in.play([pod(0, code=None, phase="Running", restart=2)])
+    stand_in.record([pod(0, code=None, phase="Running", restart=2)])
     assert record(bundle, 3)["restart"] == 2
-    assert stand_in.number(Begun.of(first, 0, 1)) == 2, "the one in between, seen later"
-    stand_in.play([pod(0, code=0, phase="Succeeded", uid="new")])
+    assert stand_in.find_number(ContainerStart.from_pod(first, 0, 1)) == 2, (
+        "the one in between, seen later"
+    )
+    stand_in.record([pod(0, code=0, phase="Succeeded", uid="new")])
     assert (record(bundle, 4)["exit_code"], record(bundle, 4)["pod_uid"]) == (0, "new")
     # Whoever comes later finds the same.
-    again = NativeRecorder(bundle, "mine")
-    again.play([pod(0, code=0, phase="Succeeded", uid="new")])
+    again = PodRecorder(bundle, "mine")
+    again.record([pod(0, code=0, phase="Succeeded", uid="new")])
     assert sorted(path.name for path in (bundle.records / "status").iterdir()) == [
         "attempt-1",
         "attempt-2",
@@ -217,9 +223,9 @@ def test_restarts_and_new_pods_are_attempts_in_their_order(
 
 
 def test_an_end_that_came_from_outside_is_not_the_containers_own(
-    bundle: BundleReader, stand_in: NativeRecorder
+    bundle: BundleReader, stand_in: PodRecorder
 ) -> None:
-    stand_in.play([pod(0, code=137, status={"reason": "Evicted"}), pod(1, code=5)])
+    stand_in.record([pod(0, code=137, status={"reason": "Evicted"}), pod(1, code=5)])
     assert (record(bundle, 1)["ended_at"], record(bundle, 1)["exit_code"]) == (None, None)
     assert record(bundle, 1, rank=1)["exit_code"] == 5
     assert record(bundle, 1, rank=1)["node"] == "node2"
@@ -247,19 +253,21 @@ def test_between_attempts_a_pod_on_a_lost_node_is_what_the_run_waits_for() -> No
     }
     raw = pod(1, "Running", None, status={"conditions": [taken]})
     lost = replace(raw, state=replace(raw.state, deleting=True))
-    found = between_attempts(word("running", None), [pod(0, "Running", None), lost], WAITS)
+    found = between_attempts_observation(
+        word("running", None), [pod(0, "Running", None), lost], WAITS
+    )
     assert (found.state, found.attempt, found.reason_code) == ("waiting", 1, "recovering")
     assert "node 1 (node2)" in str(found.reason)
     assert "administrator" in str(found.reason)
 
 
 def test_between_attempts_the_launchers_say_what_the_pods_do_not() -> None:
-    found = between_attempts(word("running", None), [pod(0, "Running", None)], WAITS)
+    found = between_attempts_observation(word("running", None), [pod(0, "Running", None)], WAITS)
     assert (found.state, found.reason) == ("waiting", WAITS.reason)
     known = word("running", None).model_copy(
         update={"reason": "node 1: no room", "reason_code": "unschedulable"}
     )
-    found = between_attempts(known, [pod(0, "Running", None)], WAITS)
+    found = between_attempts_observation(known, [pod(0, "Running", None)], WAITS)
     assert (found.state, found.reason, found.reason_code) == (
         "waiting",
         "node 1: no room",
@@ -270,7 +278,7 @@ def test_between_attempts_the_launchers_say_what_the_pods_do_not() -> None:
 def plain(name: str, made: int, phase: str = "Running", code: int | None = None) -> RunPod:
     """A pod of a Job without indexes, made and ended in that minute of an hour."""
     end = {"exitCode": code, "finishedAt": f"2026-11-18T00:{made:02}:30Z", "containerID": "c://1"}
-    return run_pod(
+    return parse_pod(
         {
             "metadata": {
                 "name": f"mine-{name}",
@@ -294,7 +302,7 @@ def plain(name: str, made: int, phase: str = "Running", code: int | None = None)
 
 
 def ranks(pods: list[RunPod], known: dict[str, KnownPod] | None = None) -> dict[str, int]:
-    return {pod.uid: rank for rank, pod in ranked(pods, known)}
+    return {pod.uid: rank for rank, pod in assign_ranks(pods, known)}
 
 
 def test_a_retry_is_the_node_that_it_replaces() -> None:
@@ -310,18 +318,18 @@ def test_pods_that_run_beside_each_other_are_nodes() -> None:
 
 
 def test_a_node_keeps_its_rank_when_others_are_gone() -> None:
-    known = {"a": KnownPod(0, well=False), "b": KnownPod(1, well=False)}
+    known = {"a": KnownPod(0, has_succeeded=False), "b": KnownPod(1, has_succeeded=False)}
     assert ranks([plain("b", 1), plain("c", 2)], known) == {"b": 1, "c": 0}
-    known = {"a": KnownPod(0, well=True), "b": KnownPod(1, well=False)}
+    known = {"a": KnownPod(0, has_succeeded=True), "b": KnownPod(1, has_succeeded=False)}
     assert ranks([plain("b", 1), plain("c", 2)], known) == {"b": 1, "c": 2}
 
 
 def test_the_records_of_a_retry_are_the_next_attempts(
-    bundle: BundleReader, stand_in: NativeRecorder
+    bundle: BundleReader, stand_in: PodRecorder
 ) -> None:
     first, second = plain("z", 1, "Failed", 7), plain("a", 2, "Failed", 8)
-    stand_in.play([first])
-    stand_in.play([second])  # the first was removed
+    stand_in.record([first])
+    stand_in.record([second])  # the first was removed
     found = sorted((bundle.records / "status").glob("attempt-*/node-*.json"))
     told = [
         (path.parent.name, path.name, json.loads(path.read_text())["exit_code"]) for path in found
@@ -332,5 +340,5 @@ def test_the_records_of_a_retry_are_the_next_attempts(
 def test_a_job_whose_pod_failed_may_start_another() -> None:
     pods = [plain("a", 1, "Failed", 7)]
     waits = word("waiting", None)
-    assert refined(waits, pods, 1).verdict == "FAILED"
-    assert refined(waits, pods, 1, retried=True) == waits
+    assert refine(waits, pods, 1).verdict == "FAILED"
+    assert refine(waits, pods, 1, retried=True) == waits

@@ -18,13 +18,13 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import (
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
-    Never,
-    QueueRoom,
-    WhatIfRequest,
+    Infeasible,
+    QueueHeadroom,
+    QuotaRequest,
+    compute_headroom,
+    find_holders,
+    find_infeasible,
     free_nodes,
-    holders_of,
-    never_on_nodes,
-    queue_room,
     smaller,
 )
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
@@ -68,8 +68,8 @@ def held(name: str, on: str, gpus: int, user: str = "bob", job: str | None = Non
     return row
 
 
-def wanted(nodes: int, gpus: int, **labels: str) -> WhatIfRequest:
-    return WhatIfRequest(nodes, {GPU: gpus * 1000, "cpu": 4000}, labels)
+def wanted(nodes: int, gpus: int, **labels: str) -> QuotaRequest:
+    return QuotaRequest(nodes, {GPU: gpus * 1000, "cpu": 4000}, labels)
 
 
 def test_fewer_nodes_that_have_room() -> None:
@@ -92,7 +92,7 @@ def test_fewer_accelerators_where_no_node_has_so_many() -> None:
 def test_nothing_where_all_is_taken() -> None:
     free = free_nodes([node("a")], [held("p", "a", 8)], {})
     ways = smaller(wanted(1, 2), free, None)
-    assert (ways.sentences, ways.tried) == ((), 1)
+    assert (ways.sentences, ways.try_count) == ((), 1)
 
 
 def test_nodes_that_take_no_pods_have_no_room() -> None:
@@ -107,52 +107,52 @@ def test_nodes_that_take_no_pods_have_no_room() -> None:
 
 
 def test_the_queue_s_quota_counts_too() -> None:
-    room = QueueRoom({"h100": {GPU: 10_000, "cpu": 100_000}, "a100": {GPU: 4_000}})
+    room = QueueHeadroom({"h100": {GPU: 10_000, "cpu": 100_000}, "a100": {GPU: 4_000}})
     free = free_nodes([node("a"), node("b"), node("c")], [], {})
-    assert room.nodes(wanted(1, 4).each) == 2
+    assert room.nodes(wanted(1, 4).per_pod) == 2
     ways = smaller(wanted(3, 4), free, room)
     assert ways.sentences == ("with 2 nodes instead of 3 (--nodes 2)",)
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
-    assert smaller(wanted(2, 8), None, None).tried == 0
+    assert smaller(wanted(2, 8), None, None).try_count == 0
 
 
 def test_what_no_node_can_ever_take() -> None:
     nodes = [node("a", labels={"t": "x"}), node("b", 4)]
-    assert never_on_nodes(wanted(1, 8), nodes) is None
-    assert never_on_nodes(wanted(1, 9), nodes) == Never(
+    assert find_infeasible(wanted(1, 8), nodes) is None
+    assert find_infeasible(wanted(1, 9), nodes) == Infeasible(
         "it requests 9 GPUs on each node, but no node has more than 8 GPUs",
-        may_come=False,
+        may_be_added=False,
         resource=GPU,
     )
-    assert never_on_nodes(wanted(1, 99), []) is None
-    small = replace(wanted(1, 1), each={"memory": 2**40 * 1000})
-    assert never_on_nodes(small, nodes) == Never(
+    assert find_infeasible(wanted(1, 99), []) is None
+    small = replace(wanted(1, 1), per_pod={"memory": 2**40 * 1000})
+    assert find_infeasible(small, nodes) == Infeasible(
         "it requests 1024 GiB of memory on each node, but no node has more than 512 GiB of memory",
-        may_come=False,
+        may_be_added=False,
         resource="memory",
     )
     growing = [node("a", labels={"karpenter.sh/nodepool": "p"})]
-    never = never_on_nodes(wanted(1, 9), growing)
+    never = find_infeasible(wanted(1, 9), growing)
     assert never is not None
-    assert never.may_come
+    assert never.may_be_added
 
 
 def test_the_label_that_no_node_has_is_named() -> None:
     nodes = [node("a", labels={"t": "x", "u": "1"}), node("b", labels={"t": "y", "u": "2"})]
-    assert never_on_nodes(wanted(1, 1, t="x", u="3"), nodes) == Never(
-        "no node has the label u=3", may_come=True, label="u"
+    assert find_infeasible(wanted(1, 1, t="x", u="3"), nodes) == Infeasible(
+        "no node has the label u=3", may_be_added=True, label="u"
     )
-    assert never_on_nodes(wanted(1, 1, t="x", u="2"), nodes) == Never(
-        "no node has the labels t=x, u=2", may_come=True, label="t"
+    assert find_infeasible(wanted(1, 1, t="x", u="2"), nodes) == Infeasible(
+        "no node has the labels t=x, u=2", may_be_added=True, label="t"
     )
 
 
 def test_nodes_that_are_ill_may_be_well_tomorrow() -> None:
     health = "sagemaker.amazonaws.com/node-health-status"
-    asked = WhatIfRequest(1, {GPU: 1000}, {health: "Schedulable"})
-    assert never_on_nodes(asked, [node("a", labels={health: "Unschedulable"})]) is None
+    asked = QuotaRequest(1, {GPU: 1000}, {health: "Schedulable"})
+    assert find_infeasible(asked, [node("a", labels={health: "Unschedulable"})]) is None
 
 
 def test_who_holds_what() -> None:
@@ -162,11 +162,11 @@ def test_who_holds_what() -> None:
         held("c", "n1", 1, "carol"),
         held("d", "n1", 0, "dave"),
     ]
-    assert holders_of(pods, GPU) == (
+    assert find_holders(pods, GPU) == (
         Holder("bob", accelerators=8, nodes=2, jobs=1),
         Holder("carol", accelerators=1, nodes=1, jobs=1),
     )
-    assert [one.user for one in holders_of(pods, None)] == ["bob", "carol", "dave"]
+    assert [one.user for one in find_holders(pods, None)] == ["bob", "carol", "dave"]
 
 
 # ---------------------------------------------------------------------------------- quota, pure
@@ -200,7 +200,7 @@ def test_what_is_left_of_a_quota_with_what_others_lend(
 ) -> None:
     first = queue("mine", mine, cohort)
     assert available(first, mine, [first, queue("other", other)]) == (left, most)
-    room = queue_room(first, [first, queue("other", other)], ever=True)
+    room = compute_headroom(first, [first, queue("other", other)], ignore_usage=True)
     assert room.by_flavor == {"h100": {GPU: most}}
 
 

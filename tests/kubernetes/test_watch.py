@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import DeniedError, NotFoundError, UnreachableErr
 from hyperpod_jlab.engines.kubernetes.api import watch as watch_module
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.watch import Informer, WatchedTable, Watches
+from hyperpod_jlab.engines.kubernetes.api.watch import Informer, Informers, InformerStore
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import FaultyProxy, cut, drop, end, expire, page, refuse
@@ -27,8 +27,8 @@ def value(found: Mapping[str, Any]) -> str:
 
 
 @pytest.fixture
-async def watches(client: KubeClient) -> AsyncIterator[Watches]:
-    made = Watches(client)
+async def watches(client: KubeClient) -> AsyncIterator[Informers]:
+    made = Informers(client)
     yield made
     await made.close()
 
@@ -53,12 +53,12 @@ async def until(watch: Informer[Any], there: Callable[[Mapping[str, Any]], bool]
 
 
 async def test_it_is_listed_once_and_then_new_at_once(
-    client: KubeClient, watches: Watches, maps: str, proxy: FaultyProxy
+    client: KubeClient, watches: Informers, maps: str, proxy: FaultyProxy
 ) -> None:
     for number in range(5):
         await write(client, maps, f"m{number}", "0")
-    watch = watches.of(maps, value, labels=OURS)
-    assert watches.of(maps, value, labels=OURS) is watch
+    watch = watches.get(maps, value, labels=OURS)
+    assert watches.get(maps, value, labels=OURS) is watch
     before = len(proxy.requests)
     found = await asyncio.gather(*(watch.rows() for _ in range(20)))
     assert all(rows == {f"m{number}": "0" for number in range(5)} for rows in found)
@@ -75,11 +75,11 @@ async def test_it_is_listed_once_and_then_new_at_once(
 
 
 async def test_news_of_one_row_come_when_that_row_changes(
-    client: KubeClient, watches: Watches, maps: str
+    client: KubeClient, watches: Informers, maps: str
 ) -> None:
-    watch = watches.of(maps, value, labels=OURS)
+    watch = watches.get(maps, value, labels=OURS)
     assert await watch.rows() == {}
-    news = watch.one("new")
+    news = watch.row_watch("new")
     version = news.version
     await write(client, maps, "other", "1")
     assert await news.changed(version, 1) == version
@@ -94,16 +94,16 @@ async def test_news_of_one_row_come_when_that_row_changes(
 
 def test_an_object_that_is_older_than_what_is_known_is_passed_over() -> None:
     """Later pages of a list may be newer than the first one's state, from which a watch tells all that happened since."""
-    table: WatchedTable[str] = WatchedTable("/api/v1/namespaces/n/configmaps", {}, value)
+    table: InformerStore[str] = InformerStore("/api/v1/namespaces/n/configmaps", {}, value)
 
     def at(version: int, v: str) -> dict[str, Any]:
         return {"metadata": {"name": "a", "resourceVersion": str(version)}, "data": {"v": v}}
 
-    table.put(at(7, "new"))
-    table.put(at(6, "old"))
+    table.store(at(7, "new"))
+    table.store(at(6, "old"))
     assert table.rows == {"a": "new"}
     table.drop("a")
-    table.put(at(6, "made anew by a restored cluster"))
+    table.store(at(6, "made anew by a restored cluster"))
     assert table.rows == {"a": "made anew by a restored cluster"}
 
 
@@ -113,9 +113,9 @@ def test_an_object_that_is_older_than_what_is_known_is_passed_over() -> None:
     ids=["cut", "end", "expired", "410", "500", "drop"],
 )
 async def test_it_is_right_after_faults(
-    client: KubeClient, watches: Watches, maps: str, proxy: FaultyProxy, fault: Any
+    client: KubeClient, watches: Informers, maps: str, proxy: FaultyProxy, fault: Any
 ) -> None:
-    watch = watches.of(maps, value, labels=OURS)
+    watch = watches.get(maps, value, labels=OURS)
     await watch.rows()
     proxy.cut_all()
     met = proxy.add(fault, path="configmaps.*watch=true", times=1)
@@ -133,9 +133,9 @@ async def test_it_is_right_after_faults(
 @pytest.mark.parametrize("fault", [end(0.1), expire(), page(502)], ids=["ends", "410", "502"])
 @pytest.mark.full
 async def test_in_a_storm_it_asks_less_and_is_right_at_the_end(
-    client: KubeClient, watches: Watches, maps: str, proxy: FaultyProxy, fault: Any
+    client: KubeClient, watches: Informers, maps: str, proxy: FaultyProxy, fault: Any
 ) -> None:
-    watch = watches.of(maps, value, labels=OURS)
+    watch = watches.get(maps, value, labels=OURS)
     await watch.rows()
     storm = proxy.add(fault, path="configmaps.*watch=true")
     proxy.cut_all()
@@ -156,33 +156,33 @@ async def test_in_a_storm_it_asks_less_and_is_right_at_the_end(
 
 @pytest.mark.full
 async def test_a_server_that_is_away_and_back(
-    client: KubeClient, watches: Watches, maps: str, proxy: FaultyProxy
+    client: KubeClient, watches: Informers, maps: str, proxy: FaultyProxy
 ) -> None:
-    watch = watches.of(maps, value, labels=OURS)
+    watch = watches.get(maps, value, labels=OURS)
     await watch.rows()
     proxy.down()
     with pytest.raises(UnreachableError):
         await watch.rows(max_age=0)
     assert await watch.rows() == {}
-    assert watch.trouble is not None
+    assert watch.last_error is not None
     assert watch.age > 0
-    other = watches.of(maps, value)
+    other = watches.get(maps, value)
     with pytest.raises(UnreachableError):
         await other.rows()
     proxy.up()
     await write(client, maps, "a", "1")
     assert dict(await watch.rows(max_age=0)) == {"a": "1"}
-    assert watch.trouble is None
+    assert watch.last_error is None
 
 
 async def test_what_may_not_be_or_is_not_there_is_an_error_and_is_not_asked_for_each_time(
     kubernetes_cluster: KubernetesTestbed,
     namespace: str,
     proxy: FaultyProxy,
-    watches: Watches,
+    watches: Informers,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kinds = watches.of("/apis/nobody.example/v1/things", value)
+    kinds = watches.get("/apis/nobody.example/v1/things", value)
     for _ in range(20):
         with pytest.raises(NotFoundError, match="its operator is not installed"):
             await kinds.rows()
@@ -190,9 +190,9 @@ async def test_what_may_not_be_or_is_not_there_is_an_error_and_is_not_asked_for_
     user = kubernetes_cluster.user("narrow", namespace)
     monkeypatch.setenv("KUBECONFIG", str(user))
     narrow = KubeClient(load_access(KubernetesCluster(orchestrator="kubernetes")))
-    theirs = Watches(narrow)
+    theirs = Informers(narrow)
     with pytest.raises(DeniedError) as denied:
-        await theirs.of("/api/v1/nodes", value).rows()
+        await theirs.get("/api/v1/nodes", value).rows()
     assert denied.value.detail["right"] == {
         "verb": "list",
         "group": "",
@@ -205,13 +205,13 @@ async def test_what_may_not_be_or_is_not_there_is_an_error_and_is_not_asked_for_
 
 async def test_it_is_silent_when_nobody_looks(
     client: KubeClient,
-    watches: Watches,
+    watches: Informers,
     maps: str,
     proxy: FaultyProxy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watch_module, "IDLE", 0.6)
-    watch = watches.of(maps, value, labels=OURS)
+    watch = watches.get(maps, value, labels=OURS)
     await watch.rows()
     waiting = asyncio.create_task(watch.changed(watch.version, 2.0))  # who waits, looks
     await asyncio.sleep(1.5)
@@ -227,7 +227,7 @@ async def test_it_is_silent_when_nobody_looks(
 
 
 async def test_long_lists_come_in_pages(
-    client: KubeClient, watches: Watches, maps: str, proxy: FaultyProxy
+    client: KubeClient, watches: Informers, maps: str, proxy: FaultyProxy
 ) -> None:
     data = {"v": "1", "filler": "x" * 100_000}
     for number in range(12):

@@ -141,7 +141,7 @@ class Pods:
                 file.write(frame.data)
             return
         newer = frame.time >= times.get(frame.path, 0.0)
-        if newer and not (frame.once and path.exists()):
+        if newer and not (frame.write_once and path.exists()):
             times[frame.path] = frame.time
             path.write_bytes(frame.content)
 

@@ -20,9 +20,9 @@ from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
-from hyperpod_jlab.engines.kubernetes.submit.code import pack
+from hyperpod_jlab.engines.kubernetes.submit.code import build_archive
 from hyperpod_jlab.engines.kubernetes.submit.render import pod_command
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.local.attempt import RunningAttempt
 from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.engines.slurm.render import render
@@ -69,7 +69,7 @@ def given(bundle: Bundle) -> RenderInput:
         bundle=bundle.folder.name,
         paths=PathMap.of(str(root), str(root)),
         python=NODE_PYTHON,
-        seal=Seal.current(),
+        guard_policy=GuardPolicy.current(),
     )
 
 
@@ -148,7 +148,7 @@ def by_slurms_script(bundle: Bundle) -> Begun:
 def by_the_supervisor(bundle: Bundle) -> Begun:
     attempt = RunningAttempt(
         partition=Partition(bundle.folder.parent),
-        launcher=Seal.current().digest,
+        launcher=GuardPolicy.current().digest,
         bundle=bundle.folder,
         records=bundle.folder,
         plan=json.loads((bundle.folder / "launch.json").read_text()),
@@ -167,11 +167,11 @@ def by_a_pod(kind: Kind, *, unpack: bool = False) -> Callable[[Bundle], Begun]:
         there = bundle
         if unpack:
             there = Bundle(bundle.folder.with_suffix(".pod"), launchers=bundle.launchers)
-            archive = pack(bundle.folder)
+            archive = build_archive(bundle.folder)
             environment |= {f"HYPERPOD_CODE_{n}": text for n, text in enumerate(archive.text)}
-        meeting = replace(kind.meeting("run", 1), node_rank="0", master_addr="127.0.0.1")
+        meeting = replace(kind.rendezvous("run", 1), node_rank="0", master_addr="127.0.0.1")
         words = pod_command(given(there), "run", meeting, unpack=unpack)
-        words = [word.replace("$$", "$") for word in kind.wrap(words, 1, anew=True)]
+        words = [word.replace("$$", "$") for word in kind.wrap(words, 1, is_retry=True)]
         words = words[words.index("--no-python") + 1 :] if "--no-python" in words else words
         process = started(bundle, words, environment).process
         until_safe(process)

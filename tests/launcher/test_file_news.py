@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.launcher.file_news import FileNews
+from hyperpod_jlab.launcher.file_news import FileWatch
 from hyperpod_jlab.launcher.system import Signals
 
 
-def is_news(news: FileNews) -> bool:
+def is_news(news: FileWatch) -> bool:
     """Whether something is new by now."""
     assert news.descriptor is not None
     return bool(select.select([news.descriptor], [], [], 0)[0])
@@ -21,7 +21,7 @@ def is_news(news: FileNews) -> bool:
 def test_a_file_that_grows_is_news_until_it_is_cleared(tmp_path: Path) -> None:
     path = tmp_path / "rank.log"
     path.touch()
-    news = FileNews()
+    news = FileWatch()
     news.watch(str(path))
     assert not is_news(news)
     with path.open("ab", buffering=0) as file:
@@ -37,7 +37,7 @@ def test_a_file_that_grows_is_news_until_it_is_cleared(tmp_path: Path) -> None:
 def test_news_end_a_wait_but_are_no_signal(tmp_path: Path) -> None:
     path = tmp_path / "rank.log"
     path.touch()
-    news, signals = FileNews(), Signals()
+    news, signals = FileWatch(), Signals()
     news.watch(str(path))
     path.write_bytes(b"line\n")
     # Without the news the test's own time-out would end it.
@@ -45,14 +45,14 @@ def test_news_end_a_wait_but_are_no_signal(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_no_fault(tmp_path: Path) -> None:
-    news = FileNews()
+    news = FileWatch()
     news.watch(str(tmp_path / "none.log"))
     assert not is_news(news)
 
 
 def test_without_inotify_there_are_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    news = FileNews()
+    news = FileWatch()
     assert news.descriptor is None
     news.watch(str(tmp_path))
     news.clear()

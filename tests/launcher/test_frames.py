@@ -131,7 +131,7 @@ JSON = st.recursive(
 def test_a_record_is_the_same_file(document):
     (frame,) = read_all(document_frames("status/attempt-2/node-0.json", document, True))
     assert frame.content == json.dumps(document).encode() + b"\n"
-    assert frame.once
+    assert frame.write_once
 
 
 def test_a_large_record_comes_in_parts():

@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.engines.launch import ANY_OWNER, EXIT_UNTRUSTED, Seal, guard_source, guarded
+from hyperpod_jlab.engines.launch import (
+    ANY_OWNER,
+    EXIT_UNTRUSTED,
+    GuardPolicy,
+    guard_command,
+    guard_source,
+)
 from hyperpod_jlab.storage.acl import let_through, open_tree
 
 from .conftest import NODE_PYTHON
@@ -70,7 +76,7 @@ class Ground:
         digest = hashlib.sha256(LAUNCHER).hexdigest()
         words = [str(root or self.root), BUNDLE, str(owner), digest]
         words += ["shared" if shared else "private", *self.words]
-        words = guarded(words)
+        words = guard_command(words)
         prelude = _BECOME.format(user=user, mapped=mapped)
         at = words.index("-c") + 1
         return subprocess.run(
@@ -304,5 +310,7 @@ def test_the_guard_travels_in_single_quotes() -> None:
 def test_the_seal_is_that_of_the_launcher_of_this_version() -> None:
     from hyperpod_jlab.launcher import launcher_source
 
-    assert Seal.current() == Seal(os.getuid(), hashlib.sha256(launcher_source()).hexdigest())
-    assert Seal.current(200001).owner == 200001
+    assert GuardPolicy.current() == GuardPolicy(
+        os.getuid(), hashlib.sha256(launcher_source()).hexdigest()
+    )
+    assert GuardPolicy.current(200001).owner == 200001

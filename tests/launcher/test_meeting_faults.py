@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.launcher.visitor import Dialer, Visitor
-from hyperpod_jlab.launcher.wire import Card
+from hyperpod_jlab.launcher.visitor import CoordinatorClient, Dialer
+from hyperpod_jlab.launcher.wire import PeerInfo
 from tests.storage.users import AS_ROOT, as_other, common_folder
 
 from .conftest import free_port, until
@@ -254,18 +254,18 @@ def _join(bundle: Path, port: int, pid: int) -> list[str]:
     words = {b"", *texts, *(word for text in texts for word in re.findall(rb"[\w-]{6,}", text))}
     tried = []
     for number, word in enumerate(sorted(words)):
-        card = Card(json.loads(plan)["run_id"], 2, 1, "evil", f"{number:016x}", time.time())
+        card = PeerInfo(json.loads(plan)["run_id"], 2, 1, "evil", f"{number:016x}", time.time())
         key = hashlib.sha256(plan + word).digest()
-        visitor = Visitor(card, key, Dialer("127.0.0.1", port))
+        visitor = CoordinatorClient(card, key, Dialer("127.0.0.1", port))
         until(functools.partial(_has_answer, visitor), patience=20)
-        tried.append(visitor.trouble or str(visitor.directive(time.monotonic())))
+        tried.append(visitor.last_problem or str(visitor.directive(time.monotonic())))
         visitor.close()
     return tried
 
 
-def _has_answer(visitor: Visitor) -> bool:
-    visitor.turn(time.monotonic())
-    return visitor.trouble is not None or visitor.away_since is None
+def _has_answer(visitor: CoordinatorClient) -> bool:
+    visitor.poll(time.monotonic())
+    return visitor.last_problem is not None or visitor.away_since is None
 
 
 @AS_ROOT

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from hyperpod_jlab.launcher.bundle_files import BundleFiles
-from hyperpod_jlab.launcher.history import History, WrittenHistory
-from hyperpod_jlab.launcher.meeting import Meeting, NodeState, Terms, in_words
+from hyperpod_jlab.launcher.history import FileHistory, History
+from hyperpod_jlab.launcher.meeting import Coordinator, NodeState, RendezvousConfig, format_ranks
 
 
 class Told(History):
@@ -27,8 +27,8 @@ class Told(History):
 
 def meeting_of(nodes, max_restarts=0, time_limit=None, patience=100.0, unshared=True):
     history = Told()
-    terms = Terms(nodes, max_restarts, time_limit, patience, patience, unshared)
-    return Meeting(terms, history, lambda: 29000, lambda text: None), history
+    terms = RendezvousConfig(nodes, max_restarts, time_limit, patience, patience, unshared)
+    return Coordinator(terms, history, lambda: 29000, lambda text: None), history
 
 
 class PlayedNode:
@@ -81,7 +81,7 @@ def test_random_courses(seed):
     ] = {}  # what becomes of an attempt if nothing else happens: exit codes by incarnation
     quiet_after, now = 60.0, 0.0
     directive, opened = {"do": "wait"}, []
-    meeting._since = 0.0
+    meeting._phase_since = 0.0
     nodes[0].connected = meeting.join(0, nodes[0].instance, 1.0, "m")
     while not meeting.finished:
         now += 0.2
@@ -89,18 +89,18 @@ def test_random_courses(seed):
         for node in nodes:
             faulty = now < quiet_after and node.rank != 0
             if faulty and chance.random() < 0.003:
-                meeting.cut(node.rank, node.instance, now)
+                meeting.disconnect(node.rank, node.instance, now)
                 node.connected, node.away_until = False, now + chance.random() * 15
             if faulty and chance.random() < 0.002:
-                meeting.cut(node.rank, node.instance, now)
+                meeting.disconnect(node.rank, node.instance, now)
                 node.renew(now)
             if not node.connected and now >= node.away_until:
                 node.connected = meeting.join(node.rank, node.instance, node.born, "m")
             if node.connected:
                 codes = fate.get(node.state.incarnation or "", {})
                 node.obey(directive, now, codes.get(node.rank, 0))
-                meeting.tell(node.rank, node.state)
-        meeting.step(now)
+                meeting.update_state(node.rank, node.state)
+        meeting.advance(now)
         if meeting.directive["do"] == "run" and meeting.directive["incarnation"] not in fate:
             fails = chance.random() < 0.5
             fate[meeting.directive["incarnation"]] = {size - 1: 3} if fails else {}
@@ -108,8 +108,8 @@ def test_random_courses(seed):
             assert all(node.connected and not node.state.running for node in nodes)
         directive = meeting.directive
     assert opened == sorted(set(opened))
-    assert meeting._known.failures <= restarts + 1
-    if meeting._known.failures > restarts:
+    assert meeting._merged_state.failures <= restarts + 1
+    if meeting._merged_state.failures > restarts:
         assert not directive["succeeded"]
         assert meeting.exit_code == 3
     else:
@@ -127,19 +127,19 @@ def test_a_node_that_has_not_said_a_word_is_waited_for():
     meeting, _ = meeting_of(2)
     ready(meeting, 0)
     meeting.join(1, "1", 1.0, "m")
-    meeting.step(0.0)
+    meeting.advance(0.0)
     assert meeting.directive["do"] == "wait"
-    assert meeting.missing() == [1]
+    assert meeting.missing_ranks() == [1]
 
 
 def test_a_node_that_still_runs_what_another_node_0_began_is_waited_for():
     meeting, history = meeting_of(2)
     ready(meeting, 0)
     ready(meeting, 1, running=True, incarnation="old.1", attempt=4, failures=1, began=5.0)
-    meeting.step(0.0)
+    meeting.advance(0.0)
     assert meeting.directive["do"] == "wait"
     ready(meeting, 1, incarnation="old.1", exit_code=143, attempt=4, failures=1, began=5.0)
-    meeting.step(0.0)
+    meeting.advance(0.0)
     directive = meeting.directive
     assert (directive["number"], directive["failures"], directive["began"]) == (5, 1, 5.0)
     assert history.said == [(4, "NODE_FAIL", False)]
@@ -149,53 +149,53 @@ def test_a_failure_that_comes_of_a_lost_node_is_not_counted():
     """The ranks elsewhere mostly fail before the loss is noticed."""
     meeting, history = meeting_of(3)
     ready(meeting, 0, 1, 2)
-    meeting.step(100.0)
+    meeting.advance(100.0)
     name = meeting.directive["incarnation"]
     ready(meeting, 0, 1, 2, running=True, incarnation=name, attempt=1)
-    meeting.step(101.0)
-    meeting.cut(2, "2", 102.0)
+    meeting.advance(101.0)
+    meeting.disconnect(2, "2", 102.0)
     ready(meeting, 1, incarnation=name, attempt=1, exit_code=1, own=True)
-    meeting.step(103.0)
+    meeting.advance(103.0)
     assert meeting.directive["do"] == "stop"
     ready(meeting, 0, incarnation=name, attempt=1, exit_code=143)
-    meeting.step(104.0)
+    meeting.advance(104.0)
     assert meeting.directive["do"] == "stop"
-    meeting.step(102.0 + Meeting.RETURN + 0.1)
+    meeting.advance(102.0 + Coordinator.RETURN_S + 0.1)
     assert (meeting.directive["do"], meeting.directive["failures"]) == ("wait", 0)
-    meeting.step(102.0 + Meeting.RETURN + Meeting.QUIET + 0.2)
+    meeting.advance(102.0 + Coordinator.RETURN_S + Coordinator.QUIET_S + 0.2)
     assert history.said == [(1, "NODE_FAIL", False)]
 
 
 def test_a_node_that_is_lost_at_once_again_and_again_is_not_waited_for_without_end():
     meeting, history = meeting_of(2)
     now = 100.0
-    for count in range(Meeting.EARLY_LOSSES + 1):
+    for count in range(Coordinator.MAX_EARLY_LOSSES + 1):
         assert not meeting.finished
         meeting.join(1, f"{count}", float(count), "m")
-        meeting.tell(1, NodeState())
+        meeting.update_state(1, NodeState())
         ready(meeting, 0, incarnation=meeting.directive.get("incarnation"), exit_code=143)
-        meeting.step(now)
+        meeting.advance(now)
         name = meeting.directive["incarnation"]
         ready(meeting, 0, running=True, incarnation=name, attempt=count + 1)
-        meeting.tell(1, NodeState(running=True, incarnation=name, attempt=count + 1))
-        meeting.step(now)
-        meeting.cut(1, f"{count}", now)
-        meeting.step(now + 11)
+        meeting.update_state(1, NodeState(running=True, incarnation=name, attempt=count + 1))
+        meeting.advance(now)
+        meeting.disconnect(1, f"{count}", now)
+        meeting.advance(now + 11)
         ready(meeting, 0, incarnation=name, attempt=count + 1, exit_code=143)
-        meeting.step(now + 11)
+        meeting.advance(now + 11)
         now += 60
     assert meeting.finished
     assert not meeting.directive["succeeded"]
-    assert history.said[-1] == (Meeting.EARLY_LOSSES + 1, "NODE_FAIL", True)
+    assert history.said[-1] == (Coordinator.MAX_EARLY_LOSSES + 1, "NODE_FAIL", True)
 
 
-@pytest.mark.parametrize("lost", [Meeting.EARLY_LOSSES, Meeting.EARLY_LOSSES + 1])
+@pytest.mark.parametrize("lost", [Coordinator.MAX_EARLY_LOSSES, Coordinator.MAX_EARLY_LOSSES + 1])
 def test_a_node_0_that_finds_how_often_it_was_lost_goes_on_or_not(lost):
     meeting, history = meeting_of(1)
     history.lost = list(range(lost, 0, -1))
     ready(meeting, 0)
-    meeting.step(100.0)
-    assert meeting.finished == (lost > Meeting.EARLY_LOSSES)
+    meeting.advance(100.0)
+    assert meeting.finished == (lost > Coordinator.MAX_EARLY_LOSSES)
     assert meeting.directive["do"] == ("finish" if meeting.finished else "run")
     assert history.said == ([(lost, "NODE_FAIL", True)] if meeting.finished else [])
 
@@ -212,42 +212,42 @@ def test_what_counts_as_lost_early(tmp_path):
     attempt(tmp_path, 2, now - 4000, ended_at=now - 3900)
     attempt(tmp_path, 9, now - 700)
     attempt(tmp_path, 10, now - 200)
-    history = WrittenHistory(BundleFiles(str(tmp_path)), str(tmp_path), "job", unshared=False)
+    history = FileHistory(BundleFiles(str(tmp_path)), str(tmp_path), "job", unshared=False)
     assert history.early_losses(600) == [10, 9]
     assert history.early_losses(100) == []
     assert history.early_losses(1e6) == [10, 9]
-    unshared = WrittenHistory(BundleFiles(str(tmp_path)), str(tmp_path), "job", unshared=True)
+    unshared = FileHistory(BundleFiles(str(tmp_path)), str(tmp_path), "job", unshared=True)
     assert unshared.early_losses(600) == []
 
 
 def test_a_node_that_does_not_end_its_ranks_is_given_up():
     meeting, _ = meeting_of(2)
     ready(meeting, 0, 1)
-    meeting.step(100.0)
+    meeting.advance(100.0)
     name = meeting.directive["incarnation"]
     ready(meeting, 0, incarnation=name, exit_code=1, own=True, attempt=1)
     ready(meeting, 1, incarnation=name, running=True, attempt=1)
-    meeting.step(101.0)
-    meeting.step(101.0 + Meeting.STUCK - 1)
+    meeting.advance(101.0)
+    meeting.advance(101.0 + Coordinator.STUCK_AFTER_S - 1)
     assert meeting.directive["do"] == "stop"
-    meeting.step(101.0 + Meeting.STUCK + 1)
+    meeting.advance(101.0 + Coordinator.STUCK_AFTER_S + 1)
     assert meeting.directive["do"] == "wait"
 
 
 def test_a_pod_that_was_done_may_come_anew():
     meeting, _ = meeting_of(2)
     ready(meeting, 0, 1)
-    meeting.step(100.0)
+    meeting.advance(100.0)
     name = meeting.directive["incarnation"]
     ready(meeting, 1, incarnation=name, exit_code=0, attempt=1)
     ready(meeting, 0, incarnation=name, running=True, attempt=1)
-    meeting.step(101.0)
+    meeting.advance(101.0)
     meeting.join(1, "another", 2.0, "m")
-    meeting.tell(1, NodeState())
-    meeting.step(102.0)
+    meeting.update_state(1, NodeState())
+    meeting.advance(102.0)
     assert meeting.directive["incarnation"] == name
     ready(meeting, 0, incarnation=name, exit_code=0, attempt=1)
-    meeting.step(103.0)
+    meeting.advance(103.0)
     assert meeting.directive["succeeded"]
 
 
@@ -270,9 +270,9 @@ def test_a_state_is_told_whole():
 
 
 def test_nodes_in_words():
-    assert in_words([3]) == "node 3"
-    assert in_words([3, 7]) == "nodes 3, 7"
-    assert in_words(list(range(1000))).endswith("18, 19 and 980 more")
+    assert format_ranks([3]) == "node 3"
+    assert format_ranks([3, 7]) == "nodes 3, 7"
+    assert format_ranks(list(range(1000))).endswith("18, 19 and 980 more")
 
 
 def test_ten_times_the_nodes_cost_about_ten_times_the_time():
@@ -284,12 +284,12 @@ def cost_of_a_step(nodes):
     """Seconds of computing."""
     meeting, _ = meeting_of(nodes)
     ready(meeting, *range(nodes))
-    meeting.step(100.0)
+    meeting.advance(100.0)
     name = meeting.directive["incarnation"]
     ready(meeting, *range(nodes), running=True, incarnation=name, attempt=1)
     costs = []
     for moment in range(20):
         begun = time.process_time()
-        meeting.step(101.0 + moment)
+        meeting.advance(101.0 + moment)
         costs.append(time.process_time() - begun)
     return min(costs)

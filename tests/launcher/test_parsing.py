@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from hyperpod_jlab.launcher.parsing import steadily
+from hyperpod_jlab.launcher.parsing import parse_with_retry
 
 _MANY = """
 import ast, gc, threading, time
 from functools import partial
 from hyperpod_jlab.launcher import assemble
-from hyperpod_jlab.launcher.parsing import steadily
+from hyperpod_jlab.launcher.parsing import parse_with_retry
 
 class Yielding:
     def __init__(self):
@@ -29,7 +29,7 @@ def work(depth):
     for _ in range(60):
         Yielding()
         try:
-            steadily(partial(ast.parse, text))
+            parse_with_retry(partial(ast.parse, text))
         except SystemError as error:
             failed.append(error)
 
@@ -57,4 +57,4 @@ def test_a_stumble_is_tried_again():
             raise error
         return "tree"
 
-    assert steadily(parse) == "tree"
+    assert parse_with_retry(parse) == "tree"

@@ -48,7 +48,7 @@ def test_a_long_line_comes_in_pieces_that_can_be_put_together():
         pieces = out if b"\x0b" in line else echo(*chunks).split(b"\n")[:-1]
         assert pieces[0].startswith(b"7| ")
         assert all(piece.startswith(b"7|+") for piece in pieces[1:])
-        assert all(len(piece) <= 3 + LineEcho.LONGEST for piece in pieces)
+        assert all(len(piece) <= 3 + LineEcho.MAX_LINE for piece in pieces)
         assert b"".join(piece[3:] for piece in pieces) == line
 
 

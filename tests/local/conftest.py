@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from hyperpod_jlab.core.run import Run
-from hyperpod_jlab.engines.local.attempt import processes_of
+from hyperpod_jlab.engines.local.attempt import find_processes
 from hyperpod_jlab.run.services import Hyperpod
 from tests.session import Session
 
@@ -33,7 +33,7 @@ class LocalCluster(Session):
 
     def processes(self, run_id: str) -> list[int]:
         """Processes of a run that live."""
-        return processes_of(self.records(run_id))
+        return find_processes(self.records(run_id))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.local.attempt import processes_of
+from hyperpod_jlab.engines.local.attempt import find_processes
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.run.submit import Request
 from tests.mounts import fill, tell
@@ -86,7 +86,7 @@ async def cancelled_while_full(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]
     await hyperpod.runs.act("filler", "cancel")
     records, deadline = hyperpod.partition.bundle("filler"), time.monotonic() + 20
     # Processes of others tell nobody when they end.
-    while (left := processes_of(records)) and time.monotonic() < deadline:  # noqa: ASYNC110
+    while (left := find_processes(records)) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
     filler.unlink()
     run = await asyncio.wait_for(hyperpod.runs.wait("filler"), 60)

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from hyperpod_jlab.engines.local.attempt import processes_of
+from hyperpod_jlab.engines.local.attempt import find_processes
 from hyperpod_jlab.storage.records import BundleReader
 from tests.local.conftest import LocalCluster, alive, descriptors
 
@@ -70,7 +70,7 @@ async def test_kill_minus_nine_is_told_within_ten_seconds(local: LocalCluster, w
     killed = time.monotonic()
     os.kill(owner.pid, signal.SIGKILL)
     if whom == "all":
-        for pid in processes_of(local.records(run_id)):
+        for pid in find_processes(local.records(run_id)):
             with contextlib.suppress(ProcessLookupError):  # it has just ended with its parent
                 os.kill(pid, signal.SIGKILL)
     run = await local.ended(run_id)

@@ -58,12 +58,12 @@ def test_a_link_on_the_board_is_not_followed(tmp_path: Path) -> None:
     board = Board(tmp_path / "board", slots=1, gpus=0)
     (tmp_path / "secret").write_text("mine")
     entry = BoardEntry("run-1", "/bundle", "name", "ada", 1.0)
-    seat = board.join(entry)
+    seat = board.register(entry)
     assert seat is not None
-    board.leave(seat)
+    board.unregister(seat)
     seat.path.symlink_to(tmp_path / "secret")
     with pytest.raises(OSError, match="symbolic links"):
-        board.join(entry)
+        board.register(entry)
     assert (tmp_path / "secret").read_text() == "mine"
 
 

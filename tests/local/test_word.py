@@ -13,7 +13,7 @@ import pytest
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.local import attempt as word_module
 from hyperpod_jlab.engines.local.attempt import ObservationLog, finish
-from hyperpod_jlab.engines.local.board import dependency_word
+from hyperpod_jlab.engines.local.board import check_dependencies
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -33,7 +33,7 @@ def bundle(tmp_path: Path) -> BundleReader:
 def ended(bundle: BundleReader) -> ObservationLog:
     """A word that could not be written, for want of the partition."""
     word = ObservationLog(bundle, heartbeat=False)
-    word.say(
+    word.record(
         Observation(
             time=1.0, observer="local", scheduler_id="m", state="ended", verdict="COMPLETED"
         )
@@ -62,13 +62,13 @@ def test_a_partition_that_is_away_is_waited_for(bundle: BundleReader) -> None:
 def test_a_run_to_wait_for_is_gone_only_where_the_partition_is_there(bundle: BundleReader) -> None:
     root = bundle.partition.root
     aside = root.rename(root.with_name("aside"))
-    away = dependency_word(bundle.partition, ["run-1"])
+    away = check_dependencies(bundle.partition, ["run-1"])
     aside.rename(root)
     shutil.rmtree(bundle.folder)
-    gone = dependency_word(bundle.partition, ["run-1"])
+    gone = check_dependencies(bundle.partition, ["run-1"])
     assert away is not None
     assert gone is not None
-    assert (away.never, gone.never) == (False, True)
+    assert (away.is_final, gone.is_final) == (False, True)
 
 
 def test_a_partition_that_does_not_answer_is_waited_for(

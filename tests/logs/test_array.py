@@ -13,10 +13,10 @@ from hyperpod_jlab.logs import array as array_module
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.lines import LogLine
-from hyperpod_jlab.logs.reader import RECORDS_A_SECOND, Dormancy, Ring, SourceReader
+from hyperpod_jlab.logs.reader import RECORDS_A_SECOND, IdleTracker, Ring, SourceReader
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.service import LogRequest, LogService
-from hyperpod_jlab.logs.stream import START, Stream
+from hyperpod_jlab.logs.stream import START_POSITION, Stream
 from tests.logs.client import Client
 from tests.logs.writing import Ledger, RunFolder
 
@@ -52,10 +52,10 @@ def test_a_childs_stream_is_known_in_the_array_and_back() -> None:
     for own in (Stream(1, 0, None), Stream(999_999, 999_999, 7)):
         for index in (0, 99_999, 999_999_999):
             seen = own.in_array(index)
-            assert (seen.child, seen.own) == (index, own)
+            assert (seen.child, seen.without_child) == (index, own)
             assert seen.rank(8) == own.rank(8)
     assert Stream(2, 3, 4).child is None
-    assert Stream(2, 3, 4).own == Stream(2, 3, 4)
+    assert Stream(2, 3, 4).without_child == Stream(2, 3, 4)
     assert Stream(1, 2, None).in_array(7).prefix(None) == "7.node2|"
 
 
@@ -124,16 +124,18 @@ async def test_children_that_come_late_and_end_without_a_newline(
 
 
 def test_records_of_very_many_nodes_leave_looks_for_the_logs(array: ArrayFolder) -> None:
-    dormancy, readers = Dormancy(), dict[Stream, SourceReader]()
+    dormancy, readers = IdleTracker(), dict[Stream, SourceReader]()
     for index in range(600):
         stream = Stream(1, 0, 0).in_array(index)
         source = array.sources("run").open(stream)
-        readers[stream] = SourceReader(source, START, Ring(1000), due=0.0, grown=-100.0)
-    nodes = dormancy.due(readers, 1.0)
+        readers[stream] = SourceReader(
+            source, START_POSITION, Ring(1000), next_read_at=0.0, grown=-100.0
+        )
+    nodes = dormancy.next_read_at(readers, 1.0)
     assert len(nodes) == 600
     for node in nodes:
-        dormancy.told(node, None, readers, 1.0)
-    assert dormancy.due(readers, 1.9) == []
+        dormancy.on_activity(node, None, readers, 1.0)
+    assert dormancy.next_read_at(readers, 1.9) == []
     assert dormancy.next_due() == 1.0 + 600 / RECORDS_A_SECOND
 
 
@@ -146,7 +148,7 @@ async def test_of_hundreds_of_children_those_that_have_ended_rest(
         array.child(index).activity(0, {"0": (4, 1.0)}, ended=index % 2 == 0)
     sources = array.sources("run")
     assert len(sources.streams()) == count
-    assert len(sources.over()) == count // 2
+    assert len(sources.ended_streams()) == count // 2
     looked: list[Path] = []
     listed = RecordStreams.streams
 

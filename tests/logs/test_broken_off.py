@@ -21,8 +21,8 @@ import pytest
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog
-from hyperpod_jlab.engines.kubernetes.api.watch import Watches
-from hyperpod_jlab.engines.kubernetes.observe.pods import run_pod
+from hyperpod_jlab.engines.kubernetes.api.watch import Informers
+from hyperpod_jlab.engines.kubernetes.observe.pods import parse_pod
 from hyperpod_jlab.engines.kubernetes.observe.spool import PodSpool
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes
 from hyperpod_jlab.logs.follow import Hub
@@ -143,10 +143,10 @@ def strays(work: Callable[[], Awaitable[None]]) -> list[str]:
 class Spool(PodSpool):
     """Puts nothing away, but takes its time for it."""
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         pass
 
-    def _put(self, items: Iterable[Item]) -> bool:
+    def _store(self, items: Iterable[Item]) -> bool:
         time.sleep(0.001)  # a disk's pace, in which the follow can be broken off
         return False
 
@@ -159,7 +159,7 @@ async def pod(server: str, folder: Path) -> AsyncIterator[Awaitable[None]]:
     """A pod's log is put away, as `hpj logs -f` and `hpj show` do where no storage is mounted."""
     client = KubeClient(ApiAccess(server, False, dict))
     bundle = BundleReader(Partition(folder), "20261121-120455-k3x9qd")
-    spool = Spool(bundle, run_pod(POD), Modes(folder, 0o700, 0o600))
+    spool = Spool(bundle, parse_pod(POD), Modes(folder, 0o700, 0o600))
     log = PodLog(client, "n", "p", "c")
 
     async def follow() -> None:
@@ -174,10 +174,10 @@ async def pod(server: str, folder: Path) -> AsyncIterator[Awaitable[None]]:
 async def watch(server: str, folder: Path) -> AsyncIterator[Awaitable[None]]:
     """Pods are watched."""
     client = KubeClient(ApiAccess(server, False, dict))
-    watches = Watches(client)
+    watches = Informers(client)
 
     async def follow() -> None:
-        found = watches.of("/api/v1/pods", lambda one: one["metadata"]["resourceVersion"])
+        found = watches.get("/api/v1/pods", lambda one: one["metadata"]["resourceVersion"])
         while True:
             await found.changed(found.version)
 

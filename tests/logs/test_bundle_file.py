@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.logs.bundle_file import BundleFile
-from hyperpod_jlab.logs.stream import START, Position, Stream
+from hyperpod_jlab.logs.stream import START_POSITION, Position, Stream
 
 STREAM = Stream(1, 0, 0)
 
@@ -18,22 +18,22 @@ def path(tmp_path: Path) -> Path:
 
 def take(file: BundleFile, place: Position) -> tuple[bytes, Position, str | None]:
     chunk = file.read(place, 1 << 20)
-    return chunk.data, chunk.place(len(chunk.data)), chunk.mark.kind if chunk.mark else None
+    return chunk.data, chunk.position_at(len(chunk.data)), chunk.mark.kind if chunk.mark else None
 
 
 def test_a_file_that_appears_late(path: Path) -> None:
     file = BundleFile(STREAM, path)
-    assert take(file, START) == (b"", START, None)
-    assert file.end() == START
+    assert take(file, START_POSITION) == (b"", START_POSITION, None)
+    assert file.end() == START_POSITION
     path.write_bytes(b"hello\n")
-    data, place, mark = take(file, START)
+    data, place, mark = take(file, START_POSITION)
     assert (data, place.offset, mark) == (b"hello\n", 6, None)
     assert take(file, place) == (b"", place, None)
 
 
 def test_growth_is_seen_and_places_hold_for_another_reader(path: Path) -> None:
     file = BundleFile(STREAM, path)
-    place = START
+    place = START_POSITION
     for number in range(50):
         with path.open("ab") as out:
             out.write(f"line {number}\n".encode())
@@ -50,7 +50,7 @@ def test_growth_is_seen_and_places_hold_for_another_reader(path: Path) -> None:
 def test_truncation(path: Path, again: bytes, held: bool) -> None:
     path.write_bytes(b"the first content\n")
     file = BundleFile(STREAM, path)
-    _, place, _ = take(file, START)
+    _, place, _ = take(file, START_POSITION)
     path.write_bytes(again)
     data, after, mark = take(file if held else BundleFile(STREAM, path), place)
     assert data == again
@@ -62,7 +62,7 @@ def test_truncation(path: Path, again: bytes, held: bool) -> None:
 def test_replacement(path: Path, held: bool) -> None:
     path.write_bytes(b"same bytes\n")
     file = BundleFile(STREAM, path)
-    _, place, _ = take(file, START)
+    _, place, _ = take(file, START_POSITION)
     other = path.with_suffix(".new")
     other.write_bytes(b"same bytes\nand more\n")
     other.replace(path)
@@ -73,7 +73,7 @@ def test_replacement(path: Path, held: bool) -> None:
 def test_what_the_old_file_got_last_comes_before_the_new_one(path: Path) -> None:
     path.write_bytes(b"one\n")
     file = BundleFile(STREAM, path)
-    _, place, _ = take(file, START)
+    _, place, _ = take(file, START_POSITION)
     with path.open("ab") as out:
         out.write(b"two\n")
     path.rename(path.with_suffix(".1"))
@@ -87,7 +87,7 @@ def test_a_hole_where_the_writer_goes_on_behind_a_truncation(path: Path) -> None
     with path.open("wb", buffering=0) as out:
         out.write(b"0123456789\n")
         file = BundleFile(STREAM, path)
-        _, place, _ = take(file, START)
+        _, place, _ = take(file, START_POSITION)
         os.truncate(path, 0)
         out.write(b"on\n")
         data, _, mark = take(file, place)
@@ -100,9 +100,9 @@ def test_backward(path: Path) -> None:
     file = BundleFile(STREAM, path)
     end = file.end()
     chunk = file.read_back(end, 4)
-    assert (chunk.data, chunk.offset, chunk.place(4)) == (b"6789", 6, end)
-    assert file.read_back(chunk.place(0), 100).data == b"012345"
-    assert file.read_back(START, 100).data == b""
+    assert (chunk.data, chunk.offset, chunk.position_at(4)) == (b"6789", 6, end)
+    assert file.read_back(chunk.position_at(0), 100).data == b"012345"
+    assert file.read_back(START_POSITION, 100).data == b""
 
 
 @pytest.mark.parametrize("kind", ["directory", "fifo", "loop", "folder gone"])
@@ -116,13 +116,13 @@ def test_what_cannot_be_read_is_a_mark_or_nothing_and_never_hangs(path: Path, ki
     else:
         path = path / "not" / "there"
     file = BundleFile(STREAM, path)
-    chunk = file.read(START, 100)
+    chunk = file.read(START_POSITION, 100)
     assert chunk.data == b""
-    assert chunk.place(0) == START
+    assert chunk.position_at(0) == START_POSITION
     if kind != "folder gone":
         assert chunk.mark is not None
         assert chunk.mark.kind == "unreadable"
-    assert file.end() == START
+    assert file.end() == START_POSITION
     assert file.read_back(Position(10), 5).data == b""
     file.close()
 
@@ -132,7 +132,7 @@ def test_no_file_stays_open(path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
         file = BundleFile(STREAM, path)
-        file.read(START, 10)
+        file.read(START_POSITION, 10)
         file.end()
         del file
     assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.logs.cursor import Cursor, CursorWriter, mark_of
-from hyperpod_jlab.logs.stream import Position, Stream, attempt_of, check_of, stream_of
+from hyperpod_jlab.logs.cursor import Cursor, CursorWriter, run_mark
+from hyperpod_jlab.logs.stream import Position, Stream, build_check, parse_attempt, parse_stream
 
 streams = st.builds(
     Stream, st.integers(1, 99), st.integers(0, 2000), st.none() | st.integers(0, 300)
@@ -16,7 +16,7 @@ streams = st.builds(
 places = st.builds(
     Position,
     st.integers(1, 2**50),
-    st.just("") | st.builds(check_of, st.integers(0, 2**63), st.binary(max_size=16)),
+    st.just("") | st.builds(build_check, st.integers(0, 2**63), st.binary(max_size=16)),
 )
 
 
@@ -31,10 +31,10 @@ def test_text_and_back(chosen: dict[Stream, Position], first: int) -> None:
 
 def test_a_cursor_names_its_run() -> None:
     places = {Stream(3, 0, 0): Position(7, "ab")}
-    cursor = Cursor(places, 2, mark_of("run-1"))
+    cursor = Cursor(places, 2, run_mark("run-1"))
     assert Cursor.parse(cursor.text()) == cursor
-    assert cursor.sealed(3).run == cursor.run
-    assert Cursor.parse(cursor.text()) != Cursor(places, 2, mark_of("run-1.0"))
+    assert cursor.seal(3).run == cursor.run
+    assert Cursor.parse(cursor.text()) != Cursor(places, 2, run_mark("run-1.0"))
     assert Cursor.parse("1~2~3.0_0-7-ab") == Cursor(places, 2)
 
 
@@ -79,7 +79,7 @@ def test_any_other_text_is_refused_or_read(text: str) -> None:
 
 def test_stream_names() -> None:
     for stream in (Stream(3, 0, None), Stream(1, 12, 7)):
-        assert stream_of(stream.attempt, stream.file_name) == stream
+        assert parse_stream(stream.attempt, stream.file_name) == stream
     assert Stream(1, 2, 3).index_name == "node-2.rank-3.idx"
     assert Stream(1, 2, 3).rank(8) == 19
     assert Stream(1, 2, None).rank(8) is None
@@ -90,12 +90,12 @@ def test_stream_names() -> None:
         "node-x.log",
         "node-0.activity.json",
     ):
-        assert stream_of(1, name) is None
-    assert attempt_of("attempt-12") == 12
-    assert attempt_of("attempt-0") is None
-    assert attempt_of("attempt-1.tmp") is None
+        assert parse_stream(1, name) is None
+    assert parse_attempt("attempt-12") == 12
+    assert parse_attempt("attempt-0") is None
+    assert parse_attempt("attempt-1.tmp") is None
 
 
 def test_a_check_tells_files_and_bytes_apart() -> None:
-    checks = {check_of(1, b"line 1\n"), check_of(2, b"line 1\n"), check_of(1, b"line 2\n")}
+    checks = {build_check(1, b"line 1\n"), build_check(2, b"line 1\n"), build_check(1, b"line 2\n")}
     assert len(checks) == 3

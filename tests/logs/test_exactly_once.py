@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_jlab.logs.follow import Hub
-from hyperpod_jlab.logs.lines import PIECE
+from hyperpod_jlab.logs.lines import MAX_LINE_BYTES
 from hyperpod_jlab.logs.service import LogRequest, LogService
 from tests.logs.writing import Ledger, RunFolder
 
@@ -56,7 +56,7 @@ async def _resume_after_each(done: list[tuple[str, int, bytes]]) -> None:
             stop = None
             # Bytes that are the same before the same place in two lives of a file cannot be told apart.
             opening = b"life %d\n" % serial
-            long = b"".join(b"%d-%d " % (serial, word) for word in range(PIECE // 5))
+            long = b"".join(b"%d-%d " % (serial, word) for word in range(MAX_LINE_BYTES // 5))
             content = raw.replace(b"LONG", long)
             path = run.path(number % 3, attempt)
             if what == "write":

@@ -87,7 +87,7 @@ async def test_much_of_an_earlier_attempt_comes_first(run: RunFolder, follow: St
 async def test_attempts_long_over_are_left_off(
     run: RunFolder, logs: LogService, follow: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hyperpod_jlab.logs.follow.SETTLED", 0.2)
+    monkeypatch.setattr("hyperpod_jlab.logs.follow.SETTLED_S", 0.2)
     client = follow()
     for attempt in range(1, 6):
         run.write(0, f"attempt {attempt}\n", attempt=attempt)

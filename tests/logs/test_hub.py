@@ -104,7 +104,7 @@ async def test_of_many_streams_only_those_that_grow_are_looked_at(
     run: RunFolder, logs: LogService, follow: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.per_node = 100
-    monkeypatch.setattr("hyperpod_jlab.logs.reader._QUIET", 0.3)
+    monkeypatch.setattr("hyperpod_jlab.logs.reader._QUIET_S", 0.3)
     for rank in range(100):
         run.write(rank, f"rank {rank} is up\n", at=10)
 
@@ -133,7 +133,7 @@ async def test_a_fault_in_the_feed_reaches_who_follows(
     def broken(*_: object, **__: object) -> object:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr("hyperpod_jlab.logs.reader.SourceReader.look", broken)
+    monkeypatch.setattr("hyperpod_jlab.logs.reader.SourceReader.read_source", broken)
     client = follow()
     run.write(0, "never seen\n")
     with pytest.raises(RuntimeError, match="a fault of ours"):

@@ -11,7 +11,7 @@ from hyperpod_jlab.core.errors import UnsupportedError
 from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.service import LogRequest, LogService
 from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet
-from hyperpod_jlab.logs.stream import TAIL, Position, Stream, check_of
+from hyperpod_jlab.logs.stream import CHECK_BYTES, Position, Stream, build_check
 from tests.logs.writing import RunFolder
 
 
@@ -41,7 +41,9 @@ class PodSource:
 
     def _chunk(self, begin: int, end: int, mark: Mark | None = None) -> Chunk:
         data = self._spool.data
-        return Chunk(data[begin:end], begin, data[max(0, begin - TAIL) : begin], 7, mark=mark)
+        return Chunk(
+            data[begin:end], begin, data[max(0, begin - CHECK_BYTES) : begin], 7, mark=mark
+        )
 
     def read(self, place: Position, limit: int) -> Chunk:
         end = min([place.offset + limit, *(gap for gap in self._spool.lost if gap > place.offset)])
@@ -67,7 +69,9 @@ class PodSource:
 
     def end(self) -> Position:
         size = self.size()
-        return Position(size, check_of(7, self._spool.data[-TAIL:])) if size else Position()
+        return (
+            Position(size, build_check(7, self._spool.data[-CHECK_BYTES:])) if size else Position()
+        )
 
     def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
         held = [time for offset, time in self._spool.times if offset <= begin][-1:]
@@ -99,7 +103,7 @@ class Pods:
     def attempts(self) -> list[int]:
         return [1]
 
-    def over(self) -> frozenset[Stream]:
+    def ended_streams(self) -> frozenset[Stream]:
         return frozenset()
 
     def open(self, stream: Stream) -> LogSource:

@@ -13,7 +13,7 @@ from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.service import LogRequest, LogService
-from hyperpod_jlab.logs.stream import START, Stream
+from hyperpod_jlab.logs.stream import START_POSITION, Stream
 from tests.logs.writing import RunFolder
 from tests.storage.users import AS_ROOT, give_away, others_bundle
 
@@ -36,7 +36,7 @@ def run(root: Path) -> RunFolder:
 
 def shown(run: RunFolder) -> tuple[bytes, str | None]:
     source = RecordStreams(run.root, 1).open(RANK)
-    chunk = source.read(START, 1000)
+    chunk = source.read(START_POSITION, 1000)
     source.close()
     return chunk.data, chunk.mark.kind if chunk.mark else None
 
@@ -92,7 +92,7 @@ def test_a_folder_that_is_a_link_has_no_logs(run: RunFolder, tmp_path: Path) -> 
     (run.root / "logs").symlink_to(mine.root / "logs")
     assert RecordStreams(run.root, 1).streams() == []
     source = RecordStreams(run.root, 1).open(RANK)
-    assert source.read(START, 100).data == b""
+    assert source.read(START_POSITION, 100).data == b""
 
 
 async def test_pipes_keep_nobody_waiting(run: RunFolder) -> None:
@@ -128,7 +128,7 @@ def test_a_record_that_makes_no_sense_is_passed_over(run: RunFolder, record: str
 def test_very_many_names_are_looked_at_up_to_a_bound(
     run: RunFolder, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records_module, "_MOST_FOREIGN", 100)
+    monkeypatch.setattr(records_module, "_MAX_FOREIGN_FILES", 100)
     for number in range(1, 60):
         folder = run.root / "logs" / f"attempt-{number}"
         folder.mkdir(exist_ok=True)

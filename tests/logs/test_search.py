@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.logs.pattern import Matcher, Pattern, parse_pattern, stays_in_line
+from hyperpod_jlab.logs.pattern import Matcher, Pattern, is_single_line_pattern, parse_pattern
 from hyperpod_jlab.logs.service import LogRequest, LogService, SearchHit
 from tests.logs.writing import RunFolder
 
@@ -25,7 +25,7 @@ from tests.logs.writing import RunFolder
     ],
 )  # fmt: skip
 def test_what_stays_in_its_line(text: str, stays: bool) -> None:
-    assert stays_in_line(text) is stays
+    assert is_single_line_pattern(text) is stays
 
 
 bits = st.sampled_from(
@@ -94,7 +94,7 @@ async def test_a_pattern_that_explodes_freezes_nobody(text: str) -> None:
     wanted, hostile = "a" * 50 + "bz", "a" * 1_000_000 + "!"
     if text.endswith("$"):
         wanted = "aaa"
-    async with Matcher(parse_pattern(text), patience=0.6) as matcher:
+    async with Matcher(parse_pattern(text), timeout=0.6) as matcher:
         assert await matcher.filter([wanted, "c"]) == [0]
         begun = time.monotonic()
         with pytest.raises(InvalidInputError) as caught:

@@ -94,18 +94,18 @@ class Ledger:
 
     def take(self, line: LogLine) -> None:
         stream = line._block.origin.stream
-        if line._piece is None:
+        if line._segment is None:
             self.marks.append((stream, str(line.mark)))
             if line.mark in ("truncated", "replaced"):
                 self.next[stream] = 0
                 self.taken[stream] = bytearray()
             self.cursor = line.cursor
             return
-        block, piece = line._block, line._piece
+        block, piece = line._block, line._segment
         begin, end = block._begin_of(piece), block.ends[piece]
         self._book(stream, block.chunk.offset + begin, block.chunk.data[begin:end])
         self.cursor = line.cursor
-        for other, place in Cursor.parse(line.cursor).places.items():
+        for other, place in Cursor.parse(line.cursor).positions.items():
             expected = self.next.get(other, 0)
             # A newline that only ends a line already shown is taken without being a line of its own.
             assert place.offset in (expected, expected + 1, expected + 2), (
@@ -119,7 +119,7 @@ class Ledger:
     def take_all(self, batch: LogBatch) -> None:
         for line in batch:
             self.take(line)
-        for stream, place in batch.after.places.items():
+        for stream, place in batch.after.positions.items():
             if place.offset > self.next.get(stream, 0):
                 self._newline(stream, place.offset - self.next.get(stream, 0))
         self.cursor = batch.after.text()

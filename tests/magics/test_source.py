@@ -7,8 +7,8 @@ import json
 import pytest
 
 import hyperpod_jlab
-from hyperpod_jlab.magics.cell import missing_names, names_of
-from hyperpod_jlab.magics.kernel import exact_text
+from hyperpod_jlab.magics.cell import find_missing_names, parse_names
+from hyperpod_jlab.magics.kernel import restore_exact_text
 
 from .conftest import log_of
 
@@ -127,12 +127,16 @@ def test_a_notebook_that_cannot_be_read_is_no_hindrance(shell, project, monkeypa
     ],
 )
 def test_names_that_are_missing(text, missing):
-    assert missing_names([names_of(text)]) == missing
+    assert find_missing_names([parse_names(text)]) == missing
 
 
 def test_names_come_from_the_cells_before_and_not_after():
-    assert missing_names([names_of("a = 1"), names_of("print(a, b)"), names_of("b = 1")]) == {"b"}
-    assert missing_names([names_of("def f(): return b"), names_of("b = 1\nf()")]) == set()
+    assert find_missing_names(
+        [parse_names("a = 1"), parse_names("print(a, b)"), parse_names("b = 1")]
+    ) == {"b"}
+    assert (
+        find_missing_names([parse_names("def f(): return b"), parse_names("b = 1\nf()")]) == set()
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,4 +152,4 @@ def test_names_come_from_the_cells_before_and_not_after():
 )
 def test_the_text_is_the_authors(sent, text):
     body = "a\nb\n" if "  a" not in "".join(sent) else "  a\n  b\n"
-    assert exact_text(sent, "-x", body) == text
+    assert restore_exact_text(sent, "-x", body) == text

@@ -62,7 +62,7 @@ async def test_a_change_is_in_the_journal_once_it_was_made(
         if failures:
             raise failures.pop()
 
-    monkeypatch.setattr(LocalActions, "offered", (*LocalActions.offered, "change"))
+    monkeypatch.setattr(LocalActions, "supported", (*LocalActions.supported, "change"))
     monkeypatch.setattr(LocalActions, "act", do)
     with pytest.raises(UnreachableError):
         await place.hyperpod.runs.act(run_id, "change", Change(queue="long"))

@@ -49,7 +49,7 @@ class Moody(LocalOrchestrator):
 @pytest.fixture
 def moody(place: Place) -> Moody:
     engine = Moody("local", place.hyperpod.settings.clusters["local"], place.partition)  # type: ignore[arg-type]
-    place.hyperpod.engines._made["local"] = engine
+    place.hyperpod.engines._engines["local"] = engine
     return engine
 
 

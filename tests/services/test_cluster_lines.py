@@ -30,7 +30,7 @@ class Deaf(LocalOrchestrator):
 
 async def test_its_last_numbers_stay_with_their_time(place):
     engine = Deaf("local", place.hyperpod.settings.clusters["local"], place.partition)
-    place.hyperpod.engines._made["local"] = engine
+    place.hyperpod.engines._engines["local"] = engine
     (never,) = await place.hyperpod.clusters.configured()
     assert (never.state, never.nodes, never.as_of) == ("unreachable", None, None)
     engine.deaf = False
@@ -73,7 +73,7 @@ async def beside(home, monkeypatch):
     monkeypatch.setenv("HYPERPOD_CONFIG", str(config))
     hyperpod = Hyperpod()
     far = Hanging("far", hyperpod.settings.clusters["local"], hyperpod.partition)
-    hyperpod.engines._made["far"] = far
+    hyperpod.engines._engines["far"] = far
     yield hyperpod, far
     await hyperpod.close()
 

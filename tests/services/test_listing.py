@@ -366,7 +366,7 @@ class Deaf(LocalOrchestrator):
 
 async def test_a_cluster_that_does_not_answer_makes_its_open_runs_unknown(place):
     engine = Deaf("local", place.hyperpod.settings.clusters["local"], place.partition)
-    place.hyperpod.engines._made["local"] = engine
+    place.hyperpod.engines._engines["local"] = engine
     make_bundle(place.partition, "open", code=None, created=time.time())
     make_bundle(place.partition, "ended", code=0)
     listing = await place.hyperpod.runs.list()

@@ -15,8 +15,8 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kind import EngineKind, config_as
-from hyperpod_jlab.engines.launch import guarded
+from hyperpod_jlab.engines.kind import EngineKind, typed_config
+from hyperpod_jlab.engines.launch import guard_command
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
@@ -50,7 +50,7 @@ class TinyEngine(Orchestrator):
         """A script that starts the launcher through the guard."""
         command = [
             given.python or "python3",
-            *guarded(given.seal.words(given.paths.there, given.bundle)),
+            *guard_command(given.guard_policy.guard_args(given.paths.there, given.bundle)),
             "node",
             "--node-rank=0",
             "--nodes=1",
@@ -119,7 +119,7 @@ def _seen(run_id: str, process: subprocess.Popen[bytes]) -> Observation:
 
 
 def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrator:
-    return TinyEngine(name, config_as(TinyCluster, config), partition)
+    return TinyEngine(name, typed_config(TinyCluster, config), partition)
 
 
 KIND = EngineKind(TinyEngine.scheduler, _make)

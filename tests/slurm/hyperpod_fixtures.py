@@ -9,7 +9,7 @@ from typing import Any
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.slurm.ssh import person_here, shared_out
+from hyperpod_jlab.engines.slurm.ssh import current_user_key, rotate_hosts
 from hyperpod_jlab.run.services import Hyperpod
 from tests.session import Session
 from tests.slurm.cluster import SlurmTestbed
@@ -20,7 +20,7 @@ CLUSTER = "slurm"
 def first_first(hosts: Sequence[str]) -> list[str]:
     """The hosts in the order of a configuration by which this user's login node is the first of them."""
     turned = ([*hosts[at:], *hosts[:at]] for at in range(len(hosts)))
-    return next(one for one in turned if shared_out(one, person_here())[0] == hosts[0])
+    return next(one for one in turned if rotate_hosts(one, current_user_key())[0] == hosts[0])
 
 
 def settings_for(cluster: SlurmTestbed, transport: str = "here", **more: Any) -> Settings:

@@ -7,14 +7,14 @@ import os
 import pytest
 
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.engines.slurm.remote_task import answer_in
+from hyperpod_jlab.engines.slurm.remote_task import read_result_file
 
 
 def test_an_answer_is_read_once_it_is_there(tmp_path):
     file = tmp_path / "answer"
-    assert answer_in(file) is None
+    assert read_result_file(file) is None
     file.write_bytes(b"whole \xff")
-    assert answer_in(file) == "whole \ufffd"
+    assert read_result_file(file) == "whole \ufffd"
 
 
 @pytest.mark.timeout(20)
@@ -31,5 +31,5 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
     else:
         file.symlink_to(tmp_path)
     with pytest.raises(UnreachableError, match="cannot be read") as caught:
-        answer_in(file)
+        read_result_file(file)
     assert caught.value.code == "no_answer"

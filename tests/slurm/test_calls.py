@@ -20,12 +20,12 @@ SLURM = "hyperpod_jlab.engines.slurm"
 SERVER = "hyperpod_jlab.server"
 
 TIMES = (
-    f"{SLURM}.queue.SHORTEST",
-    f"{SLURM}.queue.LONGEST",
-    f"{SLURM}.queue._AWAY",
-    f"{SLURM}.tables.IDLE",
-    f"{SLURM}.tables.SELDOM",
-    f"{SLURM}.queue.SHARED_AGE",
+    f"{SLURM}.queue.MIN_POLL_S",
+    f"{SLURM}.queue.MAX_POLL_S",
+    f"{SLURM}.queue._INACTIVE_AFTER_S",
+    f"{SLURM}.tables.IDLE_POLL_S",
+    f"{SLURM}.tables.NAMES_TTL_S",
+    f"{SLURM}.queue.SHARED_TTL_S",
     f"{SERVER}.run_events.FAST",
     f"{SERVER}.run_events.SLOW",
 )
@@ -64,7 +64,7 @@ def an_hour_passes(session: SlurmSession) -> None:
     """Nothing has happened for long."""
     engine = session.hyperpod.engines.get(CLUSTER)
     assert isinstance(engine, SlurmOrchestrator)
-    engine._pace._news -= 3600
+    engine._pace._last_event_at -= 3600
 
 
 async def one_runs_one_waits(session: SlurmSession) -> str:
@@ -165,11 +165,11 @@ class TestNews:
         await one_runs_one_waits(session)
         engine = session.hyperpod.engines.get(CLUSTER)
         assert isinstance(engine, SlurmOrchestrator)
-        (job,) = [job for job in (await engine._queue.mine()).jobs if job.state == "PENDING"]
+        (job,) = [job for job in (await engine._queue.own_jobs()).jobs if job.state == "PENDING"]
         an_hour_passes(session)
         session.cluster.run("ctl", "scontrol", "update", f"jobid={job.job_id}", "priority=12345")
-        engine._queue.of_user.forget()
-        seen = await engine._queue.mine()
+        engine._queue.user_queue.forget()
+        seen = await engine._queue.own_jobs()
         assert next(one for one in seen.jobs if one.job_id == job.job_id).priority == 12345
         assert engine._pace.max_age > 60
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.engines.slurm.preflight import only_here
+from hyperpod_jlab.engines.slurm.preflight import is_local_only
 from hyperpod_jlab.storage.partition import Partition
 from tests.slurm.asked import Asked, folder_of
 from tests.slurm.cluster import SlurmTestbed
@@ -65,7 +65,7 @@ def test_a_home_on_a_network_file_system_is_shared(kind: str, private: bool):
     mounts = (
         f"1 0 0:1 / / rw - overlay o rw\n2 1 0:2 / /home/al\\040ice rw shared:1 - {kind} x rw\n"
     )
-    assert only_here(Path("/home/al ice/venv/bin/python"), mounts) is private
+    assert is_local_only(Path("/home/al ice/venv/bin/python"), mounts) is private
 
 
 # ------------------------------------------------------------------------------ three users

@@ -62,7 +62,7 @@ async def test_ends_that_nobody_saw(
     accounting: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slurm_runs, "_SETTLES", 5.0)
+    monkeypatch.setattr(slurm_runs, "_SETTLE_S", 5.0)
     more = WITH if accounting else ()
     cluster = slurm_start(*PEOPLE, *more, "--min-job-age", "2", nodes=2)
     session = sessions(cluster)
@@ -93,7 +93,7 @@ async def test_accounting_that_does_not_answer_makes_no_verdict(
     sessions: Callable[..., SlurmSession],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slurm_runs, "_SETTLES", 5.0)
+    monkeypatch.setattr(slurm_runs, "_SETTLE_S", 5.0)
     cluster = slurm_start(*PEOPLE, *WITH, "--min-job-age", "2", nodes=2)
     session = sessions(cluster)
     waits = await session.submit("true", slurm={"flags": {"begin": "now+1hour"}})

@@ -10,7 +10,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.engines.slurm.render import (
     ALLOWED,
     EITHER,
-    LONGEST,
+    MAX_VALUE_LENGTH,
     PROTECTED,
     SWITCHES,
     check_flags,
@@ -79,7 +79,7 @@ def test_what_others_would_misuse_is_protected():
         ({"begin": " "}, "the value of --begin is empty"),
         ({"begin": "a\nb"}, "control character"),
         ({"begin": "a\0b"}, "control character"),
-        ({"begin": "x" * (LONGEST + 1)}, "longer than"),
+        ({"begin": "x" * (MAX_VALUE_LENGTH + 1)}, "longer than"),
         ({"mail-user": "a", "mail_user": "b"}, "--mail-user is given twice"),
         ({"exclu": True}, "sbatch has no option '--exclu'"),
         ({"J": "x"}, "sbatch has no option '--J'"),

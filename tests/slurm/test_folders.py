@@ -13,8 +13,8 @@ from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_keeper, user_numbe
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import DeniedError, RefusedError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.remote_task import ANSWERS, SlurmErrand
-from hyperpod_jlab.engines.slurm.ssh import transport_of
+from hyperpod_jlab.engines.slurm.remote_task import RESULT_FOLDER, SlurmTaskRunner
+from hyperpod_jlab.engines.slurm.ssh import build_transport
 from hyperpod_jlab.storage.partition import Partition
 from tests.admin.folder_cases import JOBS, OPENED, PERSON, STRANGER, JobCases, as_it_is, names
 from tests.slurm.cluster import ONE, running
@@ -41,11 +41,11 @@ async def errand(slurm, transport):
     """Makes errands with other settings."""
     config = settings_for(slurm, transport).clusters[CLUSTER]
     assert isinstance(config, SlurmCluster)
-    way = transport_of(config)
-    answers = None if transport == "ssh" else slurm.partition / ANSWERS
+    way = build_transport(config)
+    answers = None if transport == "ssh" else slurm.partition / RESULT_FOLDER
     there = str(slurm.partition_on_nodes)
-    yield lambda change=as_it_is, root=there, reply=f"/{ANSWERS}", **more: change(
-        SlurmErrand(SlurmClient(way), root, reply, answers, **more)
+    yield lambda change=as_it_is, root=there, reply=f"/{RESULT_FOLDER}", **more: change(
+        SlurmTaskRunner(SlurmClient(way), root, reply, answers, **more)
     )
     await way.close()
 
@@ -93,20 +93,20 @@ async def test_a_job_of_the_cluster_writes_and_the_person_reads(keeper, slurm, n
 
 async def test_the_answers_folder_is_nobodys_else(keeper, slurm, names):
     await keeper.make(dict.fromkeys(names(), OPENED))
-    found = (slurm.partition / ANSWERS).stat()
+    found = (slurm.partition / RESULT_FOLDER).stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o711)
-    os.chown(slurm.partition / ANSWERS, 20001, 20001)
+    os.chown(slurm.partition / RESULT_FOLDER, 20001, 20001)
     try:
         with pytest.raises(RefusedError) as caught:
             await keeper.look(["/x"])
         assert "could not be written" in caught.value.message
     finally:
-        os.chown(slurm.partition / ANSWERS, 0, 0)
+        os.chown(slurm.partition / RESULT_FOLDER, 0, 0)
 
 
 async def test_where_nothing_is_mounted_no_folder_is_made(errand, slurm, names):
     """Nodes without the file system: their own disk is no place for folders."""
-    reply = str(slurm.partition_on_nodes / ANSWERS).removeprefix("/fsx")
+    reply = str(slurm.partition_on_nodes / RESULT_FOLDER).removeprefix("/fsx")
     with pytest.raises(RefusedError) as caught:
         await FoldersThere(errand(root="/fsx", reply=reply)).make(dict.fromkeys(names(), OPENED))
     assert caught.value.code == "not_mounted"

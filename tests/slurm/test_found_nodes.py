@@ -10,8 +10,14 @@ import pytest
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.slurm.connection import Patience
-from hyperpod_jlab.engines.slurm.ssh import FoundNodes, Ssh, person_here, shared_out, transport_of
+from hyperpod_jlab.engines.slurm.connection import SshTimeouts
+from hyperpod_jlab.engines.slurm.ssh import (
+    LoginNodeDiscovery,
+    Ssh,
+    build_transport,
+    current_user_key,
+    rotate_hosts,
+)
 from testbed.aws.studio import SimulatedStudio
 from tests.slurm.login_fixtures import REGION, cluster, endpoint, names
 from tests.slurm.ssh_fixtures import make_logins
@@ -39,24 +45,24 @@ def age(tmp_path, seconds):
 
 def test_people_are_shared_out_and_each_stays_where_they_are():
     people = [f"person-{number}" for number in range(300)]
-    first = [shared_out(HOSTS, person)[0] for person in people]
-    assert first == [shared_out(HOSTS, person)[0] for person in people]
+    first = [rotate_hosts(HOSTS, person)[0] for person in people]
+    assert first == [rotate_hosts(HOSTS, person)[0] for person in people]
     assert all(first.count(host) > 60 for host in HOSTS)
     # Whose login node is down go on to the next one after it.
     for person in people:
-        order = shared_out(HOSTS, person)
+        order = rotate_hosts(HOSTS, person)
         at = HOSTS.index(order[0])
         assert order == [HOSTS[(at + step) % 3] for step in range(3)]
-    assert shared_out([], "anybody") == []
+    assert rotate_hosts([], "anybody") == []
 
 
 def test_in_studio_a_space_is_the_person(tmp_path, monkeypatch, endpoint):
     studio = SimulatedStudio(tmp_path, REGION)
     studio.write(endpoint.account)
-    before = person_here()
+    before = current_user_key()
     for name, value in studio.environment.items():
         monkeypatch.setenv(name, value)
-    assert person_here() == "d-example/work" != before
+    assert current_user_key() == "d-example/work" != before
 
 
 async def test_configured_login_nodes_are_shared_out_too(tmp_path, monkeypatch):
@@ -64,43 +70,43 @@ async def test_configured_login_nodes_are_shared_out_too(tmp_path, monkeypatch):
     monkeypatch.setenv("LOGNAME", "carol")
     with make_logins(tmp_path / "ssh", 3) as logins:
         way = {"orchestrator": "slurm", "transport": "ssh", "ssh_config": logins.config}
-        ssh = transport_of(parse(SlurmCluster, {**way, "login_nodes": logins.names}))
+        ssh = build_transport(parse(SlurmCluster, {**way, "login_nodes": logins.names}))
         try:
             output = await ssh.run(["sh", "-c", "set -- $SSH_CONNECTION; echo $4"])
         finally:
             await ssh.close()
     port = int(output.out)
     (used,) = [node.name for node in logins.nodes if node.port == port]
-    assert used == shared_out(logins.names, "carol")[0]
+    assert used == rotate_hosts(logins.names, "carol")[0]
 
 
 # ------------------------------------------------------------------------------------------------ what AWS names
 
 
 async def test_the_login_nodes_are_found_and_asked_for_once(endpoint, cluster, tmp_path):
-    found = await FoundNodes("ml").get()
+    found = await LoginNodeDiscovery("ml").get()
     assert (found.hosts, found.note) == (names(cluster, "doors"), None)
     assert asked(endpoint) == ASKED
-    assert await FoundNodes("ml").get() == found
-    assert await FoundNodes("ml").get(anew=True) == found  # it was asked for just now
+    assert await LoginNodeDiscovery("ml").get() == found
+    assert await LoginNodeDiscovery("ml").get(refresh=True) == found  # it was asked for just now
     assert asked(endpoint) == []
     age(tmp_path, 61)
-    assert await FoundNodes("ml").get() == found
+    assert await LoginNodeDiscovery("ml").get() == found
     assert asked(endpoint) == []
-    assert await FoundNodes("ml").get(anew=True) == found
+    assert await LoginNodeDiscovery("ml").get(refresh=True) == found
     assert asked(endpoint) == ASKED
     age(tmp_path, 901)
-    await FoundNodes("ml").get()
+    await LoginNodeDiscovery("ml").get()
     assert asked(endpoint) == ASKED
 
 
 async def test_only_those_that_run(cluster):
     gone, left = (node for node in cluster.nodes if node.group == "doors")
     gone.status = "Failure"
-    assert len((await FoundNodes("ml").get()).hosts) == 1
+    assert len((await LoginNodeDiscovery("ml").get()).hosts) == 1
     left.status = "Pending"
     with pytest.raises(HyperpodError, match="no login node of ml is running") as caught:
-        await FoundNodes(cluster.arn).get()
+        await LoginNodeDiscovery(cluster.arn).get()
     assert caught.value.code == "no_login_nodes"
     assert f"{gone.instance_id} is Failure" in caught.value.message
 
@@ -108,7 +114,7 @@ async def test_only_those_that_run(cluster):
 async def test_without_a_login_group_it_is_the_controller_and_that_is_said(cluster):
     cluster.groups = [group for group in cluster.groups if group.name != "doors"]
     cluster.nodes = [node for node in cluster.nodes if node.group != "doors"]
-    found = await FoundNodes("ml").get()
+    found = await LoginNodeDiscovery("ml").get()
     assert found.hosts == names(cluster, "head")
     assert found.note == "ml has no instance group of login nodes, so its controller is used"
 
@@ -123,7 +129,7 @@ async def test_a_cluster_of_which_aws_does_not_say_it(endpoint, cluster):
     }
     for name, (words, hint) in said.items():
         with pytest.raises(HyperpodError, match=words) as caught:
-            await FoundNodes(name).get()
+            await LoginNodeDiscovery(name).get()
         assert caught.value.code == "no_login_nodes"
         assert hint in (caught.value.hint or "")
 
@@ -131,18 +137,18 @@ async def test_a_cluster_of_which_aws_does_not_say_it(endpoint, cluster):
 async def test_aws_that_refuses_or_is_silent(endpoint, tmp_path):
     endpoint.faults.deny("sagemaker:ListClusterNodes")
     with pytest.raises(HyperpodError) as caught:
-        await FoundNodes("ml").get()
+        await LoginNodeDiscovery("ml").get()
     assert caught.value.code == "missing_right"
     assert "AWS does not list the login nodes of ml: you do not have the permission sagemaker:ListClusterNodes" in caught.value.message  # fmt: skip
     assert "or set them in the configuration" in (caught.value.hint or "")
     endpoint.faults.denied.clear()
-    found = await FoundNodes("ml").get()
+    found = await LoginNodeDiscovery("ml").get()
     age(tmp_path, 3600)
     endpoint.faults.deny("sagemaker:DescribeCluster")
-    assert await FoundNodes("ml").get() == found  # better than nothing
+    assert await LoginNodeDiscovery("ml").get() == found  # better than nothing
 
 
-class Moved(FoundNodes):
+class Moved(LoginNodeDiscovery):
     """A cluster whose login nodes were replaced after they had been found."""
 
     def __init__(self, *found):
@@ -150,17 +156,22 @@ class Moved(FoundNodes):
         self._found = list(found)
         self.times = 0
 
-    async def get(self, *, anew=False):
+    async def get(self, *, refresh=False):
         self.times += 1
-        return self._found[-1 if anew else 0]
+        return self._found[-1 if refresh else 0]
 
 
 async def test_login_nodes_that_were_replaced_are_found_anew(endpoint, tmp_path):
     with make_logins(tmp_path / "ssh", 2) as logins:
         old, new = logins.nodes
-        kind = type(await FoundNodes("ml").get())
+        kind = type(await LoginNodeDiscovery("ml").get())
         moved = Moved(kind((old.name,), "a note"), kind((new.name,), None))
-        ssh = Ssh([], found=moved, config=logins.config, patience=Patience(connect=3.0, soon=1.0))
+        ssh = Ssh(
+            [],
+            discovery=moved,
+            config=logins.config,
+            timeouts=SshTimeouts(connect=3.0, next_node=1.0),
+        )
         try:
             assert (await ssh.run(["true"])).code == 0
             assert list(ssh.notes) == ["a note"]

@@ -98,7 +98,7 @@ def test_parts_of_the_second_type_are_those_of_its_gpus() -> None:
 
 
 def test_nothing_is_free_on_a_node_that_takes_no_jobs() -> None:
-    (gpus,) = resources(parse_gres("gpu:8"), parse_gres("gpu:2(IDX:0-1)"), usable=False)
+    (gpus,) = resources(parse_gres("gpu:8"), parse_gres("gpu:2(IDX:0-1)"), is_usable=False)
     assert gpus.used == 2
     assert gpus.free == 0
 

@@ -18,7 +18,7 @@ import pytest
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.engines.slurm.client import Bucket
 from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
@@ -288,7 +288,9 @@ def test_a_flags_name_is_one_of_a_list(name: str):
 def _script(spec: JobSpec, there: str = "/fsx/team") -> str:
     python = spec.environment.python or "/usr/bin/python3"
     paths = PathMap.of("/here", there)
-    return render(RenderInput("run", "run", spec, "bundle", paths, python, Seal.current(), 60)).text
+    return render(
+        RenderInput("run", "run", spec, "bundle", paths, python, GuardPolicy.current(), 60)
+    ).text
 
 
 # ------------------------------------------------------------------------------ without preflight

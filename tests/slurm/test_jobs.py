@@ -3,7 +3,7 @@
 import pytest
 
 from hyperpod_jlab.core.cluster import JOB_STATES, Job
-from hyperpod_jlab.engines.protocol import tables_of
+from hyperpod_jlab.engines.protocol import require_tables
 from hyperpod_jlab.engines.slurm.client import parse_queue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.tables import JobRows, job_rows
@@ -110,9 +110,9 @@ def test_a_job_that_is_as_it_was_is_the_same_object(version: str) -> None:
 def test_rows_are_made_anew_for_jobs_that_changed_only() -> None:
     rows = JobRows()
     jobs = parse_queue(recorded("24.11", "jobs"), MARK)
-    first = rows.of(jobs, frozenset({"root"}))
-    assert all(a is b for a, b in zip(rows.of(jobs, frozenset({"root"})), first, strict=True))
-    assert {row.mine for row in rows.of(jobs, frozenset())} == {False}
+    first = rows.convert(jobs, frozenset({"root"}))
+    assert all(a is b for a, b in zip(rows.convert(jobs, frozenset({"root"})), first, strict=True))
+    assert {row.mine for row in rows.convert(jobs, frozenset())} == {False}
 
 
 # ---------------------------------------------------------------------------- a real cluster
@@ -142,7 +142,9 @@ async def test_a_run_of_mine_is_known_by_its_comment_and_no_one_else_can_say_so(
     comment = f"--comment=hyperpod:{RUN_ID}"
     own = sbatch(slurm, "--hold", comment)
     other = sbatch(slurm, "--hold", comment, user="alice")
-    told = {job.scheduler_id: job for job in await tables_of(services.engines.get(CLUSTER)).jobs()}
+    told = {
+        job.scheduler_id: job for job in await require_tables(services.engines.get(CLUSTER)).jobs()
+    }
     assert told[own].run_id == RUN_ID
     assert told[other].run_id is None
     found = await _jobs(services)

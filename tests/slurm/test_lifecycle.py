@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hyperpod_jlab.engines.slurm.queue import SHORTEST
+from hyperpod_jlab.engines.slurm.queue import MIN_POLL_S
 from tests.slurm.fault_fixtures import start_now
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
@@ -192,4 +192,4 @@ class TestCalls:
             await session.hyperpod.runs.get(run_id)
             await asyncio.sleep(0.05)
         lasted = time.monotonic() - began  # 5 s, and more on a busy machine
-        assert len(session.cluster.calls()) <= lasted / SHORTEST + 1
+        assert len(session.cluster.calls()) <= lasted / MIN_POLL_S + 1

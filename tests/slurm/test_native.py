@@ -33,7 +33,7 @@ here_only = pytest.mark.parametrize("transport", ["here"], indirect=True)
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at the queue is not taken for another process's, which is good for seconds."""
-    monkeypatch.setattr("hyperpod_jlab.engines.slurm.queue.SHARED_AGE", 0.0)
+    monkeypatch.setattr("hyperpod_jlab.engines.slurm.queue.SHARED_TTL_S", 0.0)
 
 
 class TestAsWritten:

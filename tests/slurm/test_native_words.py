@@ -10,16 +10,16 @@ import pytest
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
-from hyperpod_jlab.engines.slurm.accounting import exit_of
+from hyperpod_jlab.engines.slurm.accounting import parse_exit
 from hyperpod_jlab.engines.slurm.external_jobs import check_id
 from hyperpod_jlab.engines.slurm.job_files import JobFiles, PatternValues, output_paths
 from hyperpod_jlab.engines.slurm.native import (
-    array_text,
     directives,
-    least_nodes,
     native_findings,
+    parse_array_option,
+    parse_min_nodes,
     render_native,
 )
 from hyperpod_jlab.storage.partition import PathMap
@@ -58,13 +58,13 @@ def test_lines_of_a_script(script: bytes, found: dict[str, str]) -> None:
     ],
 )
 def test_arrays(given: str, ours: str | None) -> None:
-    assert array_text(given) == ours
+    assert parse_array_option(given) == ours
 
 
 @pytest.mark.parametrize("given", ["x", "3-1", "1-", "-1", "0-9:0", "$(id)", "0-999999999"])
 def test_what_is_no_array(given: str) -> None:
     with pytest.raises(InvalidInputError):
-        array_text(given)
+        parse_array_option(given)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_is_no_array(given: str) -> None:
     [("2", 2), ("2-4", 2), ("1k", 1024), ("", 1), ("x", 1), ("0", 1), ("2,4", 2)],
 )
 def test_fewest_nodes(given: str, nodes: int) -> None:
-    assert least_nodes(given) == nodes
+    assert parse_min_nodes(given) == nodes
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_fewest_nodes(given: str, nodes: int) -> None:
     [("7:0", (7, 0)), ("0:11", (0, 11)), ("1792", (7, 0)), ("11", (0, 11)), ("0", (0, 0)), ("", (0, 0))],
 )  # fmt: skip
 def test_exit_codes_of_squeue(text: str, found: tuple[int, int]) -> None:
-    assert exit_of(text) == found
+    assert parse_exit(text) == found
 
 
 TASK = PatternValues("21", "17", 3, "node1.example.com")
@@ -130,7 +130,7 @@ def rendered(
         ".hyperpod/runs/07/run-1",
         PathMap.of("/home/alice/fsx", "/fsx/alice"),
         None,
-        Seal(0, "5ea1"),
+        GuardPolicy(0, "5ea1"),
         after=after,
     )
     file = NativeFile(f"code/{path}", (first + text).encode(), "work/sub")

@@ -9,7 +9,7 @@ from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.repair import recovering
 from hyperpod_jlab.core.state import Moment, derive
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER
-from hyperpod_jlab.engines.slurm.observe import _Asked, _word
+from hyperpod_jlab.engines.slurm.observe import _observe_job, _ObservedRun
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.model.recording import attempt, node, records, word
@@ -22,8 +22,8 @@ VERDICT = word(100.5, "waiting", observer="slurm", attempt=1, verdict="NODE_FAIL
 
 def said(tmp_path: Path, *observations: Observation) -> tuple[str, str | None, str | None]:
     known = records(attempt(node(start=10.0)), observations=observations)
-    asked = _Asked(BundleReader(Partition(tmp_path), "20260101-000000-abcdef"), known, 20.0)
-    its = _word(asked, job("17", state="PENDING", reason="None"), LOOKED)
+    asked = _ObservedRun(BundleReader(Partition(tmp_path), "20260101-000000-abcdef"), known, 20.0)
+    its = _observe_job(asked, job("17", state="PENDING", reason="None"), LOOKED)
     its = recovering(its, ["n0"], {"n0": "replace"}, SCHEDULER)
     status = derive(replace(known, observations=(*observations, its)), Moment(101.0))
     return status.state, status.reason_code, status.reason

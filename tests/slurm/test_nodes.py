@@ -6,7 +6,7 @@ import pytest
 
 from hyperpod_jlab.core.cluster import NODE_STATES, UNUSABLE, Node
 from hyperpod_jlab.engines.slurm.client import parse_queue
-from hyperpod_jlab.engines.slurm.tables import node_rows, parse_nodes, state_word
+from hyperpod_jlab.engines.slurm.tables import find_state, node_rows, parse_nodes
 from hyperpod_jlab.run.services import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.jobs_fixtures import sbatch
@@ -55,7 +55,7 @@ ODD = 'bad = "x" \x1f \x1e\nNodeName=node4 State=DOWN \U0001f642 |;$(x)'
 @pytest.mark.parametrize("text", STATES)
 def test_states_in_words(text: str) -> None:
     base, *flags = text.split("+")
-    assert state_word(base, frozenset(flags)) == STATES[text]
+    assert find_state(base, frozenset(flags)) == STATES[text]
 
 
 def test_every_word_is_one_of_those_that_are_promised() -> None:

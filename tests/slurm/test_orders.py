@@ -13,7 +13,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.core.job_actions import Change
-from hyperpod_jlab.engines.slurm.actions import JobOrder, give_all, give_to
+from hyperpod_jlab.engines.slurm.actions import JobCommand, apply_to_jobs, apply_to_run
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import FIELDS, SlurmJob, to_job
 from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, CommandOutput
@@ -40,7 +40,7 @@ class Told:
 
 def row(job: str, task: str | None, state: str, array: str = "12") -> SlurmJob:
     given = {"job_id": job, "array_job_id": array, "array_task": task or "N/A", "state": state}
-    names = [name for name, _ in (*FIELDS.plain, *FIELDS.free)]
+    names = [name for name, _ in (*FIELDS.fixed, *FIELDS.free)]
     return to_job({**dict.fromkeys(names, ""), "user": "bob", "limit": "30:00", **given})
 
 
@@ -60,7 +60,7 @@ SOME = [
 @pytest.mark.parametrize("said", SOME)
 async def test_it_is_done_to_the_tasks_that_it_fits(said: str):
     told = Told(said)
-    await give_to(SlurmClient(told), JobOrder("change", Change(600)), "12", QUEUE)
+    await apply_to_run(SlurmClient(told), JobCommand("change", Change(600)), "12", QUEUE)
     assert told.words == [["scontrol", "update", "jobid=12", "timelimit=0-00:10:00"]]
 
 
@@ -75,18 +75,18 @@ async def test_it_is_done_to_the_tasks_that_it_fits(said: str):
 )
 async def test_it_fails_when_it_fits_none(said: str, kind: type[Exception]):
     with pytest.raises(kind):
-        await give_to(SlurmClient(Told(said)), JobOrder("hold"), "12", QUEUE)
+        await apply_to_run(SlurmClient(Told(said)), JobCommand("hold"), "12", QUEUE)
 
 
 async def test_only_tasks_that_run_are_requeued():
     told = Told("")
-    await give_to(SlurmClient(told), JobOrder("requeue"), "12", QUEUE)
+    await apply_to_run(SlurmClient(told), JobCommand("requeue"), "12", QUEUE)
     assert told.words == [["scontrol", "requeue", "12_1"]]
 
 
 async def test_of_an_array_in_the_table_too():
     told = Told("")
-    results = await give_all(SlurmClient(told), JobOrder("requeue"), ["12", "12_0"], QUEUE)
+    results = await apply_to_jobs(SlurmClient(told), JobCommand("requeue"), ["12", "12_0"], QUEUE)
     assert told.words == [["scontrol", "requeue", "12_1"]]
     assert [one.error.code if one.error else None for one in results] == [None, "wrong_state"]
 
@@ -101,7 +101,7 @@ async def test_each_complaint_belongs_to_the_job_that_it_names():
     queue = [*QUEUE, *(row(job, None, "RUNNING", job) for job in ("1", "2", "7"))]
     told = Told("\n".join(lines))
     asked = ["1", "2", "7", "12", "12_0"]
-    results = await give_all(SlurmClient(told), JobOrder("cancel"), asked, queue)
+    results = await apply_to_jobs(SlurmClient(told), JobCommand("cancel"), asked, queue)
     assert len(told.words) == 1
     codes = [one.error.code if one.error else None for one in results]
     assert codes == ["denied", None, "denied", None, "wrong_state"]
@@ -111,13 +111,13 @@ async def test_a_complaint_that_names_none_is_about_all():
     told = Told("scontrol: error: Unable to contact slurm controller (connect failure)")
     queue = [row(job, None, "RUNNING", job) for job in ("1", "2")]
     with pytest.raises(UnreachableError):
-        await give_all(SlurmClient(told), JobOrder("hold"), ["1", "2"], queue)
+        await apply_to_jobs(SlurmClient(told), JobCommand("hold"), ["1", "2"], queue)
 
 
 async def test_tasks_in_one_row_are_named_one_by_one():
     told = Told("")
     queue = [row("12", "0-8:4%1", "PENDING")]
-    await give_all(SlurmClient(told), JobOrder("hold"), ["12_0-8:4%1"], queue)
+    await apply_to_jobs(SlurmClient(told), JobCommand("hold"), ["12_0-8:4%1"], queue)
     assert told.words == [["scontrol", "hold", "12_[0,4,8]"]]
 
 
@@ -125,14 +125,16 @@ async def test_tasks_in_one_row_are_named_one_by_one():
 async def test_no_queue_becomes_a_word_of_its_own(queue: str):
     told = Told("")
     with pytest.raises(InvalidInputError):
-        await give_to(SlurmClient(told), JobOrder("change", Change(queue=queue)), "12", QUEUE)
+        await apply_to_run(
+            SlurmClient(told), JobCommand("change", Change(queue=queue)), "12", QUEUE
+        )
     assert told.words == []
 
 
 async def test_a_wrong_queue_stops_all_before_anything_is_told():
     told = Told("")
     with pytest.raises(InvalidInputError):
-        await give_all(
-            SlurmClient(told), JobOrder("change", Change(queue="a=b")), ["12", "13"], QUEUE
+        await apply_to_jobs(
+            SlurmClient(told), JobCommand("change", Change(queue="a=b")), ["12", "13"], QUEUE
         )
     assert told.words == []

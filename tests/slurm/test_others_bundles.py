@@ -18,13 +18,13 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.slurm.accounting import AccountingHistory, find_by_folder
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
-from hyperpod_jlab.engines.slurm.job_files import last_words
+from hyperpod_jlab.engines.slurm.job_files import last_output
 from hyperpod_jlab.engines.slurm.native import read_sending
 from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder
 from hyperpod_jlab.engines.slurm.observe import RunObserver
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
-from hyperpod_jlab.engines.slurm.waiting import _wanted
+from hyperpod_jlab.engines.slurm.waiting import _read_request
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 from tests.slurm.job_fixtures import job
@@ -61,11 +61,11 @@ class Queue:
         self._jobs = jobs
         self.ended: list[str] = []
 
-    async def mine(self) -> Snapshot:
-        return Snapshot.of(time.time(), self._jobs)
+    async def own_jobs(self) -> Snapshot:
+        return Snapshot.build(time.time(), self._jobs)
 
-    async def everybodys(self) -> Snapshot:
-        return await self.mine()
+    async def all_jobs(self) -> Snapshot:
+        return await self.own_jobs()
 
     async def nodes_down(self, names: Iterable[str]) -> bool:
         return False
@@ -73,7 +73,7 @@ class Queue:
     async def hides_jobs(self) -> bool:
         return False
 
-    async def end(self, job_id: str) -> None:
+    async def cancel(self, job_id: str) -> None:
         self.ended.append(job_id)
 
 
@@ -136,7 +136,7 @@ def test_nothing_is_written_into_another_users_bundle(partition: Partition) -> N
     native: dict[str, Any] = {"script": None, "options": [], "args": [], "adopted": "7"}
     bundle = foreign(partition, native=native, submission=SENT)
     before = contents(bundle.folder)
-    queue = Queue(job("7", state="FAILED", node_list="n1", started=1.0, run_id=RUN))
+    queue = Queue(job("7", state="FAILED", node_list="n1", started_at=1.0, run_id=RUN))
     words = observe(queue, bundle)
     assert words[RUN].state == "ended", "what the queue says is shown all the same"
     assert contents(bundle.folder) == before
@@ -178,7 +178,7 @@ def test_the_accounting_is_asked_for_this_users_jobs_only() -> None:
 def test_another_users_script_is_not_tried(partition: Partition) -> None:
     bundle = foreign(partition)
     (bundle.folder / "sbatch.sh").write_text("#!/bin/bash\n")
-    assert _wanted(bundle) is None
+    assert _read_request(bundle) is None
 
 
 def test_pipes_and_links_keep_nobody_waiting(partition: Partition, tmp_path: Path) -> None:
@@ -190,8 +190,8 @@ def test_pipes_and_links_keep_nobody_waiting(partition: Partition, tmp_path: Pat
     (bundle.folder / "logs" / "slurm-8.out").symlink_to(tmp_path / "secret")
     give_away(bundle.folder)
     assert read_sending(bundle) is None
-    assert last_words(bundle, "7") is None
-    assert last_words(bundle, "8") is None
+    assert last_output(bundle, "7") is None
+    assert last_output(bundle, "8") is None
 
 
 def own_array(partition: Partition, indices: str) -> BundleReader:
@@ -223,8 +223,8 @@ def test_the_end_of_a_child_is_written_once(
         put(bundle, word)
 
     monkeypatch.setattr(BundleReader, "add_observation", add)
-    done = job("7", run_id=RUN, array_task="0", state="COMPLETED", started=1.0, ends=2.0)
-    rest = job("7", run_id=RUN, array_task="1-3", state="RUNNING", started=1.0, node_list="n1")
+    done = job("7", run_id=RUN, array_task="0", state="COMPLETED", started_at=1.0, ends_at=2.0)
+    rest = job("7", run_id=RUN, array_task="1-3", state="RUNNING", started_at=1.0, node_list="n1")
     observer = RunObserver(
         Queue(done, rest),
         AccountingHistory(SlurmClient(Transport())),

@@ -15,12 +15,12 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.slurm import queue as pace
 from hyperpod_jlab.engines.slurm.client import Bucket
 from hyperpod_jlab.engines.slurm.queue import (
-    SHARED_AGE,
+    SHARED_TTL_S,
     PollInterval,
     SharedQueue,
     Snapshot,
-    asked_of_controller,
-    queue_file,
+    cache_path,
+    controller_query,
 )
 from hyperpod_jlab.storage import descent
 from tests.slurm.clock_fixtures import Clock, clock
@@ -35,20 +35,20 @@ class TestPace:
     def test_news_is_followed_closely(self, clock: Clock) -> None:
         found = PollInterval()
         clock.now += 5
-        assert found.max_age == pace.SHORTEST
+        assert found.max_age == pace.MIN_POLL_S
 
     def test_a_quiet_queue_is_left_alone_more_and_more(self, clock: Clock) -> None:
         found = PollInterval()
         clock.now += 300
         assert found.max_age == 30
         clock.now += 100_000
-        assert found.max_age == pace.LONGEST
+        assert found.max_age == pace.MAX_POLL_S
 
     def test_news_makes_it_fast_again(self, clock: Clock) -> None:
         found = PollInterval()
         clock.now += 100_000
-        found.news()
-        assert found.max_age == pace.SHORTEST
+        found.on_event()
+        assert found.max_age == pace.MIN_POLL_S
 
     def test_a_command_which_never_says_that_it_looks_is_not_forgotten(self, clock: Clock) -> None:
         found = PollInterval()
@@ -73,11 +73,11 @@ class TestPace:
         found.mark_active()
         clock.now += 1000
         found.mark_active()
-        assert found.max_age == pace.LONGEST
+        assert found.max_age == pace.MAX_POLL_S
 
 
 class TestNews:
-    BEFORE = Snapshot.of(1.0, [job("1", state="COMPLETED"), job("2", state="RUNNING")])
+    BEFORE = Snapshot.build(1.0, [job("1", state="COMPLETED"), job("2", state="RUNNING")])
 
     @pytest.mark.parametrize(
         ("now", "news"),
@@ -92,7 +92,7 @@ class TestNews:
     )
     def test_what_is_news(self, now: list[tuple[str, str]], news: bool) -> None:
         jobs = [job(job_id, state=state) for job_id, state in now]
-        assert Snapshot.of(2.0, jobs).has_news_since(self.BEFORE) is news
+        assert Snapshot.build(2.0, jobs).has_changed_since(self.BEFORE) is news
 
 
 class TestBucket:
@@ -104,37 +104,37 @@ class TestBucket:
         bucket = Bucket(rate=1, burst=20)
         began = clock.now
         for _ in range(20):
-            await bucket.take()
+            await bucket.acquire()
         assert clock.now == began
 
     async def test_what_is_more_waits_for_its_turn(self, clock: Clock) -> None:
         bucket = Bucket(rate=2, burst=20)
         began = clock.now
         for _ in range(30):
-            await bucket.take()
+            await bucket.acquire()
         assert clock.now - began == pytest.approx(5)
 
     async def test_many_at_the_same_time_do_not_share_a_token(self, clock: Clock) -> None:
         bucket = Bucket(rate=1, burst=5)
         began = clock.now
-        await asyncio.gather(*(bucket.take() for _ in range(15)))
+        await asyncio.gather(*(bucket.acquire() for _ in range(15)))
         assert clock.now - began >= 10 - 1e-6
 
     async def test_a_quiet_while_fills_it_to_the_brim_and_no_more(self, clock: Clock) -> None:
         bucket = Bucket(rate=1, burst=3)
         for _ in range(3):
-            await bucket.take()
+            await bucket.acquire()
         clock.now += 1000
         began = clock.now
         for _ in range(4):
-            await bucket.take()
+            await bucket.acquire()
         assert clock.now - began == pytest.approx(1)
 
     async def test_it_counts_the_last_minute(self, clock: Clock) -> None:
         bucket = Bucket()
-        await bucket.take()
+        await bucket.acquire()
         clock.now += 40
-        await bucket.take()
+        await bucket.acquire()
         assert bucket.last_minute == 2
         clock.now += 30
         assert bucket.last_minute == 1
@@ -152,7 +152,7 @@ class Looked:
     async def __call__(self) -> Snapshot:
         """One look; its only job's id is its number."""
         self.count += 1
-        made = Snapshot.of(self._clock.now, [job(str(self.count))])
+        made = Snapshot.build(self._clock.now, [job(str(self.count))])
         if self.gate is not None:
             await self.gate.wait()
         if self.error is not None:
@@ -168,7 +168,7 @@ def look(clock: Clock) -> Looked:
 
 class TestAskedOfController:
     async def test_all_who_ask_at_the_same_time_share_one_look(self, look: Looked) -> None:
-        watch = asked_of_controller(look)
+        watch = controller_query(look)
         look.gate = asyncio.Event()
         asked = [asyncio.create_task(watch.get(0)) for _ in range(50)]
         await asyncio.sleep(0)
@@ -178,7 +178,7 @@ class TestAskedOfController:
         assert len({id(one) for one in seen}) == 1
 
     async def test_one_who_gives_up_takes_nothing_from_the_others(self, look: Looked) -> None:
-        watch = asked_of_controller(look)
+        watch = controller_query(look)
         look.gate = asyncio.Event()
         first, second = (asyncio.create_task(watch.get(0)) for _ in range(2))
         await asyncio.sleep(0)
@@ -190,7 +190,7 @@ class TestAskedOfController:
     async def test_what_is_young_enough_is_not_asked_again(
         self, look: Looked, clock: Clock
     ) -> None:
-        watch = asked_of_controller(look)
+        watch = controller_query(look)
         await watch.get(10)
         clock.now += 9
         await watch.get(10)
@@ -200,7 +200,7 @@ class TestAskedOfController:
         assert look.count == 2
 
     async def test_after_a_change_nothing_seen_before_counts(self, look: Looked) -> None:
-        watch = asked_of_controller(look)
+        watch = controller_query(look)
         await watch.get(1000)
         watch.forget()
         await watch.get(1000)
@@ -209,7 +209,7 @@ class TestAskedOfController:
     async def test_a_look_that_began_before_a_change_is_for_those_who_asked_then(
         self, look: Looked, clock: Clock
     ) -> None:
-        watch = asked_of_controller(look)
+        watch = controller_query(look)
         look.gate = asyncio.Event()
         before = asyncio.create_task(watch.get(0))
         while look.count == 0:  # noqa: ASYNC110 - it begins at its turn
@@ -226,7 +226,7 @@ class TestAskedOfController:
     async def test_a_controller_that_is_down_is_left_alone_longer_and_longer(
         self, look: Looked, clock: Clock
     ) -> None:
-        watch = asked_of_controller(look)
+        watch = controller_query(look)
         look.error = DOWN
         asked_at = []
         began = clock.now
@@ -240,7 +240,7 @@ class TestAskedOfController:
         assert asked_at == [0, 5, 15, 35, 75, 135, 195, 255, 315, 375]
 
     async def test_once_it_answers_it_is_asked_as_before(self, look: Looked, clock: Clock) -> None:
-        watch = asked_of_controller(look)
+        watch = controller_query(look)
         look.error = DOWN
         for _ in range(3):
             with pytest.raises(UnreachableError):
@@ -253,7 +253,7 @@ class TestAskedOfController:
         assert look.count == 5
 
     async def test_what_was_seen_last_stays_to_be_shown(self, look: Looked, clock: Clock) -> None:
-        watch = asked_of_controller(look)
+        watch = controller_query(look)
         seen = await watch.get(1)
         look.error = DOWN
         clock.now += 100
@@ -289,7 +289,7 @@ class TestSharedQueue:
         self, look: Looked, path: Path, clock: Clock
     ) -> None:
         await SharedQueue(look, path).get(1)
-        clock.now += SHARED_AGE + 1
+        clock.now += SHARED_TTL_S + 1
         await SharedQueue(look, path).get(1)
         assert look.count == 2
 
@@ -363,8 +363,8 @@ class TestSharedQueue:
             {"transport": "ssh", "login_nodes": ["a"], "ssh_config": "/etc/other_ssh"},
         ]
         configs = [parse(SlurmCluster, {"orchestrator": "slurm", **way}) for way in ways]
-        files = {queue_file(what, config) for what in ("mine", "all") for config in configs}
+        files = {cache_path(what, config) for what in ("mine", "all") for config in configs}
         assert len(files) == 2 * len(ways)
         monkeypatch.setenv("SLURM_CONF", "/etc/named/by/the/environment.conf")
-        assert queue_file("mine", configs[0]) not in files
-        assert queue_file("mine", configs[3]) in files
+        assert cache_path("mine", configs[0]) not in files
+        assert cache_path("mine", configs[3]) in files

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.engines.slurm.reasons import reason_code, reason_words
+from hyperpod_jlab.engines.slurm.reasons import reason_code, reason_message
 from tests.slurm.cluster import running
 
 FIRST = """
@@ -87,7 +87,7 @@ def test_the_table_holds_all_codes_once():
 
 @pytest.mark.parametrize("code", CODES)
 def test_every_code_has_a_sentence(code: str):
-    words = reason_words(code)
+    words = reason_message(code)
     assert words is not None
     assert FALL_BACK not in words
     assert len(words) > 20
@@ -100,7 +100,7 @@ def test_every_code_has_a_sentence(code: str):
 def test_no_two_codes_share_a_sentence_but_for_spelling():
     seen: dict[str | None, str] = {}
     for code in CODES:
-        words = reason_words(code)
+        words = reason_message(code)
         assert words not in seen, f"{code} and {seen[words]} say the same"
         seen[words] = code
 
@@ -170,7 +170,7 @@ def test_the_codes_of_the_later_version_are_in_its_library():
     ],
 )
 def test_what_the_controller_adds(text: str, code: str, part: str):
-    words = reason_words(text)
+    words = reason_message(text)
     assert words is not None
     assert part in words
     assert FALL_BACK not in words
@@ -178,13 +178,13 @@ def test_what_the_controller_adds(text: str, code: str, part: str):
 
 
 def test_an_unknown_reason_is_shown_as_it_is():
-    assert reason_words("MoonPhase") == ("Slurm reports: MoonPhase (an unknown reason)")
+    assert reason_message("MoonPhase") == ("Slurm reports: MoonPhase (an unknown reason)")
     assert reason_code("MoonPhase") == "MoonPhase"
 
 
 @pytest.mark.parametrize("text", ["None", "", "(null)"])
 def test_no_reason_is_no_sentence(text: str):
-    assert reason_words(text) is None
+    assert reason_message(text) is None
 
 
 @pytest.mark.parametrize(
@@ -203,4 +203,4 @@ def test_no_reason_is_no_sentence(text: str):
     ],
 )
 def test_the_parts_of_a_limit(code: str, part: str):
-    assert part in str(reason_words(code))
+    assert part in str(reason_message(code))

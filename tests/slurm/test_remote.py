@@ -15,7 +15,7 @@ from tests.slurm.ssh_fixtures import ODD
 @pytest.mark.parametrize("shell", ["bash", "dash"])
 @pytest.mark.parametrize("waits", [False, True])
 def test_odd_words_pass_any_login_shell(shell, waits):
-    remote = Remote(["printf", "%s|", *ODD], waits=waits)
+    remote = Remote(["printf", "%s|", *ODD], waits_for_input=waits)
     done = subprocess.run([shell, "-c", remote.line], input=remote.input(b""), capture_output=True)
     assert remote.output(done.stdout, done.stderr).out == "".join(f"{word}|" for word in ODD)
 
@@ -61,7 +61,7 @@ def test_what_may_be_run_twice(words, answer):
     ],
 )
 def test_addresses(text, host, user, port):
-    address = LoginAddress.of(text, "me")
+    address = LoginAddress.parse(text, "me")
     assert (address.host, address.user, address.port) == (host, user, port)
 
 
@@ -71,7 +71,7 @@ def test_addresses(text, host, user, port):
 )  # fmt: skip
 def test_what_is_no_login_node(text):
     with pytest.raises(InvalidInputError) as caught:
-        LoginAddress.of(text)
+        LoginAddress.parse(text)
     assert caught.value.code == "invalid_login_node"
 
 

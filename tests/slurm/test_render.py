@@ -13,7 +13,7 @@ import pytest
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import RenderInput
 from hyperpod_jlab.engines.slurm.render import render
 from hyperpod_jlab.storage.partition import PathMap
@@ -79,7 +79,7 @@ def _text(case: dict[str, Any]) -> str:
         bundle=BUNDLE,
         paths=PathMap.of("/home/alice/fsx", case.get("there", "/fsx/alice")),
         python=case.get("python", "/fsx/alice/venv/bin/python"),
-        seal=Seal(200001, "5ea1" * 16),
+        guard_policy=GuardPolicy(200001, "5ea1" * 16),
         time_limit=case.get("time_limit"),
         after=case.get("after", ()),
     )

@@ -15,13 +15,13 @@ from hyperpod_jlab.engines.slurm.rows import Gres
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
 from hyperpod_jlab.engines.slurm.waiting import (
     Alternative,
+    AlternativeSearch,
+    DryRunRequest,
     QueueCapacity,
-    Tries,
-    WhatIfRequest,
-    ahead_of,
-    holders,
-    parse_rooms,
-    start_of,
+    find_holders,
+    find_jobs_ahead,
+    parse_capacities,
+    parse_start,
 )
 from tests.slurm.job_fixtures import job as waiting_job
 
@@ -61,17 +61,19 @@ class Slurm:
     async def close(self) -> None: ...
 
 
-async def ask(slurm: Slurm, nodes: int, *others: SlurmJob) -> tuple[tuple[str, ...], Tries]:
+async def ask(
+    slurm: Slurm, nodes: int, *others: SlurmJob
+) -> tuple[tuple[str, ...], AlternativeSearch]:
     mine = job(9, limit=1200.0, node_count=nodes)
     queues = {"dev": QueueCapacity(frozenset({"node1"}), True, None)}
-    tries = Tries(
+    tries = AlternativeSearch(
         SlurmClient(slurm),
         mine,
-        WhatIfRequest(b"#!/bin/sh\n", nodes, 8, "gpu"),
+        DryRunRequest(b"#!/bin/sh\n", nodes, 8, "gpu"),
         [mine, *others],
         queues,
     )
-    return await tries.ask(), tries
+    return await tries.search(), tries
 
 
 @pytest.mark.parametrize(("nodes", "room"), [(2, 1), (4, 3), (8, 5), (8, 1), (7, 6)])
@@ -86,12 +88,12 @@ async def test_few_questions_are_asked_of_many_nodes():
     said, tries = await ask(slurm, 64)
     assert said == ("with 40 nodes instead of 64 (--nodes 40)",)
     assert len(slurm.asked) <= 8
-    assert tries.tried == len(slurm.asked) - 1, "the tiny one is no other way"
+    assert tries.try_count == len(slurm.asked) - 1, "the tiny one is no other way"
 
 
 async def test_nobody_is_held_up():
     """Who waits already is expected to start in 10 minutes: what is let past ends before."""
-    first = job(8, started=time.time() + 600)
+    first = job(8, started_at=time.time() + 600)
     said, _ = await ask(Slurm(1), 2, first)
     assert said == (
         "with 1 node instead of 2 and with a time limit of 7 min (--nodes 1 --time-limit 7m)",
@@ -104,7 +106,7 @@ async def test_nothing_is_promised_while_nobody_knows_when_others_start():
     slurm = Slurm(64)
     said, tries = await ask(slurm, 2, job(8))
     assert said == ()
-    assert (tries.tried, slurm.asked) == (0, [])
+    assert (tries.try_count, slurm.asked) == (0, [])
 
 
 def test_rooms_are_read():
@@ -117,10 +119,10 @@ def test_rooms_are_read():
         "full\x1fnode1\x1fup\x1f16/0/0/16\x1fx",
         "cut",
     ]
-    rooms = parse_rooms("\n".join(rows))
+    rooms = parse_capacities("\n".join(rows))
     assert rooms["dev"] == QueueCapacity(frozenset({"node1", "node2"}), True, 86400.0)
     assert rooms["old"] == QueueCapacity(frozenset({"node3"}), False, None)
-    assert rooms["full"].open is False
+    assert rooms["full"].is_open is False
     assert len(rooms) == 3
 
 
@@ -140,25 +142,25 @@ def test_rooms_are_read():
     ],
 )
 def test_the_time_is_read(said: str, start: float | None):
-    assert start_of(said) == start
+    assert parse_start(said) == start
 
 
 def test_a_written_time_is_local(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    assert start_of("Job 6 to start at 2026-11-21T19:02:57 using 2 processors") == 1795287777.0
+    assert parse_start("Job 6 to start at 2026-11-21T19:02:57 using 2 processors") == 1795287777.0
 
 
 def test_a_change_is_given_to_sbatch_and_to_people():
     change = Alternative(nodes=1, devices=2, queue="spare", limit=300)
-    wanted = WhatIfRequest(b"", 4, 8, "gpu:h100")
+    wanted = DryRunRequest(b"", 4, 8, "gpu:h100")
     assert change.options(wanted) == [
         "--partition=spare",
         "--nodes=1",
         "--gres=gpu:h100:2",
         "--time=5",
     ]
-    assert "--nodes 1 --gpus-per-node 2 --queue spare --time-limit 5m" in change.words(wanted)
+    assert "--nodes 1 --gpus-per-node 2 --queue spare --time-limit 5m" in change.change_text(wanted)
 
 
 def test_those_ahead_have_a_higher_priority_or_came_first():
@@ -175,7 +177,7 @@ def test_those_ahead_have_a_higher_priority_or_came_first():
         job(12, priority=300, state="RUNNING"),
         job(13, priority=300, reason="QOSMaxJobsPerUserLimit"),
     ]
-    assert [one.job_id for one in ahead_of(mine, [mine, *others])] == ["11", "7", "4"]
+    assert [one.job_id for one in find_jobs_ahead(mine, [mine, *others])] == ["11", "7", "4"]
 
 
 def test_holders_are_those_on_the_nodes():
@@ -188,7 +190,7 @@ def test_holders_are_those_on_the_nodes():
         job(5, user="dan"),
         job(6, **(running | {"user": "old", "state": "COMPLETED"})),
     ]
-    assert holders(jobs, {"node1", "node2", "node3"}) == (
+    assert find_holders(jobs, {"node1", "node2", "node3"}) == (
         Holder("alice", accelerators=16, nodes=4, jobs=2),
         Holder("bob", accelerators=0, nodes=1, jobs=1),
     )

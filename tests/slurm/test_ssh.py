@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnreachableError
-from hyperpod_jlab.engines.slurm.connection import Patience, SocketFolder
+from hyperpod_jlab.engines.slurm.connection import SocketFolder, SshTimeouts
 from hyperpod_jlab.engines.slurm.ssh import Ssh
 from tests.slurm.ssh_fixtures import NEVER, ODD, Logins, free_port, make_logins, new_key
 
 pytestmark = pytest.mark.local
 
-SOON = Patience(connect=4.0, answer=3.0, alive=1, idle=300.0)
+SOON = SshTimeouts(connect=4.0, shell=3.0, alive=1, idle=300.0)
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,9 @@ async def connect():
     """Makes transports that are closed after the test."""
     made = []
 
-    def make(logins: Logins, *, patience: Patience = SOON, **more) -> Ssh:
+    def make(logins: Logins, *, patience: SshTimeouts = SOON, **more) -> Ssh:
         options = {"config": logins.config} | more
-        made.append(Ssh(options.pop("nodes", logins.names), patience=patience, **options))
+        made.append(Ssh(options.pop("nodes", logins.names), timeouts=patience, **options))
         return made[-1]
 
     yield make
@@ -178,7 +178,7 @@ def ssh_processes(logins: Logins) -> set[str]:
 
 
 async def test_closing_leaves_nothing(logins):
-    ssh = Ssh(logins.names, config=logins.config, patience=SOON)
+    ssh = Ssh(logins.names, config=logins.config, timeouts=SOON)
     await ssh.run(["true"])
     folder = ssh._folder.path
     assert ssh_processes(logins)
@@ -192,7 +192,7 @@ async def test_closing_leaves_nothing(logins):
 
 
 async def test_closing_while_a_connection_is_made(logins):
-    ssh = Ssh(logins.names, config=logins.config, patience=SOON)
+    ssh = Ssh(logins.names, config=logins.config, timeouts=SOON)
     logins.nodes[0].signal(signal.SIGSTOP)
     running = asyncio.create_task(ssh.run(["true"]))
     await asyncio.sleep(0.3)
@@ -241,9 +241,9 @@ def test_a_folder_of_sockets_is_private_and_stays_while_its_process_lives(tmp_pa
 
 
 async def test_a_connection_that_nobody_uses_is_closed_and_made_anew(steady, connect):
-    ssh = connect(steady, patience=Patience(connect=4, answer=3, alive=1, idle=0.2))
+    ssh = connect(steady, patience=SshTimeouts(connect=4, shell=3, alive=1, idle=0.2))
     await ssh.run(["true"])
-    node = ssh._standings[0].node
+    node = ssh._candidates[0].node
     await asyncio.wait_for(node._connection._process.wait(), 5)
     assert not node.connected
     assert (await ssh.run(["echo", "1"])).out == "1\n"
@@ -253,7 +253,7 @@ async def test_a_connection_that_nobody_uses_is_closed_and_made_anew(steady, con
 async def test_a_connection_that_was_killed_is_made_anew_on_the_same_node(steady, connect):
     ssh = connect(steady)
     await ssh.run(["true"])
-    os.kill(ssh._standings[0].node._connection._process.pid, signal.SIGKILL)
+    os.kill(ssh._candidates[0].node._connection._process.pid, signal.SIGKILL)
     outputs = await asyncio.gather(*(ssh.run(["echo", str(n)]) for n in range(9)))
     assert [output.out for output in outputs] == [f"{n}\n" for n in range(9)]
     assert ssh.notes == ()

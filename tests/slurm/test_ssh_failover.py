@@ -12,14 +12,14 @@ import pytest
 
 from hyperpod_jlab.core.errors import UnreachableError
 from hyperpod_jlab.engines.slurm import ssh as module
-from hyperpod_jlab.engines.slurm.connection import LoginAddress, Patience, Remote
+from hyperpod_jlab.engines.slurm.connection import LoginAddress, Remote, SshTimeouts
 from hyperpod_jlab.engines.slurm.login_node import LoginNode
 from hyperpod_jlab.engines.slurm.ssh import Ssh
 from tests.slurm.ssh_fixtures import Logins, make_logins
 
 pytestmark = pytest.mark.local
 
-SOON = Patience(connect=3.0, answer=2.0, alive=1)
+SOON = SshTimeouts(connect=3.0, shell=2.0, alive=1)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ async def ssh(logins, tmp_path):
     }.items():
         (folder / name).write_text(f"#!/bin/sh\n{text}")
         (folder / name).chmod(0o755)
-    ssh = Ssh(logins.names, config=logins.config, commands=str(folder), patience=SOON)
+    ssh = Ssh(logins.names, config=logins.config, commands=str(folder), timeouts=SOON)
     yield ssh
     await ssh.close()
 
@@ -114,7 +114,7 @@ async def test_one_that_dies_before_the_script_was_asked_for_has_run_nothing(ssh
 
 @pytest.mark.parametrize("cut", [0, 1, 20, 100_000])
 def test_a_script_that_came_in_part_is_not_run(tmp_path, cut):
-    remote = Remote(["tee", str(tmp_path / "ran")], waits=True)
+    remote = Remote(["tee", str(tmp_path / "ran")], waits_for_input=True)
     sent = remote.input(b"#!/bin/sh\n" + b"x" * 100_000)
     line = ["bash", "-c", remote.line]
     subprocess.run(line, input=sent[: len(sent) - 1 - cut], capture_output=True)
@@ -146,7 +146,7 @@ async def test_one_that_hangs_at_log_in(ssh, logins):
 
 async def test_while_one_takes_long_to_let_in_the_next_one_does_the_work(logins, ssh):
     """And when it does let in, it is used."""
-    ssh._patience = Patience(connect=30, soon=0.5)
+    ssh._timeouts = SshTimeouts(connect=30, next_node=0.5)
     logins.nodes[0].signal(signal.SIGSTOP)
     start = time.monotonic()
     assert await node_used(ssh, logins) == "login-2"
@@ -154,13 +154,13 @@ async def test_while_one_takes_long_to_let_in_the_next_one_does_the_work(logins,
     assert time.monotonic() - start < 10
     assert ssh.notes == ("login-1 does not answer; login-2 is used",)
     logins.nodes[0].signal(signal.SIGCONT)
-    await asyncio.wait_for(ssh._standings[0].probe, 10)
+    await asyncio.wait_for(ssh._candidates[0].probe, 10)
     assert await node_used(ssh, logins) == "login-1"
     assert ssh.notes == ()
 
 
 async def test_the_only_one_that_is_there_takes_long(logins, ssh):
-    ssh._patience = Patience(connect=30, soon=0.3)
+    ssh._timeouts = SshTimeouts(connect=30, next_node=0.3)
     logins.nodes[0].signal(signal.SIGSTOP)
     logins.nodes[1].kill()
     running = asyncio.create_task(node_used(ssh, logins))
@@ -238,15 +238,15 @@ async def test_a_look_whether_one_is_back_delays_nobody(ssh, logins, monkeypatch
 def test_one_that_fails_again_and_again_is_left_alone_for_longer(monkeypatch, tmp_path):
     now = 0.0
     monkeypatch.setattr("hyperpod_jlab.engines.slurm.ssh.time.monotonic", lambda: now)
-    node = LoginNode(LoginAddress.of("login"), tmp_path, None, SOON)
-    standing = module._Standing(node)
+    node = LoginNode(LoginAddress.parse("login"), tmp_path, None, SOON)
+    standing = module._Candidate(node)
     pauses = []
     for _ in range(8):
-        standing.failed(UnreachableError("x"))
-        standing.failed(UnreachableError("x"))
-        pauses.append(standing.pause)
-        now = standing.until
+        standing.mark_failed(UnreachableError("x"))
+        standing.mark_failed(UnreachableError("x"))
+        pauses.append(standing.retry_pause)
+        now = standing.retry_at
     assert pauses == [15, 30, 60, 120, 240, 480, 600, 600]
-    standing.answered()
-    standing.failed(UnreachableError("x"))
-    assert standing.pause == 15
+    standing.mark_reachable()
+    standing.mark_failed(UnreachableError("x"))
+    assert standing.retry_pause == 15

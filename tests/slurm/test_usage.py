@@ -171,7 +171,7 @@ class TestRows:
         row = self.ROWS[0].replace("REQUEUED", "RUNNING")
         found = parse_usage(self.text(row))
         assert found is not None
-        assert not found.over
+        assert not found.has_ended
 
     def test_devices_that_are_not_counted_are_unknown(self) -> None:
         found = parse_usage(self.text("4|COMPLETED|0:0|1000|2|00:00||1|cpu=1,node=1"))

@@ -14,7 +14,7 @@ from hyperpod_jlab.engines.slurm import client as bucket
 from hyperpod_jlab.engines.slurm import queue as shared
 from hyperpod_jlab.engines.slurm import queue as watch
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.queue import SharedQueue, asked_of_controller, queue_snapshot
+from hyperpod_jlab.engines.slurm.queue import SharedQueue, controller_query, queue_snapshot
 from hyperpod_jlab.engines.slurm.tables import SlurmTables
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
 from tests.slurm.recorded import MARK, recorded
@@ -80,7 +80,7 @@ def view(answers: Answers, clock: Clock, tmp_path: Path) -> SlurmTables:
     client = SlurmClient(answers)
     jobs = SharedQueue(lambda: queue_snapshot(client.squeue()), tmp_path / "all")
     mine = SharedQueue(lambda: queue_snapshot(client.squeue(["--me"])), tmp_path / "mine")
-    return SlurmTables(client, jobs, mine, here=True)
+    return SlurmTables(client, jobs, mine, runs_here=True)
 
 
 async def test_a_panel_that_only_shows_clusters_costs_little(
@@ -144,7 +144,7 @@ async def test_a_look_from_before_a_change_is_not_kept(clock: Clock) -> None:
             await going.wait()
         return number
 
-    looks = asked_of_controller(look)
+    looks = controller_query(look)
     first = asyncio.ensure_future(looks.get(10))
     await begun.wait()
     clock.now += 1

@@ -32,7 +32,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.engines.remote_task import RemoteTask
-from hyperpod_jlab.launcher import assembled
+from hyperpod_jlab.launcher import assemble_modules
 from hyperpod_jlab.storage.mounts import Mount, mount_of
 
 # --------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class FoldersThere(_Keeper):
             "folders": folders,
             "seconds": self.deletes,
             "key": key,
-            "reply": self._errand.reply,
+            "reply": self._errand.result_dir,
             "name": name,
         }
         program = await asyncio.to_thread(_program, folder_work.packed(order))
@@ -254,7 +254,7 @@ class FoldersThere(_Keeper):
 @functools.lru_cache(maxsize=1)
 def folder_program() -> str:
     """The program without its order, as one text."""
-    return assembled(Path(folder_work.__file__).parent, _PARTS).decode("ascii")
+    return assemble_modules(Path(folder_work.__file__).parent, _PARTS).decode("ascii")
 
 
 def _program(order: str) -> str:
@@ -400,7 +400,7 @@ class NodeErrand:
         root: Where it has the whole file system.
     """
 
-    reply: str | None = None
+    result_dir: str | None = None
 
     def __init__(self, aws: Aws, target: str, root: str) -> None:
         self._aws, self._target = aws, target

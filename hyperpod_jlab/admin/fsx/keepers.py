@@ -16,8 +16,8 @@ from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest, mounte
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import SchedulerName, Settings
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
-from hyperpod_jlab.engines.protocol import required
-from hyperpod_jlab.engines.registry import kind_of, make_orchestrator
+from hyperpod_jlab.engines.protocol import require
+from hyperpod_jlab.engines.registry import find_kind, make_orchestrator
 from hyperpod_jlab.engines.remote_task import RemoteTasks, TaskSettings
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage import owners as users
@@ -75,7 +75,7 @@ def knows_mount(by: By) -> bool:
 
 def _known_to(by: str) -> tuple[str, ...]:
     """What the jobs of a kind of cluster have to be told."""
-    kind = kind_of(by)
+    kind = find_kind(by)
     return kind.task_settings if kind is not None else ()
 
 
@@ -109,7 +109,7 @@ async def _tasks(
     name = _cluster(settings, place)
     engine = make_orchestrator(name, settings.clusters[name], partition)
     try:
-        yield required(engine.remote_tasks, engine, "do not run administrator tasks")
+        yield require(engine.remote_tasks, engine, "do not run administrator tasks")
     finally:
         await engine.close()
 
@@ -177,7 +177,7 @@ async def _number_there(
     if place.by == "none":
         raise UnsupportedError(f"the user id of '{name}' is unknown on this machine")
     async with _tasks(settings, partition, place) as tasks:
-        return await tasks.user_number(name)
+        return await tasks.find_uid(name)
 
 
 def _here(place: FolderPlace) -> Path:

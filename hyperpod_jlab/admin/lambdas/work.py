@@ -382,7 +382,7 @@ async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderPr
         )
     # Heavy, and needed by few.
     from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-    from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesErrand
+    from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTaskRunner
 
     eks = found.eks_arn.rpartition("/")[2]
     config = KubernetesCluster(
@@ -390,7 +390,7 @@ async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderPr
     )
     connection = ClusterConnection(config)
     try:
-        yield FoldersThere(KubernetesErrand(connection, connection.namespace, claim, image))
+        yield FoldersThere(KubernetesTaskRunner(connection, connection.namespace, claim, image))
     finally:
         await connection.close()
 

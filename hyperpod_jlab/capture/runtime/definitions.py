@@ -14,7 +14,7 @@ from typing import Any, Iterator
 _DEPTH_FREE = (str, bytes, int, float, complex, bool, type(None))
 
 
-def adopt(call: Any, names: dict[str, Any], by_value: set[str]) -> None:
+def register_definitions(call: Any, names: dict[str, Any], by_value: set[str]) -> None:
     """Put all functions and classes of a call under their names.
 
     Args:
@@ -22,14 +22,14 @@ def adopt(call: Any, names: dict[str, Any], by_value: set[str]) -> None:
         names: The namespace of ``main.py``, for those of ``__main__``.
         by_value: Names of the modules that travelled by value.
     """
-    for thing in _definitions(call):
-        module, name = thing.__module__, thing.__qualname__
+    for value in _definitions(call):
+        module, name = value.__module__, value.__qualname__
         if "." in name or "<" in name:
             continue
         if module == "__main__":
-            names[name] = thing
+            names[name] = value
         elif module in by_value:
-            setattr(_module(module), name, thing)
+            setattr(_module(module), name, value)
 
 
 def _module(name: str) -> types.ModuleType:
@@ -40,47 +40,47 @@ def _module(name: str) -> types.ModuleType:
     try:
         return importlib.import_module(name)
     except Exception:  # noqa: BLE001 - what its top level does is not what was asked to run; its definitions are here
-        made = types.ModuleType(name, "Made by the job's runner from what travelled by value.")
-        sys.modules[name] = made
-        return made
+        module = types.ModuleType(name, "Made by the job's runner from what travelled by value.")
+        sys.modules[name] = module
+        return module
 
 
 def _definitions(call: Any) -> Iterator[Any]:
     """All functions and classes that can be reached from a call."""
     pending: list[Any] = [call]
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     while pending:
-        thing = pending.pop()
-        if isinstance(thing, _DEPTH_FREE) or id(thing) in seen:
+        value = pending.pop()
+        if isinstance(value, _DEPTH_FREE) or id(value) in seen_ids:
             continue
-        seen.add(id(thing))
-        pending += _inside(thing)
-        if isinstance(thing, (types.FunctionType, type)) and isinstance(thing.__module__, str):
-            yield thing
+        seen_ids.add(id(value))
+        pending += _referenced_values(value)
+        if isinstance(value, (types.FunctionType, type)) and isinstance(value.__module__, str):
+            yield value
 
 
-def _inside(thing: Any) -> list[Any]:
-    if isinstance(thing, types.FunctionType):
-        found = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-        found += [_content(cell) for cell in thing.__closure__ or ()]
+def _referenced_values(value: Any) -> list[Any]:
+    if isinstance(value, types.FunctionType):
+        referenced = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        referenced += [_content(cell) for cell in value.__closure__ or ()]
         # The namespace of an imported module's function is that whole module; one that came by value has what it uses.
-        return found + ([] if _is_imported(thing) else list(thing.__globals__.values()))
-    if isinstance(thing, types.MethodType):
-        return [thing.__func__, thing.__self__]
-    if isinstance(thing, (staticmethod, classmethod)):
-        return [thing.__func__]
-    if isinstance(thing, property):
-        return [thing.fget, thing.fset, thing.fdel]
-    if isinstance(thing, type):
-        return [*thing.__bases__, *vars(thing).values()] if _by_value(thing) else []
-    if isinstance(thing, (list, tuple, set, frozenset)):
-        return list(thing)
-    if isinstance(thing, dict):
-        return list(thing.values())
-    attributes = getattr(thing, "__dict__", None)
+        return referenced + ([] if _is_imported(value) else list(value.__globals__.values()))
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, (staticmethod, classmethod)):
+        return [value.__func__]
+    if isinstance(value, property):
+        return [value.fget, value.fset, value.fdel]
+    if isinstance(value, type):
+        return [*value.__bases__, *vars(value).values()] if _is_by_value(value) else []
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    if isinstance(value, dict):
+        return list(value.values())
+    attributes = getattr(value, "__dict__", None)
     return [
-        type(thing),
-        *(attributes.values() if isinstance(attributes, dict) and not _is_module(thing) else ()),
+        type(value),
+        *(attributes.values() if isinstance(attributes, dict) and not _is_module(value) else ()),
     ]
 
 
@@ -89,14 +89,14 @@ def _is_imported(function: types.FunctionType) -> bool:
     return module is not None and vars(module) is function.__globals__
 
 
-def _by_value(kind: type) -> bool:
+def _is_by_value(kind: type) -> bool:
     """Whether a class is not the one that its module has under its name."""
     module = sys.modules.get(kind.__module__)
     return getattr(module, kind.__qualname__, None) is not kind
 
 
-def _is_module(thing: Any) -> bool:
-    return isinstance(thing, types.ModuleType)
+def _is_module(value: Any) -> bool:
+    return isinstance(value, types.ModuleType)
 
 
 def _content(cell: Any) -> Any:

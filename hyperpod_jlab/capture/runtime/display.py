@@ -33,7 +33,7 @@ def _print(value: Any) -> None:
     print(text)
 
 
-class Shown:
+class DisplayHandle:
     """Stands in for IPython's HTML, Image and the like."""
 
     def __init__(self, data: Any = None, *_: Any, **__: Any) -> None:
@@ -43,11 +43,11 @@ class Shown:
         return f"<{type(self).__name__} object>"
 
 
-def _nothing(*_: Any, **__: Any) -> None:
+def _do_nothing(*_: Any, **__: Any) -> None:
     """What has no effect outside of a notebook."""
 
 
-_SHOWN = [
+_DISPLAY_NAMES = [
     "Audio",
     "Code",
     "FileLink",
@@ -66,7 +66,12 @@ _SHOWN = [
     "Video",
     "YouTubeVideo",
 ]
-_SILENT = ["clear_output", "set_matplotlib_close", "set_matplotlib_formats", "update_display"]
+_IGNORED_NAMES = [
+    "clear_output",
+    "set_matplotlib_close",
+    "set_matplotlib_formats",
+    "update_display",
+]
 
 
 def offer_ipython() -> None:
@@ -76,14 +81,14 @@ def offer_ipython() -> None:
     parent = types.ModuleType("IPython", "A stand-in: IPython is not installed here.")
     child = types.ModuleType("IPython.display", parent.__doc__)
     names: dict[str, Any] = {"display": display}
-    names.update((name, type(name, (Shown,), {})) for name in _SHOWN)
-    names.update((name, _nothing) for name in _SILENT)
+    names.update((name, type(name, (DisplayHandle,), {})) for name in _DISPLAY_NAMES)
+    names.update((name, _do_nothing) for name in _IGNORED_NAMES)
     child.__dict__.update(names)
     parent.__dict__.update(
         __path__=[],
         __version__="0",
         display=child,
-        get_ipython=_nothing,
+        get_ipython=_do_nothing,
         version_info=(0, 0, 0),
     )
     sys.modules["IPython"] = parent

@@ -7,7 +7,7 @@ import time
 
 from . import records
 
-PAUSE = 0.3
+PAUSE_S = 0.3
 """Seconds that gloo's threads need to let go of their last collective; without them the process may abort after all its work."""
 
 
@@ -17,4 +17,4 @@ def settle() -> None:
     if distributed is None or not getattr(distributed, "is_available", bool)():
         return
     if records.number("WORLD_SIZE", 1) > 1 or distributed.is_initialized():
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_S)

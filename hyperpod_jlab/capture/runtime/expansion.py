@@ -19,21 +19,21 @@ def expand(text: str, frame: types.FrameType) -> str:
     names = dict(frame.f_globals)
     names.update(frame.f_locals)
     try:
-        return "".join(_pieces(text, names))
+        return "".join(_split_expressions(text, names))
     except Exception:  # noqa: BLE001 - any error of user text means that it was no expression: awk '{print $1}'
         return text
 
 
-def _pieces(text: str, names: dict[str, Any]) -> list[str]:
-    found: list[str] = []
+def _split_expressions(text: str, names: dict[str, Any]) -> list[str]:
+    parts: list[str] = []
     formatter = string.Formatter()
     for literal, expression, form, conversion in formatter.parse(text):
-        found.append(_DOLLAR.sub(lambda match: _dollar(match.group(1), names), literal))
+        parts.append(_DOLLAR.sub(lambda match: _dollar(match.group(1), names), literal))
         if expression is not None:
             value = eval(f"{expression}:{form}" if form else expression, names)  # noqa: S307 - the user's own code
             value = formatter.convert_field(value, conversion) if conversion else value
-            found.append(format(value))
-    return found
+            parts.append(format(value))
+    return parts
 
 
 def _dollar(name: str, names: dict[str, Any]) -> str:

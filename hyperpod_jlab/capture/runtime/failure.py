@@ -18,45 +18,47 @@ MAX_TRACEBACK = 200_000
 _EVENT_LOOP = os.path.join(os.path.dirname(os.__file__), "asyncio") + os.sep
 
 
-class Places:
+class SourceLocations:
     """The files whose frames are the user's own cells, with their numbers."""
 
-    def __init__(self, numbers: Mapping[str, int] | None = None) -> None:
-        self.numbers = dict(numbers or {})
+    def __init__(self, cell_numbers: Mapping[str, int] | None = None) -> None:
+        self.cell_numbers = dict(cell_numbers or {})
 
     def innermost(self, error: BaseException) -> tuple[int | None, int | None, str | None]:
         """``(cell, line, file)`` of the last frame that lies in a cell; of the last frame of all, without a cell, when none does."""
-        if isinstance(error, SyntaxError) and error.filename in self.numbers:
-            return self.numbers[error.filename], error.lineno, error.filename
-        found: tuple[int | None, int, str] | None = None
+        if isinstance(error, SyntaxError) and error.filename in self.cell_numbers:
+            return self.cell_numbers[error.filename], error.lineno, error.filename
+        location: tuple[int | None, int, str] | None = None
         for frame, line in traceback.walk_tb(error.__traceback__):
             file = frame.f_code.co_filename
-            if file in self.numbers:
-                found = self.numbers[file], line, file
-            elif found is None or found[0] is None:
-                found = None, line, file
-        return found or (None, None, None)
+            if file in self.cell_numbers:
+                location = self.cell_numbers[file], line, file
+            elif location is None or location[0] is None:
+                location = None, line, file
+        return location or (None, None, None)
 
 
-def is_ours(file: str) -> bool:
+def is_runtime_file(file: str) -> bool:
     """Whether a source file belongs to the runner."""
     return file.startswith(records.PACKAGE + os.sep) or file == os.path.join(
         records.CODE, "main.py"
     )
 
 
-def trim(error: BaseException, places: Places) -> None:
+def trim_traceback(error: BaseException, locations: SourceLocations) -> None:
     """Take the runner's frames out of an exception's traceback, and out of those of its causes."""
     pending: list[BaseException | None] = [error]
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     while pending:
-        one = pending.pop()
-        if one is None or id(one) in seen:
+        error_item = pending.pop()
+        if error_item is None or id(error_item) in seen_ids:
             continue
-        seen.add(id(one))
-        one.__traceback__ = _trimmed(one.__traceback__, places)
-        pending += [one.__cause__, one.__context__]
-        pending += list(getattr(one, "exceptions", None) or ()) if _is_group(one) else []
+        seen_ids.add(id(error_item))
+        error_item.__traceback__ = _trimmed(error_item.__traceback__, locations)
+        pending += [error_item.__cause__, error_item.__context__]
+        pending += (
+            list(getattr(error_item, "exceptions", None) or ()) if _is_group(error_item) else []
+        )
 
 
 def _is_group(error: BaseException) -> bool:
@@ -64,64 +66,71 @@ def _is_group(error: BaseException) -> bool:
     return group is not None and isinstance(error, group)
 
 
-def _trimmed(trace: types.TracebackType | None, places: Places) -> types.TracebackType | None:
-    kept = []
+def _trimmed(
+    trace: types.TracebackType | None, locations: SourceLocations
+) -> types.TracebackType | None:
+    frames = []
     while trace is not None:
-        if not is_ours(trace.tb_frame.f_code.co_filename):
-            kept.append(trace)
+        if not is_runtime_file(trace.tb_frame.f_code.co_filename):
+            frames.append(trace)
         trace = trace.tb_next
     # An event loop's own frames lead to the cells, or to one that can't be compiled; they tell nobody anything.
-    if all(one.tb_frame.f_code.co_filename.startswith(_EVENT_LOOP) for one in kept):
+    if all(link.tb_frame.f_code.co_filename.startswith(_EVENT_LOOP) for link in frames):
         return None
     first = next(
-        (at for at, one in enumerate(kept) if one.tb_frame.f_code.co_filename in places.numbers), 0
+        (
+            index
+            for index, link in enumerate(frames)
+            if link.tb_frame.f_code.co_filename in locations.cell_numbers
+        ),
+        0,
     )
-    made: types.TracebackType | None = None
-    for one in reversed(kept[first:]):
-        made = types.TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return made
+    traceback: types.TracebackType | None = None
+    for link in reversed(frames[first:]):
+        traceback = types.TracebackType(traceback, link.tb_frame, link.tb_lasti, link.tb_lineno)
+    return traceback
 
 
-def let_go(error: BaseException, places: Places) -> None:
+def release_frames(error: BaseException, locations: SourceLocations) -> None:
     """Make ready for an exception to end the process: record it, and have Python print it as the user's own.
 
     The exception then goes on through the interpreter, so that exit codes, signals, ``sys.excepthook`` of other libraries, threads
     and ``atexit`` are what they are in any Python program.
     """
-    trim(error, places)
+    trim_traceback(error, locations)
     if _is_failure(error):
-        write_record(error, places)
+        write_record(error, locations)
     hook = sys.excepthook
 
-    def shown(
+    def format_traceback(
         kind: type[BaseException], value: BaseException, trace: types.TracebackType | None
     ) -> None:
         if value is error:
-            trim(value, places)
+            trim_traceback(value, locations)
             trace = value.__traceback__
         hook(kind, value, trace)
 
-    sys.excepthook = shown
+    sys.excepthook = format_traceback
 
 
 def _is_failure(error: BaseException) -> bool:
     return not (isinstance(error, SystemExit) and error.code in (None, 0))
 
 
-def write_record(error: BaseException, places: Places) -> None:
+def write_record(error: BaseException, locations: SourceLocations) -> None:
     """Write ``rank-G.error.json`` of this attempt. A disk that can't take it must not hide the error itself."""
     folder = records.attempt_folder()
     if folder is None:
         return
-    cell, line, file = places.innermost(error)
+    cell, line, file = locations.innermost(error)
     document = {
         "time": time.time(),
         "rank": records.rank(),
         "node_rank": records.number("NODE_RANK"),
         "local_rank": records.number("LOCAL_RANK"),
         "type": type_name(error),
-        "message": shorten(str_of(error), MAX_MESSAGE),
-        "traceback": shorten(text_of(error), MAX_TRACEBACK),
+        "message": shorten(safe_str(error), MAX_MESSAGE),
+        "traceback": shorten(error_text(error), MAX_TRACEBACK),
         "cell": cell,
         "line": line if cell is not None else None,
         "file": relative(file),
@@ -141,7 +150,7 @@ def type_name(error: BaseException) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def str_of(error: BaseException) -> str:
+def safe_str(error: BaseException) -> str:
     """An exception's message; exceptions whose own ``__str__`` fails exist."""
     try:
         return str(error)
@@ -149,16 +158,16 @@ def str_of(error: BaseException) -> str:
         return f"<no message: {type(problem).__name__}>"
 
 
-def text_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An exception's traceback as text."""
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
 
 
-def shorten(text: str, longest: int) -> str:
+def shorten(text: str, max_length: int) -> str:
     """Keep both ends of a text that is too long."""
-    if len(text) <= longest:
+    if len(text) <= max_length:
         return text
-    half = longest // 2
+    half = max_length // 2
     return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
 
 

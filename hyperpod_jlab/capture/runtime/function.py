@@ -12,7 +12,7 @@ import types
 from typing import Any
 
 from . import ending, failure, outcome, records, sources
-from .definitions import adopt
+from .definitions import register_definitions
 
 
 def start(names: dict[str, Any]) -> None:
@@ -32,7 +32,7 @@ def start(names: dict[str, Any]) -> None:
 def _run(names: dict[str, Any], plan: dict[str, Any]) -> None:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != records.CODE]
     sys.path.insert(0, os.getcwd())
-    places = failure.Places()
+    locations = failure.SourceLocations()
     first = records.rank() == 0
     if first:
         outcome.forget()
@@ -42,11 +42,11 @@ def _run(names: dict[str, Any], plan: dict[str, Any]) -> None:
         if inspect.isawaitable(value):
             value = asyncio.run(_await(value))
         if first:
-            outcome.keep(value)
+            outcome.save_result(value)
     except BaseException as error:
-        failure.let_go(error, places)
+        failure.release_frames(error, locations)
         if first:
-            outcome.keep_error(error)
+            outcome.save_error(error)
         raise
     finally:
         ending.settle()
@@ -68,7 +68,7 @@ def _load(names: dict[str, Any], plan: dict[str, Any]) -> Any:
     finally:
         sys.path.remove(library)
         sys.path.append(library)  # for processes that are started from here
-    adopt(call, names, set(plan["by_value"]))
+    register_definitions(call, names, set(plan["by_value"]))
     return call
 
 
@@ -80,8 +80,8 @@ def _register_modules(by_value: set[str]) -> None:
 
     def dynamic_subimport(name: str, variables: dict[str, Any]) -> types.ModuleType:
         if name not in by_value:
-            made: types.ModuleType = make(name, variables)
-            return made
+            value_made: types.ModuleType = make(name, variables)
+            return value_made
         module = sys.modules.setdefault(name, types.ModuleType(name))
         module.__dict__.update(variables)
         return module
@@ -89,10 +89,10 @@ def _register_modules(by_value: set[str]) -> None:
     cloudpickle.dynamic_subimport = dynamic_subimport
 
 
-def _check_version(wanted: list[int]) -> None:
+def _check_version(expected: list[int]) -> None:
     """Say plainly what would otherwise be a crash in byte code."""
-    if list(sys.version_info[:2]) != wanted[:2]:
+    if list(sys.version_info[:2]) != expected[:2]:
         raise RuntimeError(
-            f"the function was pickled by Python {wanted[0]}.{wanted[1]}, but this is Python {sys.version_info[0]}.{sys.version_info[1]}: "
+            f"the function was pickled by Python {expected[0]}.{expected[1]}, but this is Python {sys.version_info[0]}.{sys.version_info[1]}: "
             "use the same version on both sides"
         )

@@ -33,7 +33,7 @@ class Notebook:
         self.names = names
         self.plan = plan
         self.cells = [Cell(entry) for entry in plan["cells"]]
-        self.places = failure.Places({cell.path: cell.number for cell in self.cells})
+        self.locations = failure.SourceLocations({cell.path: cell.number for cell in self.cells})
         self.compiler = Compiler()
         self.index = sources.ClassIndex()
 
@@ -46,7 +46,7 @@ class Notebook:
             sources.remember(cell.path, cell.source())
         sources.help_inspect(self.index)
 
-    def stand_in(self) -> None:
+    def install_main(self) -> None:
         """Offer what a notebook's code imports and a job has no use for."""
         if self.plan["ipython"]:
             offer_ipython()
@@ -82,17 +82,17 @@ def _run(notebook: Notebook) -> None:
     # As in a kernel the current folder is looked in first, wherever it is; and the first one stays known.
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != records.CODE]
     sys.path[:0] = ["", os.getcwd()]
-    notebook.stand_in()
+    notebook.install_main()
     writer = Writer(notebook.names)
     writer.install()
     try:
-        work = _run_cells(notebook, writer)
+        coroutine = _run_cells(notebook, writer)
         if notebook.plan["event_loop"]:
-            _in_loop(work)
+            _in_loop(coroutine)
         else:
-            _without_loop(work)
+            _without_loop(coroutine)
     except BaseException as error:
-        failure.let_go(error, notebook.places)
+        failure.release_frames(error, notebook.locations)
         raise
     finally:
         ending.settle()
@@ -127,21 +127,21 @@ async def _run_cells(notebook: Notebook, writer: Writer) -> None:
             )  # tasks that the cell started get their turn, as between a notebook's cells
 
 
-def _without_loop(work: Coroutine[Any, Any, None]) -> None:
+def _without_loop(coroutine: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine that waits for nothing, with no event loop around: cells may then call ``asyncio.run``."""
     try:
-        work.send(None)
+        coroutine.send(None)
     except StopIteration:
         return
     raise RuntimeError("a cell uses await, but the plan has no event loop")
 
 
-def _in_loop(work: Coroutine[Any, Any, None]) -> None:
+def _in_loop(coroutine: Coroutine[Any, Any, None]) -> None:
     """Run all cells in one event loop, so that tasks live on from cell to cell."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        loop.run_until_complete(work)
+        loop.run_until_complete(coroutine)
     finally:
         try:
             _end_tasks(loop)
@@ -166,18 +166,18 @@ class Worker:
     def __init__(self, notebook: Notebook) -> None:
         self._notebook = notebook
         self._replay = Replay(notebook.names, notebook.compiler)
-        self._done: set[int] = set()
+        self._executed: set[int] = set()
 
     def start(self) -> None:
         """Run the definitions of the cells that ran so far."""
-        self._notebook.stand_in()
+        self._notebook.install_main()
         # `multiprocessing` makes this module __main__ only later, and pickles name it by that.
-        before = sys.modules["__main__"]
+        previous_main = sys.modules["__main__"]
         sys.modules["__main__"] = sys.modules[self._notebook.names["__name__"]]
         try:
-            self._catch_up()
+            self._execute_missing_cells()
         finally:
-            sys.modules["__main__"] = before
+            sys.modules["__main__"] = previous_main
         if _is_fork_server():
             # It imports this once, and workers are forked off it later: they need what has come since.
             os.register_at_fork(after_in_child=functools.partial(self._after_fork, os.getpid()))
@@ -186,26 +186,28 @@ class Worker:
         if os.getppid() != server:
             return
         names = self._notebook.names
-        before = dict(names)
-        self._catch_up()
+        previous_names = dict(names)
+        self._execute_missing_cells()
         # `runpy` gave the module a copy of the namespace that its functions see.
-        changed = {name: value for name, value in names.items() if before.get(name) is not value}
+        changed = {
+            name: value for name, value in names.items() if previous_names.get(name) is not value
+        }
         sys.modules["__main__"].__dict__.update(changed)
 
-    def _catch_up(self) -> None:
+    def _execute_missing_cells(self) -> None:
         names, reader = self._notebook.names, Reader()
         for cell in self._notebook.cells:
-            wanted = reader.cells is None or cell.number in reader.cells
-            if wanted and cell.number not in self._done:
-                self._done.add(cell.number)
+            is_wanted = reader.cells is None or cell.number in reader.cells
+            if is_wanted and cell.number not in self._executed:
+                self._executed.add(cell.number)
                 self._replay.cell(cell, self._notebook.tree(cell), reader.give)
-        for name in reader.known():
+        for name in reader.known_names():
             names[name] = reader.give(name, self._cell_of(name))
 
     def _cell_of(self, name: str) -> int:
         """Number of the last cell that mentions a name."""
-        found = [cell.number for cell in self._notebook.cells if name in cell.text()]
-        return found[-1] if found else 0
+        cell_numbers = [cell.number for cell in self._notebook.cells if name in cell.text()]
+        return cell_numbers[-1] if cell_numbers else 0
 
 
 def _is_fork_server() -> bool:

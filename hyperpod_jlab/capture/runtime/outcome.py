@@ -29,7 +29,7 @@ def forget() -> None:
             os.unlink(path)
 
 
-def keep(value: Any) -> None:
+def save_result(value: Any) -> None:
     """Keep a value in the first form that gives it back exactly: JSON, numpy's file, a pickle.
 
     Raises:
@@ -47,7 +47,7 @@ def keep(value: Any) -> None:
     records.write_bytes(os.path.join(root, "result.pkl"), _pickle(value))
 
 
-def keep_error(error: BaseException) -> None:
+def save_error(error: BaseException) -> None:
     """Keep an exception: as text always, and as itself when it can be pickled."""
     root = records.records()
     if root is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
@@ -55,8 +55,8 @@ def keep_error(error: BaseException) -> None:
     document = {
         "time": time.time(),
         "type": failure.type_name(error),
-        "message": failure.shorten(failure.str_of(error), failure.MAX_MESSAGE),
-        "traceback": failure.shorten(failure.text_of(error), failure.MAX_TRACEBACK),
+        "message": failure.shorten(failure.safe_str(error), failure.MAX_MESSAGE),
+        "traceback": failure.shorten(failure.error_text(error), failure.MAX_TRACEBACK),
     }
     try:
         records.write_json(os.path.join(root, "exception.json"), document)

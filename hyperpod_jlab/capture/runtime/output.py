@@ -22,14 +22,14 @@ class Timer:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            self.tell()
+            self.report()
 
     def stop(self, value: Any) -> Any:
         """Print the time; returns the value that was timed."""
-        self.tell()
+        self.report()
         return value
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Print the time."""
         wall, cpu = time.perf_counter() - self._wall, os.times()
         user, system = cpu.user - self._cpu.user, cpu.system - self._cpu.system
@@ -42,8 +42,12 @@ class Timer:
 def duration(seconds: float) -> str:
     """A time for people: ``1min 5s``, ``2.5 s``, ``31 ms``."""
     if seconds >= 60:
-        whole = int(seconds)
-        parts = [(whole // 3600, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
+        whole_seconds = int(seconds)
+        parts = [
+            (whole_seconds // 3600, "h"),
+            (whole_seconds // 60 % 60, "min"),
+            (whole_seconds % 60, "s"),
+        ]
         return " ".join(f"{count}{unit}" for count, unit in parts if count)
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("\N{MICRO SIGN}s", 1e6)):
         if seconds * factor >= 1:
@@ -88,8 +92,8 @@ class Capture:
         self, kind: type[BaseException] | None, _: object, __: types.TracebackType | None
     ) -> None:
         sys.stdout, sys.stderr = self._real
-        kept = Captured(self._out.getvalue(), self._err.getvalue())
+        captured = Captured(self._out.getvalue(), self._err.getvalue())
         if kind is not None:
-            kept.show()
+            captured.show()
         elif self._options["name"] is not None:
-            self._names[self._options["name"]] = kept
+            self._names[self._options["name"]] = captured

@@ -70,7 +70,7 @@ _SCOPES = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Lambda)
 _OLD_PARTS = ("Index", "ExtSlice")  # Python 3.8
 
 
-class Missing:
+class MissingValue:
     """Stands for a name that has no value in this worker, and says so when it is used."""
 
     __slots__ = ("_reason",)
@@ -98,7 +98,7 @@ _OPERATIONS = (
     "radd rand rmul ror rsub rtruediv setattr setitem sub truediv xor"
 )
 for _name in _OPERATIONS.split():
-    setattr(Missing, f"__{_name}__", Missing._fail)  # noqa: SLF001 - our own
+    setattr(MissingValue, f"__{_name}__", MissingValue._fail)  # noqa: SLF001 - our own
 
 
 class Replay:
@@ -108,17 +108,17 @@ class Replay:
         self._names = names
         self._compiler = compiler
 
-    def cell(self, cell: Cell, tree: ast.Module, given: Any) -> None:
+    def cell(self, cell: Cell, tree: ast.Module, values: Any) -> None:
         """Run a cell's definitions; `given(name)` gives the value of a name whose statement is passed over."""
         skip = any(around["magic"] == "timeit" for around in cell.around)
         for statement in [] if skip else tree.body:
-            kept, passed = reduce(statement)
-            problem = self._run(cell, kept) if kept is not None else None
-            lost = set(passed)
-            if problem is not None and kept is not None:
-                lost.update(bound_names(kept))
-            for name in lost:
-                self._names[name] = given(name, cell.number, problem)
+            kept_statement, skipped_names = reduce(statement)
+            problem = self._run(cell, kept_statement) if kept_statement is not None else None
+            lost_names = set(skipped_names)
+            if problem is not None and kept_statement is not None:
+                lost_names.update(bound_names(kept_statement))
+            for name in lost_names:
+                self._names[name] = values(name, cell.number, problem)
 
     def _run(self, cell: Cell, statement: ast.stmt) -> str | None:
         try:
@@ -145,22 +145,22 @@ def reduce(statement: ast.stmt) -> tuple[ast.stmt | None, list[str]]:
 
 
 def _reduce_blocks(statement: Any, blocks: list[str]) -> tuple[ast.stmt | None, list[str]]:
-    passed: list[str] = []
-    kept_any = False
-    for holder in [statement, *getattr(statement, "handlers", [])]:
-        for block in blocks if holder is statement else ["body"]:
-            before = getattr(holder, block)
-            after: list[ast.stmt] = []
-            for inner in before:
-                kept, lost = reduce(inner)
-                passed += lost
-                if kept is not None:
-                    after.append(kept)
-            kept_any = kept_any or bool(after)
-            if before and not after and (block in ("body", "finalbody")):
-                after = [ast.copy_location(ast.Pass(), before[0])]
-            setattr(holder, block, after)
-    return (statement if kept_any else None), passed
+    skipped_names: list[str] = []
+    has_kept = False
+    for owner in [statement, *getattr(statement, "handlers", [])]:
+        for block in blocks if owner is statement else ["body"]:
+            original_body = getattr(owner, block)
+            kept_body: list[ast.stmt] = []
+            for inner in original_body:
+                kept_statement, lost_names = reduce(inner)
+                skipped_names += lost_names
+                if kept_statement is not None:
+                    kept_body.append(kept_statement)
+            has_kept = has_kept or bool(kept_body)
+            if original_body and not kept_body and (block in ("body", "finalbody")):
+                kept_body = [ast.copy_location(ast.Pass(), original_body[0])]
+            setattr(owner, block, kept_body)
+    return (statement if has_kept else None), skipped_names
 
 
 def _is_quick_assignment(statement: ast.stmt) -> bool:
@@ -186,11 +186,11 @@ def _is_target(target: ast.expr) -> bool:
 def is_quick(node: ast.AST) -> bool:
     """Whether an expression only makes a value, and soon."""
     if isinstance(node, ast.Lambda):
-        return all(is_quick(one) for one in node.args.defaults)
+        return all(is_quick(node_child) for node_child in node.args.defaults)
     if isinstance(node, ast.Call):
         if not _is_quick_function(node.func):
             return False
-        return all(is_quick(one) for one in [*node.args, *node.keywords])
+        return all(is_quick(node_child) for node_child in [*node.args, *node.keywords])
     if not isinstance(node, _PARTS) and type(node).__name__ not in _OLD_PARTS:
         return False
     return all(is_quick(child) for child in ast.iter_child_nodes(node))
@@ -228,8 +228,10 @@ def bound_names(statement: ast.AST) -> Iterator[str]:
 
 def used_names(tree: ast.AST) -> set[str]:
     """Names that functions and classes in a syntax tree mention."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, _SCOPES):
-            found.update(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
-    return found
+            names.update(
+                node_child.id for node_child in ast.walk(node) if isinstance(node_child, ast.Name)
+            )
+    return names

@@ -46,19 +46,19 @@ class Service:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._written: dict[str, bytes] = {}
-        self._before = os.getcwd()
+        self._start_folder = os.getcwd()
 
     def shell(self, command: str) -> None:
         """``!command``."""
         frame = sys._getframe(1)  # noqa: SLF001 - the one way to the caller's variables
         status = _run_shell(expand(command, frame))
-        _note_exit(status, command, frame)
+        _record_exit(status, command, frame)
 
     def lines(self, command: str) -> Lines:
         """``x = !command``."""
         frame = sys._getframe(1)  # noqa: SLF001
         status, text = _output_of(["/bin/bash", "-c", expand(command, frame)])
-        _note_exit(status, command, frame)
+        _record_exit(status, command, frame)
         return Lines(text.splitlines())
 
     def once(self, command: str) -> None:
@@ -66,7 +66,7 @@ class Service:
         frame = sys._getframe(1)  # noqa: SLF001
         text = expand(command, frame)
         status = once(self._key(frame, command), sys.prefix, lambda: _run_shell(text))
-        _note_exit(status, command, frame)
+        _record_exit(status, command, frame)
 
     def pip(self, arguments: str) -> None:
         """``%pip arguments``, with the job's own Python."""
@@ -74,16 +74,16 @@ class Service:
         text = f"{shlex.quote(sys.executable)} -m pip {expand(arguments, frame)}"
         key = self._key(frame, "pip " + arguments)
         status = once(key, sys.prefix, lambda: _run_shell(text))
-        _note_exit(status, "pip " + arguments, frame)
+        _record_exit(status, "pip " + arguments, frame)
         # Packages that came just now are seen by the next import.
         sys.path_importer_cache.clear()
 
-    def _key(self, frame: types.FrameType, what: str) -> str:
+    def _key(self, frame: types.FrameType, subject: str) -> str:
         """The same in every rank for the same line, and different each time that it runs."""
         file = os.path.basename(frame.f_code.co_filename)
-        place = f"{file} line {frame.f_lineno}: {what}"
-        self._counts[place] = self._counts.get(place, 0) + 1
-        return f"{place} ({self._counts[place]})"
+        location = f"{file} line {frame.f_lineno}: {subject}"
+        self._counts[location] = self._counts.get(location, 0) + 1
+        return f"{location} ({self._counts[location]})"
 
     def script(
         self,
@@ -95,12 +95,12 @@ class Service:
     ) -> None:
         """``%%bash`` and the like: the lines below the magic go to the program's standard input."""
         frame = sys._getframe(1)  # noqa: SLF001
-        arguments = [expand(word, frame) for word in program]
+        arguments = [expand(argument, frame) for argument in program]
         if arguments[0] in ("python", "python3"):
             arguments[0] = sys.executable
         _flush()
         with open(_code_file(file), "rb") as source:
-            done = subprocess.run(
+            completed = subprocess.run(
                 arguments,
                 check=False,
                 stdin=source,
@@ -108,11 +108,11 @@ class Service:
                 stderr=subprocess.PIPE if err else None,
                 env=_environment(),
             )
-        for name, data in ((out, done.stdout), (err, done.stderr)):
+        for name, data in ((out, completed.stdout), (err, completed.stderr)):
             if name:
                 frame.f_globals[name] = _text(data)
-        if done.returncode and raise_error:
-            raise subprocess.CalledProcessError(done.returncode, arguments)
+        if completed.returncode and raise_error:
+            raise subprocess.CalledProcessError(completed.returncode, arguments)
 
     def script_lines(self, file: str) -> Lines:
         """``%%!``."""
@@ -126,12 +126,12 @@ class Service:
         target = os.path.abspath(os.path.expanduser(expand(path, frame)))
         with open(_code_file(file), "rb") as source:
             data = source.read()
-        before = self._written.get(target)
-        if append and before is None and os.path.exists(target):
+        previous_content = self._written.get(target)
+        if append and previous_content is None and os.path.exists(target):
             once(self._key(frame, path), target, lambda: _append(target, data))
             return
         # Built on what this process wrote, not on the file, to which another rank may have added the same already.
-        data = (before or b"") + data if append else data
+        data = (previous_content or b"") + data if append else data
         self._written[target] = data
         records.write_bytes(target, data)
 
@@ -147,10 +147,10 @@ class Service:
     def cd(self, path: str) -> None:
         """``%cd path``; empty is the home folder, ``-`` the folder before."""
         text = expand(path, sys._getframe(1)) or "~"  # noqa: SLF001
-        target = self._before if text == "-" else os.path.expanduser(text)
-        here = os.getcwd()
+        target = self._start_folder if text == "-" else os.path.expanduser(text)
+        folder = os.getcwd()
         os.chdir(target)
-        self._before = here
+        self._start_folder = folder
         print(os.getcwd())
 
     def pwd(self) -> str:
@@ -179,20 +179,20 @@ class Service:
     def run(self, line: str) -> None:
         """``%run [-i] [-n] [-e] file arguments``."""
         frame = sys._getframe(1)  # noqa: SLF001
-        words = shlex.split(expand(line, frame))
+        argv = shlex.split(expand(line, frame))
         options = set()
-        while words and words[0] in ("-i", "-n", "-e"):
-            options.add(words.pop(0))
-        path = os.path.expanduser(words[0])
+        while argv and argv[0] in ("-i", "-n", "-e"):
+            options.add(argv.pop(0))
+        path = os.path.expanduser(argv[0])
         path = path if os.path.exists(path) or path.endswith(".py") else path + ".py"
-        before, sys.argv = sys.argv, [path, *words[1:]]
+        previous_argv, sys.argv = sys.argv, [path, *argv[1:]]
         try:
             _run_file(path, options, frame.f_globals)
-        except SystemExit as ended:
-            if ended.code not in (None, 0) and "-e" not in options:
+        except SystemExit as exit_error:
+            if exit_error.code not in (None, 0) and "-e" not in options:
                 raise
         finally:
-            sys.argv = before
+            sys.argv = previous_argv
 
 
 def _run_file(path: str, options: set[str], names: dict[str, Any]) -> None:
@@ -201,8 +201,8 @@ def _run_file(path: str, options: set[str], names: dict[str, Any]) -> None:
             exec(compile(file.read(), path, "exec"), names)  # noqa: S102 - the user's own code
         return
     name = os.path.splitext(os.path.basename(path))[0] if "-n" in options else "__main__"
-    left = runpy.run_path(path, run_name=name)
-    names.update((key, value) for key, value in left.items() if not key.startswith("__"))
+    result_names = runpy.run_path(path, run_name=name)
+    names.update((key, value) for key, value in result_names.items() if not key.startswith("__"))
 
 
 def _code_file(file: str) -> str:
@@ -249,22 +249,22 @@ def _run_shell(command: str) -> int:
 
 def _output_of(arguments: list[str]) -> tuple[int, str]:
     _flush()
-    done = subprocess.run(
+    completed = subprocess.run(
         arguments,
         check=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=_environment(),
     )
-    text = _text(done.stdout)
-    return done.returncode, text[:-1] if text.endswith("\n") else text
+    text = _text(completed.stdout)
+    return completed.returncode, text[:-1] if text.endswith("\n") else text
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def _note_exit(status: int, command: str, frame: types.FrameType) -> None:
+def _record_exit(status: int, command: str, frame: types.FrameType) -> None:
     """Leave the exit code where notebooks have it, and say a failure: the job goes on."""
     frame.f_globals["_exit_code"] = status
     if status:

@@ -23,7 +23,7 @@ class ClassIndex:
 
     def __init__(self) -> None:
         self._trees: list[tuple[str, ast.Module]] = []
-        self._places: dict[str, list[tuple[str, int]]] = {}
+        self._lines_by_class: dict[str, list[tuple[str, int]]] = {}
 
     def add(self, path: str, tree: ast.Module) -> None:
         """Take note of a file's syntax tree. It is searched only when somebody asks."""
@@ -34,17 +34,17 @@ class ClassIndex:
         while self._trees:
             path, tree = self._trees.pop(0)
             for name, line in _classes(tree, ""):
-                self._places.setdefault(name, []).append((path, line))
-        places = self._places.get(kind.__qualname__, [])
-        if len(places) < 2:
-            return places[0] if places else None
+                self._lines_by_class.setdefault(name, []).append((path, line))
+        locations = self._lines_by_class.get(kind.__qualname__, [])
+        if len(locations) < 2:
+            return locations[0] if locations else None
         # Defined more than once: its methods know which one it is.
         files = {
             part.__code__.co_filename for part in vars(kind).values() if inspect.isfunction(part)
         }
         first = vars(kind).get("__firstlineno__")
-        matching = [place for place in places if place[0] in files] or places
-        exact = [place for place in matching if place[1] == first]
+        matching = [location for location in locations if location[0] in files] or locations
+        exact = [location for location in matching if location[1] == first]
         return (exact or matching)[-1]
 
 
@@ -52,7 +52,10 @@ def _classes(node: ast.AST, prefix: str) -> Iterator[tuple[str, int]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
             name = prefix + child.name
-            yield name, min([child.lineno, *(one.lineno for one in child.decorator_list)])
+            yield (
+                name,
+                min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)]),
+            )
             yield from _classes(child, name + ".")
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _classes(child, prefix + child.name + ".<locals>.")
@@ -66,18 +69,18 @@ def help_inspect(index: ClassIndex) -> None:
     setattr(inspect, "findsource", _findsource(inspect.findsource, index))  # noqa: B010
 
 
-def _place_of(thing: Any, index: ClassIndex) -> tuple[str, int] | None:
-    if not isinstance(thing, type):
+def _find_location(value: Any, index: ClassIndex) -> tuple[str, int] | None:
+    if not isinstance(value, type):
         return None
-    if getattr(thing, "__module__", None) not in ("__main__", "__mp_main__"):
+    if getattr(value, "__module__", None) not in ("__main__", "__mp_main__"):
         return None
-    return index.find(thing)
+    return index.find(value)
 
 
 def _getfile(original: Callable[[Any], str], index: ClassIndex) -> Callable[[Any], str]:
     def getfile(object: Any) -> str:  # noqa: A002 - the name that callers may use
-        place = _place_of(object, index)
-        return place[0] if place is not None else original(object)
+        location = _find_location(object, index)
+        return location[0] if location is not None else original(object)
 
     getfile.__doc__ = original.__doc__
     return getfile
@@ -87,11 +90,11 @@ def _findsource(
     original: Callable[[Any], tuple[list[str], int]], index: ClassIndex
 ) -> Callable[[Any], tuple[list[str], int]]:
     def findsource(object: Any) -> tuple[list[str], int]:  # noqa: A002 - as above
-        place = _place_of(object, index)
-        lines = linecache.getlines(place[0]) if place is not None else []
-        if place is None or not lines:
+        location = _find_location(object, index)
+        lines = linecache.getlines(location[0]) if location is not None else []
+        if location is None or not lines:
             return original(object)
-        return lines, place[1] - 1
+        return lines, location[1] - 1
 
     findsource.__doc__ = original.__doc__
     return findsource

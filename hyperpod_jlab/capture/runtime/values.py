@@ -18,7 +18,7 @@ import types
 from typing import Any, Callable
 
 from . import records
-from .replay import Missing
+from .replay import MissingValue
 
 VARIABLE = "HYPERPOD_WORKER_VALUES"
 MAX_BYTES = 16 * 1024 * 1024
@@ -27,14 +27,14 @@ MAX_BYTES = 16 * 1024 * 1024
 _ARRAYS = ("cupy", "jax", "numpy", "pandas", "torch")
 
 
-class _TooMuchError(Exception):
+class _TooLargeError(Exception):
     """The value does not travel; its text says why."""
 
 
 class _Bounded(io.BytesIO):
     def write(self, data: Any) -> int:
         if self.tell() + len(data) > MAX_BYTES:
-            raise _TooMuchError(f"it is larger than {MAX_BYTES >> 20} MiB")
+            raise _TooLargeError(f"it is larger than {MAX_BYTES >> 20} MiB")
         return super().write(data)
 
 
@@ -45,10 +45,10 @@ class _Pickler(pickle.Pickler):
         if type(obj).__module__.partition(".")[0] in _ARRAYS:
             device = getattr(getattr(obj, "device", None), "type", "cpu")
             if device not in ("cpu", "meta"):
-                raise _TooMuchError(f"it is on an accelerator ({device})")
+                raise _TooLargeError(f"it is on an accelerator ({device})")
             size = getattr(obj, "nbytes", 0)
             if isinstance(size, int) and size > MAX_BYTES:
-                raise _TooMuchError(f"it is larger than {MAX_BYTES >> 20} MiB")
+                raise _TooLargeError(f"it is larger than {MAX_BYTES >> 20} MiB")
         return NotImplemented
 
 
@@ -57,15 +57,15 @@ class Writer:
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names = names
-        self._wanted: set[str] = set()
+        self._wanted_names: set[str] = set()
         self._cells: list[int] = []
         self._folder: str | None = None
         self._main = os.getpid()
 
-    def add(self, cell: int, wanted: set[str]) -> None:
+    def add(self, cell: int, wanted_names: set[str]) -> None:
         """A cell is about to run; its functions and classes mention these names."""
         self._cells.append(cell)
-        self._wanted |= wanted
+        self._wanted_names |= wanted_names
 
     def install(self) -> None:
         """Hook into the one place where `multiprocessing` gets ready to start a worker by spawn or forkserver."""
@@ -85,14 +85,16 @@ class Writer:
             os.environ[VARIABLE] = os.path.join(self._folder, "values.pkl")
         values: dict[str, bytes] = {}
         failed: dict[str, str] = {}
-        for name in sorted(self._wanted & self._names.keys()):
+        for name in sorted(self._wanted_names & self._names.keys()):
             value = self._names[name]
             if name.startswith("__") or _is_definition(value):
                 continue
             try:
                 values[name] = _dump(value)
             except Exception as error:  # noqa: BLE001 - any __reduce__ may fail in any way
-                failed[name] = str(error) if isinstance(error, _TooMuchError) else _words(error)
+                failed[name] = (
+                    str(error) if isinstance(error, _TooLargeError) else _error_text(error)
+                )
         document = {"cells": self._cells, "values": values, "failed": failed}
         path = os.path.join(self._folder, "values.pkl")
         records.write_bytes(path, pickle.dumps(document))
@@ -106,7 +108,7 @@ def _is_definition(value: Any) -> bool:
     """Whether workers get it by running the notebook's definitions, or by its name."""
     if isinstance(value, (type, types.FunctionType)):
         return getattr(value, "__module__", None) == "__main__"
-    return isinstance(value, (types.BuiltinFunctionType, Missing))
+    return isinstance(value, (types.BuiltinFunctionType, MissingValue))
 
 
 def _dump(value: Any) -> bytes:
@@ -132,7 +134,7 @@ def _module(name: str) -> Any:
     return sys.modules[name]
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"it cannot be pickled ({type(error).__name__}: {str(error)[:200]})"
 
 
@@ -158,13 +160,13 @@ class Reader:
                 return pickle.loads(self._values[name])  # noqa: S301 - as above
             except Exception as error:  # noqa: BLE001 - any __setstate__ may fail in any way
                 reason = f"{type(error).__name__}: {error}"
-        return Missing(
+        return MissingValue(
             "{} is set by cell {} of the notebook and does not exist in this worker process{}: pass it to the worker as an argument or "
             "attribute, or create it in a function".format(
                 name, cell, f" ({reason})" if reason else ""
             )
         )
 
-    def known(self) -> list[str]:
+    def known_names(self) -> list[str]:
         """Names of which the main process wrote down a value, or why it could not."""
         return [*self._values, *self._failed]

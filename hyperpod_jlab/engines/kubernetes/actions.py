@@ -29,19 +29,19 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     OBSERVER,
     QUEUE_LABEL,
     is_suspended,
-    suspension,
+    suspend_patch,
 )
-from hyperpod_jlab.engines.kubernetes.observe.external_jobs import look_up, mark
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Where
-from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
+from hyperpod_jlab.engines.kubernetes.observe.external_jobs import find_job, mark_job
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunPoller
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
 from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
-from hyperpod_jlab.engines.kubernetes.targets import Target, named, target_of
+from hyperpod_jlab.engines.kubernetes.targets import Target, find_target, run_target
 from hyperpod_jlab.engines.kubernetes.workloads import (
     Workload,
+    find_workload,
     kueue_version,
     set_active,
-    workload_of,
 )
 from hyperpod_jlab.engines.protocol import ExternalJob
 from hyperpod_jlab.storage.records import BundleReader
@@ -51,42 +51,44 @@ from hyperpod_jlab.storage.records import BundleReader
 #
 # A job that Kueue looks after is held by its workload, for Kueue would let one go on that is only suspended; others by their own ``suspend``.
 
-Look = Callable[[], Awaitable[object]]
+Refresh = Callable[[], Awaitable[object]]
 """Called now and then while pods end, so that what they say last is not lost."""
 
-_AT_ONCE = 8
-_PAUSE = 0.5
+_CONCURRENCY = 8
+_PAUSE_S = 0.5
 _GRACE = 30.0
 """Seconds that Kubernetes gives a pod to end when it says nothing else."""
-_LEEWAY = 30.0
-_LAST_WORDS = 15.0
+_DELETE_MARGIN_S = 30.0
+_FINAL_READ_S = 15.0
 """Seconds for which a cancel waits for what the pods say last, where it must be fetched."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-async def cancel(client: KubeClient, target: Target, look: Look | None = None) -> None:
+async def cancel(client: KubeClient, target: Target, refresh: Refresh | None = None) -> None:
     """Remove a job, and with it its pods.
 
     Args:
         client: The cluster.
         target: The job. One that is gone already is fine.
-        look: See `Look`.
+        refresh: See `Look`.
 
     Raises:
         ConflictError: It has ended.
         DeniedError: This user may not.
     """
-    if _over(target):
-        raise _unfit(target, "has ended; only waiting or running jobs can be cancelled")
-    if look is not None:
-        await look()
+    if _has_no_active_pods(target):
+        raise _wrong_state_error(target, "has ended; only waiting or running jobs can be cancelled")
+    if refresh is not None:
+        await refresh()
     options = {"propagationPolicy": "Background", "preconditions": {"uid": target.uid}}
     try:
-        await client.delete(target.place, options)
+        await client.delete(target.object_text, options)
     except (NotFoundError, ConflictError):  # gone, and maybe another has its name
         return
-    if look is not None:
-        await _until_gone(client, target, look, most=_LAST_WORDS, begun=True)
+    if refresh is not None:
+        await _wait_until_deleted(
+            client, target, refresh, max_wait=_FINAL_READ_S, only_started=True
+        )
 
 
 async def hold(client: KubeClient, target: Target) -> None:
@@ -96,11 +98,11 @@ async def hold(client: KubeClient, target: Target) -> None:
         ConflictError: It runs, or has ended.
         DeniedError: This user may not.
     """
-    if _over(target):
-        raise _unfit(target, "has ended; only waiting jobs can be held")
+    if _has_no_active_pods(target):
+        raise _wrong_state_error(target, "has ended; only waiting jobs can be held")
     if target.kind.observe(target.job, time.time()).state == "running":
-        raise _unfit(target, "is running; only waiting jobs can be held")
-    await _stop(client, target, await workload_of(client, target.job), held=True)
+        raise _wrong_state_error(target, "is running; only waiting jobs can be held")
+    await _suspend(client, target, await find_workload(client, target.job), is_held=True)
 
 
 async def release(client: KubeClient, target: Target) -> None:
@@ -110,17 +112,17 @@ async def release(client: KubeClient, target: Target) -> None:
         ConflictError: Nobody holds it.
         DeniedError: This user may not.
     """
-    if _over(target):
-        raise _unfit(target, "has ended; only held jobs can be released")
-    workload = await workload_of(client, target.job)
+    if _has_no_active_pods(target):
+        raise _wrong_state_error(target, "has ended; only held jobs can be released")
+    workload = await find_workload(client, target.job)
     if workload is not None and workload.active:
-        raise _unfit(target, "is not held; it is waiting in its queue")
+        raise _wrong_state_error(target, "is not held; it is waiting in its queue")
     if workload is None and not is_suspended(target.kind, target.job):
-        raise _unfit(target, "is not held")
-    await _go_on(client, target, workload)
+        raise _wrong_state_error(target, "is not held")
+    await _unsuspend(client, target, workload)
 
 
-async def requeue(client: KubeClient, target: Target, look: Look | None = None) -> None:
+async def requeue(client: KubeClient, target: Target, refresh: Refresh | None = None) -> None:
     """End a job's pods and let it start anew: the launchers of the new ones open the next attempt.
 
     It is not enough to remove the pods: one that ends in failure meanwhile fails the job for good.
@@ -129,21 +131,21 @@ async def requeue(client: KubeClient, target: Target, look: Look | None = None) 
         ConflictError: It does not run.
         DeniedError: This user may not.
     """
-    if _over(target):
-        raise _unfit(target, "has ended; only running jobs can be requeued")
-    workload = await workload_of(client, target.job)
+    if _has_no_active_pods(target):
+        raise _wrong_state_error(target, "has ended; only running jobs can be requeued")
+    workload = await find_workload(client, target.job)
     if is_suspended(target.kind, target.job) or (workload is not None and not workload.admitted):
-        raise _unfit(target, "is waiting; only running jobs can be requeued")
-    if look is not None:
-        await look()
-    await _stop(client, target, workload, held=False)
+        raise _wrong_state_error(target, "is waiting; only running jobs can be requeued")
+    if refresh is not None:
+        await refresh()
+    await _suspend(client, target, workload, is_held=False)
     try:
-        await _until_gone(client, target, look)
+        await _wait_until_deleted(client, target, refresh)
     finally:
-        await _go_on(client, target, workload)
+        await _unsuspend(client, target, workload)
 
 
-async def change(client: KubeClient, target: Target, wanted: Change) -> None:
+async def change(client: KubeClient, target: Target, requested_change: Change) -> None:
     """Give a waiting job another queue of Kueue's.
 
     Raises:
@@ -152,31 +154,31 @@ async def change(client: KubeClient, target: Target, wanted: Change) -> None:
         NotFoundError: There is no such queue.
         DeniedError: This user may not.
     """
-    if wanted.time_limit is not None:
+    if requested_change.time_limit is not None:
         raise UnsupportedError(
             "the time limit of a Kubernetes job cannot be changed after submission",
             hint="submit it again with another time limit: hpj clone RUN --time-limit TIME",
             detail={"field": "time_limit"},
         )
-    queue = wanted.queue or ""
+    queue = requested_change.queue or ""
     version = await kueue_version(client)
     if version is None:
         raise UnsupportedError(
             "the cluster has no queues (Kueue is not installed)", detail={"field": "queue"}
         )
     await _check_queue(client, version, target.namespace, queue)
-    if _over(target) or not is_suspended(target.kind, target.job):
-        raise _unfit(
+    if _has_no_active_pods(target) or not is_suspended(target.kind, target.job):
+        raise _wrong_state_error(
             target, "is running or has ended; the queue can be changed only while a job is waiting"
         )
-    await client.patch(target.place, {"metadata": {"labels": {QUEUE_LABEL: queue}}})
+    await client.patch(target.object_text, {"metadata": {"labels": {QUEUE_LABEL: queue}}})
 
 
-async def act_on(
+async def apply_to_jobs(
     client: KubeClient,
     action: ActionKind,
     jobs: Sequence[str],
-    wanted: Change | None,
+    requested_change: Change | None,
     namespace: str,
 ) -> list[JobResult]:
     """Do something to jobs of the table, whoever sent them; one result each, in their order.
@@ -185,82 +187,84 @@ async def act_on(
         client: The cluster.
         action: What to do.
         jobs: Their ids.
-        wanted: With the action ``change``: what to change.
+        requested_change: With the action ``change``: what to change.
         namespace: The namespace of ids that name none.
     """
-    room = asyncio.Semaphore(_AT_ONCE)
+    semaphore = asyncio.Semaphore(_CONCURRENCY)
 
-    async def one(job: str) -> JobResult:
-        async with room:
+    async def apply(job: str) -> JobResult:
+        async with semaphore:
             try:
-                await carry_out(client, action, await named(client, job, namespace), wanted)
+                await apply_action(
+                    client, action, await find_target(client, job, namespace), requested_change
+                )
             except HyperpodError as error:
                 error.detail.setdefault("job", job)
                 return JobResult(job, error)
         return JobResult(job)
 
-    return list(await asyncio.gather(*map(one, jobs)))
+    return list(await asyncio.gather(*map(apply, jobs)))
 
 
-async def carry_out(
+async def apply_action(
     client: KubeClient,
     action: ActionKind,
     target: Target,
-    wanted: Change | None = None,
-    look: Look | None = None,
+    requested_change: Change | None = None,
+    refresh: Refresh | None = None,
 ) -> None:
     """Do one thing to one job (see the functions of these names)."""
     match action:
         case "cancel":
-            await cancel(client, target, look)
+            await cancel(client, target, refresh)
         case "hold":
             await hold(client, target)
         case "release":
             await release(client, target)
         case "requeue":
-            await requeue(client, target, look)
+            await requeue(client, target, refresh)
         case "change":
-            await change(client, target, wanted or Change())
+            await change(client, target, requested_change or Change())
 
 
-async def _stop(
-    client: KubeClient, target: Target, workload: Workload | None, *, held: bool
+async def _suspend(
+    client: KubeClient, target: Target, workload: Workload | None, *, is_held: bool
 ) -> None:
-    """Suspend it so that it stays so; with `held` its state says that somebody holds it."""
-    note = {"metadata": {"annotations": {HELD_ANNOTATION: "true"}}} if held else {}
+    """Suspend it so that it stays so; with `is_held` its state says that somebody holds it."""
+    annotations = {"metadata": {"annotations": {HELD_ANNOTATION: "true"}}} if is_held else {}
     if workload is not None:
         await set_active(client, workload, False)
-        if note:
-            await client.patch(target.place, note)
+        if annotations:
+            await client.patch(target.object_text, annotations)
     else:
-        await client.patch(target.place, {**note, **suspension(target.kind, True)})
+        await client.patch(target.object_text, {**annotations, **suspend_patch(target.kind, True)})
 
 
-async def _go_on(client: KubeClient, target: Target, workload: Workload | None) -> None:
-    note = {"metadata": {"annotations": {HELD_ANNOTATION: None}}}
+async def _unsuspend(client: KubeClient, target: Target, workload: Workload | None) -> None:
+    annotations = {"metadata": {"annotations": {HELD_ANNOTATION: None}}}
     if workload is not None:
-        await client.patch(target.place, note)
+        await client.patch(target.object_text, annotations)
         await set_active(client, workload, True)
     else:
-        await client.patch(target.place, {**note, **suspension(target.kind, False)})
+        await client.patch(target.object_text, {**annotations, **suspend_patch(target.kind, False)})
 
 
-async def _until_gone(
+async def _wait_until_deleted(
     client: KubeClient,
     target: Target,
-    look: Look | None,
+    refresh: Refresh | None,
     *,
-    most: float = float("inf"),
-    begun: bool = False,
+    max_wait: float = float("inf"),
+    only_started: bool = False,
 ) -> None:
     """Wait until the pods are gone, as long as they may take: new ones cannot have their names before.
 
     Args:
         client: The cluster.
         target: The job.
-        look: See `Look`.
-        most: Seconds to wait at the most.
-        begun: Only for those of which a container has begun; others have nothing to say, and may stay for long: the shell of the operator's init
+        refresh: See `Look`.
+        max_wait: Seconds to wait at the most.
+        only_started: Only for those of which a container has begun; others have nothing to say, and may stay for long: the shell of the operator's init
             container, which waits for node 0, does not hear the signal to end (seen on 1.8.1 and 1.9.3).
     """
     path = f"/api/v1/namespaces/{target.namespace}/pods"
@@ -268,25 +272,25 @@ async def _until_gone(
     end: float | None = None
     while True:
         pods = (await client.get(path, labelSelector=selector)).get("items") or []
-        if begun:
-            pods = [pod for pod in pods if _has_begun(pod)]
+        if only_started:
+            pods = [pod for pod in pods if _has_started(pod)]
         if not pods:
             return
         if end is None:
             graces = [(pod.get("spec") or {}).get("terminationGracePeriodSeconds") for pod in pods]
-            longest = max(map(float, filter(None, graces)), default=_GRACE) + _LEEWAY
-            end = time.monotonic() + min(most, longest)
+            timeout = max(map(float, filter(None, graces)), default=_GRACE) + _DELETE_MARGIN_S
+            end = time.monotonic() + min(max_wait, timeout)
         if time.monotonic() > end:
             return  # on a node that is lost they stay; the operator makes the new ones when it can
-        if look is not None:
-            await look()
-        await asyncio.sleep(_PAUSE)
+        if refresh is not None:
+            await refresh()
+        await asyncio.sleep(_PAUSE_S)
 
 
-def _has_begun(pod: Mapping[str, Any]) -> bool:
+def _has_started(pod: Mapping[str, Any]) -> bool:
     """Whether a container of a pod has begun, those apart that only prepare it."""
-    said = (pod.get("status") or {}).get("containerStatuses") or []
-    return any(one.get("containerID") for one in said)
+    container_statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return any(status.get("containerID") for status in container_statuses)
 
 
 async def _check_queue(client: KubeClient, version: str, namespace: str, queue: str) -> None:
@@ -310,16 +314,16 @@ async def _check_queue(client: KubeClient, version: str, namespace: str, queue: 
         return
 
 
-def _over(target: Target) -> bool:
+def _has_no_active_pods(target: Target) -> bool:
     """Whether it has ended, and nothing of it runs on: a failed job's other pods may."""
     if target.kind.observe(target.job, time.time()).state != "ended":
         return False
     counts = (target.job.get("status") or {}).get("replicaStatuses") or {}
-    return not any((one or {}).get("active") for one in counts.values())
+    return not any((count or {}).get("active") for count in counts.values())
 
 
-def _unfit(target: Target, words: str) -> ConflictError:
-    return ConflictError(f"{target} {words}", code="wrong_state", detail={"job": str(target)})
+def _wrong_state_error(target: Target, text: str) -> ConflictError:
+    return ConflictError(f"{target} {text}", code="wrong_state", detail={"job": str(target)})
 
 
 def cancelled(name: str) -> Observation:
@@ -336,12 +340,12 @@ def cancelled(name: str) -> Observation:
 # --------------------------------------------------------------------------------------------------
 # What can be done to one task of an array: only a cancel; all else is the whole Job's.
 
-_TASK_ORDERS_PAUSE = 0.5
-_TASK_ORDERS_LAST_WORDS = 15.0
+_TASK_PAUSE_S = 0.5
+_TASK_FINAL_READ_S = 15.0
 """Seconds for which a cancel waits for what the pod says last, where it must be fetched."""
 
 
-def refuse_task(run_id: str, action: ActionKind) -> UnsupportedError:
+def task_unsupported(run_id: str, action: ActionKind) -> UnsupportedError:
     """The error for what cannot be done to one task."""
     return UnsupportedError(
         f"{action} is not possible for single tasks of an array on Kubernetes: all tasks are one Job",
@@ -351,7 +355,7 @@ def refuse_task(run_id: str, action: ActionKind) -> UnsupportedError:
 
 
 async def cancel_task(
-    client: KubeClient, runs: RunLook, place: Where, look: Look | None = None
+    client: KubeClient, runs: RunPoller, location: RunLocation, refresh: Refresh | None = None
 ) -> None:
     """End one task of an array, by removing its pod: the Job counts the task as failed, and makes no other.
 
@@ -360,54 +364,54 @@ async def cancel_task(
     Args:
         client: The cluster.
         runs: Tells which pods it has.
-        place: The task.
-        look: Called while the pod ends, so that what it says last is not lost; None where its launcher writes that into the bundle.
+        location: The task.
+        refresh: Called while the pod ends, so that what it says last is not lost; None where its launcher writes that into the bundle.
 
     Raises:
         ConflictError: It has ended.
         DeniedError: This user may not remove pods.
         UnsupportedError: It has no pod yet, and without shared storage nothing can tell its launcher.
     """
-    seen = await runs.anew(place)
-    if seen.job is None:
+    snapshot = await runs.refresh(location)
+    if snapshot.job is None:
         return  # its array was removed, and all pods with it
-    if seen.job.observe(seen.time).state == "ended":
+    if snapshot.job.observe(snapshot.time).state == "ended":
         raise ConflictError(
-            f"{place.run_id} has ended; only waiting or running jobs can be cancelled",
+            f"{location.run_id} has ended; only waiting or running jobs can be cancelled",
             code="wrong_state",
-            detail={"run_id": place.run_id},
+            detail={"run_id": location.run_id},
         )
-    pods = [pod for pod in seen.pods if not pod.ended]
-    if not pods and look is not None:
+    pods = [pod for pod in snapshot.pods if not pod.is_ended]
+    if not pods and refresh is not None:
         raise UnsupportedError(
-            f"{place.run_id} has no pod yet, so without shared storage it cannot be cancelled",
-            hint=f"cancel it when it is running, or cancel the whole array: hpj cancel {place.whole.run_id}",
-            detail={"run_id": place.run_id},
+            f"{location.run_id} has no pod yet, so without shared storage it cannot be cancelled",
+            hint=f"cancel it when it is running, or cancel the whole array: hpj cancel {location.parent.run_id}",
+            detail={"run_id": location.run_id},
         )
-    if look is not None:
-        await look()
+    if refresh is not None:
+        await refresh()
     for pod in pods:
-        path = f"/api/v1/namespaces/{place.namespace}/pods/{pod.name}"
+        path = f"/api/v1/namespaces/{location.namespace}/pods/{pod.name}"
         try:
             with contextlib.suppress(NotFoundError):
                 await client.delete(path, {"preconditions": {"uid": pod.uid}})
         except DeniedError as error:
-            error.hint = f"ask your administrator for the verb delete on pods, or cancel the whole array: hpj cancel {place.whole.run_id}"
+            error.hint = f"ask your administrator for the verb delete on pods, or cancel the whole array: hpj cancel {location.parent.run_id}"
             raise
-    if look is not None:
-        await _last_words(runs, place, look)
+    if refresh is not None:
+        await _final_read(runs, location, refresh)
 
 
-async def _last_words(runs: RunLook, place: Where, look: Look) -> None:
-    for _ in range(int(_TASK_ORDERS_LAST_WORDS / _TASK_ORDERS_PAUSE)):
-        await look()
-        seen = await runs.anew(place)
-        if all(pod.ended or not pod.main.container_id for pod in seen.pods):
+async def _final_read(runs: RunPoller, location: RunLocation, refresh: Refresh) -> None:
+    for _ in range(int(_TASK_FINAL_READ_S / _TASK_PAUSE_S)):
+        await refresh()
+        snapshot = await runs.refresh(location)
+        if all(pod.is_ended or not pod.main.container_id for pod in snapshot.pods):
             return
-        await asyncio.sleep(_TASK_ORDERS_PAUSE)
+        await asyncio.sleep(_TASK_PAUSE_S)
 
 
-_LOOK = 2.0
+_REFRESH_S = 2.0
 """Seconds that one look for what pods say last may take."""
 
 
@@ -416,20 +420,25 @@ class KubernetesActions:
 
     Args:
         connection: The cluster.
-        watch: Its runs.
+        run_tracker: Its runs.
         sender: Sends runs, and takes back what was sent in part.
         fetched: Whether what pods say is fetched, since they do not mount the partition.
     """
 
-    offered: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
+    supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
     changes: tuple[ChangeField, ...] = ("queue",)
     covers_runs = False
 
     def __init__(
-        self, connection: ClusterConnection, watch: RunWatch, sender: Sender, *, fetched: bool
+        self,
+        connection: ClusterConnection,
+        run_tracker: RunObserver,
+        sender: Sender,
+        *,
+        fetched: bool,
     ) -> None:
         self._connection = connection
-        self._watch = watch
+        self._run_tracker = run_tracker
         self._sender = sender
         self._fetched = fetched
 
@@ -448,28 +457,28 @@ class KubernetesActions:
         """Do it to jobs of the table, whoever sent them."""
         client = await self._connection.client()
         try:
-            return await act_on(client, action, jobs, change, self._connection.namespace)
+            return await apply_to_jobs(client, action, jobs, change, self._connection.namespace)
         finally:
-            self._watch.forget()
+            self._run_tracker.forget()
 
     async def foreign_job(self, job: str) -> ExternalJob:
         """A job that was sent with kubectl."""
         client = await self._connection.client()
-        return await look_up(client, job, self._connection.namespace)
+        return await find_job(client, job, self._connection.namespace)
 
     async def adopted(self, bundle: BundleReader) -> None:
         """Label the job as the run's."""
         client = await self._connection.client()
         with contextlib.suppress(HyperpodError):  # it is adopted, and its log seen, all the same
-            await mark(client, await target_of(client, bundle), bundle.run_id)
-        self._watch.forget()
+            await mark_job(client, await run_target(client, bundle), bundle.run_id)
+        self._run_tracker.forget()
 
     async def _cancel(self, bundle: BundleReader) -> None:
         try:
             await self._act("cancel", bundle)
         except NotFoundError:
             if (await asyncio.to_thread(bundle.read)).submission is None:
-                await self._sender.take_back(bundle)
+                await self._sender.delete_all(bundle)
                 raise  # it may never have got there
         except ConflictError as error:
             if error.code != "wrong_state":
@@ -477,38 +486,40 @@ class KubernetesActions:
             return  # it has ended just now
         sent = await asyncio.to_thread(read_sent, bundle)
         await asyncio.to_thread(bundle.add_observation, cancelled(sent.name))
-        await self._watch.remove_companions(bundle)
+        await self._run_tracker.remove_companions(bundle)
 
     async def _act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
     ) -> None:
         client = await self._connection.client()
 
-        async def look() -> None:
+        async def refresh() -> None:
             with contextlib.suppress(HyperpodError):  # what is there has to do
-                await self._watch.catch_up(bundle, _LOOK)
+                await self._run_tracker.catch_up(bundle, _REFRESH_S)
 
         try:
             if bundle.index is not None:
                 if action != "cancel":
-                    raise refuse_task(bundle.run_id, action)
+                    raise task_unsupported(bundle.run_id, action)
                 await asyncio.to_thread(bundle.check_own, action)
-                place = await self._watch.look.where(bundle)
-                await cancel_task(client, self._watch.look, place, look if self._fetched else None)
+                location = await self._run_tracker.poller.locate(bundle)
+                await cancel_task(
+                    client, self._run_tracker.poller, location, refresh if self._fetched else None
+                )
                 return
-            target = await target_of(client, bundle)
-            await carry_out(client, action, target, change, look if self._fetched else None)
+            target = await run_target(client, bundle)
+            await apply_action(client, action, target, change, refresh if self._fetched else None)
         finally:
-            self._watch.forget()
+            self._run_tracker.forget()
 
 
 # --------------------------------------------------------------------------------------------------
 # What Kubernetes is told to do to nodes: no new pods (cordon), or pods again (uncordon).
 
-_NODE_ORDERS_AT_ONCE = 8
+_NODE_CONCURRENCY = 8
 
 
-class KubernetesNodeOrders:
+class KubernetesNodeControl:
     """Cordons and uncordons nodes.
 
     Args:
@@ -523,19 +534,19 @@ class KubernetesNodeOrders:
     ) -> dict[str, HyperpodError | None]:
         """Cordon or uncordon nodes. Pods that run there stay; the reason is kept with the node."""
         client = await self._connection.client()
-        room = asyncio.Semaphore(_NODE_ORDERS_AT_ONCE)
+        semaphore = asyncio.Semaphore(_NODE_CONCURRENCY)
         drains = action == "drain"
         change = {
             "metadata": {"annotations": {CORDON_ANNOTATION: reason if drains else None}},
             "spec": {"unschedulable": True if drains else None},
         }
 
-        async def one(name: str) -> HyperpodError | None:
-            async with room:
+        async def apply(name: str) -> HyperpodError | None:
+            async with semaphore:
                 try:
                     await client.patch(f"/api/v1/nodes/{name}", change)
                 except HyperpodError as error:
                     return error
             return None
 
-        return dict(zip(nodes, await asyncio.gather(*map(one, nodes)), strict=True))
+        return dict(zip(nodes, await asyncio.gather(*map(apply, nodes)), strict=True))

@@ -6,12 +6,12 @@ from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok,
 from hyperpod_jlab.core.config import KubernetesCluster, PodStorage
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kubernetes.api.client import shown_server
-from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection, Right
-from hyperpod_jlab.engines.kubernetes.kinds.choice import Offers, choose, discover
+from hyperpod_jlab.engines.kubernetes.api.client import server_text
+from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection, ResourcePermission
+from hyperpod_jlab.engines.kubernetes.kinds.choice import InstalledKinds, choose, discover
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import unknown_operator
-from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, obstacles
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import unknown_operator_finding
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, auto_resume_obstacles
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 
 API_SERVER = "api-server"
@@ -28,7 +28,7 @@ class KubernetesCheckup:
         name: Its name in the configuration.
         config: Its configuration.
         connection: The way to it.
-        view: Its tables.
+        tables: Its tables.
     """
 
     def __init__(
@@ -36,55 +36,57 @@ class KubernetesCheckup:
         name: str,
         config: KubernetesCluster,
         connection: ClusterConnection,
-        view: KubernetesTables,
+        tables: KubernetesTables,
     ) -> None:
         self._name = name
         self._config = config
         self._connection = connection
-        self._view = view
+        self._tables = tables
 
     def steps(self) -> list[CheckStep]:
         """The steps in order."""
         name = self._name
-        server, known = (f"{API_SERVER}:{name}",), (f"identity:{name}",)
-        place = (f"namespace:{name}",)
+        server, identity_step = (f"{API_SERVER}:{name}",), (f"identity:{name}",)
+        namespace_step = (f"namespace:{name}",)
         steps = [
             CheckStep(API_SERVER, "API server", "scheduler", self._server, (), name, 60),
             CheckStep("identity", "identity", "identity", self._identity, server, name),
-            CheckStep("namespace", "namespace", "identity", self._namespace, known, name),
-            CheckStep("rights-there", "rights on", "identity", self._rights, place, name),
-            CheckStep("queue", "queues", "queue", self._queues, place, name),
+            CheckStep("namespace", "namespace", "identity", self._namespace, identity_step, name),
+            CheckStep("rights-there", "rights on", "identity", self._rights, namespace_step, name),
+            CheckStep("queue", "queues", "queue", self._queues, namespace_step, name),
         ]
         if self._config.hyperpod is not None:
             label = "auto-resume"
-            steps.append(CheckStep(label, label, "queue", self._auto_resume, place, name))
+            steps.append(CheckStep(label, label, "queue", self._auto_resume, namespace_step, name))
         storage = self._config.storage
         if storage is not None:
 
             async def claim() -> CheckResult:
                 return await self._claim(storage)
 
-            steps.insert(4, CheckStep("claim", "claim", "partition", claim, place, name))
+            steps.insert(4, CheckStep("claim", "claim", "partition", claim, namespace_step, name))
         return steps
 
     async def _server(self) -> CheckResult:
         """Name, connection and TLS: what fails of them is said by its own error."""
         client = await self._connection.client()
-        where = shown_server(client.access)
-        via = " through the proxy" if client.access.proxy else ""
+        server_address = server_text(client.access)
+        proxy_text = " through the proxy" if client.access.proxy else ""
         try:
             version = (await client.get("/version")).get("gitVersion", "of unknown version")
         except DeniedError:  # not everybody may ask for the version, and it answers all the same
             version = "without a version"
         except HyperpodError as error:
             return of_error(error)
-        return ok(f"Kubernetes {version} answers at {where}{via}: name, connection and TLS work")
+        return ok(
+            f"Kubernetes {version} answers at {server_address}{proxy_text}: name, connection and TLS work"
+        )
 
     async def _identity(self) -> CheckResult:
         """Who the API server takes us for."""
         client = await self._connection.client()
         try:
-            told = await client.post(
+            review = await client.post(
                 _REVIEW, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
             )
         except DeniedError as error:
@@ -95,7 +97,7 @@ class KubernetesCheckup:
             )
         except NotFoundError:
             return ok("the credentials are accepted; Kubernetes before 1.28 does not show the user")
-        user = (told.get("status") or {}).get("userInfo") or {}
+        user = (review.get("status") or {}).get("userInfo") or {}
         name, groups = user.get("username", "nobody"), user.get("groups") or []
         if name == "system:anonymous":
             return fail(
@@ -108,7 +110,7 @@ class KubernetesCheckup:
         name = self._connection.namespace
         client = await self._connection.client()
         try:
-            found = await client.get(f"/api/v1/namespaces/{name}")
+            response = await client.get(f"/api/v1/namespaces/{name}")
         except NotFoundError:
             return fail(
                 f"namespace {name} not found",
@@ -118,46 +120,54 @@ class KubernetesCheckup:
             if error.code == "unauthorized":
                 raise
             return ok(f"{name}; this user has no permission to check whether it exists")
-        if (found.get("metadata") or {}).get("deletionTimestamp"):
+        if (response.get("metadata") or {}).get("deletionTimestamp"):
             return fail(f"{name} is being removed", "use another namespace", "you")
         return ok(f"{name} exists")
 
-    async def _kind(self) -> tuple[Kind, Offers]:
+    async def _kind(self) -> tuple[Kind, InstalledKinds]:
         """The kind that a run becomes that names none, and what the cluster has."""
         spec = JobSpec.model_validate({"source": {"kind": "command", "command": "true"}})
-        offers = await discover(await self._connection.client(), self._connection.namespace)
-        return choose(spec, offers, self._config.runtime).kind, offers
+        installed = await discover(await self._connection.client(), self._connection.namespace)
+        return choose(spec, installed, self._config.runtime).kind, installed
 
     async def _auto_resume(self) -> CheckResult:
         """Whether HyperPod can resume runs there."""
-        kind, offers = await self._kind()
+        kind, installed = await self._kind()
         namespace, storage = self._connection.namespace, self._config.storage
-        place = RenderContext(namespace, kind, storage=storage, operator=offers.operator)
-        found = [*obstacles(place)]
-        if found:
-            said = "; ".join(f"{one.code}: {one.message}" for one in found)
-            return warn(said, "; ".join(one.hint or "" for one in found))
-        if offers.operator is None:
-            what = unknown_operator()
-            return unknown(f"{what.code}: {what.message}", what.hint, "admin")
-        return ok(f"HyperPod resumes runs in {namespace}, with the operator {offers.operator}")
+        context = RenderContext(namespace, kind, storage=storage, operator=installed.operator)
+        findings = [*auto_resume_obstacles(context)]
+        if findings:
+            summary = "; ".join(f"{finding.code}: {finding.message}" for finding in findings)
+            return warn(summary, "; ".join(finding.hint or "" for finding in findings))
+        if installed.operator is None:
+            message = unknown_operator_finding()
+            return unknown(f"{message.code}: {message.message}", message.hint, "admin")
+        return ok(f"HyperPod resumes runs in {namespace}, with the operator {installed.operator}")
 
     async def _rights(self) -> CheckResult:
         """What a run needs from its submit to its log."""
         namespace, (kind, _) = self._connection.namespace, await self._kind()
-        rights = await self._connection.rights()
-        needed = [
-            Right(verb, kind.group, kind.plural, namespace) for verb in ("create", "get", "delete")
+        permissions = await self._connection.permissions()
+        required = [
+            ResourcePermission(verb, kind.group, kind.plural, namespace)
+            for verb in ("create", "get", "delete")
         ]
-        useful = [Right("list", "", "pods", namespace), Right("get", "", "pods/log", namespace)]
-        missing = await rights.missing([*needed, *useful])
+        optional = [
+            ResourcePermission("list", "", "pods", namespace),
+            ResourcePermission("get", "", "pods/log", namespace),
+        ]
+        missing = await permissions.list_missing([*required, *optional])
         fix = _ROLE.format(namespace=namespace)
-        words = ", ".join(f"{one.verb} {one.resource}" for one in missing)
-        if any(one in needed for one in missing):
-            return fail(f"in {namespace}, this user has no permission to: {words}", fix, "admin")
+        missing_text = ", ".join(
+            f"{permission.verb} {permission.resource}" for permission in missing
+        )
+        if any(permission in required for permission in missing):
+            return fail(
+                f"in {namespace}, this user has no permission to: {missing_text}", fix, "admin"
+            )
         if missing:
             return warn(
-                f"in {namespace}, this user has no permission to: {words}; logs are not available",
+                f"in {namespace}, this user has no permission to: {missing_text}; logs are not available",
                 fix,
                 "admin",
             )
@@ -169,7 +179,7 @@ class KubernetesCheckup:
         name, namespace = storage.claim, self._connection.namespace
         client = await self._connection.client()
         try:
-            found = await client.get(
+            claim = await client.get(
                 f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
             )
         except NotFoundError:
@@ -180,25 +190,25 @@ class KubernetesCheckup:
             )
         except DeniedError as error:
             return unknown(error.message, _ROLE.format(namespace=namespace), "admin")
-        phase = (found.get("status") or {}).get("phase", "of unknown state")
+        phase = (claim.get("status") or {}).get("phase", "of unknown state")
         if phase != "Bound":
-            see = f"see: kubectl -n {namespace} describe pvc {name}"
+            see_hint = f"see: kubectl -n {namespace} describe pvc {name}"
             return fail(
-                f"the claim {name} is {phase}: pods wait until it has a volume", see, "admin"
+                f"the claim {name} is {phase}: pods wait until it has a volume", see_hint, "admin"
             )
         return ok(f"the claim {name} is bound; pods mount it at {storage.mount}")
 
     async def _queues(self) -> CheckResult:
         namespace = self._connection.namespace
-        queues = await self._view.queues()
+        queues = await self._tables.queues()
         notes = "; ".join(getattr(queues, "notes", ()))
         if not queues:
             return ok(
                 notes
                 or "the cluster has no queues: runs start as soon as nodes have free resources"
             )
-        states = ", ".join(f"{one.name} {one.state}" for one in queues)
-        if not any(one.state == "up" for one in queues):
+        states = ", ".join(f"{queue.name} {queue.state}" for queue in queues)
+        if not any(queue.state == "up" for queue in queues):
             return fail(
                 f"{states}: no queue is up", f"check the local queues of {namespace}", "admin"
             )

@@ -18,17 +18,17 @@ from hyperpod_jlab.engines.kubernetes.ports import Forwarder
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
-from hyperpod_jlab.engines.kubernetes.submit.sent import sent_in
+from hyperpod_jlab.engines.kubernetes.submit.sent import parse_sent
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
-from hyperpod_jlab.engines.kubernetes.waiting.quota import manifest_findings, room_findings
+from hyperpod_jlab.engines.kubernetes.waiting.quota import capacity_findings, manifest_findings
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions, KubernetesNodeOrders
+    from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions, KubernetesNodeControl
     from hyperpod_jlab.engines.kubernetes.checkup import KubernetesCheckup
-    from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
+    from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
     from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTasks
 
 
@@ -47,33 +47,33 @@ class KubernetesOrchestrator(Orchestrator):
         self._config = config
         self._connection = ClusterConnection(config)
         self._sender = Sender(self._connection, config.storage, self.paths)
-        self._view = KubernetesTables(self._connection)
+        self._tables = KubernetesTables(self._connection)
 
-        self.choices = self._view
+        self.choices = self._tables
         self.native_check = self
         self.wait_explainer = self
         self.ports = Forwarder(self._connection)
 
     @cached_property
-    def _watch(self) -> RunWatch:
-        from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
+    def _run_tracker(self) -> RunObserver:
+        from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
 
-        return RunWatch(self._connection, shared=self._config.storage is not None)
+        return RunObserver(self._connection, is_shared=self._config.storage is not None)
 
     @property
-    def remote_records(self) -> RunWatch:
+    def remote_records(self) -> RunObserver:
         """Records and logs of pods without the storage partition."""
-        return self._watch
+        return self._run_tracker
 
     @property
-    def polling(self) -> RunWatch:
+    def polling(self) -> RunObserver:
         """The watches."""
-        return self._watch
+        return self._run_tracker
 
     @property
     def tables(self) -> KubernetesTables:
         """The tables."""
-        return self._view
+        return self._tables
 
     @cached_property
     def actions(self) -> KubernetesActions:
@@ -81,7 +81,7 @@ class KubernetesOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions
 
         fetched = self._config.storage is None
-        return KubernetesActions(self._connection, self._watch, self._sender, fetched=fetched)
+        return KubernetesActions(self._connection, self._run_tracker, self._sender, fetched=fetched)
 
     @property
     def job_actions(self) -> KubernetesActions:
@@ -94,11 +94,11 @@ class KubernetesOrchestrator(Orchestrator):
         return self.actions
 
     @cached_property
-    def node_orders(self) -> KubernetesNodeOrders:
+    def node_control(self) -> KubernetesNodeControl:
         """Draining and resuming nodes."""
-        from hyperpod_jlab.engines.kubernetes.actions import KubernetesNodeOrders
+        from hyperpod_jlab.engines.kubernetes.actions import KubernetesNodeControl
 
-        return KubernetesNodeOrders(self._connection)
+        return KubernetesNodeControl(self._connection)
 
     @cached_property
     def remote_tasks(self) -> KubernetesTasks:
@@ -112,26 +112,29 @@ class KubernetesOrchestrator(Orchestrator):
         """The checks of ``hpj doctor``."""
         from hyperpod_jlab.engines.kubernetes.checkup import KubernetesCheckup
 
-        return KubernetesCheckup(self.name, self._config, self._connection, self._view)
+        return KubernetesCheckup(self.name, self._config, self._connection, self._tables)
 
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the pods see it, or the cluster's."""
-        given = spec.environment.python
-        if given is None:
+        python = spec.environment.python
+        if python is None:
             return self._config.python
-        return given if self._config.storage is None else self.paths.python_there(given)
+        return python if self._config.storage is None else self.paths.python_there(python)
 
-    def render(self, given: RenderInput) -> Rendered:
+    def render(self, render_input: RenderInput) -> Rendered:
         """The manifest."""
-        return self._sender.render(given)
+        return self._sender.render(render_input)
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
         """What the cluster has to say about a spec."""
-        found = await self._sender.preflight(spec, self.python(spec))
-        if any(finding.code == NO_NAMESPACE for finding in found):
-            return found  # no queue of it is there either
-        hyperpod, known = self._config.hyperpod is not None, self._sender.instance(spec)
-        return [*found, *await room_findings(self._view, spec, known, hyperpod=hyperpod)]
+        findings = await self._sender.preflight(spec, self.python(spec))
+        if any(finding.code == NO_NAMESPACE for finding in findings):
+            return findings  # no queue of it is there either
+        hyperpod, instance = self._config.hyperpod is not None, self._sender.instance(spec)
+        return [
+            *findings,
+            *await capacity_findings(self._tables, spec, instance, hyperpod=hyperpod),
+        ]
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Make the job. Its name is the run's, so a second one is the same."""
@@ -147,48 +150,48 @@ class KubernetesOrchestrator(Orchestrator):
 
     async def cluster(self) -> Cluster:
         """The cluster in one line."""
-        return await self._view.cluster(self.name, self.kind)
+        return await self._tables.cluster(self.name, self.kind)
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the cluster says of these runs."""
-        from hyperpod_jlab.engines.kubernetes.observe.runs import labelled_repairs
-        from hyperpod_jlab.engines.kubernetes.waiting.wait import with_queue_words
+        from hyperpod_jlab.engines.kubernetes.observe.runs import find_repairs
+        from hyperpod_jlab.engines.kubernetes.waiting.wait import add_queue_reasons
         from hyperpod_jlab.engines.repairs import with_repairs
 
-        words = await self._watch.observe(bundles)
-        words = await with_queue_words(self._view.kueue, words)
+        observations = await self._run_tracker.observe(bundles)
+        observations = await add_queue_reasons(self._tables.kueue, observations)
         if self._config.hyperpod is None and self._config.eks is None:
-            return words
+            return observations
         return await with_repairs(
-            words, bundles, lambda: labelled_repairs(self._view.looks), SCHEDULER
+            observations, bundles, lambda: find_repairs(self._tables.list_cache), SCHEDULER
         )
 
-    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
+    async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
         """The API server's verdict on a user's own manifest (dry run), and what queues and nodes say of one that it takes."""
-        del given
-        sent = await asyncio.to_thread(sent_in, rendered.text)  # it may be a megabyte
-        found = await self._sender.verdict(sent)
-        if any(finding.level == "error" for finding in found):
-            return found
-        return [*found, *await manifest_findings(self._view, sent.document)]
+        del render_input
+        sent = await asyncio.to_thread(parse_sent, rendered.text)  # it may be a megabyte
+        findings = await self._sender.dry_run_submit(sent)
+        if any(finding.level == "error" for finding in findings):
+            return findings
+        return [*findings, *await manifest_findings(self._tables, sent.document)]
 
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
         """Why a run waits."""
         from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT
         from hyperpod_jlab.engines.kubernetes.waiting.wait import explain
 
-        word = (await self.runs([bundle])).get(bundle.run_id)
-        if word is not None and word.reason_code == LIMIT:  # no room would help it
-            return WaitReason(bundle.run_id, word.reason, word.reason_code)
-        return await explain(self._view, bundle, word)
+        observation = (await self.runs([bundle])).get(bundle.run_id)
+        if observation is not None and observation.reason_code == LIMIT:  # no room would help it
+            return WaitReason(bundle.run_id, observation.reason, observation.reason_code)
+        return await explain(self._tables, bundle, observation)
 
     async def close(self) -> None:
         """Close the connections."""
         if "_watch" in self.__dict__:
-            await self._watch.close()
+            await self._run_tracker.close()
         await self._connection.close()
 
     def _changed(self) -> None:
         """Something was or may have been changed: what was seen before counts no more."""
         if "_watch" in self.__dict__:  # else nothing was seen
-            self._watch.forget()
+            self._run_tracker.forget()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hyperpod_jlab.core.config import ClusterConfig, KubernetesCluster
 from hyperpod_jlab.core.errors import UnsupportedError
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.engines.kind import EngineKind, config_as
+from hyperpod_jlab.engines.kind import EngineKind, typed_config
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
@@ -24,11 +24,11 @@ def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrato
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("hyperpod_jlab"):
             raise
-        raise missing_package(error, {"cluster": name}) from error
-    return KubernetesOrchestrator(name, config_as(KubernetesCluster, config), partition)
+        raise missing_package_error(error, {"cluster": name}) from error
+    return KubernetesOrchestrator(name, typed_config(KubernetesCluster, config), partition)
 
 
-def missing_package(
+def missing_package_error(
     error: ModuleNotFoundError, detail: dict[str, str] | None = None
 ) -> UnsupportedError:
     """The error where a package that only Kubernetes clusters need is not installed."""

@@ -25,12 +25,12 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
-from hyperpod_jlab.engines.kubernetes.api.client import KubeClient, refusal, shown_server
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient, parse_error, server_text
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import PROXY_HINT
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind
-from hyperpod_jlab.engines.kubernetes.observe.pods import place_in
+from hyperpod_jlab.engines.kubernetes.observe.pods import find_position
 from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
 from hyperpod_jlab.engines.protocol import Shell
 from hyperpod_jlab.storage.records import BundleReader
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 _PROTOCOL = "v4.channel.k8s.io"
 _DATA, _ERROR = 0, 1
-_OPEN_SECONDS = 20.0
-_CLOSE_SECONDS = 1.0
+_OPEN_TIMEOUT_S = 20.0
+_CLOSE_TIMEOUT_S = 1.0
 _CHUNK = 1 << 18  # bytes in one message
 
 
@@ -52,7 +52,7 @@ class PodPort:
         self._socket = socket
         self._pod = pod
         self._port = port
-        self._rest = b""
+        self._buffered = b""
         self._announced: set[int] = set()
 
     @property
@@ -60,7 +60,7 @@ class PodPort:
         """Whether it is still open, as far as is known here."""
         from websockets.protocol import State
 
-        return self._socket.state is State.OPEN and not self._rest
+        return self._socket.state is State.OPEN and not self._buffered
 
     async def read(self, limit: int = 65_536) -> bytes:
         """The next bytes; ``b""`` at the end.
@@ -69,13 +69,13 @@ class PodPort:
             RefusedError: Nothing listens there.
             UnreachableError: The connection was cut.
         """
-        while not self._rest:
+        while not self._buffered:
             data = await self._next()
             if data is None:
                 return b""
-            self._rest = data
-        found, self._rest = self._rest[:limit], self._rest[limit:]
-        return found
+            self._buffered = data
+        chunk, self._buffered = self._buffered[:limit], self._buffered[limit:]
+        return chunk
 
     async def write(self, data: bytes) -> None:
         """Send bytes.
@@ -99,13 +99,13 @@ class PodPort:
         """End the connection."""
         await self._socket.close()
 
-    async def begun(self) -> None:
+    async def wait_open(self) -> None:
         """Wait until the kubelet has announced the port."""
         while self._announced != {_DATA, _ERROR}:
             data = await self._next()
             if data is None:
                 return
-            self._rest += data
+            self._buffered += data
 
     async def _next(self) -> bytes | None:
         """The data of the next message, which may be none; None at the end."""
@@ -128,13 +128,13 @@ class PodPort:
             self._announced.add(channel)
             return b""
         if channel == _ERROR:
-            raise self._complaint(message[1:].decode("utf-8", "replace"))
+            raise self._open_error(message[1:].decode("utf-8", "replace"))
         return message[1:] if channel == _DATA else b""
 
-    def _complaint(self, text: str) -> HyperpodError:
+    def _open_error(self, text: str) -> HyperpodError:
         """What the kubelet says on the error channel."""
         detail = {"pod": self._pod, "port": self._port}
-        if any(words in text.lower() for words in ("refused", "failed to connect", "dial")):
+        if any(text_part in text.lower() for text_part in ("refused", "failed to connect", "dial")):
             return RefusedError(
                 f"no program listens on port {self._port} of the pod {self._pod}",
                 code="nothing_listens",
@@ -177,8 +177,8 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
         proxy=access.proxy,
         compression=None,
         max_size=None,
-        open_timeout=_OPEN_SECONDS,
-        close_timeout=_CLOSE_SECONDS,
+        open_timeout=_OPEN_TIMEOUT_S,
+        close_timeout=_CLOSE_TIMEOUT_S,
         # Pings keep load balancers from ending a quiet connection; who answers none may just be busy.
         ping_interval=30,
         ping_timeout=None,
@@ -186,8 +186,10 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
     try:
         socket = await opening
     except InvalidStatus as error:
-        answer = error.response
-        raise _refused(answer.status_code, bytes(answer.body or b""), namespace, pod) from error
+        response = error.response
+        raise _response_error(
+            response.status_code, bytes(response.body or b""), namespace, pod
+        ) from error
     except InvalidProxy as error:  # its own words repeat the address, and so a password in it
         raise UnreachableError(
             "the proxy's address cannot be used", code="proxy", hint=PROXY_HINT
@@ -196,17 +198,17 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
         raise UnreachableError(
             f"the API server did not answer: {str(error) or type(error).__name__}",
             hint="see: kubectl cluster-info",
-            detail={"server": shown_server(access)},
+            detail={"server": server_text(access)},
         ) from error
-    return await _begun(PodPort(socket, pod, port), pod, port)
+    return await _wait_open(PodPort(socket, pod, port), pod, port)
 
 
-async def _begun(made: PodPort, pod: str, port: int) -> PodPort:
+async def _wait_open(port_stream: PodPort, pod: str, port: int) -> PodPort:
     try:
-        async with asyncio.timeout(_OPEN_SECONDS):
-            await made.begun()
+        async with asyncio.timeout(_OPEN_TIMEOUT_S):
+            await port_stream.wait_open()
     except BaseException as error:
-        await made.close()
+        await port_stream.close()
         if isinstance(error, TimeoutError):
             raise UnreachableError(
                 f"the node of the pod {pod} does not respond",
@@ -214,7 +216,7 @@ async def _begun(made: PodPort, pod: str, port: int) -> PodPort:
                 detail={"pod": pod, "port": port},
             ) from error
         raise
-    return made
+    return port_stream
 
 
 def _tls(access: ApiAccess) -> ssl.SSLContext | None:
@@ -229,8 +231,8 @@ def _tls(access: ApiAccess) -> ssl.SSLContext | None:
     return context
 
 
-def _refused(status: int, body: bytes, namespace: str, pod: str) -> HyperpodError:
-    error = refusal(status, body.decode("utf-8", "replace"))
+def _response_error(status: int, body: bytes, namespace: str, pod: str) -> HyperpodError:
+    error = parse_error(status, body.decode("utf-8", "replace"))
     if isinstance(error, DeniedError):
         return DeniedError(
             f"you do not have the permission to forward ports of pods in the namespace {namespace}",
@@ -246,7 +248,7 @@ def _refused(status: int, body: bytes, namespace: str, pod: str) -> HyperpodErro
 # --------------------------------------------------------------------------------------------------
 # The pods of a run that one can get into: which they are, by their nodes' ranks, and whether they run.
 
-_OURS = tuple(kind.container for kind in KINDS)
+_RUN_CONTAINERS = tuple(kind.container for kind in KINDS)
 
 
 @dataclass(frozen=True)
@@ -272,14 +274,17 @@ class ReachablePod:
     phase: str
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any], rank: int) -> ReachablePod:
+    def from_pod(cls, pod: Mapping[str, Any], rank: int) -> ReachablePod:
         """A pod as the API server gives it."""
         meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-        names = [str(one["name"]) for one in spec.get("containers") or []]
+        names = [str(container["name"]) for container in spec.get("containers") or []]
         default = (meta.get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
-        found = [name for name in (default, *_OURS) if name in names]
-        container = str((found or names or [""])[0])
-        states = {one["name"]: one for one in status.get("containerStatuses") or []}
+        candidates = [name for name in (default, *_RUN_CONTAINERS) if name in names]
+        container = str((candidates or names or [""])[0])
+        states = {
+            status_entry["name"]: status_entry
+            for status_entry in status.get("containerStatuses") or []
+        }
         state = (states.get(container) or {}).get("state") or {}
         return cls(
             name=str(meta["name"]),
@@ -292,33 +297,38 @@ class ReachablePod:
         )
 
 
-def by_rank(pods: Iterable[Mapping[str, Any]], kind: Kind) -> list[ReachablePod]:
+def list_by_rank(pods: Iterable[Mapping[str, Any]], kind: Kind) -> list[ReachablePod]:
     """The pods in the order of their ranks; of several with one rank the one that runs, else the newest. Pods that say no rank are counted in their order."""
-    made = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
-    said = [(kind.node_rank(pod), pod) for pod in made]
-    numbers = itertools.count()
-    rows = [ReachablePod.of(pod, rank if rank is not None else next(numbers)) for rank, pod in said]
-    found = {row.node_rank: row for row in sorted(rows, key=lambda row: row.running)}
-    return [found[rank] for rank in sorted(found)]
+    created_order = sorted(
+        pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")
+    )
+    ranked_pods = [(kind.node_rank(pod), pod) for pod in created_order]
+    counter = itertools.count()
+    rows = [
+        ReachablePod.from_pod(pod, rank if rank is not None else next(counter))
+        for rank, pod in ranked_pods
+    ]
+    pods_by_rank = {row.node_rank: row for row in sorted(rows, key=lambda row: row.running)}
+    return [pods_by_rank[rank] for rank in sorted(pods_by_rank)]
 
 
-def pod_of(pods: Iterable[ReachablePod], node_rank: int) -> ReachablePod:
+def find_pod(pods: Iterable[ReachablePod], node_rank: int) -> ReachablePod:
     """The pod of a node's rank, which runs.
 
     Raises:
         NotFoundError: The run has no pod of that rank.
         ConflictError: It does not run.
     """
-    known = {pod.node_rank: pod for pod in pods}
-    if node_rank not in known:
-        there = ", ".join(map(str, known)) or "none"
+    pods_by_rank = {pod.node_rank: pod for pod in pods}
+    if node_rank not in pods_by_rank:
+        ranks_text = ", ".join(map(str, pods_by_rank)) or "none"
         raise NotFoundError(
             f"the run has no pod for node {node_rank} now",
             code="no_such_node",
-            hint=f"nodes with a pod: {there}",
+            hint=f"nodes with a pod: {ranks_text}",
             detail={"node": node_rank},
         )
-    pod = known[node_rank]
+    pod = pods_by_rank[node_rank]
     if not pod.running:
         raise ConflictError(
             f"the pod {pod.name} is not running; it is {pod.phase.lower()}",
@@ -352,7 +362,7 @@ class Forwarder:
             DeniedError: This user may not do so.
             UnreachableError: The API server or the node does not answer.
         """
-        pod = pod_of(await self.pods(bundle), node)
+        pod = find_pod(await self.pods(bundle), node)
         client = await self._connection.client()
         return await open_port(client, pod.namespace, pod.name, port)
 
@@ -380,23 +390,23 @@ class Forwarder:
         labelled = sent.kind.labels_pods and not adopted
         selector = f"{RUN_LABEL}={run_id}" if labelled else sent.kind.pods_selector(sent.name)
         path = f"/api/v1/namespaces/{sent.namespace}/pods"
-        found = await client.get(path, labelSelector=selector)
-        pods = by_rank(found.get("items") or [], sent.kind)
+        response = await client.get(path, labelSelector=selector)
+        pods = list_by_rank(response.get("items") or [], sent.kind)
         if bundle.index is None:
             return pods
         array = (await asyncio.to_thread(bundle.spec)).array or ""
-        place = place_in(array, bundle.index)
-        return [replace(pod, node_rank=0) for pod in pods if pod.node_rank == place]
+        position = find_position(array, bundle.index)
+        return [replace(pod, node_rank=0) for pod in pods if pod.node_rank == position]
 
 
 def shell_command(pod: ReachablePod, context: str | None) -> str:
     """The command that opens a shell in a pod's container: bash where the image has it, else sh."""
-    words = ["kubectl", *([f"--context={context}"] if context else [])]
-    words += [
+    argv = ["kubectl", *([f"--context={context}"] if context else [])]
+    argv += [
         f"--namespace={pod.namespace}",
         "exec",
         "-it",
         pod.name,
         f"--container={pod.container}",
     ]
-    return shlex.join([*words, "--", "sh", "-c", _SHELL])
+    return shlex.join([*argv, "--", "sh", "-c", _SHELL])

@@ -20,7 +20,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import PodState, pod_state
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.kinds.kind import true_conditions
+from hyperpod_jlab.engines.kubernetes.kinds.kind import active_conditions
 from hyperpod_jlab.engines.kubernetes.submit.native import is_image_name
 from hyperpod_jlab.engines.kubernetes.submit.render import literal
 from hyperpod_jlab.engines.remote_task import TaskSettings
@@ -31,11 +31,11 @@ TIMEOUT = 300.0
 ROOT = "/fsx"
 """Where the pod has the claim."""
 
-_KEPT = 600
+_TTL_S = 600
 """Seconds after its end for which the cluster keeps a Job that we could not remove."""
 _CONTAINER = "folders"
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}")
-_HOPELESS = frozenset(
+_FATAL_REASONS = frozenset(
     {
         "CreateContainerConfigError",
         "CreateContainerError",
@@ -47,7 +47,7 @@ _HOPELESS = frozenset(
     }
 )
 """The kubelet's words for a container that will not start by waiting."""
-_ROOT_WITH_LITTLE: Mapping[str, Any] = {
+_SECURITY_CONTEXT: Mapping[str, Any] = {
     "runAsUser": 0,
     "runAsGroup": 0,
     "runAsNonRoot": False,
@@ -57,10 +57,10 @@ _ROOT_WITH_LITTLE: Mapping[str, Any] = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 """Root with the few rights that folders of others take (man capabilities)."""
-_NO_CLAIM = re.compile(r'persistentvolumeclaim "[^"]*" not found')
+_CLAIM_NOT_FOUND = re.compile(r'persistentvolumeclaim "[^"]*" not found')
 
 
-class KubernetesErrand:
+class KubernetesTaskRunner:
     """Runs programs as Jobs.
 
     Args:
@@ -68,14 +68,14 @@ class KubernetesErrand:
         namespace: Where the claim is, and the Jobs are made.
         claim: The persistent volume claim of the whole file system.
         image: The pods' image, with a python3 in it; by its digest.
-        patience: Seconds until a Job is taken back.
+        timeout: Seconds until a Job is taken back.
 
     Raises:
         InvalidInputError: The image is not named by its digest.
     """
 
     root = ROOT
-    reply: str | None = None
+    result_dir: str | None = None
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class KubernetesErrand:
         claim: str,
         image: str,
         *,
-        patience: float = TIMEOUT,
+        timeout: float = TIMEOUT,
     ) -> None:
         if not is_image_name(image) or not _DIGEST.search(image):
             raise InvalidInputError(
@@ -97,7 +97,7 @@ class KubernetesErrand:
         self._namespace = namespace
         self._claim = claim
         self._image = image
-        self._patience = patience
+        self._timeout = timeout
 
     async def run(self, program: str, name: str) -> str:
         """Run a program that prints its answer (see `admin.folders.Errand`).
@@ -112,8 +112,8 @@ class KubernetesErrand:
         manifest = self.manifest(program, name)
         try:
             await client.post(jobs, manifest, fieldValidation="Strict")
-            pod = await self._end_of(client, f"{jobs}/{name}", name)
-            return await self._said(client, pod)
+            pod = await self._wait_for_pod(client, f"{jobs}/{name}", name)
+            return await self._read_log(client, pod)
         finally:
             await self._remove(client, f"{jobs}/{name}")
 
@@ -124,7 +124,7 @@ class KubernetesErrand:
             "image": self._image,
             "command": ["python3", "-I", "-c", literal(program)],
             "terminationMessagePolicy": "FallbackToLogsOnError",
-            "securityContext": _ROOT_WITH_LITTLE,
+            "securityContext": _SECURITY_CONTEXT,
             "resources": {
                 "requests": {"cpu": "100m", "memory": "64Mi"},
                 "limits": {"memory": "256Mi"},
@@ -138,8 +138,8 @@ class KubernetesErrand:
             "metadata": {"name": name, "labels": labels},
             "spec": {
                 "backoffLimit": 0,
-                "activeDeadlineSeconds": int(self._patience) + 60,
-                "ttlSecondsAfterFinished": _KEPT,
+                "activeDeadlineSeconds": int(self._timeout) + 60,
+                "ttlSecondsAfterFinished": _TTL_S,
                 "template": {
                     "metadata": {"labels": labels},
                     "spec": {
@@ -158,26 +158,26 @@ class KubernetesErrand:
             },
         }
 
-    async def _end_of(self, client: KubeClient, job: str, name: str) -> str:
+    async def _wait_for_pod(self, client: KubeClient, job: str, name: str) -> str:
         """Wait until the Job's pod has done its work; the pod's name."""
-        deadline, pause = time.monotonic() + self._patience, 0.3
+        deadline, pause_s = time.monotonic() + self._timeout, 0.3
         pod: dict[str, Any] | None = None
         while time.monotonic() < deadline:
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, 3.0)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 3.0)
             try:
                 pod = await self._pod(client, name) or pod
-                true = true_conditions(await client.get(job))
+                active_types = active_conditions(await client.get(job))
             except UnreachableError:
                 continue  # the API server may be back before our patience ends
             if pod is not None:
-                _refuse_hopeless(pod)
-            if true.keys() & {"Complete", "SuccessCriteriaMet"} and pod is not None:
+                _check_schedulable(pod)
+            if active_types.keys() & {"Complete", "SuccessCriteriaMet"} and pod is not None:
                 return str(pod["metadata"]["name"])
-            if true.keys() & {"Failed", "FailureTarget"}:
+            if active_types.keys() & {"Failed", "FailureTarget"}:
                 raise _failed(name, pod)
         raise UnreachableError(
-            f"the folder Job {name} did not end within {self._patience:.0f} s and was deleted: {_why(pod)}",
+            f"the folder Job {name} did not end within {self._timeout:.0f} s and was deleted: {_waiting_reason(pod)}",
             code="job_did_not_end",
             hint="check that the namespace allows pods to run as root, and that nodes have free resources",
             detail={"job": name},
@@ -186,14 +186,14 @@ class KubernetesErrand:
     async def _pod(self, client: KubeClient, name: str) -> dict[str, Any] | None:
         path = f"/api/v1/namespaces/{self._namespace}/pods"
         selector = f"batch.kubernetes.io/job-name={name}"
-        found = (await client.get(path, labelSelector=selector)).get("items") or []
-        return found[0] if found else None
+        pods = (await client.get(path, labelSelector=selector)).get("items") or []
+        return pods[0] if pods else None
 
-    async def _said(self, client: KubeClient, pod: str) -> str:
+    async def _read_log(self, client: KubeClient, pod: str) -> str:
         path = f"/api/v1/namespaces/{self._namespace}/pods/{pod}/log"
         async with client.stream(path, container=_CONTAINER) as stream:
-            said = b"".join([chunk async for chunk in stream.chunks()])
-        return said.decode("utf-8", "replace")
+            content = b"".join([chunk async for chunk in stream.chunks()])
+        return content.decode("utf-8", "replace")
 
     async def _remove(self, client: KubeClient, job: str) -> None:
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
@@ -201,19 +201,19 @@ class KubernetesErrand:
             await client.delete(job, options)
 
 
-def _refuse_hopeless(pod: Mapping[str, Any]) -> None:
+def _check_schedulable(pod: Mapping[str, Any]) -> None:
     """Raise for a pod that will not start, however long one waits."""
     container = pod_state(pod).container(_CONTAINER)
-    if container.waiting in _HOPELESS:
+    if container.waiting in _FATAL_REASONS:
         raise RefusedError(
             f"the pod of the folder Job cannot start: {container.waiting}: {container.message or ''}",
             code="pod_cannot_start",
             hint="use --image with an image that has python3 and that the nodes can pull",
         )
-    said = _unscheduled(pod)
-    if _NO_CLAIM.search(said):
+    reason = _unscheduled(pod)
+    if _CLAIM_NOT_FOUND.search(reason):
         raise NotFoundError(
-            f"the pod of the folder Job cannot mount the file system: {said}",
+            f"the pod of the folder Job cannot mount the file system: {reason}",
             code="no_claim",
             hint="give the claim of the whole file system and its namespace: --claim, --namespace",
         )
@@ -222,19 +222,19 @@ def _refuse_hopeless(pod: Mapping[str, Any]) -> None:
 def _failed(name: str, pod: Mapping[str, Any] | None) -> HyperpodError:
     state: PodState | None = None if pod is None else pod_state(pod)
     end = None if state is None else state.container(_CONTAINER).exit
-    words = (
+    reason_messages = (
         "its pod was removed" if end is None else f"{end.reason or 'Error'}, exit code {end.code}"
     )
-    said = f": {end.message}" if end is not None and end.message else ""
+    detail = f": {end.message}" if end is not None and end.message else ""
     return RefusedError(
-        f"the folder Job {name} failed: {words}{said}",
+        f"the folder Job {name} failed: {reason_messages}{detail}",
         code="job_failed",
         hint="run this again; finished steps are not repeated, and the image needs python3 3.8 or later",
         detail={"job": name},
     )
 
 
-def _why(pod: Mapping[str, Any] | None) -> str:
+def _waiting_reason(pod: Mapping[str, Any] | None) -> str:
     if pod is None:
         return "no pod was created for it"
     container = pod_state(pod).container(_CONTAINER)
@@ -259,7 +259,7 @@ class KubernetesTasks:
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
 
-    def task(self, settings: TaskSettings) -> KubernetesErrand:
+    def task(self, settings: TaskSettings) -> KubernetesTaskRunner:
         """Tasks in pods that mount the claim of the whole file system.
 
         Raises:
@@ -281,9 +281,9 @@ class KubernetesTasks:
                 detail={"field": "image"},
             )
         namespace = settings.namespace or self._connection.namespace
-        return KubernetesErrand(self._connection, namespace, claim, image)
+        return KubernetesTaskRunner(self._connection, namespace, claim, image)
 
-    async def user_number(self, name: str) -> int | None:
+    async def find_uid(self, name: str) -> int | None:
         """Pods know no users by name.
 
         Raises:

@@ -13,7 +13,7 @@ from typing import Any
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
-from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, jobs_path, labels_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, find_labels, jobs_path
 from hyperpod_jlab.engines.kubernetes.submit.create import is_same_user
 from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
 from hyperpod_jlab.storage.records import BundleReader
@@ -45,8 +45,8 @@ class JobId:
 
 def parse_job_id(text: str) -> JobId | None:
     """The job that a text names, or None for what names none."""
-    found = _TEXT.fullmatch(text.strip().lower())
-    return JobId(found[3], found[2], found[1]) if found is not None else None
+    match = _TEXT.fullmatch(text.strip().lower())
+    return JobId(match[3], match[2], match[1]) if match is not None else None
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Target:
     job: Mapping[str, Any]
 
     @property
-    def place(self) -> str:
+    def object_text(self) -> str:
         """Where it is."""
         return f"{jobs_path(self.kind, self.namespace)}/{self.name}"
 
@@ -80,7 +80,7 @@ class Target:
         return f"{self.kind.name.lower()}/{self.name}"
 
 
-async def target_of(client: KubeClient, bundle: BundleReader) -> Target:
+async def run_target(client: KubeClient, bundle: BundleReader) -> Target:
     """A run's object.
 
     Raises:
@@ -90,13 +90,13 @@ async def target_of(client: KubeClient, bundle: BundleReader) -> Target:
     await asyncio.to_thread(bundle.check_own, "act on")
     sent = await asyncio.to_thread(read_sent, bundle)
     uid = await asyncio.to_thread(adopted_uid, bundle)
-    job = await client.get(sent.place)
+    job = await client.get(sent.object_path)
     if uid is None:
-        ours = labels_of(job).get(RUN_LABEL) == bundle.run_id
-        same = ours and is_same_user(job, sent.document)
+        is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id
+        is_same = is_own_run and is_same_user(job, sent.document)
     else:
-        same = job["metadata"].get("uid") == uid
-    if not same:
+        is_same = job["metadata"].get("uid") == uid
+    if not is_same:
         raise NotFoundError(
             f"the {sent.kind.name} {sent.name} was replaced by another object",
             detail={"run_id": bundle.run_id, "name": sent.name},
@@ -104,7 +104,7 @@ async def target_of(client: KubeClient, bundle: BundleReader) -> Target:
     return Target(sent.kind, sent.namespace, sent.name, job)
 
 
-async def named(client: KubeClient, text: str, namespace: str) -> Target:
+async def find_target(client: KubeClient, text: str, namespace: str) -> Target:
     """The object that a text names: ``name``, ``kind/name`` or ``namespace/kind/name``.
 
     Args:
@@ -118,40 +118,40 @@ async def named(client: KubeClient, text: str, namespace: str) -> Target:
         NotFoundError: There is no such object.
         DeniedError: This user may not see it.
     """
-    found = parse_job_id(_short(text))
-    if found is None:
+    job_id = parse_job_id(_shorten(text))
+    if job_id is None:
         raise InvalidInputError(
             f"'{text[:60]}' is not a valid name of a job",
             code="invalid_job",
             hint="use a name, or a kind and a name such as pytorchjob/train; see: hpj jobs",
             detail={"job": text[:60]},
         )
-    where = found.namespace or namespace
-    kinds = KINDS if found.kind is None else _called(found.kind)
+    namespace_name = job_id.namespace or namespace
+    kinds = KINDS if job_id.kind is None else _called(job_id.kind)
     if not kinds:
         raise UnsupportedError(
-            f"actions on objects of the kind {found.kind} are not supported",
+            f"actions on objects of the kind {job_id.kind} are not supported",
             hint="supported kinds: " + ", ".join(sorted(kind.name.lower() for kind in KINDS)),
             detail={"job": text[:300]},
         )
     for kind in kinds:
         try:
-            job = await client.get(f"{jobs_path(kind, where)}/{found.name}")
+            job = await client.get(f"{jobs_path(kind, namespace_name)}/{job_id.name}")
         except NotFoundError as error:
             if error.code == "no_namespace":
                 raise
             continue
-        return Target(kind, where, found.name, job)
-    what = "job" if found.kind is None else kinds[0].name
+        return Target(kind, namespace_name, job_id.name, job)
+    kind_text = "job" if job_id.kind is None else kinds[0].name
     raise NotFoundError(
-        f"{what} {found.name[:253]} not found in the namespace {where}",
+        f"{kind_text} {job_id.name[:253]} not found in the namespace {namespace_name}",
         code="no_such_job",
         hint="see: hpj jobs",
-        detail={"job": text[:300], "namespace": where},
+        detail={"job": text[:300], "namespace": namespace_name},
     )
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """``pytorchjob.kubeflow.org/train``, as ``kubectl -o name`` writes it, without the group."""
     parts = text.strip().split("/")
     if len(parts) > 1:

@@ -9,12 +9,12 @@ from typing import Any
 
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.kinds.kind import QUEUE_LABEL, labels_of, unix_time, whole
+from hyperpod_jlab.engines.kubernetes.kinds.kind import QUEUE_LABEL, as_int, find_labels, parse_time
 
 _GROUP = "kueue.x-k8s.io"
 _UID_LABEL = f"{_GROUP}/job-uid"
-_TRIES = 10
-_PAUSE = 0.3
+_MAX_TRIES = 10
+_PAUSE_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Workload:
     """A workload.
 
     Attributes:
-        place: Where it is.
+        path: Where it is.
         active: Whether Kueue may let it run.
         admitted: Whether it has its quota.
     """
 
-    place: str
+    path: str
     active: bool
     admitted: bool
 
@@ -42,7 +42,7 @@ class Eviction:
         count: How often it was evicted so far, as far as this version of Kueue counts; at least 1.
         admitted: Seconds for which it had its quota before, as far as known.
         verdict: Why, as a verdict.
-        words: Why, as a sentence.
+        message: Why, as a sentence.
         code: Why, as a word.
     """
 
@@ -51,50 +51,52 @@ class Eviction:
     count: int
     admitted: float
     verdict: str
-    words: str
+    message: str
     code: str
 
 
-async def eviction_of(client: KubeClient, job: Mapping[str, Any]) -> Eviction | None:
+async def find_eviction(client: KubeClient, job: Mapping[str, Any]) -> Eviction | None:
     """The last eviction of a job; None where there was none, or where this user may not see workloads.
 
     Raises:
         UnreachableError: The cluster does not answer.
     """
     meta = job["metadata"]
-    if not labels_of(job).get(QUEUE_LABEL):
+    if not find_labels(job).get(QUEUE_LABEL):
         return None
     try:
         version = await kueue_version(client)
         if version is None:
             return None
         path = f"/apis/{version}/namespaces/{meta['namespace']}/workloads"
-        listed = await client.get(path, labelSelector=f"{_UID_LABEL}={meta['uid']}")
+        response = await client.get(path, labelSelector=f"{_UID_LABEL}={meta['uid']}")
     except (DeniedError, NotFoundError):
         return None
-    found = (_eviction(one) for one in listed.get("items") or [])
-    return next((one for one in found if one is not None), None)
+    candidates = (_eviction(item) for item in response.get("items") or [])
+    return next((item for item in candidates if item is not None), None)
 
 
 def _eviction(workload: Mapping[str, Any]) -> Eviction | None:
     """By the condition ``Evicted``, or, once the workload has its quota again, by ``Requeued`` and its count (seen on Kueue 0.14)."""
     status = workload.get("status") or {}
-    by_type = {str(one.get("type")): one for one in status.get("conditions") or []}
+    by_type = {
+        str(condition.get("type")): condition for condition in status.get("conditions") or []
+    }
     counts = (status.get("schedulingStats") or {}).get("evictions") or []
     evicted, requeued = by_type.get("Evicted") or {}, by_type.get("Requeued") or {}
-    told = evicted if evicted.get("status") == "True" else requeued
-    if not evicted or not told or (told is requeued and not counts):
+    condition = evicted if evicted.get("status") == "True" else requeued
+    if not evicted or not condition or (condition is requeued and not counts):
         return None
-    reason = str(told.get("reason") or "")
-    otherwise = ("REQUEUED", f"Kueue evicted it ({reason})", "evicted")
-    verdict, words, code = _EVICTIONS.get(reason, otherwise)
+    reason = str(condition.get("reason") or "")
+    default = ("REQUEUED", f"Kueue evicted it ({reason})", "evicted")
+    verdict, message, code = _EVICTIONS.get(reason, default)
     return Eviction(
         str(workload["metadata"].get("uid", "")),
-        unix_time(told.get("lastTransitionTime"), 0.0),
-        max(1, sum(whole(one.get("count")) for one in counts)),
-        float(whole(status.get("accumulatedPastExexcutionTimeSeconds"))),  # spelled so
+        parse_time(condition.get("lastTransitionTime"), 0.0),
+        max(1, sum(as_int(item.get("count")) for item in counts)),
+        float(as_int(status.get("accumulatedPastExexcutionTimeSeconds"))),  # spelled so
         verdict,
-        words,
+        message,
         code,
     )
 
@@ -124,7 +126,7 @@ _EVICTIONS = {
 """Reasons of the condition ``Evicted`` (kueue/apis/kueue/v1beta1/workload_types.go): a verdict, a sentence, a word."""
 
 
-async def workload_of(client: KubeClient, job: Mapping[str, Any]) -> Workload | None:
+async def find_workload(client: KubeClient, job: Mapping[str, Any]) -> Workload | None:
     """The workload of a job; None where Kueue does not look after it.
 
     Raises:
@@ -136,24 +138,26 @@ async def workload_of(client: KubeClient, job: Mapping[str, Any]) -> Workload | 
         return None
     meta = job["metadata"]
     path = f"/apis/{version}/namespaces/{meta['namespace']}/workloads"
-    queued = bool(labels_of(job).get(QUEUE_LABEL))
-    for _ in range(_TRIES if queued else 1):
+    queued = bool(find_labels(job).get(QUEUE_LABEL))
+    for _ in range(_MAX_TRIES if queued else 1):
         try:
-            listed = await client.get(path, labelSelector=f"{_UID_LABEL}={meta['uid']}")
+            response = await client.get(path, labelSelector=f"{_UID_LABEL}={meta['uid']}")
         except DeniedError:
             if queued:
                 raise
             return None  # it asks for no queue, so that Kueue most likely leaves it alone
-        for one in listed.get("items") or []:
-            true = {
-                str(each.get("type"))
-                for each in (one.get("status") or {}).get("conditions") or []
-                if each.get("status") == "True"
+        for item in response.get("items") or []:
+            active_types = {
+                str(condition.get("type"))
+                for condition in (item.get("status") or {}).get("conditions") or []
+                if condition.get("status") == "True"
             }
-            if "Finished" not in true:
-                active = (one.get("spec") or {}).get("active", True) is not False
-                return Workload(f"{path}/{one['metadata']['name']}", active, "Admitted" in true)
-        await asyncio.sleep(_PAUSE if queued else 0)
+            if "Finished" not in active_types:
+                active = (item.get("spec") or {}).get("active", True) is not False
+                return Workload(
+                    f"{path}/{item['metadata']['name']}", active, "Admitted" in active_types
+                )
+        await asyncio.sleep(_PAUSE_S if queued else 0)
     if queued:
         raise UnreachableError(
             "Kueue has not processed the job yet",
@@ -167,10 +171,10 @@ async def workload_of(client: KubeClient, job: Mapping[str, Any]) -> Workload | 
 async def kueue_version(client: KubeClient) -> str | None:
     """Group and version that Kueue serves, such as ``kueue.x-k8s.io/v1beta1``; None without Kueue."""
     try:
-        found = await client.get(f"/apis/{_GROUP}")
+        response = await client.get(f"/apis/{_GROUP}")
     except NotFoundError:
         return None
-    return str((found.get("preferredVersion") or {}).get("groupVersion") or "") or None
+    return str((response.get("preferredVersion") or {}).get("groupVersion") or "") or None
 
 
 async def set_active(client: KubeClient, workload: Workload, active: bool) -> None:
@@ -179,4 +183,4 @@ async def set_active(client: KubeClient, workload: Workload, active: bool) -> No
     Raises:
         DeniedError: This user may not.
     """
-    await client.patch(workload.place, {"spec": {"active": active}})
+    await client.patch(workload.path, {"spec": {"active": active}})

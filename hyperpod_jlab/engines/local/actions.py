@@ -6,7 +6,7 @@ import asyncio
 
 from hyperpod_jlab.core.cluster import ChangeField
 from hyperpod_jlab.core.job_actions import ActionKind, Change
-from hyperpod_jlab.engines.local.attempt import end_processes, tell_to_cancel
+from hyperpod_jlab.engines.local.attempt import end_processes, signal_cancel
 from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -14,7 +14,7 @@ from hyperpod_jlab.storage.records import BundleReader
 class LocalActions:
     """Actions on runs. A run here has no queue and keeps its time limit: there is nothing to change."""
 
-    offered: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue")
+    supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue")
     changes: tuple[ChangeField, ...] = ()
 
     async def act(
@@ -35,9 +35,9 @@ async def _cancel(bundle: BundleReader) -> None:
     records = await asyncio.to_thread(bundle.read)
     if records.owner is None:
         return
-    seen = life(records.owner)
-    if seen == "dead":
+    liveness = life(records.owner)
+    if liveness == "dead":
         grace = bundle.spec().stop_grace
         await asyncio.to_thread(end_processes, bundle.records, grace)
-    elif seen == "alive" and not any(done.action == "cancel" for done in records.actions):
-        tell_to_cancel(records.owner.pid)
+    elif liveness == "alive" and not any(entry.action == "cancel" for entry in records.actions):
+        signal_cancel(records.owner.pid)

@@ -21,9 +21,14 @@ from typing import Any
 
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.records import Observation, Submission
-from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, Seal, guarded, refusal
+from hyperpod_jlab.engines.launch import (
+    EXIT_UNTRUSTED,
+    GuardPolicy,
+    guard_command,
+    untrusted_reason,
+)
 from hyperpod_jlab.engines.local.machine import clean_environment
-from hyperpod_jlab.launcher.contract import TAKEN_SIGNALS
+from hyperpod_jlab.launcher.contract import HANDLED_SIGNALS
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.processes import this_process
@@ -43,46 +48,48 @@ class ObservationLog:
     def __init__(self, bundle: BundleReader, *, heartbeat: bool = True) -> None:
         self._bundle = bundle
         self._heartbeat = heartbeat
-        self._unsaid = deque[Callable[[], None]]()
-        self._last: tuple[str, str | None] | None = None
-        self._beat: float | None = None
-        self._tried = 0.0
-        self._complained = False
+        self._pending = deque[Callable[[], None]]()
+        self._last_state: tuple[str, str | None] | None = None
+        self._beat_at: float | None = None
+        self._tried_at = 0.0
+        self._warned = False
 
-    def say(self, observation: Observation) -> None:
+    def record(self, observation: Observation) -> None:
         """Write down what goes on if it is something new; what cannot be written now is kept."""
         new = (observation.state, observation.reason)
-        if new == self._last and observation.verdict is None:
+        if new == self._last_state and observation.verdict is None:
             return
-        self._last = new
-        self._unsaid.append(partial(self._bundle.add_observation, observation))
+        self._last_state = new
+        self._pending.append(partial(self._bundle.add_observation, observation))
         self._flush()
 
-    def say_submitted(self, submission: Submission) -> None:
+    def record_submission(self, submission: Submission) -> None:
         """Write down that the run was taken."""
-        self._unsaid.append(partial(self._bundle.write_submission, submission))
+        self._pending.append(partial(self._bundle.write_submission, submission))
         self._flush()
 
-    def keep(self) -> None:
+    def refresh(self) -> None:
         """Write the heartbeat when its time has come, and what could not be written before."""
         now = time.monotonic()
-        if self._unsaid and now - self._tried > _RETRY:
+        if self._pending and now - self._tried_at > _RETRY:
             self._flush()
-        if self._heartbeat and (self._beat is None or now - self._beat > _HEARTBEAT):
-            self.beat()
+        if self._heartbeat and (self._beat_at is None or now - self._beat_at > _HEARTBEAT):
+            self.write_heartbeat()
 
-    def beat(self) -> bool:
+    def write_heartbeat(self) -> bool:
         """Write the heartbeat; tells whether the partition took it."""
-        self._beat = time.monotonic()
-        return self._try(lambda: self._bundle.write_owner(this_process(heartbeat=time.time())))
+        self._beat_at = time.monotonic()
+        return self._try_write(
+            lambda: self._bundle.write_owner(this_process(heartbeat=time.time()))
+        )
 
     def pending(self) -> bool:
         """Whether something is still to be written. Of a run that was removed nothing is; where the whole partition is away, nobody knows that."""
-        if not self._unsaid:
+        if not self._pending:
             return False
         with contextlib.suppress(OSError, StorageError):
             folder = self._bundle.folder
-            return _is_there(folder) or not _is_there(folder.parents[1])
+            return _exists(folder) or not _exists(folder.parents[1])
         return True
 
     def finish(self) -> None:
@@ -90,23 +97,23 @@ class ObservationLog:
         finish([self], lambda: time.sleep(_RETRY))
 
     def _flush(self) -> None:
-        self._tried = time.monotonic()
-        while self._unsaid and self._try(self._unsaid[0]):
-            self._unsaid.popleft()
+        self._tried_at = time.monotonic()
+        while self._pending and self._try_write(self._pending[0]):
+            self._pending.popleft()
 
-    def _try(self, write: Callable[[], None]) -> bool:
+    def _try_write(self, write: Callable[[], None]) -> bool:
         try:
             write()
         except StorageError as error:
-            if not self._complained:
-                self._complained = True
+            if not self._warned:
+                self._warned = True
                 with contextlib.suppress(OSError):  # supervisor.log lies on the same partition
                     sys.stderr.write(f"{error.message}; trying again\n")
             return False
         return True
 
 
-def _is_there(folder: Path) -> bool:
+def _exists(folder: Path) -> bool:
     """Whether a folder is there.
 
     Raises:
@@ -119,18 +126,18 @@ def _is_there(folder: Path) -> bool:
     return True
 
 
-def finish(words: Sequence[ObservationLog], pause: Callable[[], object]) -> None:
+def finish(logs: Sequence[ObservationLog], pause: Callable[[], object]) -> None:
     """Have everything of all written, however long the partition is away (an hour at most for all together).
 
     Args:
-        words: Whose words.
+        logs: The logs.
         pause: Waits for a moment.
     """
     deadline = time.monotonic() + _TIMEOUT
-    while any(word.pending() for word in words) and time.monotonic() < deadline:
+    while any(log.pending() for log in logs) and time.monotonic() < deadline:
         pause()
-        for word in words:
-            word.keep()
+        for log in logs:
+            log.refresh()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -139,37 +146,37 @@ def finish(words: Sequence[ObservationLog], pause: Callable[[], object]) -> None
 _PROC = Path("/proc")
 
 
-def processes_of(records: Path) -> list[int]:
+def find_processes(records: Path) -> list[int]:
     """Processes of this user that carry the run's mark (``HYPERPOD_RECORDS``) or are one of its launchers."""
-    mark = b"HYPERPOD_RECORDS=" + os.fsencode(records)
-    me = os.getpid()
-    found = []
+    marker = b"HYPERPOD_RECORDS=" + os.fsencode(records)
+    own_pid = os.getpid()
+    pids = []
     for entry in _PROC.iterdir():
-        if not entry.name.isdigit() or int(entry.name) == me:
+        if not entry.name.isdigit() or int(entry.name) == own_pid:
             continue
         with contextlib.suppress(OSError):
             if entry.stat().st_uid != os.getuid():
                 continue
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-    return found
+            if marker in (entry / "environ").read_bytes().split(b"\0"):
+                pids.append(int(entry.name))
+    return pids
 
 
 def end_processes(records: Path, grace: float) -> int:
     """End all processes of a run: SIGTERM, `grace` seconds, SIGKILL. Returns how many had to be killed."""
     deadline = time.monotonic() + grace
-    _signal(processes_of(records), signal.SIGTERM)
+    _signal(find_processes(records), signal.SIGTERM)
     while time.monotonic() < deadline:
-        if not processes_of(records):
+        if not find_processes(records):
             return 0
         time.sleep(0.05)
     killed = 0
     for _ in range(20):  # a process may fork while it is being killed
-        left = processes_of(records)
-        if not left:
+        remaining = find_processes(records)
+        if not remaining:
             break
-        killed += len(left)
-        _signal(left, signal.SIGKILL)
+        killed += len(remaining)
+        _signal(remaining, signal.SIGKILL)
         time.sleep(0.05)
     return killed
 
@@ -178,7 +185,7 @@ CANCEL = signal.SIGUSR1
 """Tells a supervisor to cancel its run, where its journal cannot be written."""
 
 
-def tell_to_cancel(pid: int) -> None:
+def signal_cancel(pid: int) -> None:
     """Send a supervisor the signal, if it is far enough in its life to take it (SigCgt in proc(5)); else it would die of it."""
     with contextlib.suppress(OSError, ValueError):
         for line in (_PROC / str(pid) / "status").read_text().splitlines():
@@ -221,7 +228,7 @@ def free_port() -> int:
 
 def _prepare_launcher() -> None:
     """Have the kernel end this process when the supervisor dies (prctl(2)), so nobody runs on unwatched; what comes before it has handlers waits for them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
@@ -264,7 +271,7 @@ class RunningAttempt:
     gpus: tuple[int, ...] = ()
     task: int | None = None
     incarnation: str = field(default_factory=lambda: uuid.uuid4().hex)
-    started: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
     launchers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self) -> None:
@@ -291,7 +298,7 @@ class RunningAttempt:
         """Whether a launcher still runs."""
         return any(launcher.poll() is None for launcher in self.launchers)
 
-    def loss(self) -> AttemptEnd | None:
+    def detect_loss(self) -> AttemptEnd | None:
         """What became of launchers that were killed, if any were: they could tell nobody, and their peers may wait for them for hours."""
         codes = [launcher.poll() for launcher in self.launchers]
         killed = {node: -code for node, code in enumerate(codes) if code is not None and code < 0}
@@ -299,8 +306,8 @@ class RunningAttempt:
             return None
         nodes = ", ".join(map(str, killed))
         names = ", ".join(sorted({_signal_name(number) for number in killed.values()}))
-        words = f"the launcher of node {nodes} was killed ({names})"
-        return AttemptEnd("LOST" if len(killed) == len(codes) else "NODE_FAIL", words)
+        reason = f"the launcher of node {nodes} was killed ({names})"
+        return AttemptEnd("LOST" if len(killed) == len(codes) else "NODE_FAIL", reason)
 
     def outcome(self) -> AttemptEnd:
         """How the attempt ended by itself. Only after its end."""
@@ -308,10 +315,10 @@ class RunningAttempt:
         if FENCED in codes:
             return AttemptEnd("FENCED")
         if EXIT_UNTRUSTED in codes:
-            return AttemptEnd("REFUSED", refusal(self.bundle.name))
-        return self.loss() or AttemptEnd("FAILED" if any(codes) else "COMPLETED")
+            return AttemptEnd("REFUSED", untrusted_reason(self.bundle.name))
+        return self.detect_loss() or AttemptEnd("FAILED" if any(codes) else "COMPLETED")
 
-    def warn(self) -> None:
+    def send_warning(self) -> None:
         """Tell the ranks that the time limit is near (SIGUSR2; NCCL may take SIGUSR1 for itself)."""
         self._signal(signal.SIGUSR2)
 
@@ -325,9 +332,9 @@ class RunningAttempt:
         for launcher in self.launchers:
             if launcher.poll() is None:
                 launcher.kill()
-        self.sweep()
+        self.end_leftovers()
 
-    def sweep(self) -> None:
+    def end_leftovers(self) -> None:
         """Kill what the launchers left behind, if anything."""
         end_processes(self.records, 0)
 
@@ -336,11 +343,11 @@ class RunningAttempt:
             launcher.send_signal(number)
 
     def _arguments(self, node: int, nodes: int, port: int) -> list[str]:
-        seal = Seal(os.getuid(), self.launcher, self.partition.shared)
+        guard_policy = GuardPolicy(os.getuid(), self.launcher, self.partition.shared)
         root = self.partition.root
         arguments = [
             str(self.plan["python"]),
-            *guarded(seal.words(root, self.bundle.relative_to(root))),
+            *guard_command(guard_policy.guard_args(root, self.bundle.relative_to(root))),
             "node",
             f"--node-rank={node}",
             f"--nodes={nodes}",
@@ -356,8 +363,8 @@ class RunningAttempt:
         return arguments
 
     def _environment(self, node: int, nodes: int) -> dict[str, str]:
-        share = len(self.gpus) // nodes
-        gpus = self.gpus[node * share : (node + 1) * share]
+        gpus_per_node = len(self.gpus) // nodes
+        gpus = self.gpus[node * gpus_per_node : (node + 1) * gpus_per_node]
         environment = clean_environment(str(self.plan["python"]), gpus)
         environment["HYPERPOD_RECORDS"] = os.fspath(self.records)
         return environment

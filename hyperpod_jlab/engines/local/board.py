@@ -52,28 +52,28 @@ def default_folder() -> Path:
         StorageError: Neither the user's state directory nor a temporary one can be used.
     """
     base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
-    wanted = Path(base) / "hyperpod-jlab" / "local"
+    base_folder = Path(base) / "hyperpod-jlab" / "local"
     fallback = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}" / "local"
-    for folder in (wanted, fallback):
+    for folder in (base_folder, fallback):
         with contextlib.suppress(OSError):
             folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.mkdir(exist_ok=True, mode=0o700)
-            if _is_ours(folder) and (folder == wanted or _is_ours(folder.parent)):
+            if _is_private(folder) and (folder == base_folder or _is_private(folder.parent)):
                 return folder
     raise StorageError(
-        f"{wanted} cannot be written",
+        f"{base_folder} cannot be written",
         code="no_state_folder",
         hint="set XDG_STATE_HOME to a folder on this machine's own disk",
-        detail={"path": str(wanted)},
+        detail={"path": str(base_folder)},
     )
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_private(folder: Path) -> bool:
     """Whether a folder is this user's, and only this user can exchange what lies in it."""
-    found = folder.lstat()
-    open_to = stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
-    mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not open_to
-    return mine and os.access(folder, os.W_OK)
+    status = folder.lstat()
+    foreign_write = stat.S_IMODE(status.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
+    is_private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not foreign_write
+    return is_private and os.access(folder, os.W_OK)
 
 
 class Board:
@@ -92,7 +92,7 @@ class Board:
         with self._mutex():
             return self._read()
 
-    def join(self, entry: BoardEntry) -> Seat | None:
+    def register(self, entry: BoardEntry) -> Registration | None:
         """Take the run's place on the board for as long as this process lives; None when another process has it."""
         path = self._jobs / f"{hashlib.sha256(entry.bundle.encode()).hexdigest()[:20]}.json"
         with self._mutex():
@@ -102,11 +102,11 @@ class Board:
             except BlockingIOError:
                 os.close(descriptor)
                 return None
-            seat = Seat(self, path, descriptor, entry)
-            seat.write()
-            return seat
+            registration = Registration(self, path, descriptor, entry)
+            registration.write()
+            return registration
 
-    def try_start(self, seat: Seat) -> tuple[bool, list[BoardEntry]]:
+    def try_start(self, registration: Registration) -> tuple[bool, list[BoardEntry]]:
         """Give the run a slot and its GPUs, if it is next and both are free.
 
         Returns whether it did, and all live entries as they were, oldest first.
@@ -115,38 +115,42 @@ class Board:
             entries = self._read()
             running = [entry for entry in entries if entry.state == "running"]
             waiting = [entry for entry in entries if entry.state == "waiting"]
-            taken = {gpu for entry in running for gpu in entry.gpus}
-            free = [gpu for gpu in range(self.gpus) if gpu not in taken]
-            is_next = bool(waiting) and waiting[0].bundle == seat.entry.bundle
-            start = is_next and len(running) < self.slots and len(free) >= seat.entry.gpus_wanted
+            used_gpus = {gpu for entry in running for gpu in entry.gpus}
+            free = [gpu for gpu in range(self.gpus) if gpu not in used_gpus]
+            is_next = bool(waiting) and waiting[0].bundle == registration.entry.bundle
+            start = (
+                is_next
+                and len(running) < self.slots
+                and len(free) >= registration.entry.gpus_wanted
+            )
             if start:
-                gpus = tuple(free[: seat.entry.gpus_wanted])
-                seat.entry = replace(seat.entry, state="running", gpus=gpus)
-                seat.write()
+                gpus = tuple(free[: registration.entry.gpus_wanted])
+                registration.entry = replace(registration.entry, state="running", gpus=gpus)
+                registration.write()
             return start, entries
 
-    def change(self, seat: Seat, state: EntryState) -> None:
+    def set_state(self, registration: Registration, state: EntryState) -> None:
         """Say that the run waits again, or is held."""
-        if seat.entry.state != state:
+        if registration.entry.state != state:
             with self._mutex():
-                seat.entry = replace(seat.entry, state=state, gpus=())
-                seat.write()
+                registration.entry = replace(registration.entry, state=state, gpus=())
+                registration.write()
 
-    def leave(self, seat: Seat) -> None:
+    def unregister(self, registration: Registration) -> None:
         """Take the run off the board."""
         with self._mutex():
-            seat.path.unlink(missing_ok=True)
-            os.close(seat.descriptor)
+            registration.path.unlink(missing_ok=True)
+            os.close(registration.descriptor)
 
     def _read(self) -> list[BoardEntry]:
         entries = []
         for path in self._jobs.glob("*.json"):
-            entry = self._read_one(path)
+            entry = self._read_entry(path)
             if entry is not None:
                 entries.append(entry)
         return sorted(entries, key=lambda entry: (entry.order, entry.run_id))
 
-    def _read_one(self, path: Path) -> BoardEntry | None:
+    def _read_entry(self, path: Path) -> BoardEntry | None:
         descriptor = descent.open_file(path)
         try:
             with contextlib.suppress(BlockingIOError):
@@ -168,7 +172,7 @@ class Board:
             os.close(descriptor)
 
 
-class Seat:
+class Registration:
     """A run's place on the board; the lock on its file goes with this process."""
 
     def __init__(self, board: Board, path: Path, descriptor: int, entry: BoardEntry) -> None:
@@ -193,26 +197,26 @@ class Decision:
     """Why a run may not start yet; `never` when it never will."""
 
     reason: str
-    never: bool = False
+    is_final: bool = False
 
 
-def dependency_word(partition: Partition, after: Sequence[str]) -> Decision | None:
+def check_dependencies(partition: Partition, after: Sequence[str]) -> Decision | None:
     """The first of the runs before this one that has not succeeded, or None when all have."""
     for run_id in after:
         try:
             records = BundleReader(partition, run_id).read()
         except HyperpodError as error:
-            away = isinstance(error, NotFoundError) and not _is_there(partition)
-            return Decision(f"waiting for {run_id}: {error.message}", never=not away)
+            is_unmounted = isinstance(error, NotFoundError) and not _is_mounted(partition)
+            return Decision(f"waiting for {run_id}: {error.message}", is_final=not is_unmounted)
         status = derive(records, Moment(time.time()))
         if status.state in {"failed", "cancelled"}:
-            return Decision(f"waiting for {run_id}, which ended as {status.state}", never=True)
+            return Decision(f"waiting for {run_id}, which ended as {status.state}", is_final=True)
         if status.state != "succeeded":
             return Decision(f"waiting for {run_id} to succeed")
     return None
 
 
-def _is_there(partition: Partition) -> bool:
+def _is_mounted(partition: Partition) -> bool:
     """Whether the partition is mounted: one that is away for a while has no run, and all may come back."""
     return any(descent.is_folder(place.runs) for place in partition.own_places)
 
@@ -222,7 +226,7 @@ def _is_there(partition: Partition) -> bool:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class RequestedState:
     """Is the run cancelled, is it held, and how often was it requeued."""
 
     cancelled: bool = False
@@ -230,7 +234,7 @@ class Wishes:
     requeues: int = 0
 
 
-def sum_up(actions: Iterable[Action]) -> Wishes:
+def reduce_actions(actions: Iterable[Action]) -> RequestedState:
     """The sum of a journal, oldest action first."""
     cancelled = held = False
     requeues = 0
@@ -241,4 +245,4 @@ def sum_up(actions: Iterable[Action]) -> Wishes:
             requeues += 1
         elif action.action in {"hold", "release"}:
             held = action.action == "hold"
-    return Wishes(cancelled, held, requeues)
+    return RequestedState(cancelled, held, requeues)

@@ -21,7 +21,7 @@ from hyperpod_jlab.engines.local import machine, preflight
 from hyperpod_jlab.engines.local.board import Board, default_folder
 from hyperpod_jlab.engines.local.kind import SCHEDULER
 from hyperpod_jlab.engines.local.machine import scheduler_id
-from hyperpod_jlab.engines.local.observe import ahead_of, observe
+from hyperpod_jlab.engines.local.observe import entries_ahead, observe
 from hyperpod_jlab.engines.local.preflight import render
 from hyperpod_jlab.engines.local.spawn import spawn_supervisor
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
@@ -73,9 +73,9 @@ class LocalOrchestrator(Orchestrator):
         """The spec's interpreter, the cluster's, or the one that hyperpod_jlab is installed for."""
         return spec.environment.python or self._config.python or sys.executable
 
-    def render(self, given: RenderInput) -> Rendered:
+    def render(self, render_input: RenderInput) -> Rendered:
         """The run's document."""
-        return render(given)
+        return render(render_input)
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
         """What this machine has to say about a spec."""
@@ -91,9 +91,9 @@ class LocalOrchestrator(Orchestrator):
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return None
         entries = await asyncio.to_thread(self._board().entries)
-        known = any(entry.bundle == str(bundle.records) for entry in entries)
+        is_listed = any(entry.bundle == str(bundle.records) for entry in entries)
         records = await asyncio.to_thread(bundle.read)
-        if known or records.owner is not None:
+        if is_listed or records.owner is not None:
             return SubmitResult(scheduler_id(bundle.run_id))
         return None
 
@@ -124,14 +124,14 @@ class LocalOrchestrator(Orchestrator):
         """The supervisor's own reason, and the run's place in the line."""
         entries = await asyncio.to_thread(self._board().entries)
         records = await asyncio.to_thread(bundle.read)
-        word = max(records.observations, key=lambda seen: seen.time, default=None)
-        ahead = ahead_of(entries, bundle.run_id)
+        newest = max(records.observations, key=lambda observation: observation.time, default=None)
+        runs_ahead = entries_ahead(entries, bundle.run_id)
         return WaitReason(
             run_id=bundle.run_id,
-            reason=word.reason if word else None,
-            reason_code=word.reason_code if word else None,
-            position=len(ahead) + 1,
-            ahead=tuple(entry.run_id for entry in ahead),
+            reason=newest.reason if newest else None,
+            reason_code=newest.reason_code if newest else None,
+            position=len(runs_ahead) + 1,
+            ahead=tuple(entry.run_id for entry in runs_ahead),
         )
 
     async def usage(self, bundle: BundleReader) -> Usage | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hyperpod_jlab.core.config import ClusterConfig, LocalCluster
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.engines.kind import EngineKind, config_as
+from hyperpod_jlab.engines.kind import EngineKind, typed_config
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
@@ -14,7 +14,7 @@ SCHEDULER = Scheduler("local", side="here", here=True)
 def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrator:
     from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 
-    return LocalOrchestrator(name, config_as(LocalCluster, config), partition)
+    return LocalOrchestrator(name, typed_config(LocalCluster, config), partition)
 
 
 KIND = EngineKind(SCHEDULER, _make)

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from hyperpod_jlab.core.errors import StorageDeniedError
-from hyperpod_jlab.engines.launch import UNTRUSTED, refusal
+from hyperpod_jlab.engines.launch import UNTRUSTED, untrusted_reason
 from hyperpod_jlab.launcher import guard
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.partition import Partition
@@ -40,7 +40,7 @@ def gpus() -> tuple[str, ...]:
     if program is None:
         return ()
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [program, "--query-gpu=name", "--format=csv,noheader"],
             capture_output=True,
             text=True,
@@ -49,9 +49,9 @@ def gpus() -> tuple[str, ...]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    if done.returncode != 0:
+    if completed.returncode != 0:
         return ()
-    return tuple(line.strip() for line in done.stdout.splitlines() if line.strip())
+    return tuple(line.strip() for line in completed.stdout.splitlines() if line.strip())
 
 
 # --------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def check_bundle(partition: Partition, bundle: Path) -> None:
         UntrustedBundleError: It is not to be used.
         StorageError: It cannot be opened.
     """
-    os.close(_opened(partition, bundle))
+    os.close(_open_bundle(partition, bundle))
 
 
 def launcher_digest(partition: Partition, bundle: Path) -> str:
@@ -128,32 +128,32 @@ def launcher_digest(partition: Partition, bundle: Path) -> str:
         UntrustedBundleError: It is not to be used.
         StorageError: It cannot be opened or read.
     """
-    descriptor = _opened(partition, bundle)
+    descriptor = _open_bundle(partition, bundle)
     try:
         with storage_errors(bundle):
             return hashlib.sha256(guard.read_launcher(descriptor, _users())).hexdigest()
     except guard.UntrustedError as error:
-        raise _refused(bundle, error) from error
+        raise _untrusted_error(bundle, error) from error
     finally:
         os.close(descriptor)
 
 
-def _opened(partition: Partition, bundle: Path) -> int:
+def _open_bundle(partition: Partition, bundle: Path) -> int:
     try:
         with storage_errors(bundle):
-            below = str(bundle.relative_to(partition.root))
-            return guard.open_bundle(str(partition.root), below, _users(), partition.shared)
+            relative = str(bundle.relative_to(partition.root))
+            return guard.open_bundle(str(partition.root), relative, _users(), partition.shared)
     except guard.UntrustedError as error:
-        raise _refused(bundle, error) from error
+        raise _untrusted_error(bundle, error) from error
 
 
 def _users() -> set[int]:
     return {0, os.getuid()}
 
 
-def _refused(bundle: Path, error: guard.UntrustedError) -> UntrustedBundleError:
+def _untrusted_error(bundle: Path, error: guard.UntrustedError) -> UntrustedBundleError:
     return UntrustedBundleError(
-        refusal(bundle.name, str(error)),
+        untrusted_reason(bundle.name, str(error)),
         hint="make sure that only you can write to the bundle and the folders above it, then submit again; see: hpj doctor",
         detail={"path": str(bundle)},
     )

@@ -19,35 +19,39 @@ from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
 
-_SILENCE = 30.0  # seconds without a heartbeat before it is mentioned
+_HEARTBEAT_TIMEOUT_S = 30.0  # seconds without a heartbeat before it is mentioned
 
 
 def observe(bundles: Sequence[BundleReader], now: float) -> dict[str, Observation]:
     """A word on each run that has one, by run id; `now` in Unix seconds."""
-    words = {}
+    observations = {}
     for bundle in bundles:
         with contextlib.suppress(HyperpodError):  # a damaged bundle is told by whoever reads it
-            word = observe_one(bundle.run_id, bundle.read(), now)
-            if word is not None:
-                words[bundle.run_id] = word
-    return words
+            observation = observe_one(bundle.run_id, bundle.read(), now)
+            if observation is not None:
+                observations[bundle.run_id] = observation
+    return observations
 
 
 def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | None:
     """A word on one run, or None when its own records say all."""
     owner = records.owner
-    told = [word for word in records.observations if word.reason_code != "submit_interrupted"]
-    if owner is None or any(word.state == "ended" for word in told):
+    candidates = [
+        observation
+        for observation in records.observations
+        if observation.reason_code != "submit_interrupted"
+    ]
+    if owner is None or any(observation.state == "ended" for observation in candidates):
         return None
-    seen = life(owner)
-    if seen == "alive":
+    liveness = life(owner)
+    if liveness == "alive":
         return None
-    newest = max(told, key=lambda word: word.time, default=None)
-    heard = owner.heartbeat or owner.time
-    if seen == "dead":
+    newest = max(candidates, key=lambda observation: observation.time, default=None)
+    heartbeat = owner.heartbeat or owner.time
+    if liveness == "dead":
         return Observation(
             # It ended when it was heard last, whenever one looks; and this is the last word.
-            time=max(heard, newest.time + 0.001 if newest else 0.0),
+            time=max(heartbeat, newest.time + 0.001 if newest else 0.0),
             observer="watch",
             scheduler_id=scheduler_id(run_id),
             state="ended",
@@ -55,12 +59,12 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
             reason="its supervisor was killed",
             reason_code="lost",
         )
-    if newest is None or now - heard < _SILENCE:
+    if newest is None or now - heartbeat < _HEARTBEAT_TIMEOUT_S:
         return None
     return newest.model_copy(
         update={
             "time": now,
-            "reason": f"running on {owner.host}, last heartbeat {now - heard:.0f} s ago",
+            "reason": f"running on {owner.host}, last heartbeat {now - heartbeat:.0f} s ago",
         }
     )
 
@@ -69,27 +73,30 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
 # Why a run waits on this machine, in words.
 
 
-def ahead_of(entries: list[BoardEntry], run_id: str) -> list[BoardEntry]:
+def entries_ahead(entries: list[BoardEntry], run_id: str) -> list[BoardEntry]:
     """The waiting runs that come before this one."""
     waiting = [entry for entry in entries if entry.state == "waiting"]
     names = [entry.run_id for entry in waiting]
     return waiting[: names.index(run_id)] if run_id in names else []
 
 
-def why_waiting(board: Board, entries: list[BoardEntry], run_id: str) -> tuple[str, str]:
+def waiting_reason(board: Board, entries: list[BoardEntry], run_id: str) -> tuple[str, str]:
     """The reason and its code: no slot, no GPUs, or others before it."""
     running = [entry for entry in entries if entry.state == "running"]
-    ahead = ahead_of(entries, run_id)
-    mine = next((entry for entry in entries if entry.run_id == run_id), None)
-    before = f"; {len(ahead)} before it" if ahead else ""
+    earlier = entries_ahead(entries, run_id)
+    own_entry = next((entry for entry in entries if entry.run_id == run_id), None)
+    suffix = f"; {len(earlier)} before it" if earlier else ""
     if len(running) >= board.slots:
         slots = "the only slot" if board.slots == 1 else f"all {board.slots} slots"
         names = ", ".join(entry.name for entry in running[:3])
-        return f"{slots} of this machine in use by {names}{before}", "slots"
-    held = sum(len(entry.gpus) for entry in running)
-    if mine is not None and mine.gpus_wanted > board.gpus - held:
-        return f"it needs {mine.gpus_wanted} GPUs, {board.gpus - held} are free{before}", "gpus"
-    return f"about to start{before}", "starting"
+        return f"{slots} of this machine in use by {names}{suffix}", "slots"
+    used_gpus = sum(len(entry.gpus) for entry in running)
+    if own_entry is not None and own_entry.gpus_wanted > board.gpus - used_gpus:
+        return (
+            f"it needs {own_entry.gpus_wanted} GPUs, {board.gpus - used_gpus} are free{suffix}",
+            "gpus",
+        )
+    return f"about to start{suffix}", "starting"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -128,45 +135,45 @@ def node_row(entries: Sequence[BoardEntry]) -> Node:
     """This machine. Asks it for its GPUs."""
     running = [entry for entry in entries if entry.state == "running"]
     names = machine.gpus()
-    devices = gpu_resources(names, {at for entry in running for at in entry.gpus})
+    devices = gpu_resources(names, {gpu for entry in running for gpu in entry.gpus})
     return Node(
         name=platform.node(),
         state="up",
         cpus=machine.cpus(),
         memory=machine.memory(),
         accelerators=len(names),
-        accelerators_free=sum(one.free for one in devices),
+        accelerators_free=sum(device.free for device in devices),
         accelerator_type=names[0] if names else None,
         resources=devices,
         jobs=tuple(entry.run_id for entry in running),
     )
 
 
-def gpu_resources(names: Sequence[str], used: set[int]) -> tuple[Resource, ...]:
+def gpu_resources(names: Sequence[str], used_gpus: set[int]) -> tuple[Resource, ...]:
     """The GPUs by model; those of one model are taken to follow each other, as nvidia-smi lists them.
 
     Args:
         names: The models of the GPUs, in the machine's order.
-        used: Numbers of those that runs have.
+        used_gpus: Numbers of those that runs have.
     """
-    found = []
+    resources = []
     for model in dict.fromkeys(names):
-        numbers = [at for at, name in enumerate(names) if name == model]
-        taken = tuple(at for at in numbers if at in used)
-        together = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-        found.append(
+        indices = [index for index, name in enumerate(names) if name == model]
+        used_indices = tuple(index for index in indices if index in used_gpus)
+        contiguous = indices == list(range(indices[0], indices[0] + len(indices)))
+        resources.append(
             Resource(
                 "gpu",
                 model,
-                len(numbers),
-                used=len(taken),
-                free=len(numbers) - len(taken),
-                used_at=taken,
-                first=numbers[0] if together else None,
+                len(indices),
+                used=len(used_indices),
+                free=len(indices) - len(used_indices),
+                used_at=used_indices,
+                first=indices[0] if contiguous else None,
                 accelerator=True,
             )
         )
-    return tuple(found)
+    return tuple(resources)
 
 
 def queue_row(name: str, slots: int, entries: Sequence[BoardEntry]) -> Queue:
@@ -197,7 +204,7 @@ def job_rows(entries: Sequence[BoardEntry]) -> list[Job]:
             nodes=tuple(f"local-{rank}" for rank in range(entry.nodes)),
             node_count=entry.nodes,
             accelerators=entry.gpus_wanted,
-            resources=_wanted(entry),
+            resources=_requested_gpus(entry),
             run_id=entry.run_id,
             submitted_at=entry.order,
         )
@@ -205,6 +212,6 @@ def job_rows(entries: Sequence[BoardEntry]) -> list[Job]:
     ]
 
 
-def _wanted(entry: BoardEntry) -> tuple[Resource, ...]:
+def _requested_gpus(entry: BoardEntry) -> tuple[Resource, ...]:
     count = entry.gpus_wanted
     return (Resource("gpu", None, count, used=count, accelerator=True),) if count else ()

@@ -20,15 +20,15 @@ from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 # What the embedded cluster will do with a run, as a document for the preview and the bundle. Pure.
 
 
-def render(given: RenderInput) -> Rendered:
+def render(render_input: RenderInput) -> Rendered:
     """The run's document: each node's launcher with its arguments, and the limits that the supervisor keeps."""
-    spec = given.spec
-    launcher = str(given.paths.there / given.bundle / "launcher.py")
+    spec = render_input.spec
+    launcher = str(render_input.paths.there / render_input.bundle / "launcher.py")
     nodes = [
         {
             "name": f"local-{rank}",
             "command": [
-                given.python or "python3",
+                render_input.python or "python3",
                 launcher,
                 "node",
                 f"--node-rank={rank}",
@@ -40,12 +40,12 @@ def render(given: RenderInput) -> Rendered:
         for rank in range(spec.resources.nodes)
     ]
     document = {
-        "run_id": given.run_id,
-        "name": given.name,
+        "run_id": render_input.run_id,
+        "name": render_input.name,
         "launcher": spec.resolved_launcher,
         "processes_per_node": spec.resources.processes,
         "gpus_per_node": spec.resources.accelerator.count,
-        "launcher_sha256": given.seal.digest,
+        "launcher_sha256": render_input.guard_policy.digest,
         "nodes": nodes,
         "time_limit": spec.time_limit,
         "stop_grace": spec.stop_grace,
@@ -104,25 +104,25 @@ def interpreter(python: str) -> Interpreter:
         RefusedError: There is none at that path, or it does not run.
     """
     try:
-        stamp = Path(python).stat().st_mtime_ns
+        mtime = Path(python).stat().st_mtime_ns
     except OSError:
-        raise _no_python(python, "the file does not exist") from None
-    return _probe(python, stamp)
+        raise _python_error(python, "the file does not exist") from None
+    return _probe(python, mtime)
 
 
 @functools.lru_cache(maxsize=32)
-def _probe(python: str, stamp: int) -> Interpreter:  # noqa: ARG001 - the stamp is part of the key
+def _probe(python: str, mtime: int) -> Interpreter:  # noqa: ARG001 - the stamp is part of the key
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True
         )
-        major, minor, torch = (int(word) for word in done.stdout.split())
+        major, minor, torch = (int(field) for field in completed.stdout.split())
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise _no_python(python, f"it is not a working Python interpreter: {error}") from error
+        raise _python_error(python, f"it is not a working Python interpreter: {error}") from error
     return Interpreter((major, minor), bool(torch))
 
 
-def _no_python(python: str, problem: str) -> RefusedError:
+def _python_error(python: str, problem: str) -> RefusedError:
     return RefusedError(
         f"Python {python} cannot be used: {problem}",
         code="no_python",
@@ -137,11 +137,11 @@ def findings(spec: JobSpec, python: str) -> list[Finding]:
     Raises:
         RefusedError: The interpreter cannot be used.
     """
-    found = interpreter(python)
+    probed = interpreter(python)
     return [
         *_sizes(spec),
         *_gpus(spec),
-        *_torch(spec, python, found),
+        *_torch(spec, python, probed),
         *_ignored(spec),
         *idle_findings(spec),
     ]
@@ -184,26 +184,26 @@ def _sizes(spec: JobSpec) -> list[Finding]:
 
 def _gpus(spec: JobSpec) -> list[Finding]:
     accelerator = spec.resources.accelerator
-    wanted = accelerator.count * spec.resources.nodes
-    if wanted == 0:
+    requested = accelerator.count * spec.resources.nodes
+    if requested == 0:
         return []
     names = machine.gpus() if accelerator.kind == "gpu" else ()
-    if wanted <= len(names):
+    if requested <= len(names):
         return []
-    have = f"{len(names)}" if names else "none"
+    available = f"{len(names)}" if names else "none"
     return [
         Finding(
             level="error",
             code="not_enough_gpus",
-            message=f"{wanted} {accelerator.kind} devices are requested, but this machine has {have}",
+            message=f"{requested} {accelerator.kind} devices are requested, but this machine has {available}",
             hint="request fewer with --gpus-per-node, or use another cluster",
             field="resources.gpus_per_node",
         )
     ]
 
 
-def _torch(spec: JobSpec, python: str, found: Interpreter) -> list[Finding]:
-    if spec.resolved_launcher != "torchrun" or found.torch:
+def _torch(spec: JobSpec, python: str, probed: Interpreter) -> list[Finding]:
+    if spec.resolved_launcher != "torchrun" or probed.torch:
         return []
     return [
         Finding(
@@ -217,7 +217,7 @@ def _torch(spec: JobSpec, python: str, found: Interpreter) -> list[Finding]:
 
 
 def _ignored(spec: JobSpec) -> list[Finding]:
-    given = {
+    values = {
         "queue": spec.queue,
         "account": spec.account,
         "qos": spec.qos,
@@ -237,7 +237,7 @@ def _ignored(spec: JobSpec) -> list[Finding]:
             message=f"the local cluster ignores {field}",
             field=field,
         )
-        for field, value in given.items()
+        for field, value in values.items()
         if value is not None
     ]
     if spec.environment.image is not None:

@@ -21,7 +21,7 @@ from hyperpod_jlab.core.records import Observation, ObservedState
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
 from hyperpod_jlab.engines.local.attempt import ObservationLog, finish
-from hyperpod_jlab.engines.local.board import Board, sum_up
+from hyperpod_jlab.engines.local.board import Board, reduce_actions
 from hyperpod_jlab.engines.local.machine import launcher_digest, scheduler_id
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.files import storage_errors
@@ -83,10 +83,10 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         errors = os.fdopen(descent.open_file(log, flags, bundle.file_mode), "ab")
     try:
-        with errors, descent.opened_folder(status) as opened:
+        with errors, descent.opened_folder(status) as descriptor:
             subprocess.run(
-                [python, "-I", "-S", "-c", _DETACH, str(opened), _owner_template(), *command],
-                pass_fds=(opened,),
+                [python, "-I", "-S", "-c", _DETACH, str(descriptor), _owner_template(), *command],
+                pass_fds=(descriptor,),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -126,31 +126,31 @@ def _owner_template() -> str:
 
 def _environment() -> dict[str, str]:
     """What the supervisor needs of this process's environment; runs inherit none of it."""
-    kept = ("HOME", "PATH", "LANG", "TMPDIR", "PYTHONPATH", "XDG_STATE_HOME", "XDG_CACHE_HOME")
-    return {name: os.environ[name] for name in kept if name in os.environ}
+    inherited = ("HOME", "PATH", "LANG", "TMPDIR", "PYTHONPATH", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+    return {name: os.environ[name] for name in inherited if name in os.environ}
 
 
 # --------------------------------------------------------------------------------------------------
 # The children of an array on the embedded cluster: each is a run with a supervisor of its own, some at a time.
 
-_AHEAD = 2  # children that may already wait while all slots are taken
+_MAX_PENDING_CHILDREN = 2  # children that may already wait while all slots are taken
 
 
 class ArrayRunner:
     """Starts an array's children in order and waits for them."""
 
     def __init__(
-        self, bundle: BundleReader, board: Board, spec: JobSpec, word: ObservationLog, launcher: str
+        self, bundle: BundleReader, board: Board, spec: JobSpec, log: ObservationLog, launcher: str
     ) -> None:
         self._bundle = bundle
         self._launcher = launcher
         self._board = board
         array = parse_array(spec.array or "0")
-        self._todo = list(array.indices)
-        self._limit = min(array.throttle or len(array.indices), board.slots + _AHEAD)
-        self._alive: list[tuple[int, subprocess.Popen[bytes]]] = []
-        self._word = word
-        self._words: list[ObservationLog] = []  # on children that can say nothing themselves
+        self._remaining = list(array.indices)
+        self._limit = min(array.throttle or len(array.indices), board.slots + _MAX_PENDING_CHILDREN)
+        self._children: list[tuple[int, subprocess.Popen[bytes]]] = []
+        self._log = log
+        self._child_logs: list[ObservationLog] = []  # on children that can say nothing themselves
 
     def run(self, tick: Callable[[], bool]) -> bool:
         """See all children through; `tick` pauses and tells whether to go on.
@@ -158,32 +158,32 @@ class ArrayRunner:
         Returns whether all have ended: when told to stop it leaves those that run to themselves.
         """
         held = None
-        while self._todo or self._alive:
-            wishes = sum_up(self._bundle.actions())
-            if held != (wishes.held and not self._alive):
-                held = wishes.held and not self._alive
-                self._word.say(
-                    self._seen(self._bundle, "waiting" if held else "running", held=held)
+        while self._remaining or self._children:
+            requested = reduce_actions(self._bundle.actions())
+            if held != (requested.held and not self._children):
+                held = requested.held and not self._children
+                self._log.record(
+                    self._observation(self._bundle, "waiting" if held else "running", held=held)
                 )
-            if wishes.cancelled:
-                self._give_up_rest()
-            self._alive = [child for child in self._alive if self._lives(*child)]
-            while self._todo and not wishes.held and len(self._alive) < self._limit:
-                index = self._todo.pop(0)
-                self._alive.append((index, self._start(index)))
-            for word in self._words:
-                word.keep()
+            if requested.cancelled:
+                self._cancel_remaining()
+            self._children = [child for child in self._children if self._is_running(*child)]
+            while self._remaining and not requested.held and len(self._children) < self._limit:
+                index = self._remaining.pop(0)
+                self._children.append((index, self._start(index)))
+            for log in self._child_logs:
+                log.refresh()
             if not tick():
-                return not self._todo and not self._alive
-        finish(self._words, tick)
-        self._word.say(self._seen(self._bundle, "ended", "COMPLETED"))
+                return not self._remaining and not self._children
+        finish(self._child_logs, tick)
+        self._log.record(self._observation(self._bundle, "ended", "COMPLETED"))
         return True
 
-    def _lives(self, index: int, process: subprocess.Popen[bytes]) -> bool:
+    def _is_running(self, index: int, process: subprocess.Popen[bytes]) -> bool:
         code = process.poll()
         # It could not say itself how it ended; of a bundle that is not ours any more nobody says anything in it.
         if code not in {None, 0, EXIT_UNTRUSTED}:
-            self._say_of_child(index, "LOST")
+            self._record_child_end(index, "LOST")
         return code is None
 
     def _start(self, index: int) -> subprocess.Popen[bytes]:
@@ -195,25 +195,25 @@ class ArrayRunner:
         command += ["--shared"] if partition.shared else []
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
-    def _give_up_rest(self) -> None:
+    def _cancel_remaining(self) -> None:
         """The array was cancelled: say so for the children that never started."""
-        for index in self._todo:
-            self._say_of_child(index, "CANCELLED")
-        self._todo.clear()
+        for index in self._remaining:
+            self._record_child_end(index, "CANCELLED")
+        self._remaining.clear()
 
-    def _say_of_child(self, index: int, verdict: str) -> None:
+    def _record_child_end(self, index: int, verdict: str) -> None:
         child = BundleReader(self._bundle.partition, f"{self._bundle.run_id}.{index}")
         with contextlib.suppress(
             HyperpodError
         ):  # else the partition is away, or the array was removed
-            if any(word.state == "ended" for word in child.read().observations):
+            if any(observation.state == "ended" for observation in child.read().observations):
                 return
-        word = ObservationLog(child, heartbeat=False)
-        self._words.append(word)
-        word.say(self._seen(child, "ended", verdict))
+        log = ObservationLog(child, heartbeat=False)
+        self._child_logs.append(log)
+        log.record(self._observation(child, "ended", verdict))
 
     @staticmethod
-    def _seen(
+    def _observation(
         bundle: BundleReader,
         state: ObservedState,
         verdict: str | None = None,

@@ -22,19 +22,25 @@ from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
 from hyperpod_jlab.engines.local import machine
 from hyperpod_jlab.engines.local.attempt import CANCEL, AttemptEnd, ObservationLog, RunningAttempt
-from hyperpod_jlab.engines.local.board import Board, BoardEntry, Wishes, dependency_word, sum_up
+from hyperpod_jlab.engines.local.board import (
+    Board,
+    BoardEntry,
+    RequestedState,
+    check_dependencies,
+    reduce_actions,
+)
 from hyperpod_jlab.engines.local.machine import UntrustedBundleError, check_bundle, scheduler_id
-from hyperpod_jlab.engines.local.observe import ahead_of, why_waiting
+from hyperpod_jlab.engines.local.observe import entries_ahead, waiting_reason
 from hyperpod_jlab.engines.local.spawn import ArrayRunner
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.removal import remove_tree
 
-_POLL = 0.1
-_HELD = 0.3
-_FAR_BACK = 2.0
-_WARN_BEFORE = 60.0
+_POLL_S = 0.1
+_HELD_POLL_S = 0.3
+_QUEUED_POLL_S = 2.0
+_WARNING_LEAD_S = 60.0
 
 
 class Supervisor:
@@ -54,67 +60,67 @@ class Supervisor:
         self._head = bundle.head()
         self._plan = bundle.plan()
         self._scheduler_id = scheduler_id(bundle.run_id)
-        self._stop = self._told_to_cancel = False
-        self._word = ObservationLog(bundle)
+        self._stopping = self._cancel_requested = False
+        self._log = ObservationLog(bundle)
 
     def run(self) -> None:
         """Take the run's place on the board and see it through, unless another supervisor has it or it has ended."""
-        seat = self._board.join(self._entry())
-        if seat is None:
+        registration = self._board.register(self._entry())
+        if registration is None:
             return
-        self._seat = seat
+        self._registration = registration
         try:
-            if not self._ended_before():
-                self._look_after()
+            if not self._has_ended():
+                self._supervise()
         finally:
-            self._board.leave(seat)
+            self._board.unregister(registration)
 
-    def _look_after(self) -> None:
-        self._word.keep()
+    def _supervise(self) -> None:
+        self._log.refresh()
         if self._bundle.index is None:
             self._submitted()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_stop)
         signal.signal(CANCEL, self._on_cancel)
         is_array = self._spec.array is not None and self._bundle.index is None
-        over = not is_array  # should this fail, the run ends with it; an array's children go on
+        is_over = not is_array  # should this fail, the run ends with it; an array's children go on
         try:
             if is_array:
-                self._board.change(self._seat, "array")
+                self._board.set_state(self._registration, "array")
                 array = ArrayRunner(
-                    self._bundle, self._board, self._spec, self._word, launcher=self._launcher
+                    self._bundle, self._board, self._spec, self._log, launcher=self._launcher
                 )
-                over = array.run(self._tick)
+                is_over = array.run(self._tick)
             else:
-                over = self._see_through()
-            self._word.finish()
+                is_over = self._run_attempts()
+            self._log.finish()
         except UntrustedBundleError:
-            over = False  # it is somebody else's now
+            is_over = False  # it is somebody else's now
             raise
         finally:
             # Children share their array's secrets, and another job that keeps this one out may still have to read them.
-            if over and self._bundle.index is None:
+            if is_over and self._bundle.index is None:
                 with contextlib.suppress(OSError):
                     remove_tree(self._bundle.folder / "secrets")
 
-    def _see_through(self) -> bool:
+    def _run_attempts(self) -> bool:
         """Wait, run, and restart if need be; False when the run goes on in another job."""
-        restarts, requeues = 0, self._wishes().requeues
+        restarts, requeues = 0, self._requested_state().requeues
         while True:
             if not self._wait_for_start():
                 return True
-            end, number = self._one_attempt(requeues)
+            end, number = self._run_attempt(requeues)
             verdict = end.verdict
             if verdict == "REQUEUED":
-                requeues = self._wishes().requeues
-                self._board.change(self._seat, "waiting")
+                requeues = self._requested_state().requeues
+                self._board.set_state(self._registration, "waiting")
                 self._observe(
                     "waiting", "was requeued", "requeued", verdict=verdict, attempt=number
                 )
             elif verdict in {"FAILED", "LOST", "NODE_FAIL"} and restarts < self._spec.max_restarts:
                 restarts += 1
-                words = f"restart {restarts} of {self._spec.max_restarts} after a failure"
-                self._observe("waiting", words, "recovering", verdict=verdict, attempt=number)
+                reason = f"restart {restarts} of {self._spec.max_restarts} after a failure"
+                self._observe("waiting", reason, "recovering", verdict=verdict, attempt=number)
             elif verdict != "FENCED":
                 self._observe("ended", end.reason, verdict=verdict, attempt=number)
                 return True
@@ -123,46 +129,50 @@ class Supervisor:
 
     def _wait_for_start(self) -> bool:
         """Wait for the runs before this one, for a release and for a slot; False when the run ended while it waited."""
-        while not self._stop:
-            wishes, pause = self._wishes(), _HELD
-            if wishes.cancelled:
+        while not self._stopping:
+            requested, pause_s = self._requested_state(), _HELD_POLL_S
+            if requested.cancelled:
                 self._observe("ended", verdict="CANCELLED")
                 return False
-            word = dependency_word(self._bundle.partition, self._spec.after)
-            if word is not None and word.never:
-                self._observe("ended", word.reason, "dependency", verdict="DEPENDENCY")
+            decision = check_dependencies(self._bundle.partition, self._spec.after)
+            if decision is not None and decision.is_final:
+                self._observe("ended", decision.reason, "dependency", verdict="DEPENDENCY")
                 return False
-            if wishes.held or word is not None:
-                self._board.change(self._seat, "held")
-                reason = "held by its user" if wishes.held else word.reason if word else None
-                self._observe("waiting", reason, "held" if wishes.held else "dependency")
+            if requested.held or decision is not None:
+                self._board.set_state(self._registration, "held")
+                reason = (
+                    "held by its user" if requested.held else decision.reason if decision else None
+                )
+                self._observe("waiting", reason, "held" if requested.held else "dependency")
             else:
                 started, entries = self._take_slot()
                 if started and self._can_record():
                     return True
                 if started:  # an attempt that can record nothing would only fail
-                    self._board.change(self._seat, "waiting")
-                    self._tick(_FAR_BACK)
+                    self._board.set_state(self._registration, "waiting")
+                    self._tick(_QUEUED_POLL_S)
                     continue
-                reason, code = why_waiting(self._board, entries, self._bundle.run_id)
+                reason, code = waiting_reason(self._board, entries, self._bundle.run_id)
                 self._observe("waiting", reason, code)
                 # Whoever stands far back looks rarely, so that a long line costs next to nothing.
-                pause = min(_FAR_BACK, _POLL * (1 + len(ahead_of(entries, self._bundle.run_id))))
-            self._tick(pause)
+                pause_s = min(
+                    _QUEUED_POLL_S, _POLL_S * (1 + len(entries_ahead(entries, self._bundle.run_id)))
+                )
+            self._tick(pause_s)
         self._observe("ended", "its supervisor was stopped", "lost", verdict="LOST")
         return False
 
     def _take_slot(self) -> tuple[bool, list[BoardEntry]]:
         """Whether the run has a slot now, and all entries of the board when it has just asked for one."""
-        if self._seat.entry.state == "running":
+        if self._registration.entry.state == "running":
             return True, []  # a restart keeps its slot
-        self._board.change(self._seat, "waiting")
-        return self._board.try_start(self._seat)
+        self._board.set_state(self._registration, "waiting")
+        return self._board.try_start(self._registration)
 
     def _can_record(self) -> bool:
         """Whether the partition takes what an attempt writes."""
         # The heartbeat first: it makes no folder where the whole partition is away.
-        if not self._word.beat():
+        if not self._log.write_heartbeat():
             return False
         logs = self._bundle.records / "logs"
         try:
@@ -173,7 +183,7 @@ class Supervisor:
             return False
         return True
 
-    def _one_attempt(self, requeues: int) -> tuple[AttemptEnd, int | None]:
+    def _run_attempt(self, requeues: int) -> tuple[AttemptEnd, int | None]:
         """Run one attempt; returns how it ended and its number."""
         check_bundle(self._bundle.partition, self._bundle.folder)
         attempt = RunningAttempt(
@@ -183,7 +193,7 @@ class Supervisor:
             records=self._bundle.records,
             plan=self._plan,
             scheduler_id=self._scheduler_id,
-            gpus=self._seat.entry.gpus,
+            gpus=self._registration.entry.gpus,
             task=self._bundle.index,
         )
         self._observe("running")
@@ -193,40 +203,40 @@ class Supervisor:
         except BaseException:
             attempt.end()  # nobody would look after it
             raise
-        attempt.sweep()
-        return end, self._number_of(attempt.incarnation)
+        attempt.end_leftovers()
+        return end, self._attempt_number(attempt.incarnation)
 
     def _watch(self, attempt: RunningAttempt, requeues: int) -> AttemptEnd | None:
         """Wait for the attempt's end; returns how it was ended early: for the user, the time limit, or a node that was killed."""
         limit = self._spec.time_limit
-        warned = limit is None or limit <= 2 * _WARN_BEFORE
+        warned = limit is None or limit <= 2 * _WARNING_LEAD_S
         while attempt.running():
-            elapsed = time.monotonic() - attempt.started
-            wishes = self._wishes()
+            elapsed = time.monotonic() - attempt.started_at
+            requested = self._requested_state()
             verdict = None
-            if wishes.cancelled:
+            if requested.cancelled:
                 verdict = "CANCELLED"
-            elif wishes.requeues > requeues:
+            elif requested.requeues > requeues:
                 verdict = "REQUEUED"
             elif limit is not None and elapsed > limit:
                 verdict = "TIMEOUT"
-            elif self._stop:
+            elif self._stopping:
                 verdict = "LOST"
-            end = attempt.loss() if verdict is None else AttemptEnd(verdict)
+            end = attempt.detect_loss() if verdict is None else AttemptEnd(verdict)
             if end is not None:
                 attempt.end()
                 return end
-            if limit is not None and not warned and elapsed > limit - _WARN_BEFORE:
-                attempt.warn()
+            if limit is not None and not warned and elapsed > limit - _WARNING_LEAD_S:
+                attempt.send_warning()
                 warned = True
             self._tick()
         return None
 
-    def _wishes(self) -> Wishes:
-        wishes = sum_up(self._bundle.actions())
-        return replace(wishes, cancelled=wishes.cancelled or self._told_to_cancel)
+    def _requested_state(self) -> RequestedState:
+        requested = reduce_actions(self._bundle.actions())
+        return replace(requested, cancelled=requested.cancelled or self._cancel_requested)
 
-    def _number_of(self, incarnation: str) -> int | None:
+    def _attempt_number(self, incarnation: str) -> int | None:
         attempts: Sequence[AttemptRecords] = ()
         with contextlib.suppress(
             HyperpodError
@@ -237,13 +247,16 @@ class Supervisor:
                 return attempt.number
         return None
 
-    def _ended_before(self) -> bool:
+    def _has_ended(self) -> bool:
         observations = self._bundle.read().observations
-        return any(word.observer == "local" and word.state == "ended" for word in observations)
+        return any(
+            observation.observer == "local" and observation.state == "ended"
+            for observation in observations
+        )
 
     def _entry(self) -> BoardEntry:
         array = self._spec.array is not None and self._bundle.index is None
-        wanted = self._spec.resources.accelerator.count * self._spec.resources.nodes
+        gpus = self._spec.resources.accelerator.count * self._spec.resources.nodes
         return BoardEntry(
             run_id=self._bundle.run_id,
             bundle=str(self._bundle.records),
@@ -252,13 +265,13 @@ class Supervisor:
             order=self._head.created_at,
             state="array" if array else "waiting",
             nodes=self._spec.resources.nodes,
-            gpus_wanted=wanted,
+            gpus_wanted=gpus,
             pid=os.getpid(),
         )
 
     def _submitted(self) -> None:
         if not descent.is_file(self._bundle.folder / "submission.json"):
-            self._word.say_submitted(
+            self._log.record_submission(
                 Submission(scheduler_id=self._scheduler_id, submitted_at=time.time())
             )
 
@@ -272,7 +285,7 @@ class Supervisor:
         attempt: int | None = None,
     ) -> None:
         """Write down what goes on, if it is something new."""
-        self._word.say(
+        self._log.record(
             Observation(
                 time=time.time(),
                 observer="local",
@@ -286,17 +299,17 @@ class Supervisor:
             )
         )
 
-    def _tick(self, pause: float = _POLL) -> bool:
+    def _tick(self, pause_s: float = _POLL_S) -> bool:
         """Pause for a moment and keep the heartbeat; False when the supervisor is told to stop."""
-        time.sleep(pause)
-        self._word.keep()
-        return not self._stop
+        time.sleep(pause_s)
+        self._log.refresh()
+        return not self._stopping
 
     def _on_stop(self, *_: object) -> None:
-        self._stop = True
+        self._stopping = True
 
     def _on_cancel(self, *_: object) -> None:
-        self._told_to_cancel = True
+        self._cancel_requested = True
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -308,27 +321,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--launcher", metavar="SHA256", required=True)
     parser.add_argument("--shared", action="store_true")
-    given = parser.parse_args(arguments)
-    split_run_id(given.run_id)
-    partition = Partition(given.root, shared=given.shared)
-    bundle = BundleReader(partition, given.run_id)
+    args = parser.parse_args(arguments)
+    split_run_id(args.run_id)
+    partition = Partition(args.root, shared=args.shared)
+    bundle = BundleReader(partition, args.run_id)
     try:
-        board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
-        Supervisor(bundle, board, given.launcher).run()
+        board = Board(args.folder, slots=args.slots, gpus=len(machine.gpus()))
+        Supervisor(bundle, board, args.launcher).run()
     except UntrustedBundleError as error:
         # Nothing is written to it: the word goes to whoever started this process.
         sys.stderr.write(f"hyperpod: {error.message}\n")
         return EXIT_UNTRUSTED
     except BaseException as error:
         # The traceback goes to supervisor.log; the user is told at once instead of after a wait for a dead process.
-        word = ObservationLog(bundle, heartbeat=False)
-        word.say(_crashed(given.run_id, error))
-        word.finish()
+        log = ObservationLog(bundle, heartbeat=False)
+        log.record(_crash_observation(args.run_id, error))
+        log.finish()
         raise
     return 0
 
 
-def _crashed(run_id: str, error: BaseException) -> Observation:
+def _crash_observation(run_id: str, error: BaseException) -> Observation:
     return Observation(
         time=time.time(),
         observer="local",

@@ -13,16 +13,16 @@ from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, RefusedError
 from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.repairs import journal_usage
-from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
+from hyperpod_jlab.engines.slurm.client import SlurmClient, parse_error
 from hyperpod_jlab.engines.slurm.job_files import JobFiles, PatternValues
-from hyperpod_jlab.engines.slurm.jobs import scheduler_id, to_time
+from hyperpod_jlab.engines.slurm.jobs import parse_time, scheduler_id
 from hyperpod_jlab.engines.slurm.rows import (
     ACCELERATORS,
     FIELD,
     Fields,
     expand,
     long_format,
-    new_mark,
+    new_delimiter,
     parse_long,
     parse_tres,
 )
@@ -30,11 +30,11 @@ from hyperpod_jlab.storage.records import BundleReader
 
 _FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Start", "End", "NodeList")
 
-_SILENT = 30.0
+_TTL_S = 30.0
 """Seconds after which a job that the accounting does not know (yet) is asked for again."""
-_WITHOUT = 600.0
+_NO_ACCOUNTING_TTL_S = 600.0
 """Seconds after which a cluster that keeps no accounting is asked again whether it does."""
-_AT_ONCE = 200
+_MAX_JOBS_PER_CALL = 200
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Execution:
     nodes: str
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it has ended."""
         return self.end is not None and self.state not in {"PENDING", "RUNNING", "SUSPENDED"}
 
@@ -72,18 +72,18 @@ class AccountingHistory:
 
     def __init__(self, client: SlurmClient) -> None:
         self._client = client
-        self._known: Cache[str, tuple[Execution, ...]] = Cache(_SILENT)
-        self._without_since: float | None = None
+        self._cache: Cache[str, tuple[Execution, ...]] = Cache(_TTL_S)
+        self._missing_since: float | None = None
         self._failed_at = float("-inf")
-        self.silent: HyperpodError | None = None
+        self.last_error: HyperpodError | None = None
         """Why the accounting did not answer when it was asked last; None when it did, or is not kept."""
 
     @property
-    def kept(self) -> bool:
+    def is_available(self) -> bool:
         """Whether the cluster keeps accounting, as far as is known."""
-        return self._without_since is None
+        return self._missing_since is None
 
-    async def of(
+    async def get(
         self, scheduler_ids: Iterable[str], *, executions: int = 1
     ) -> dict[str, tuple[Execution, ...]]:
         """The executions of these jobs; those that nothing is known of are left out.
@@ -92,42 +92,46 @@ class AccountingHistory:
             scheduler_ids: The jobs.
             executions: How many that are over are expected at least: what is remembered may be older.
         """
-        wanted = list(dict.fromkeys(scheduler_ids))
-        ask = [job for job in wanted if self._must_ask(job, executions)]
-        if ask and self._may_ask():
-            await self._ask(ask)
-        return {job: known for job in wanted if (known := self._executions(job))}
+        unique_ids = list(dict.fromkeys(scheduler_ids))
+        missing_ids = [job for job in unique_ids if self._needs_query(job, executions)]
+        if missing_ids and self._may_query():
+            await self._query(missing_ids)
+        return {
+            job: executions_of_job
+            for job in unique_ids
+            if (executions_of_job := self._executions(job))
+        }
 
     def _executions(self, job: str) -> tuple[Execution, ...]:
-        known = self._known.last(job)
-        return known.value if known is not None else ()
+        cached = self._cache.last(job)
+        return cached.value if cached is not None else ()
 
-    def _must_ask(self, job: str, executions: int) -> bool:
-        enough = sum(execution.over for execution in self._executions(job)) >= executions
-        return not enough and not self._known.is_fresh(job)
+    def _needs_query(self, job: str, executions: int) -> bool:
+        is_complete = sum(execution.has_ended for execution in self._executions(job)) >= executions
+        return not is_complete and not self._cache.is_fresh(job)
 
-    def _may_ask(self) -> bool:
+    def _may_query(self) -> bool:
         now = time.monotonic()
-        if self.silent is not None and now - self._failed_at < _SILENT:
+        if self.last_error is not None and now - self._failed_at < _TTL_S:
             return False
-        return self._without_since is None or now - self._without_since > _WITHOUT
+        return self._missing_since is None or now - self._missing_since > _NO_ACCOUNTING_TTL_S
 
-    async def _ask(self, jobs: Sequence[str]) -> None:
-        for begin in range(0, len(jobs), _AT_ONCE):
-            part = jobs[begin : begin + _AT_ONCE]
+    async def _query(self, jobs: Sequence[str]) -> None:
+        for start in range(0, len(jobs), _MAX_JOBS_PER_CALL):
+            part = jobs[start : start + _MAX_JOBS_PER_CALL]
             try:
-                found = await sacct(self._client, part)
+                executions = await sacct(self._client, part)
             except (RefusedError, NotFoundError):
-                found = {}
+                executions = {}
             except HyperpodError as error:
                 self._failed_at = time.monotonic()
                 if error.code == "no_accounting":
-                    self._without_since = self._failed_at
-                self.silent = None if error.code == "no_accounting" else error
+                    self._missing_since = self._failed_at
+                self.last_error = None if error.code == "no_accounting" else error
                 return
-            self._without_since = self.silent = None
+            self._missing_since = self.last_error = None
             for job in part:
-                self._known.put(job, tuple(found.get(job, ())))
+                self._cache.put(job, tuple(executions.get(job, ())))
 
 
 async def find_by_folder(
@@ -143,7 +147,7 @@ async def find_by_folder(
     """
     day = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since - 86_400))
     try:
-        text = await client.ask(
+        text = await client.query(
             [
                 "sacct",
                 "--allocations",
@@ -162,13 +166,13 @@ async def find_by_folder(
             return None
         raise
     rows = (line.split(FIELD, 1) for line in text.splitlines() if FIELD in line)
-    found = [job for job, where in rows if where == folder and job.isdecimal()]
-    return max(found, key=int, default=None)
+    matches = [job for job, workdir in rows if workdir == folder and job.isdecimal()]
+    return max(matches, key=int, default=None)
 
 
 async def sacct(client: SlurmClient, jobs: Sequence[str]) -> dict[str, list[Execution]]:
     """All executions of jobs, requeued ones included, oldest first."""
-    text = await client.ask(
+    text = await client.query(
         [
             "sacct",
             "--allocations",
@@ -186,7 +190,7 @@ async def sacct(client: SlurmClient, jobs: Sequence[str]) -> dict[str, list[Exec
 
 def parse_sacct(text: str) -> dict[str, list[Execution]]:
     """What `sacct` printed, by scheduler id."""
-    found: dict[str, list[Execution]] = {}
+    executions_by_job: dict[str, list[Execution]] = {}
     for line in text.splitlines():
         values = line.split(FIELD)
         if len(values) != len(_FIELDS):
@@ -198,14 +202,14 @@ def parse_sacct(text: str) -> dict[str, list[Execution]]:
             state=row["State"].split(" ")[0].rstrip("+"),  # "CANCELLED by 1000"
             exit_code=int(code) if code.isdecimal() else 0,
             signal=int(signal) if signal.isdecimal() else 0,
-            start=to_time(row["Start"]),
-            end=to_time(row["End"]),
+            start=parse_time(row["Start"]),
+            end=parse_time(row["End"]),
             nodes="" if row["NodeList"] == "None assigned" else row["NodeList"],
         )
-        found.setdefault(execution.scheduler_id, []).append(execution)
-    for executions in found.values():
-        executions.sort(key=lambda one: one.start or one.end or float("inf"))
-    return found
+        executions_by_job.setdefault(execution.scheduler_id, []).append(execution)
+    for executions in executions_by_job.values():
+        executions.sort(key=lambda item: item.start or item.end or float("inf"))
+    return executions_by_job
 
 
 # --------------------------------------------------------------------------------------------------
@@ -218,9 +222,9 @@ _USAGE_FIELDS = (
 
 _TIMEOUT = 5.0
 """Seconds for which the accounting is waited for: somebody looks at a page."""
-_USAGE_SILENT = 30.0
+_USAGE_TTL_S = 30.0
 """Seconds after which a run is asked for again that the accounting did not know to have ended."""
-_SETTLED = 600.0
+_FINAL_AFTER_S = 600.0
 """Seconds after a run's end after which the accounting is not going to say more."""
 _DAY = 86_400.0
 
@@ -232,7 +236,7 @@ _CPU_TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 class Accounted:
     """What the accounting says of all executions of a job, in the units of `Usage`."""
 
-    over: bool
+    has_ended: bool
     elapsed: float
     nodes: int
     cpu_seconds: float
@@ -253,52 +257,52 @@ class Accounting:
     def __init__(self, client: SlurmClient, history: AccountingHistory) -> None:
         self._client = client
         self._history = history
-        self._asked: dict[str, float] = {}
+        self._queried_at: dict[str, float] = {}
 
     async def usage(self, bundle: BundleReader) -> Usage | None:
         """What an ended run, or an array's child, used; None when the accounting may say it later."""
-        own, job, records = await asyncio.to_thread(_read, bundle)
-        if job is None or not self._history.kept:
-            return own
+        own_usage, job, records = await asyncio.to_thread(_read, bundle)
+        if job is None or not self._history.is_available:
+            return own_usage
         now = time.monotonic()
-        if now - self._asked.get(bundle.run_id, float("-inf")) < _USAGE_SILENT:
+        if now - self._queried_at.get(bundle.run_id, float("-inf")) < _USAGE_TTL_S:
             return None
-        self._asked[bundle.run_id] = now
-        settled = time.time() - _last_word(records) > _SETTLED
+        self._queried_at[bundle.run_id] = now
+        is_final = time.time() - _last_record_time(records) > _FINAL_AFTER_S
         try:
-            found = await ask_usage(self._client, job, since=_sent(records) - _DAY)
+            usage = await query_usage(self._client, job, since=_sent(records) - _DAY)
         except (RefusedError, NotFoundError):
-            return own
+            return own_usage
         except HyperpodError as error:
-            return own if error.code == "no_accounting" else None
-        if found is None or not found.over:
-            return own if settled else None
-        return merged(found, own)
+            return own_usage if error.code == "no_accounting" else None
+        if usage is None or not usage.has_ended:
+            return own_usage if is_final else None
+        return merge_usage(usage, own_usage)
 
 
-def merged(said: Accounted, own: Usage) -> Usage:
+def merge_usage(accounted: Accounted, own_usage: Usage) -> Usage:
     """What the accounting says, with what it leaves out from the records.
 
     Where devices are no part of its TRES (AccountingStorageTRES) it does not count them; memory it samples, so that short peaks escape it.
     """
-    accelerators = said.accelerator_seconds
+    accelerators = accounted.accelerator_seconds
     if accelerators is None:
-        accelerators = own.accelerator_seconds
+        accelerators = own_usage.accelerator_seconds
     return Usage(
         source="accounting",
-        attempts=own.attempts,
-        elapsed=said.elapsed,
-        nodes=said.nodes or own.nodes,
-        cpu_seconds=max(said.cpu_seconds, own.cpu_seconds or 0.0),
+        attempts=own_usage.attempts,
+        elapsed=accounted.elapsed,
+        nodes=accounted.nodes or own_usage.nodes,
+        cpu_seconds=max(accounted.cpu_seconds, own_usage.cpu_seconds or 0.0),
         accelerator_seconds=accelerators,
-        accelerator_kind=own.accelerator_kind,
-        max_memory=max(said.max_memory or 0, own.max_memory or 0) or None,
-        exit_code=said.exit_code,
-        signal=said.signal,
+        accelerator_kind=own_usage.accelerator_kind,
+        max_memory=max(accounted.max_memory or 0, own_usage.max_memory or 0) or None,
+        exit_code=accounted.exit_code,
+        signal=accounted.signal,
     )
 
 
-async def ask_usage(client: SlurmClient, job: str, *, since: float) -> Accounted | None:
+async def query_usage(client: SlurmClient, job: str, *, since: float) -> Accounted | None:
     """What the accounting says of a job, its steps and its executions before a requeue included; None when it does not know it.
 
     Args:
@@ -321,7 +325,7 @@ async def ask_usage(client: SlurmClient, job: str, *, since: float) -> Accounted
         timeout=_TIMEOUT,
     )
     if output.code != 0:
-        raise complaint("sacct", output)
+        raise parse_error("sacct", output)
     return parse_usage(output.out, since)
 
 
@@ -332,26 +336,27 @@ def parse_usage(text: str, since: float = 0.0) -> Accounted | None:
         values = line.split(FIELD)
         if len(values) == len(_USAGE_FIELDS):
             row = dict(zip(_USAGE_FIELDS, values, strict=True))
-            if (to_time(row["Submit"]) or 0.0) >= since:
+            if (parse_time(row["Submit"]) or 0.0) >= since:
                 rows.append(row)
     jobs = [row for row in rows if "." not in row["JobID"]]
     if not jobs:
         return None
     counted = [_accelerators(row["AllocTRES"]) for row in jobs]
-    exit_code, signal = _end(jobs[-1])
+    exit_code, signal = _exit_status(jobs[-1])
     return Accounted(
-        over=not any(row["State"].split(" ")[0] in _RUNNING for row in jobs),
-        elapsed=float(sum(_number(row["ElapsedRaw"]) for row in jobs)),
-        nodes=max(_number(row["AllocNodes"]) for row in jobs),
+        has_ended=not any(row["State"].split(" ")[0] in _RUNNING for row in jobs),
+        elapsed=float(sum(_parse_int(row["ElapsedRaw"]) for row in jobs)),
+        nodes=max(_parse_int(row["AllocNodes"]) for row in jobs),
         cpu_seconds=sum(cpu_seconds(row["TotalCPU"]) for row in jobs),
         accelerator_seconds=None
         if not any(counted)
         else float(
             sum(
-                count * _number(row["ElapsedRaw"]) for count, row in zip(counted, jobs, strict=True)
+                count * _parse_int(row["ElapsedRaw"])
+                for count, row in zip(counted, jobs, strict=True)
             )
         ),
-        max_memory=max((_number(row["MaxRSS"]) for row in rows), default=0) or None,
+        max_memory=max((_parse_int(row["MaxRSS"]) for row in rows), default=0) or None,
         exit_code=exit_code,
         signal=signal,
     )
@@ -359,14 +364,14 @@ def parse_usage(text: str, since: float = 0.0) -> Accounted | None:
 
 def cpu_seconds(text: str) -> float:
     """``[days-][hours:]minutes:seconds`` in seconds (man sacct, TotalCPU); 0 for what is none."""
-    found = _CPU_TIME.fullmatch(text)
-    if found is None:
+    match = _CPU_TIME.fullmatch(text)
+    if match is None:
         return 0.0
-    days, hours, minutes, seconds = found.groups(default="0")
+    days, hours, minutes, seconds = match.groups(default="0")
     return int(days) * _DAY + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
 
 
-def _end(job: dict[str, str]) -> tuple[int | None, int | None]:
+def _exit_status(job: dict[str, str]) -> tuple[int | None, int | None]:
     """Exit code in the shell's manner, and signal. Of what it ended itself Slurm says 0, which is no success."""
     code, _, signal = (int(part) if part.isdecimal() else 0 for part in _parts(job["ExitCode"]))
     if signal:
@@ -379,10 +384,10 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _accelerators(tres: str) -> int:
-    return sum(one.count for one in parse_tres(tres) if one.name in ACCELERATORS)
+    return sum(gres.count for gres in parse_tres(tres) if gres.name in ACCELERATORS)
 
 
-def _number(text: str) -> int:
+def _parse_int(text: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
@@ -396,17 +401,23 @@ def _sent(records: RunRecords) -> float:
     return min(sent, records.submission.submitted_at) if records.submission else sent
 
 
-def _last_word(records: RunRecords) -> float:
+def _last_record_time(records: RunRecords) -> float:
     nodes = [node for attempt in records.attempts for node in attempt.nodes]
     ends = [node.ended_at for node in nodes if node.ended_at is not None]
-    return max([*ends, *(seen.time for seen in records.observations), records.head.created_at])
+    return max(
+        [
+            *ends,
+            *(observation.time for observation in records.observations),
+            records.head.created_at,
+        ]
+    )
 
 
 # --------------------------------------------------------------------------------------------------
 # What only a few jobs are asked for: how often they were requeued, how they ended, and where they write.
 
 _DETAILS_FIELDS = Fields(
-    plain=(
+    fixed=(
         ("job_id", "JobID"),
         ("array_job_id", "ArrayJobID"),
         ("array_task", "ArrayTaskID"),
@@ -431,7 +442,7 @@ _DETAILS_FIELDS = Fields(
     ),
 )
 
-_DETAILS_AT_ONCE = 200
+_MAX_DETAILS_PER_CALL = 200
 
 
 @dataclass(frozen=True)
@@ -454,8 +465,8 @@ class Details:
     tasks: str | None
     state: str
     user: str
-    started: float | None
-    ended: float | None
+    started_at: float | None
+    ended_at: float | None
     exit_code: int
     signal: int | None
     restarts: int
@@ -478,30 +489,32 @@ class Details:
         return self.job_id if self.task is None else f"{self.array_job_id}_{self.task}"
 
     @property
-    def place(self) -> PatternValues:
+    def pattern_values(self) -> PatternValues:
         """What patterns in paths stand for."""
         host = self.nodes[0] if self.nodes else ""
         return PatternValues(self.job_id, self.array_job_id, self.task, host)
 
 
-async def ask_details(client: SlurmClient, jobs: Iterable[str]) -> list[Details]:
+async def query_details(client: SlurmClient, jobs: Iterable[str]) -> list[Details]:
     """Details of those of these jobs that the controller remembers: an array's id stands for all its tasks."""
-    wanted = list(dict.fromkeys(jobs))
-    found: list[Details] = []
-    for begin in range(0, len(wanted), _DETAILS_AT_ONCE):
-        mark = new_mark()
-        listed = ",".join(wanted[begin : begin + _DETAILS_AT_ONCE])
-        argv = ["squeue", "--noheader", "--all", "--states=all", f"--jobs={listed}"]
+    unique_jobs = list(dict.fromkeys(jobs))
+    details: list[Details] = []
+    for start in range(0, len(unique_jobs), _MAX_DETAILS_PER_CALL):
+        delimiter = new_delimiter()
+        job_list = ",".join(unique_jobs[start : start + _MAX_DETAILS_PER_CALL])
+        argv = ["squeue", "--noheader", "--all", "--states=all", f"--jobs={job_list}"]
         try:
-            text = await client.ask([*argv, f"--Format={long_format(mark, _DETAILS_FIELDS)}"])
+            text = await client.query(
+                [*argv, f"--Format={long_format(delimiter, _DETAILS_FIELDS)}"]
+            )
         except NotFoundError:  # of a single one that is gone; among several they are left out
             continue
-        found += [_details(row) for row in parse_long(text, mark, _DETAILS_FIELDS)]
-    return found
+        details += [_details(row) for row in parse_long(text, delimiter, _DETAILS_FIELDS)]
+    return details
 
 
 def _details(row: dict[str, str]) -> Details:
-    code, signal = exit_of(row["exit_code"])
+    code, signal = parse_exit(row["exit_code"])
     files = JobFiles(row["stdout"], row["stderr"], row["folder"], row["name"], row["user"])
     return Details(
         job_id=row["job_id"],
@@ -509,29 +522,29 @@ def _details(row: dict[str, str]) -> Details:
         tasks=None if row["array_task"] in {"N/A", ""} else row["array_task"],
         state=row["state"],
         user=row["user"],
-        started=to_time(row["started"]),
-        ended=to_time(row["ended"]),
+        started_at=parse_time(row["started"]),
+        ended_at=parse_time(row["ended"]),
         exit_code=128 + signal if signal else code,
         signal=signal or None,
-        restarts=_details_number(row["restarts"]),
+        restarts=_parse_count(row["restarts"]),
         nodes=expand(row["nodes"]),
         batch=row["batch"] == "1",
         partition=row["partition"],
-        node_count=max(1, _details_number(row["node_count"].partition("-")[0])),
-        submitted=to_time(row["submitted"]),
+        node_count=max(1, _parse_count(row["node_count"].partition("-")[0])),
+        submitted=parse_time(row["submitted"]),
         comment="" if row["comment"] == "(null)" else row["comment"],
         files=files,
     )
 
 
-def exit_of(text: str) -> tuple[int, int]:
+def parse_exit(text: str) -> tuple[int, int]:
     """Exit code and signal as squeue writes them: ``7:0``, or in 22.05 the status of wait(2), 1792."""
     code, colon, signal = text.partition(":")
     if colon:
-        return _details_number(code), _details_number(signal)
-    status = _details_number(code) & 0xFFFF
+        return _parse_count(code), _parse_count(signal)
+    status = _parse_count(code) & 0xFFFF
     return status >> 8, status & 0x7F
 
 
-def _details_number(text: str) -> int:
+def _parse_count(text: str) -> int:
     return int(text) if text.isdecimal() else 0

@@ -20,11 +20,11 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.core.node_actions import DrainKind
 from hyperpod_jlab.engines.protocol import ExternalJob
-from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
-from hyperpod_jlab.engines.slurm.external_jobs import look_up, mark
+from hyperpod_jlab.engines.slurm.client import SlurmClient, parse_error
+from hyperpod_jlab.engines.slurm.external_jobs import find_job, mark_job
 from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.job_queue import JobFinder, JobQueue
-from hyperpod_jlab.engines.slurm.jobs import SlurmJob, scheduler_id, tasks_of
+from hyperpod_jlab.engines.slurm.jobs import SlurmJob, parse_tasks, scheduler_id
 from hyperpod_jlab.engines.slurm.render import clock
 from hyperpod_jlab.engines.slurm.tables import SlurmNode
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
@@ -40,28 +40,28 @@ _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
 _ROW = re.compile(r"([0-9]{1,10})_\[?([0-9][0-9,:-]*(?:%[0-9]+)?)\]?")
 _QUEUE = re.compile(r"[^\s=,\"'\\-][^\s=,\"'\\]*")
 _TASKS = re.compile(r"^[0-9]+_([0-9,:\[\]-]+): (.+)$", re.MULTILINE)
-_OVER = ("already finished", "already completing", "no longer pending", "pending execution")
-_NAMED = re.compile(
+_ENDED_TEXTS = ("already finished", "already completing", "no longer pending", "pending execution")
+_JOB_IN_ERROR = re.compile(
     r"\b(?:for job|on job id) ([0-9]+(?:_[0-9]+)?)\b|^([0-9]+(?:_[0-9]+)?)(?:_[0-9,:\[\]-]+)?: "
 )
 
 
 @dataclass(frozen=True)
-class JobOrder:
+class JobCommand:
     """What is to be done to jobs; `change` with the action ``change`` only."""
 
     action: ActionKind
     change: Change | None = None
 
 
-async def give(
-    client: SlurmClient, order: JobOrder, job: str, rows: Mapping[str, SlurmJob]
+async def apply(
+    client: SlurmClient, job_command: JobCommand, job: str, rows: Mapping[str, SlurmJob]
 ) -> None:
     """Tell Slurm what to do to one job, one task of an array, or an array.
 
     Args:
         client: The commands.
-        order: What to do.
+        job_command: What to do.
         job: The job's id as Slurm's commands take it.
         rows: What the queue says, by the jobs' ids: for the words of an error, and for the tasks of an array.
 
@@ -70,14 +70,14 @@ async def give(
         ConflictError: It does not fit the job's state.
         NotFoundError: There is no such job.
     """
-    output = await client.run(_words(order, job))
-    if output.code != 0 and not _partly_done(output, _tasks_in(job, rows)):
-        error = complaint(_words(order, job)[0], output)
-        raise _explained(error, order, job, rows.get(job) or rows.get(job.partition("_")[0]))
+    output = await client.run(_command_args(job_command, job))
+    if output.code != 0 and not _only_ended_failed(output, _known_tasks(job, rows)):
+        error = parse_error(_command_args(job_command, job)[0], output)
+        raise _explained(error, job_command, job, rows.get(job) or rows.get(job.partition("_")[0]))
 
 
-async def give_all(
-    client: SlurmClient, order: JobOrder, jobs: Sequence[str], queue: Iterable[SlurmJob]
+async def apply_to_jobs(
+    client: SlurmClient, job_command: JobCommand, jobs: Sequence[str], queue: Iterable[SlurmJob]
 ) -> list[JobResult]:
     """Tell Slurm what to do to several jobs; one result each, in their order.
 
@@ -85,79 +85,91 @@ async def give_all(
 
     Args:
         client: The commands.
-        order: What to do.
+        job_command: What to do.
         jobs: Ids as tables show them.
         queue: The queue of all users.
 
     Raises:
         InvalidInputError: The new queue's name can be none.
     """
-    if order.change is not None and order.change.queue is not None:
-        _queue(order.change.queue)
+    if job_command.change is not None and job_command.change.queue is not None:
+        _queue(job_command.change.queue)
     rows = _by_id(queue)
-    names: dict[str, str | HyperpodError] = {job: _name(job, rows, order) for job in jobs}
-    good = [name for name in names.values() if isinstance(name, str)]
-    output = await client.run(_words(order, *good)) if good else CommandOutput(0, "", "")
-    said = _by_job(output)
-    if output.code != 0 and not said:
-        raise complaint(_words(order, *good)[0], output)
-    return [_result(job, names[job], order, rows, said) for job in jobs]
+    names: dict[str, str | HyperpodError] = {
+        job: _resolve_job(job, rows, job_command) for job in jobs
+    }
+    targets = [name for name in names.values() if isinstance(name, str)]
+    output = (
+        await client.run(_command_args(job_command, *targets))
+        if targets
+        else CommandOutput(0, "", "")
+    )
+    errors = _errors_by_job(output)
+    if output.code != 0 and not errors:
+        raise parse_error(_command_args(job_command, *targets)[0], output)
+    return [_result(job, names[job], job_command, rows, errors) for job in jobs]
 
 
 def _result(
     job: str,
     name: str | HyperpodError,
-    order: JobOrder,
+    job_command: JobCommand,
     rows: Mapping[str, SlurmJob],
-    said: Mapping[str, list[str]],
+    errors: Mapping[str, list[str]],
 ) -> JobResult:
     """What came of it for one job, as Slurm's lines on it say; none means that it was done."""
     if isinstance(name, HyperpodError):
         return JobResult(job, name)
     array, _, task = name.partition(",")[0].partition("_")
-    one = task.isdecimal() and "," not in name
-    keys = [key for key in said if key == name or (not one and key.partition("_")[0] == array)]
-    lines = [line for key in keys for line in said[key]]
+    is_single = task.isdecimal() and "," not in name
+    keys = [
+        key for key in errors if key == name or (not is_single and key.partition("_")[0] == array)
+    ]
+    lines = [line for key in keys for line in errors[key]]
     if not lines:
         return JobResult(job)
     output = CommandOutput(1, "", "\n".join(lines))
-    if _partly_done(output, _tasks_in(name, rows)):
+    if _only_ended_failed(output, _known_tasks(name, rows)):
         return JobResult(job)
-    error = complaint(_words(order, name)[0], output)
-    return JobResult(job, _explained(error, order, job, rows.get(job)))
+    error = parse_error(_command_args(job_command, name)[0], output)
+    return JobResult(job, _explained(error, job_command, job, rows.get(job)))
 
 
-def _by_job(output: CommandOutput) -> dict[str, list[str]]:
+def _errors_by_job(output: CommandOutput) -> dict[str, list[str]]:
     """Slurm's complaints by the job or task that they name; those on tasks of an array, listed, by the array."""
-    found: dict[str, list[str]] = {}
+    errors: dict[str, list[str]] = {}
     for line in output.err.splitlines():
-        named = _NAMED.search(line)
-        if named is not None:
-            found.setdefault(named[1] or named[2], []).append(line)
-    return found
+        match = _JOB_IN_ERROR.search(line)
+        if match is not None:
+            errors.setdefault(match[1] or match[2], []).append(line)
+    return errors
 
 
-async def give_to(
-    client: SlurmClient, order: JobOrder, job: str, queue: Iterable[SlurmJob]
+async def apply_to_run(
+    client: SlurmClient, job_command: JobCommand, job: str, queue: Iterable[SlurmJob]
 ) -> None:
-    """Tell Slurm what to do to the job of a run (see `give`); of an array, only tasks that run are requeued: Slurm would begin ended ones again.
+    """Tell Slurm what to do to the job of a run (see `apply`); of an array, only tasks that run are requeued: Slurm would begin ended ones again.
 
     Args:
         client: The commands.
-        order: What to do.
+        job_command: What to do.
         job: The job's id as Slurm's commands take it.
         queue: This user's jobs.
     """
     rows = _by_id(queue)
-    tasks = _running_tasks(job, rows) if order.action == "requeue" else []
-    for one in tasks or [job]:
-        await give(client, order, one, rows)
+    tasks = _running_tasks(job, rows) if job_command.action == "requeue" else []
+    for target in tasks or [job]:
+        await apply(client, job_command, target, rows)
 
 
 def _running_tasks(array: str, rows: Mapping[str, SlurmJob]) -> list[str]:
     """The ids of an array's tasks that run."""
-    own = (row for row in rows.values() if row.array_job_id == array and row.array_task is not None)
-    return list(dict.fromkeys(row.scheduler_id for row in own if not (row.ended or row.waiting)))
+    own_rows = (
+        row for row in rows.values() if row.array_job_id == array and row.array_task is not None
+    )
+    return list(
+        dict.fromkeys(row.scheduler_id for row in own_rows if not (row.is_ended or row.is_waiting))
+    )
 
 
 def _by_id(queue: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
@@ -169,84 +181,95 @@ def _by_id(queue: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
     return rows
 
 
-def _name(job: str, rows: Mapping[str, SlurmJob], order: JobOrder) -> str | HyperpodError:
+def _resolve_job(
+    job: str, rows: Mapping[str, SlurmJob], job_command: JobCommand
+) -> str | HyperpodError:
     """A job's id as Slurm's commands take it, or why it cannot be meant. Nothing else gets into a command."""
-    whole, row = _JOB.fullmatch(job), _ROW.fullmatch(job)
-    if whole is None and row is None:
+    full_match, row = _JOB.fullmatch(job), _ROW.fullmatch(job)
+    if full_match is None and row is None:
         return InvalidInputError(
             f"'{job[:60]}' is not a job id", hint="see: hpj jobs", detail={"job": job[:60]}
         )
-    seen = rows.get(job)
-    if seen is None and (whole is None or whole[2] is None or not _has_task(whole, rows)):
+    job_row = rows.get(job)
+    if job_row is None and (
+        full_match is None or full_match[2] is None or not _has_task(full_match, rows)
+    ):
         return NotFoundError(
             f"job {job} not found on the cluster",
             code="no_such_job",
             hint="see: hpj jobs",
             detail={"job": job},
         )
-    if seen is not None and seen.ended and seen.scheduler_id == job:
-        return _unfit(
+    if job_row is not None and job_row.is_ended and job_row.scheduler_id == job:
+        return _wrong_state_error(
             job,
-            seen,
-            f"has ended ({seen.state}); {order.action} is possible only for waiting or running jobs",
+            job_row,
+            f"has ended ({job_row.state}); {job_command.action} is possible only for waiting or running jobs",
         )
-    if seen is not None and seen.waiting and seen.scheduler_id == job and order.action == "requeue":
-        return _unfit(job, seen, "is already waiting; only running jobs can be requeued")
-    if whole is not None:
-        running = _running_tasks(job, rows) if order.action == "requeue" else []
+    if (
+        job_row is not None
+        and job_row.is_waiting
+        and job_row.scheduler_id == job
+        and job_command.action == "requeue"
+    ):
+        return _wrong_state_error(
+            job, job_row, "is already waiting; only running jobs can be requeued"
+        )
+    if full_match is not None:
+        running = _running_tasks(job, rows) if job_command.action == "requeue" else []
         return ",".join(running) or job
     assert row is not None
     try:
-        tasks = tasks_of(row[2])
+        tasks = parse_tasks(row[2])
     except ValueError:
         return InvalidInputError(f"'{job[:60]}' is not a job id", hint="see: hpj jobs")
     return f"{row[1]}_[{','.join(map(str, tasks))}]"  # Slurm takes no steps here
 
 
-def _unfit(job: str, seen: SlurmJob, words: str) -> ConflictError:
+def _wrong_state_error(job: str, job_row: SlurmJob, text: str) -> ConflictError:
     return ConflictError(
-        f"job {job} {words}", code="wrong_state", detail={"job": job, "state": seen.state}
+        f"job {job} {text}", code="wrong_state", detail={"job": job, "state": job_row.state}
     )
 
 
-def _has_task(found: re.Match[str], rows: Mapping[str, SlurmJob]) -> bool:
+def _has_task(match: re.Match[str], rows: Mapping[str, SlurmJob]) -> bool:
     """Whether a task is one of those that have no row of their own, since they wait."""
     return any(
-        job.array_job_id == found[1] and int(found[2]) in _numbers(job.array_task)
+        job.array_job_id == match[1] and int(match[2]) in _parse_tasks(job.array_task)
         for job in rows.values()
     )
 
 
-def _numbers(listed: str | None) -> tuple[int, ...]:
+def _parse_tasks(task_list: str | None) -> tuple[int, ...]:
     try:
-        return tasks_of(listed)
+        return parse_tasks(task_list)
     except ValueError:
         return ()
 
 
-def _tasks_in(job: str, rows: Mapping[str, SlurmJob]) -> frozenset[int]:
+def _known_tasks(job: str, rows: Mapping[str, SlurmJob]) -> frozenset[int]:
     """The tasks that an id stands for: all of an array, or those of a row."""
-    array, _, listed = job.partition("_")
-    if listed:
-        return frozenset(_numbers(listed))
-    own = (row for row in rows.values() if row.array_job_id == array)
-    return frozenset(task for row in own for task in _numbers(row.array_task))
+    array, _, task_list = job.partition("_")
+    if task_list:
+        return frozenset(_parse_tasks(task_list))
+    own_rows = (row for row in rows.values() if row.array_job_id == array)
+    return frozenset(task for row in own_rows for task in _parse_tasks(row.array_task))
 
 
-def _words(order: JobOrder, *jobs: str) -> list[str]:
+def _command_args(job_command: JobCommand, *jobs: str) -> list[str]:
     """The command. The ids are made of digits, brackets and commas."""
-    if order.action == "cancel":
+    if job_command.action == "cancel":
         return ["scancel", *jobs]
-    listed = ",".join(jobs)
-    if order.action != "change":
-        return ["scontrol", order.action, listed]
-    change = order.change or Change()
-    words = ["scontrol", "update", f"jobid={listed}"]
+    task_list = ",".join(jobs)
+    if job_command.action != "change":
+        return ["scontrol", job_command.action, task_list]
+    change = job_command.change or Change()
+    args = ["scontrol", "update", f"jobid={task_list}"]
     if change.time_limit is not None:
-        words.append(f"timelimit={clock(change.time_limit)}")
+        args.append(f"timelimit={clock(change.time_limit)}")
     if change.queue is not None:
-        words.append(f"partition={_queue(change.queue)}")
-    return words
+        args.append(f"partition={_queue(change.queue)}")
+    return args
 
 
 def _queue(name: str) -> str:
@@ -260,28 +283,36 @@ def _queue(name: str) -> str:
     return name
 
 
-def _partly_done(output: CommandOutput, tasks: frozenset[int]) -> bool:
+def _only_ended_failed(output: CommandOutput, tasks: frozenset[int]) -> bool:
     """Whether it was done to those of an array's tasks that it fits, and the others are over or not so far."""
-    said = _TASKS.findall(output.err + output.out)
-    refused = [(listed, words.lower()) for listed, words in said if words.strip() != "No error"]
-    if not refused or not all(any(over in words for over in _OVER) for _, words in refused):
+    failures = _TASKS.findall(output.err + output.out)
+    refusals = [
+        (task_list, text.lower()) for task_list, text in failures if text.strip() != "No error"
+    ]
+    if not refusals or not all(
+        any(ended_text in text for ended_text in _ENDED_TEXTS) for _, text in refusals
+    ):
         return False
-    others = tasks - {task for listed, _ in refused for task in _numbers(listed)}
-    return len(refused) < len(said) or bool(others)
+    remaining = tasks - {task for task_list, _ in refusals for task in _parse_tasks(task_list)}
+    return len(refusals) < len(failures) or bool(remaining)
 
 
 def _explained(
-    error: HyperpodError, order: JobOrder, job: str, seen: SlurmJob | None
+    error: HyperpodError, job_command: JobCommand, job: str, job_row: SlurmJob | None
 ) -> HyperpodError:
     """Slurm's complaint with what it means for this job."""
     detail = {**error.detail, "job": job}
     if isinstance(error, DeniedError):
-        return _denied(error, order, job, seen, detail)
+        return _denied(error, job_command, job, job_row, detail)
     if isinstance(error, ConflictError):
         message = error.message
-        if order.action == "change" and order.change is not None and order.change.queue is not None:
+        if (
+            job_command.action == "change"
+            and job_command.change is not None
+            and job_command.change.queue is not None
+        ):
             message = f"job {job} is running or has ended; the queue can be changed only while a job is waiting"
-        elif seen is not None and order.action == "requeue" and seen.waiting:
+        elif job_row is not None and job_command.action == "requeue" and job_row.is_waiting:
             message = f"job {job} is already waiting; only running jobs can be requeued"
         return ConflictError(message, code=error.code, hint=error.hint, detail=detail)
     error.detail = detail
@@ -290,26 +321,30 @@ def _explained(
 
 def _denied(
     error: DeniedError,
-    order: JobOrder,
+    job_command: JobCommand,
     job: str,
-    seen: SlurmJob | None,
+    job_row: SlurmJob | None,
     detail: dict[str, object],
 ) -> DeniedError:
-    if seen is not None and order.change is not None and order.change.time_limit is not None:
-        lower = seen.limit is not None and order.change.time_limit <= seen.limit
+    if (
+        job_row is not None
+        and job_command.change is not None
+        and job_command.change.time_limit is not None
+    ):
+        lower = job_row.limit is not None and job_command.change.time_limit <= job_row.limit
         if not lower and "invalid user" not in error.message.lower():
             return DeniedError(
-                f"job {job}: only an operator of the cluster may set {order.change}; you can lower the limit, and raise it up to the "
+                f"job {job}: only an operator of the cluster may set {job_command.change}; you can lower the limit, and raise it up to the "
                 "limit of the queue while the job is waiting",
                 code="limit_raised",
                 hint="ask your cluster administrator, or submit it again with a longer --time-limit",
                 detail=detail,
             )
-    if seen is None:
+    if job_row is None:
         return DeniedError(error.message, code=error.code, hint=error.hint, detail=detail)
     return DeniedError(
-        f"job {job} belongs to {seen.user}; only {seen.user} or an operator of the cluster may {order.action} it",
-        detail={**detail, "user": seen.user},
+        f"job {job} belongs to {job_row.user}; only {job_row.user} or an operator of the cluster may {job_command.action} it",
+        detail={**detail, "user": job_row.user},
     )
 
 
@@ -323,7 +358,7 @@ class SlurmActions:
         facts: What is known of the cluster.
     """
 
-    offered: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
+    supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
     changes: tuple[ChangeField, ...] = ("time_limit", "queue")
     covers_runs = True
 
@@ -340,13 +375,13 @@ class SlurmActions:
     ) -> None:
         """Do it to the run's job, wherever it is."""
         await asyncio.to_thread(bundle.check_own, action)
-        job = await self._job_of(bundle)
+        job = await self._find_job_id(bundle)
         # It is looked at for the tasks of an array, and for the words of an error; a cancel must not hang on that.
-        queue = self._queue.of_user
+        queue = self._queue.user_queue
         snapshot = queue.last if action == "cancel" else await queue.get(1.0)
         try:
-            order = JobOrder(action, change)
-            await give_to(self._client, order, job, snapshot.jobs if snapshot else ())
+            job_command = JobCommand(action, change)
+            await apply_to_run(self._client, job_command, job, snapshot.jobs if snapshot else ())
         finally:
             self._queue.changed()
 
@@ -354,39 +389,41 @@ class SlurmActions:
         self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
     ) -> list[JobResult]:
         """Do it to jobs of the queue, whoever sent them."""
-        snapshot = await self._queue.of_all.get(1.0)
+        snapshot = await self._queue.all_queue.get(1.0)
         try:
-            return await give_all(self._client, JobOrder(action, change), jobs, snapshot.jobs)
+            return await apply_to_jobs(
+                self._client, JobCommand(action, change), jobs, snapshot.jobs
+            )
         finally:
             self._queue.changed()
 
     async def foreign_job(self, job: str) -> ExternalJob:
         """A job that was sent with sbatch itself."""
-        return await look_up(self._client, (await self._facts.look()).user, job)
+        return await find_job(self._client, (await self._facts.probe()).user, job)
 
     async def adopted(self, bundle: BundleReader) -> None:
         """Write the run's id into the job's comment."""
-        await mark(self._client, await self._job_of(bundle), bundle.run_id)
+        await mark_job(self._client, await self._find_job_id(bundle), bundle.run_id)
         self._queue.changed()
 
-    async def _job_of(self, bundle: BundleReader) -> str:
+    async def _find_job_id(self, bundle: BundleReader) -> str:
         """The id of a run's job as Slurm's commands take it.
 
         Raises:
             NotFoundError: The scheduler does not have it.
         """
         records = await asyncio.to_thread(bundle.read)
-        known = scheduler_id(records, bundle.index)
-        if known is not None:
-            return known
-        taken = await self._finder.find(bundle)
-        if taken is None:
+        job_id = scheduler_id(records, bundle.index)
+        if job_id is not None:
+            return job_id
+        submitted = await self._finder.find(bundle)
+        if submitted is None:
             raise NotFoundError(
                 f"job of {bundle.run_id} not found in the scheduler",
                 code="no_such_job",
                 hint="submit it again",
             )
-        sent = taken.scheduler_id
+        sent = submitted.scheduler_id
         return sent if bundle.index is None else f"{sent}_{bundle.index}"
 
 
@@ -394,17 +431,17 @@ class SlurmActions:
 # What Slurm is told to do to nodes: no new jobs, or jobs again.
 
 
-class SlurmNodeOrders:
+class SlurmNodeControl:
     """Drains and resumes nodes.
 
     Args:
         client: The commands.
-        watch: The looks at the nodes.
+        nodes_query: The looks at the nodes.
     """
 
-    def __init__(self, client: SlurmClient, watch: CachedQuery[dict[str, SlurmNode]]) -> None:
+    def __init__(self, client: SlurmClient, nodes_query: CachedQuery[dict[str, SlurmNode]]) -> None:
         self._client = client
-        self._watch = watch
+        self._nodes_query = nodes_query
 
     async def act_on_nodes(
         self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
@@ -414,14 +451,18 @@ class SlurmNodeOrders:
         Of several nodes Slurm (seen on 22.05 and 24.11) changes those that it can, complains once, and names none; which those are is read back.
         """
         try:
-            problem = await _told(self._client, action, nodes, reason)
+            problem = await _update_nodes(self._client, action, nodes, reason)
             if problem is None or isinstance(problem, DeniedError) or len(nodes) == 1:
                 return dict.fromkeys(nodes, problem)
-            found = await self._watch.get(0.0)
+            nodes_by_name = await self._nodes_query.get(0.0)
         finally:
-            self._watch.forget()
-        done = {name for name in nodes if name in found and _is_done(action, found[name])}
-        return {name: None if name in done else problem for name in nodes}
+            self._nodes_query.forget()
+        unchanged = {
+            name
+            for name in nodes
+            if name in nodes_by_name and _is_done(action, nodes_by_name[name])
+        }
+        return {name: None if name in unchanged else problem for name in nodes}
 
 
 def _is_done(action: DrainKind, node: SlurmNode) -> bool:
@@ -430,16 +471,16 @@ def _is_done(action: DrainKind, node: SlurmNode) -> bool:
     return not node.flags & {"drain", "fail"} and node.base != "down"
 
 
-async def _told(
+async def _update_nodes(
     client: SlurmClient, action: DrainKind, nodes: Sequence[str], reason: str | None
 ) -> HyperpodError | None:
-    words = ["scontrol", "update", f"nodename={','.join(nodes)}", f"state={action}"]
+    args = ["scontrol", "update", f"nodename={','.join(nodes)}", f"state={action}"]
     if action == "drain":
-        words.append(f"reason={reason}")
-    output = await client.run(words)
+        args.append(f"reason={reason}")
+    output = await client.run(args)
     if output.code == 0:
         return None
-    error = complaint("scontrol", output)
+    error = parse_error("scontrol", output)
     if isinstance(error, UnreachableError):
         raise error
     if not isinstance(error, DeniedError):

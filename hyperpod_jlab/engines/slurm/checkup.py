@@ -77,7 +77,9 @@ class SlurmCheckup:
         if self._config.transport == "ssh":  # on this machine there is no other side to look from
             steps[2:2] = [
                 CheckStep("clock", "clock", "scheduler", self._clock, first, name),
-                CheckStep("far-side", "partition on", "partition", self._far_side, first, name),
+                CheckStep(
+                    "far-side", "partition on", "partition", self._remote_folder, first, name
+                ),
             ]
         return steps
 
@@ -85,86 +87,94 @@ class SlurmCheckup:
         """The commands are there; over ssh a login node lets us in."""
         output = await self._client.run(["scontrol", "--version"])
         if output.code != 0:
-            said = " ".join((output.err or output.out).split())[:200]
+            message = " ".join((output.err or output.out).split())[:200]
             return fail(
-                f"scontrol cannot be run: {said}",
+                f"scontrol cannot be run: {message}",
                 "set commands to the folder of the Slurm commands",
             )
-        found = _VERSION.search(output.out)
-        self._version = found[1] if found else None
-        where = "on a login node" if self._config.transport == "ssh" else "on this machine"
-        words = f"{' '.join(output.out.split())} {where}"
+        match = _VERSION.search(output.out)
+        self._version = match[1] if match else None
+        location = "on a login node" if self._config.transport == "ssh" else "on this machine"
+        message = f"{' '.join(output.out.split())} {location}"
         notes = self._client.transport.notes
-        return warn("; ".join((words, *notes)), "check the login nodes") if notes else ok(words)
+        return warn("; ".join((message, *notes)), "check the login nodes") if notes else ok(message)
 
     async def _controller(self) -> CheckResult:
         try:
-            text = await self._client.ask(["scontrol", "show", "config"])
+            text = await self._client.query(["scontrol", "show", "config"])
         except UnreachableError as error:  # munge and clocks that differ are among what it says
             return of_error(error, "fail", "admin")
         pinged = await self._client.run(["scontrol", "ping"])
         values = _values(text)
-        words = " ".join(pinged.out.split()) or "it answers"
+        message = " ".join(pinged.out.split()) or "it answers"
         version = values.get("SLURM_VERSION", "")
-        words = f"{words}; Slurm {version}, cluster {values.get('ClusterName', '')}, {values.get('AuthType', '')}"
+        message = f"{message}; Slurm {version}, cluster {values.get('ClusterName', '')}, {values.get('AuthType', '')}"
         problem = _versions_apart(self._version, version)
         if problem is not None:
             return warn(
-                f"{words}; {problem}", "install the version of the controller here", "admin"
+                f"{message}; {problem}", "install the version of the controller here", "admin"
             )
-        return ok(words)
+        return ok(message)
 
     async def _clock(self) -> CheckResult:
         """A login node's clock against this machine's; the controller's own shows in munge only."""
-        before = time.time()
+        sent_at = time.time()
         output = await self._client.transport.run(["date", "+%s"])
-        after = time.time()
+        received_at = time.time()
         if not output.out.strip().isdecimal():
             return unknown("the time of the login node is unknown")
-        theirs = int(output.out)
-        ahead = theirs - after if theirs > after else min(0.0, theirs + 1 - before)
-        if abs(ahead) > _SKEW:
-            how = "ahead of" if ahead > 0 else "behind"
-            words = f"the clock of the login node is {abs(ahead):.0f} s {how} this machine's"
+        remote_time = int(output.out)
+        drift = (
+            remote_time - received_at
+            if remote_time > received_at
+            else min(0.0, remote_time + 1 - sent_at)
+        )
+        if abs(drift) > _SKEW:
+            direction = "ahead of" if drift > 0 else "behind"
+            message = (
+                f"the clock of the login node is {abs(drift):.0f} s {direction} this machine's"
+            )
             return warn(
-                words, "synchronize the clocks with NTP; munge allows at most 300 s", "admin"
+                message, "synchronize the clocks with NTP; munge allows at most 300 s", "admin"
             )
         return ok("the login node has the same time as this machine")
 
     async def _identity(self) -> CheckResult:
-        seen = await self._facts.look()
-        who = (
-            f"{seen.user or 'a user without a name'} (uid {seen.uid}) there, uid {os.getuid()} here"
-        )
-        if not seen.user:
+        host_facts = await self._facts.probe()
+        user_text = f"{host_facts.user or 'a user without a name'} (uid {host_facts.uid}) there, uid {os.getuid()} here"
+        if not host_facts.user:
             return fail(
-                f"{who}: a uid without a user name has no account",
+                f"{user_text}: a uid without a user name has no account",
                 "create the user where the Slurm commands run (passwd, LDAP)",
                 "admin",
             )
         try:
             settings, accounts = await self._facts.settings(), await self._facts.accounts()
         except UnreachableError as error:
-            return warn(f"{who}; its accounts could not be read: {error.message}")
+            return warn(f"{user_text}; its accounts could not be read: {error.message}")
         if accounts is None:
-            return ok(f"{who}; the cluster has no accounting")
+            return ok(f"{user_text}; the cluster has no accounting")
         if accounts.names:
-            return self._numbers(f"{who}; accounts: {', '.join(accounts.names)}", seen)
-        fix = f"sacctmgr add user {seen.user} account=ACCOUNT cluster={settings.cluster}"
+            return self._compare_uid(
+                f"{user_text}; accounts: {', '.join(accounts.names)}", host_facts
+            )
+        fix = f"sacctmgr add user {host_facts.user} account=ACCOUNT cluster={settings.cluster}"
         if "associations" in settings.enforced:
-            return fail(f"{who}; it has no account, but the cluster requires one", fix, "admin")
-        return ok(f"{who}; it has no account, and the cluster requires none")
+            return fail(
+                f"{user_text}; it has no account, but the cluster requires one", fix, "admin"
+            )
+        return ok(f"{user_text}; it has no account, and the cluster requires none")
 
-    def _numbers(self, words: str, seen: HostFacts) -> CheckResult:
-        if seen.uid in {os.getuid(), None}:
-            return ok(words)
-        return ok(f"{words}; runs are shared with that uid")
+    def _compare_uid(self, message: str, host_facts: HostFacts) -> CheckResult:
+        if host_facts.uid in {os.getuid(), None}:
+            return ok(message)
+        return ok(f"{message}; runs are shared with that uid")
 
-    async def _far_side(self) -> CheckResult:
+    async def _remote_folder(self) -> CheckResult:
         """What the login node sees of the partition."""
         findings = await storage_findings(self._facts, self._partition, self._paths)
         if findings:
-            return fail("; ".join(one.message for one in findings), findings[0].hint)
+            return fail("; ".join(finding.message for finding in findings), findings[0].hint)
         return ok(f"{self._paths.there} there is {self._paths.here} here, and runs can be written")
 
     async def _queues(self) -> CheckResult:
@@ -172,21 +182,25 @@ class SlurmCheckup:
         if not limits:
             return fail("there are no queues", "add a partition", "admin")
         states = ", ".join(
-            f"{one.name}{' (default)' if one.default else ''} {one.available}"
-            for one in limits.values()
+            f"{queue.name}{' (default)' if queue.default else ''} {queue.available}"
+            for queue in limits.values()
         )
-        refused: HyperpodError | None = None
-        opened = [one for one in limits.values() if one.available == "up" and one.nodes]
-        for one in sorted(opened, key=lambda queue: not queue.default)[:5]:
-            flag = f"#SBATCH --partition={one.name}\n".encode()
+        first_error: HyperpodError | None = None
+        usable_queues = [
+            queue for queue in limits.values() if queue.available == "up" and queue.nodes
+        ]
+        for queue in sorted(usable_queues, key=lambda queue: not queue.default)[:5]:
+            flag = f"#SBATCH --partition={queue.name}\n".encode()
             script = _SCRIPT.replace(b"#SBATCH", flag + b"#SBATCH", 1)
-            error = await self._facts.verdict(script)
+            error = await self._facts.dry_run(script)
             if error is None:
-                return ok(f"{states}; {one.name} accepts a job of one task (sbatch --test-only)")
-            refused = refused or error
-        if refused is not None:
+                return ok(f"{states}; {queue.name} accepts a job of one task (sbatch --test-only)")
+            first_error = first_error or error
+        if first_error is not None:
             return fail(
-                f"{states}; no queue accepts a job: {refused.message}", refused.hint, "admin"
+                f"{states}; no queue accepts a job: {first_error.message}",
+                first_error.hint,
+                "admin",
             )
         return fail(
             f"{states}: no queue is up", "scontrol update PartitionName=NAME State=UP", "admin"
@@ -201,13 +215,15 @@ def _values(text: str) -> dict[str, str]:
 
 def _versions_apart(client: str | None, controller: str) -> str | None:
     """Why a client of one release and a controller of another do not go together; None when they do, or when one is not known."""
-    found = _VERSION.search(controller)
-    theirs = found[1] if found else None
-    if client not in _RELEASES or theirs not in _RELEASES:
+    match = _VERSION.search(controller)
+    remote_time = match[1] if match else None
+    if client not in _RELEASES or remote_time not in _RELEASES:
         return None
-    behind = _RELEASES.index(theirs) - _RELEASES.index(client)
-    if behind < 0:
+    releases_behind = _RELEASES.index(remote_time) - _RELEASES.index(client)
+    if releases_behind < 0:
         return f"the commands here are newer ({client}), which Slurm does not allow"
-    if behind > 2:
-        return f"the commands here are {behind} releases older ({client}); Slurm allows two"
+    if releases_behind > 2:
+        return (
+            f"the commands here are {releases_behind} releases older ({client}); Slurm allows two"
+        )
     return None

@@ -28,7 +28,12 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     without_passwords,
 )
-from hyperpod_jlab.engines.slurm.transport import KEPT, PREFIXES, TIME_FORMAT, CommandOutput
+from hyperpod_jlab.engines.slurm.transport import (
+    KEPT_VARIABLES,
+    PREFIXES,
+    TIME_FORMAT,
+    CommandOutput,
+)
 
 # --------------------------------------------------------------------------------------------------
 # One ssh process that runs a command on a login node: started, fed, read, and ended whatever happens.
@@ -84,38 +89,38 @@ class Exchange:
 
     Args:
         process: The process, with pipes.
-        has_begun: Told all the output so far: whether the other side is there.
+        is_started: Told all the output so far: whether the other side is there.
         stdin: Its input.
-        at_once: Whether the input is written from the start; else when the other side is there.
+        send_immediately: Whether the input is written from the start; else when the other side is there.
     """
 
     def __init__(
         self,
         process: asyncio.subprocess.Process,
-        has_begun: Callable[[bytes], bool],
+        is_started: Callable[[bytes], bool],
         stdin: bytes,
         *,
-        at_once: bool,
+        send_immediately: bool,
     ) -> None:
         self.out = bytearray()
         self.err = bytearray()
-        self.told = at_once
+        self.may_send = send_immediately
         """Whether the other side may have all the input."""
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
         self._process = process
-        self._has_begun = has_begun
+        self._is_started = is_started
         self._stdin = stdin
         self._tasks = [asyncio.create_task(self._feed()), asyncio.create_task(self._read())]
 
-    async def wait_begin(self, seconds: float) -> bool:
+    async def wait_started(self, seconds: float) -> bool:
         """Wait until the other side is there or all is over; whether that was in time."""
-        begun = asyncio.create_task(self.begun.wait())
+        waiter = asyncio.create_task(self.started.wait())
         try:
             done, _ = await asyncio.wait(
-                {begun, self._tasks[1]}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                {waiter, self._tasks[1]}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            begun.cancel()
+            waiter.cancel()
         return bool(done)
 
     async def wait_end(self, seconds: float) -> bool:
@@ -132,9 +137,9 @@ class Exchange:
     async def _feed(self) -> None:
         pipe = self._process.stdin
         assert pipe is not None
-        if not self.told:
-            await self.begun.wait()
-            self.told = True
+        if not self.may_send:
+            await self.started.wait()
+            self.may_send = True
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             pipe.write(self._stdin)
             await pipe.drain()
@@ -144,15 +149,15 @@ class Exchange:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         await asyncio.gather(
-            self._pour(self._process.stdout, self.out), self._pour(self._process.stderr, self.err)
+            self._drain(self._process.stdout, self.out), self._drain(self._process.stderr, self.err)
         )
         await self._process.wait()
 
-    async def _pour(self, pipe: asyncio.StreamReader, into: bytearray) -> None:
+    async def _drain(self, pipe: asyncio.StreamReader, buffer: bytearray) -> None:
         while chunk := await pipe.read(CHUNK):
-            into += chunk
-            if into is self.out and not self.begun.is_set() and self._has_begun(bytes(into)):
-                self.begun.set()
+            buffer += chunk
+            if buffer is self.out and not self.started.is_set() and self._is_started(bytes(buffer)):
+                self.started.set()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -165,15 +170,15 @@ class Exchange:
 # A command that must not run twice waits at the login node until it has been told to go: its whole input must have come, the mark at its end. A
 # connection that breaks, or a node that hangs, before that was sent has surely run nothing.
 
-_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./:,@=+-")
-_LONGEST = 120_000
+_SAFE_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./:,@=+-")
+_MAX_ARG_BYTES = 120_000
 """Bytes of one word that Linux starts a program with (MAX_ARG_STRLEN is 131,072)."""
 
-_USUAL = "/opt/slurm/bin:/usr/local/slurm/bin"
+_DEFAULT_PATH = "/opt/slurm/bin:/usr/local/slurm/bin"
 """Folders of Slurm's commands that HyperPod and others put on PATH in profiles, which ssh does not read for a command."""
 
 _READ_ONLY = frozenset({"squeue", "sinfo", "sacct", "sdiag", "sprio", "sshare", "sstat", "sreport"})
-_READING_WORDS = {
+_READ_ONLY_SUBCOMMANDS = {
     "scontrol": frozenset({"show", "ping", "version", "listpids"}),
     "sacctmgr": frozenset({"show", "list", "version"}),
 }
@@ -181,15 +186,15 @@ _READING_WORDS = {
 
 def repeatable(argv: Sequence[str]) -> bool:
     """Whether running a command twice does what running it once does: it only reads, or ends what has ended."""
-    program, words = PurePosixPath(argv[0]).name, argv[1:]
+    program, args = PurePosixPath(argv[0]).name, argv[1:]
     if program in _READ_ONLY:
         return True
     if program == "sbatch":
-        return "--test-only" in words
+        return "--test-only" in args
     if program == "scancel":
-        return not any(word.startswith(("-s", "--signal")) for word in words)
-    first = next((word for word in words if not word.startswith("-")), "")
-    return first in _READING_WORDS.get(program, ())
+        return not any(arg.startswith(("-s", "--signal")) for arg in args)
+    first = next((arg for arg in args if not arg.startswith("-")), "")
+    return first in _READ_ONLY_SUBCOMMANDS.get(program, ())
 
 
 @dataclass(frozen=True)
@@ -200,14 +205,14 @@ class Remote:
         argv: Its words, as they shall reach it.
         commands: Folder of the command, or None for PATH.
         slurm_conf: What SLURM_CONF shall be, or None for the login node's.
-        waits: Whether it waits until its whole input has come (see the module).
+        waits_for_input: Whether it waits until its whole input has come (see the module).
     """
 
     argv: Sequence[str]
     commands: str | None = None
     slurm_conf: str | None = None
-    waits: bool = False
-    mark: str = field(default_factory=lambda: secrets.token_hex(12))
+    waits_for_input: bool = False
+    marker: str = field(default_factory=lambda: secrets.token_hex(12))
 
     @property
     def line(self) -> str:
@@ -219,39 +224,39 @@ class Remote:
         script = self._script().encode("utf-8", "surrogateescape")
         if b"\0" in script:
             raise InvalidInputError("an argument of a command cannot contain a NUL character")
-        coded = "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in script)
-        if len(coded) > _LONGEST:
+        coded = "".join(chr(byte) if byte in _SAFE_BYTES else f"\\0{byte:03o}" for byte in script)
+        if len(coded) > _MAX_ARG_BYTES:
             raise InvalidInputError(
                 f"the arguments of {self.argv[0]} are too long for one command",
                 code="command_too_long",
-                detail={"bytes": len(coded), "most": _LONGEST},
+                detail={"bytes": len(coded), "most": _MAX_ARG_BYTES},
             )
         return f"""exec /bin/sh -c 'eval "$(printf %b "$1")"' hyperpod '{coded}'"""
 
     def input(self, stdin: bytes) -> bytes:
         """What is written to the command's input."""
-        return stdin + self.mark.encode() if self.waits else stdin
+        return stdin + self.marker.encode() if self.waits_for_input else stdin
 
-    def has_begun(self, out: bytes) -> bool:
+    def is_started(self, out: bytes) -> bool:
         """Whether the login node's shell is there, by what came so far."""
-        return self._begin in out
+        return self._begin_marker in out
 
     def output(self, out: bytes, err: bytes) -> CommandOutput | None:
         """The command's own answer, or None if it is not whole."""
-        _, begun, rest = out.partition(self._begin)
-        found = re.search(rf"\n{self.mark}=([0-9]+)\n".encode(), rest) if begun else None
-        if found is None:
+        _, started, rest = out.partition(self._begin_marker)
+        match = re.search(rf"\n{self.marker}=([0-9]+)\n".encode(), rest) if started else None
+        if match is None:
             return None
-        said = err.partition(self._begin)[2].partition(f"\n{self.mark}=".encode())[0]
+        stderr = err.partition(self._begin_marker)[2].partition(f"\n{self.marker}=".encode())[0]
         return CommandOutput(
-            int(found[1]),
-            rest[: found.start()].decode("utf-8", "replace"),
-            said.decode("utf-8", "replace"),
+            int(match[1]),
+            rest[: match.start()].decode("utf-8", "replace"),
+            stderr.decode("utf-8", "replace"),
         )
 
     def is_missing(self, out: bytes) -> bool:
         """Whether the login node has no such command."""
-        return f"\n{self.mark}!\n".encode() in out
+        return f"\n{self.marker}!\n".encode() in out
 
     @property
     def program(self) -> str:
@@ -259,75 +264,73 @@ class Remote:
         return str(PurePosixPath(self.commands or "", self.argv[0]))
 
     @property
-    def _begin(self) -> bytes:
-        return f"\n{self.mark}+\n".encode()
+    def _begin_marker(self) -> bytes:
+        return f"\n{self.marker}+\n".encode()
 
     def _script(self) -> str:
-        words = shlex.join([self.program, *self.argv[1:]])
-        run = f'printf %s "$hpj" | {words}' if self.waits else words
-        return "\n".join([self._start(), *self._environment(), self._look(), *self._wait(), run, self._end()])  # fmt: skip
+        args = shlex.join([self.program, *self.argv[1:]])
+        run = f'printf %s "$hpj" | {args}' if self.waits_for_input else args
+        return "\n".join([self._start_line(), *self._environment(), self._find_program(), *self._wait_for_go(), run, self._end_line()])  # fmt: skip
 
-    def _start(self) -> str:
-        return rf"printf '\n%s+\n' {self.mark}; printf '\n%s+\n' {self.mark} >&2"
+    def _start_line(self) -> str:
+        return rf"printf '\n%s+\n' {self.marker}; printf '\n%s+\n' {self.marker} >&2"
 
-    def _end(self) -> str:
-        return (
-            rf"""hpj=$?; printf '\n%s=%d\n' {self.mark} "$hpj"; printf '\n%s=\n' {self.mark} >&2"""
-        )
+    def _end_line(self) -> str:
+        return rf"""hpj=$?; printf '\n%s=%d\n' {self.marker} "$hpj"; printf '\n%s=\n' {self.marker} >&2"""
 
     def _environment(self) -> list[str]:
-        beginnings = "|".join(name.removesuffix("_") for name in PREFIXES)
-        kept = "|".join(sorted(KEPT))
-        path = f"{shlex.quote(self.commands)}:$PATH" if self.commands else f"$PATH:{_USUAL}"
-        named = TIME_FORMAT | ({"SLURM_CONF": self.slurm_conf} if self.slurm_conf else {})
+        prefixes = "|".join(name.removesuffix("_") for name in PREFIXES)
+        kept_names = "|".join(sorted(KEPT_VARIABLES))
+        path = f"{shlex.quote(self.commands)}:$PATH" if self.commands else f"$PATH:{_DEFAULT_PATH}"
+        assignments = TIME_FORMAT | ({"SLURM_CONF": self.slurm_conf} if self.slurm_conf else {})
         return [
-            f"for hpj in $(env | grep -Eo '^({beginnings})_[A-Za-z0-9_]*='); do",
-            f'case ${{hpj%=}} in {kept}) ;; *) unset "${{hpj%=}}" ;; esac; done',
+            f"for hpj in $(env | grep -Eo '^({prefixes})_[A-Za-z0-9_]*='); do",
+            f'case ${{hpj%=}} in {kept_names}) ;; *) unset "${{hpj%=}}" ;; esac; done',
             f"PATH={path}; export PATH",
-            *(f"{name}={shlex.quote(value)}; export {name}" for name, value in named.items()),
+            *(f"{name}={shlex.quote(value)}; export {name}" for name, value in assignments.items()),
         ]
 
-    def _look(self) -> str:
-        return rf"command -v {shlex.quote(self.program)} >/dev/null || {{ printf '\n%s!\n' {self.mark}; exit 127; }}"
+    def _find_program(self) -> str:
+        return rf"command -v {shlex.quote(self.program)} >/dev/null || {{ printf '\n%s!\n' {self.marker}; exit 127; }}"
 
-    def _wait(self) -> list[str]:
-        if not self.waits:
+    def _wait_for_go(self) -> list[str]:
+        if not self.waits_for_input:
             return []
-        return ["hpj=$(cat)", f"case $hpj in *{self.mark}) hpj=${{hpj%{self.mark}}} ;; *) exit 1 ;; esac"]  # fmt: skip
+        return ["hpj=$(cat)", f"case $hpj in *{self.marker}) hpj=${{hpj%{self.marker}}} ;; *) exit 1 ;; esac"]  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------
 # A private folder for the sockets of ssh's connections: short, since a socket's path may have 104 bytes at most, and cleaned after processes that were killed.
 
 _PREFIX = "hpj-ssh-"
-_SOCKET_FOLDER_LONGEST = 60
+_MAX_SOCKET_FOLDER = 60
 
 
 class SocketFolder:
     """A new folder that nobody else may enter. It goes with `close`, at the end of the process, or, after a kill, when the next one is made."""
 
     def __init__(self, runtime: Path | None = None) -> None:
-        place = runtime if runtime is not None else _runtime()
-        _sweep(place)
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+        parent = runtime if runtime is not None else _runtime()
+        _remove_stale(parent)
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         self._lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._end = weakref.finalize(self, _remove, self.path, self._lock)
+        self._end_line = weakref.finalize(self, _remove, self.path, self._lock)
 
     def close(self) -> None:
         """Delete it."""
-        self._end()
+        self._end_line()
 
 
 def _runtime() -> Path:
     """The user's runtime folder where there is one, else /tmp: TMPDIR is often too long."""
-    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    runtime_dir = os.environ.get("XDG_RUNTIME_DIR", "")
     if (
-        named.startswith("/")
-        and len(named.encode()) <= _SOCKET_FOLDER_LONGEST
-        and os.access(named, os.W_OK)
+        runtime_dir.startswith("/")
+        and len(runtime_dir.encode()) <= _MAX_SOCKET_FOLDER
+        and os.access(runtime_dir, os.W_OK)
     ):
-        return Path(named)
+        return Path(runtime_dir)
     return Path("/tmp")  # noqa: S108 - mkdtemp makes a folder in it that only this user may enter
 
 
@@ -336,9 +339,9 @@ def _remove(path: Path, lock: int) -> None:
     os.close(lock)
 
 
-def _sweep(place: Path) -> None:
+def _remove_stale(parent: Path) -> None:
     """Delete the folders of processes that are gone: nobody holds their locks any more."""
-    for folder in place.glob(f"{_PREFIX}*"):
+    for folder in parent.glob(f"{_PREFIX}*"):
         try:
             if folder.stat().st_uid != os.getuid():
                 continue
@@ -374,7 +377,7 @@ class LoginAddress:
     port: int | None
 
     @classmethod
-    def of(cls, text: str, user: str | None = None) -> LoginAddress:
+    def parse(cls, text: str, user: str | None = None) -> LoginAddress:
         """Read ``[user@]host[:port]``; ``[...]`` stand around an IPv6 address.
 
         Args:
@@ -384,18 +387,18 @@ class LoginAddress:
         Raises:
             InvalidInputError: It has another form, so that ssh might take it for an option.
         """
-        found = _FORM.fullmatch(text)
-        port = int(found["port"]) if found and found["port"] else None
-        if found is None or (port is not None and not 1 <= port <= 65535):
+        match = _FORM.fullmatch(text)
+        port = int(match["port"]) if match and match["port"] else None
+        if match is None or (port is not None and not 1 <= port <= 65535):
             raise InvalidInputError(
                 f"{text!r} is not a valid login node",
                 code="invalid_login_node",
                 hint="use [user@]host or [user@]host:port; the host may be an alias of the ssh configuration",
                 detail={"field": "login_nodes", "value": text},
             )
-        return cls(text, found["host"] or found["ip"], found["user"] or user, port)
+        return cls(text, match["host"] or match["ip"], match["user"] or user, port)
 
-    def words(self) -> list[str]:
+    def ssh_args(self) -> list[str]:
         """The words for ssh that say where to, without the host."""
         user = ["-l", self.user] if self.user is not None else []
         return [*user, "-p", str(self.port)] if self.port is not None else user
@@ -404,106 +407,106 @@ class LoginAddress:
 # --------------------------------------------------------------------------------------------------
 # What ssh complains about, as errors of ours. The texts are OpenSSH's (sshconnect.c, sshconnect2.c, readconf.c), the same from 7.4 to 10; it has no translations.
 
-_OFFENDING = re.compile(r"Offending (?:\S+ )?key in (\S.*?):([0-9]+)")
+_OFFENDING_KEY = re.compile(r"Offending (?:\S+ )?key in (\S.*?):([0-9]+)")
 _FINGERPRINT = re.compile(r"(SHA256:[A-Za-z0-9+/=]+)")
 _NOISE = re.compile(r"^(@+|\s*|Shared connection to .* closed\.)$", re.MULTILINE)
 
 
-def ssh_complaint(login: str, said: str, typed: str) -> HyperpodError:
+def parse_ssh_error(login: str, stderr: str, command_line: str) -> HyperpodError:
     """The error for a connection that could not be made.
 
     Args:
         login: The login node, as the configuration names it.
-        said: What ssh wrote to its standard error.
-        typed: What a user types in a terminal to log in there.
+        stderr: What ssh wrote to its standard error.
+        command_line: What a user types in a terminal to log in there.
     """
-    for text, make in _SAID:
-        if text in said:
-            return make(login, said, typed)
+    for text, make in _ERROR_HANDLERS:
+        if text in stderr:
+            return make(login, stderr, command_line)
     return UnreachableError(
-        f"{login} cannot be reached: {_short(said)}",
+        f"{login} cannot be reached: {_summarize(stderr)}",
         code="login_unreachable",
-        hint=f"see: {typed}",
+        hint=f"see: {command_line}",
         detail={"login_node": login},
     )
 
 
-def _short(said: str) -> str:
-    lines = [" ".join(line.split()) for line in _NOISE.sub("", said).splitlines()]
-    told = without_passwords("; ".join(line for line in lines if line))
-    return (told or "ssh printed no error")[:300]
+def _summarize(stderr: str) -> str:
+    lines = [" ".join(line.split()) for line in _NOISE.sub("", stderr).splitlines()]
+    text = without_passwords("; ".join(line for line in lines if line))
+    return (text or "ssh printed no error")[:300]
 
 
-def _changed(login: str, said: str, typed: str) -> HyperpodError:
-    place, print_ = _OFFENDING.search(said), _FINGERPRINT.search(said)
-    known = f"{place[1]}:{place[2]}" if place else None
-    where = f"line {place[2]} of {place[1]}" if place else "known_hosts"
+def _host_key_changed(login: str, stderr: str, command_line: str) -> HyperpodError:
+    location, print_ = _OFFENDING_KEY.search(stderr), _FINGERPRINT.search(stderr)
+    known_hosts_line = f"{location[1]}:{location[2]}" if location else None
+    where = f"line {location[2]} of {location[1]}" if location else "known_hosts"
     return DeniedError(
         f"the host key of {login} has changed: {where} has another key, so the connection was refused",
         code="host_key_changed",
         hint=f"ask your cluster administrator whether {login} was reinstalled"
         + (f" and has the key {print_[1]}" if print_ else "")
-        + f"; only if so, delete {where} and log in once in a terminal: {typed}",
+        + f"; only if so, delete {where} and log in once in a terminal: {command_line}",
         detail={
             "login_node": login,
-            "known_hosts": known,
+            "known_hosts": known_hosts_line,
             "fingerprint": print_[1] if print_ else None,
         },
     )
 
 
-def _unknown(login: str, said: str, typed: str) -> HyperpodError:
+def _host_key_unknown(login: str, stderr: str, command_line: str) -> HyperpodError:
     return DeniedError(
         f"the host key of {login} is unknown",
         code="host_key_unknown",
-        hint=f"log in once in a terminal ({typed}), compare the fingerprint with the one from your cluster administrator, and confirm it",
-        detail={"login_node": login, "ssh": _short(said)},
+        hint=f"log in once in a terminal ({command_line}), compare the fingerprint with the one from your cluster administrator, and confirm it",
+        detail={"login_node": login, "ssh": _summarize(stderr)},
     )
 
 
-def _revoked(login: str, said: str, typed: str) -> HyperpodError:
-    del typed
+def _host_key_revoked(login: str, stderr: str, command_line: str) -> HyperpodError:
+    del command_line
     return DeniedError(
         f"the host key of {login} is marked as revoked",
         code="host_key_revoked",
         hint="ask your cluster administrator",
-        detail={"login_node": login, "ssh": _short(said)},
+        detail={"login_node": login, "ssh": _summarize(stderr)},
     )
 
 
-def _key(login: str, said: str, typed: str) -> HyperpodError:
+def _key_refused(login: str, stderr: str, command_line: str) -> HyperpodError:
     return DeniedError(
-        f"{login} does not accept your ssh keys: {_short(said)}",
+        f"{login} does not accept your ssh keys: {_summarize(stderr)}",
         code="ssh_key_refused",
-        hint=f"add your public key to ~/.ssh/authorized_keys on {login}, and use a key file or agent without a passphrase; see: {typed} -v",
+        hint=f"add your public key to ~/.ssh/authorized_keys on {login}, and use a key file or agent without a passphrase; see: {command_line} -v",
         detail={"login_node": login},
     )
 
 
-def _config(login: str, said: str, typed: str) -> HyperpodError:
-    del typed
+def _config_error(login: str, stderr: str, command_line: str) -> HyperpodError:
+    del command_line
     return InvalidInputError(
-        f"the ssh configuration is invalid: {_short(said)}",
+        f"the ssh configuration is invalid: {_summarize(stderr)}",
         code="ssh_config",
         hint="correct the file of ssh_config, or ~/.ssh/config",
         detail={"login_node": login},
     )
 
 
-_SAID: tuple[tuple[str, Callable[[str, str, str], HyperpodError]], ...] = (
-    ("REVOKED HOST KEY", _revoked),
-    ("is marked as revoked", _revoked),
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", _changed),
-    ("HOST IDENTIFICATION HAS CHANGED", _changed),
-    ("host key is known for", _unknown),
-    ("Host key verification failed", _unknown),
-    ("Permission denied (", _key),
-    ("Too many authentication failures", _key),
-    ("No more authentication methods", _key),
-    ("Bad configuration option", _config),
-    ("bad configuration options", _config),
-    ("Can't open user config file", _config),
-    ("Bad owner or permissions on", _config),
+_ERROR_HANDLERS: tuple[tuple[str, Callable[[str, str, str], HyperpodError]], ...] = (
+    ("REVOKED HOST KEY", _host_key_revoked),
+    ("is marked as revoked", _host_key_revoked),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", _host_key_changed),
+    ("HOST IDENTIFICATION HAS CHANGED", _host_key_changed),
+    ("host key is known for", _host_key_unknown),
+    ("Host key verification failed", _host_key_unknown),
+    ("Permission denied (", _key_refused),
+    ("Too many authentication failures", _key_refused),
+    ("No more authentication methods", _key_refused),
+    ("Bad configuration option", _config_error),
+    ("bad configuration options", _config_error),
+    ("Can't open user config file", _config_error),
+    ("Bad owner or permissions on", _config_error),
 )
 
 SESSIONS = 8
@@ -511,14 +514,14 @@ SESSIONS = 8
 
 
 @dataclass(frozen=True)
-class Patience:
+class SshTimeouts:
     """How long a login node is waited for, in seconds."""
 
     connect: float = 20.0
     """Until it has let us in."""
-    soon: float = 4.0
+    next_node: float = 4.0
     """Until the next one is asked as well."""
-    answer: float = 15.0
+    shell: float = 15.0
     """Until its shell is there for a command; start-up files on a slow file system take a while."""
     alive: int = 5
     """Between ssh's own questions whether it is there; three without an answer end the connection."""
@@ -527,22 +530,22 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Way:
+class SshTarget:
     """How to get to a login node: its address, the file for ``ssh -F`` or None, and how long it is waited for."""
 
     address: LoginAddress
     config: str | None
-    patience: Patience
+    timeouts: SshTimeouts
 
-    def words(self, socket: Path, *, master: bool) -> list[str]:
+    def ssh_args(self, socket: Path, *, master: bool) -> list[str]:
         """The words before the host. What must not be otherwise stands here; all else is the user's configuration."""
         settings = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "yes",
             "UpdateHostKeys": "no",
             "LogLevel": "ERROR",
-            "ConnectTimeout": max(1, int(self.patience.connect / 2)),
-            "ServerAliveInterval": self.patience.alive,
+            "ConnectTimeout": max(1, int(self.timeouts.connect / 2)),
+            "ServerAliveInterval": self.timeouts.alive,
             "ServerAliveCountMax": 3,
             "ControlMaster": "yes" if master else "no",
             "ControlPath": str(socket).replace("%", "%%"),
@@ -555,16 +558,16 @@ class Way:
             "RequestTTY": "no",
         }
         config = ["-F", str(Path(self.config).expanduser())] if self.config else []
-        words = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
-        return ["ssh", *config, *words, *self.address.words()]
+        ssh_args = [arg for name, value in settings.items() for arg in ("-o", f"{name}={value}")]
+        return ["ssh", *config, *ssh_args, *self.address.ssh_args()]
 
     @property
-    def typed(self) -> str:
+    def command_line(self) -> str:
         """What a user types in a terminal to log in there."""
         config = ["-F", self.config] if self.config else []
-        return shlex.join(["ssh", *config, *self.address.words(), self.address.host])
+        return shlex.join(["ssh", *config, *self.address.ssh_args(), self.address.host])
 
-    def hangs(self) -> UnreachableError:
+    def timeout_error(self) -> UnreachableError:
         """What to say when it gives no answer in time."""
         return UnreachableError(
             f"{self.address.text} does not answer",
@@ -579,7 +582,7 @@ class SshConnection:
 
     def __init__(
         self,
-        way: Way,
+        ssh_target: SshTarget,
         socket: Path,
         process: asyncio.subprocess.Process,
         drains: Sequence[asyncio.Task[None]],
@@ -589,7 +592,7 @@ class SshConnection:
         self.slots = asyncio.Semaphore(SESSIONS)
         self.fault: HyperpodError | None = None
         """Why no more commands shall use it."""
-        self._way = way
+        self._ssh_target = ssh_target
         self._socket = socket
         self._process = process
         self._drains = drains
@@ -599,14 +602,14 @@ class SshConnection:
         """Whether it is there, as far as is known."""
         return self._process.returncode is None
 
-    def command(self, line: str, mark: str) -> list[str]:
+    def command(self, line: str, marker: str) -> list[str]:
         """The words that run a line over it. If it is not there, the mark and ``-`` come on standard error, and nothing runs."""
         # Only there does ssh start a ProxyCommand; its shell must keep standard output, whose end ssh takes for the end of all.
-        alone = ["-o", f"ProxyCommand=/bin/sh -c 'echo {mark}- >&2'"]
-        words = self._way.words(self._socket, master=False)
-        return [*words, *alone, "--", self._way.address.host, line]
+        proxy_option = ["-o", f"ProxyCommand=/bin/sh -c 'echo {marker}- >&2'"]
+        args = self._ssh_target.ssh_args(self._socket, master=False)
+        return [*args, *proxy_option, "--", self._ssh_target.address.host, line]
 
-    def let_end(self) -> None:
+    def close_when_idle(self) -> None:
         """It ends as soon as no command uses it."""
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -620,7 +623,7 @@ class SshConnection:
         await asyncio.to_thread(self._socket.unlink, missing_ok=True)
 
 
-async def open_connection(way: Way, socket: Path) -> SshConnection:
+async def open_connection(ssh_target: SshTarget, socket: Path) -> SshConnection:
     """Connect and log in; all told, in the time that the patience allows.
 
     Raises:
@@ -628,10 +631,15 @@ async def open_connection(way: Way, socket: Path) -> SshConnection:
         UnreachableError: There is no answer, or no ssh.
         InvalidInputError: ssh does not understand its configuration.
     """
-    mark = secrets.token_hex(12)
-    words = [*way.words(socket, master=True), "--", way.address.host, f"echo {mark}; exec cat"]
+    marker = secrets.token_hex(12)
+    args = [
+        *ssh_target.ssh_args(socket, master=True),
+        "--",
+        ssh_target.address.host,
+        f"echo {marker}; exec cat",
+    ]
     try:
-        process = await start_ssh(words)
+        process = await start_ssh(args)
     except OSError as error:
         raise UnreachableError(
             "ssh is not installed on this machine",
@@ -640,54 +648,57 @@ async def open_connection(way: Way, socket: Path) -> SshConnection:
             detail={"ssh": str(error)},
         ) from error
     drains: list[asyncio.Task[None]] = []
-    connection = SshConnection(way, socket, process, drains)
+    connection = SshConnection(ssh_target, socket, process, drains)
     try:
-        await _wait_let_in(way, process, mark.encode(), drains)
+        await _wait_connected(ssh_target, process, marker.encode(), drains)
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-async def _wait_let_in(
-    way: Way, process: asyncio.subprocess.Process, mark: bytes, drains: list[asyncio.Task[None]]
+async def _wait_connected(
+    ssh_target: SshTarget,
+    process: asyncio.subprocess.Process,
+    marker: bytes,
+    drains: list[asyncio.Task[None]],
 ) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
-    let_in = asyncio.Event()
-    seen, said = bytearray(), bytearray()
+    connected = asyncio.Event()
+    stdout, stderr = bytearray(), bytearray()
 
-    def saw(chunk: bytes) -> None:
-        if not let_in.is_set():
-            seen.extend(chunk)
-            if mark in seen:
-                let_in.set()
+    def on_stdout(chunk: bytes) -> None:
+        if not connected.is_set():
+            stdout.extend(chunk)
+            if marker in stdout:
+                connected.set()
 
-    def heard(chunk: bytes) -> None:
-        said.extend(chunk)
-        del said[:-8000]
+    def on_stderr(chunk: bytes) -> None:
+        stderr.extend(chunk)
+        del stderr[:-8000]
 
     drains += [
-        asyncio.create_task(_pour(process.stdout, saw)),
-        asyncio.create_task(_pour(process.stderr, heard)),
+        asyncio.create_task(_drain(process.stdout, on_stdout)),
+        asyncio.create_task(_drain(process.stderr, on_stderr)),
     ]
-    waits = [asyncio.create_task(let_in.wait()), asyncio.create_task(process.wait())]
+    waiters = [asyncio.create_task(connected.wait()), asyncio.create_task(process.wait())]
     try:
         done, _ = await asyncio.wait(
-            waits, timeout=way.patience.connect, return_when=asyncio.FIRST_COMPLETED
+            waiters, timeout=ssh_target.timeouts.connect, return_when=asyncio.FIRST_COMPLETED
         )
-        if let_in.is_set():
+        if connected.is_set():
             return
         if not done:
-            raise way.hangs()
+            raise ssh_target.timeout_error()
         await asyncio.wait(drains, timeout=1)
     finally:
-        for task in waits:
+        for task in waiters:
             task.cancel()
-    text = said.decode("utf-8", "replace") + seen.decode("utf-8", "replace")
-    raise ssh_complaint(way.address.text, text, way.typed)
+    text = stderr.decode("utf-8", "replace") + stdout.decode("utf-8", "replace")
+    raise parse_ssh_error(ssh_target.address.text, text, ssh_target.command_line)
 
 
-async def _pour(pipe: asyncio.StreamReader, into: Callable[[bytes], None]) -> None:
+async def _drain(pipe: asyncio.StreamReader, buffer: Callable[[bytes], None]) -> None:
     while chunk := await pipe.read(CHUNK):
-        into(chunk)
+        buffer(chunk)

@@ -19,12 +19,12 @@ from hyperpod_jlab.engines.slurm.native import Sending, native_findings, read_se
 from hyperpod_jlab.engines.slurm.preflight import (
     PreflightContext,
     default_limit,
-    native_verdict,
+    dry_run_native,
     preflight,
 )
-from hyperpod_jlab.engines.slurm.queue import IDLE, PollInterval
+from hyperpod_jlab.engines.slurm.queue import IDLE_POLL_S, PollInterval
 from hyperpod_jlab.engines.slurm.render import read_script, render
-from hyperpod_jlab.engines.slurm.ssh import transport_of
+from hyperpod_jlab.engines.slurm.ssh import build_transport
 from hyperpod_jlab.engines.slurm.transport import ANSWER_LOST
 from hyperpod_jlab.storage.partition import PathMap
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.repair import NodeRepair
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.engines.slurm.accounting import Accounting, AccountingHistory
-    from hyperpod_jlab.engines.slurm.actions import SlurmActions, SlurmNodeOrders
+    from hyperpod_jlab.engines.slurm.actions import SlurmActions, SlurmNodeControl
     from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
     from hyperpod_jlab.engines.slurm.job_queue import JobFinder
     from hyperpod_jlab.engines.slurm.observe import RunObserver
@@ -50,14 +50,14 @@ class SlurmOrchestrator(Orchestrator):
     """Runs as Slurm jobs."""
 
     scheduler = SCHEDULER
-    waits_by_id = True
+    uses_dependency_ids = True
 
     def __init__(self, name: str, config: SlurmCluster, partition: Partition) -> None:
         self.name = name
         self.paths = PathMap.of(str(partition.root), config.storage)
         self._config = config
         self._partition = partition
-        self._client = client = SlurmClient(transport_of(config))
+        self._client = client = SlurmClient(build_transport(config))
         self._facts = facts = ClusterFacts(client)
         self._pace = PollInterval()
         self._queue = JobQueue(client, facts, self._pace, config)
@@ -80,8 +80,10 @@ class SlurmOrchestrator(Orchestrator):
         """The tables."""
         from hyperpod_jlab.engines.slurm.tables import SlurmTables
 
-        here = self._config.transport == "here"
-        return SlurmTables(self._client, self._queue.of_all, self._queue.of_user, here=here)
+        runs_here = self._config.transport == "here"
+        return SlurmTables(
+            self._client, self._queue.all_queue, self._queue.user_queue, runs_here=runs_here
+        )
 
     @cached_property
     def actions(self) -> SlurmActions:
@@ -108,11 +110,11 @@ class SlurmOrchestrator(Orchestrator):
         return Accounting(self._client, self._history)
 
     @cached_property
-    def node_orders(self) -> SlurmNodeOrders:
+    def node_control(self) -> SlurmNodeControl:
         """Draining and resuming nodes."""
-        from hyperpod_jlab.engines.slurm.actions import SlurmNodeOrders
+        from hyperpod_jlab.engines.slurm.actions import SlurmNodeControl
 
-        return SlurmNodeOrders(self._client, self.tables.node_watch)
+        return SlurmNodeControl(self._client, self.tables.nodes_query)
 
     @cached_property
     def remote_tasks(self) -> SlurmTasks:
@@ -126,8 +128,8 @@ class SlurmOrchestrator(Orchestrator):
         """The checks of ``hpj doctor``."""
         from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
 
-        place = (self._client, self._facts, self._partition, self.paths)
-        return SlurmCheckup(self.name, self._config, *place)
+        helpers = (self._client, self._facts, self._partition, self.paths)
+        return SlurmCheckup(self.name, self._config, *helpers)
 
     @cached_property
     def _finder(self) -> JobFinder:
@@ -150,18 +152,22 @@ class SlurmOrchestrator(Orchestrator):
 
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the nodes see it, or the cluster's."""
-        given = spec.environment.python
-        return self.paths.python_there(given) if given is not None else self._config.python
+        python = spec.environment.python
+        return self.paths.python_there(python) if python is not None else self._config.python
 
-    def render(self, given: RenderInput) -> Rendered:
+    def render(self, render_input: RenderInput) -> Rendered:
         """The sbatch script; for a user's own one what is sent with it."""
-        return render(given) if given.native is None else render_native(given, given.native)
+        return (
+            render(render_input)
+            if render_input.native is None
+            else render_native(render_input, render_input.native)
+        )
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
         """What the cluster has to say about a spec."""
         if spec.source.kind == "native":  # the verdict on its script comes with its lines
             return native_findings(spec)
-        return await preflight(spec, self._place(spec))
+        return await preflight(spec, self._preflight_context(spec))
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Send the bundle's script."""
@@ -173,9 +179,12 @@ class SlurmOrchestrator(Orchestrator):
             script = await asyncio.to_thread(read_script, bundle)
             return SubmitResult(await self._client.sbatch(script))
         except UnreachableError as error:
-            if error.code != ANSWER_LOST or (taken := await self._look_for(bundle)) is None:
+            if (
+                error.code != ANSWER_LOST
+                or (existing := await self._find_submitted(bundle)) is None
+            ):
                 raise
-            return taken
+            return existing
         finally:
             self._queue.changed()
 
@@ -189,21 +198,23 @@ class SlurmOrchestrator(Orchestrator):
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the queue says of these runs."""
-        words = await self._observer.observe(bundles)
+        observations = await self._observer.observe(bundles)
         if self._config.hyperpod is None:
-            return words
+            return observations
 
         from hyperpod_jlab.engines.repairs import with_repairs
         from hyperpod_jlab.engines.slurm.observe import ordered_repairs
 
-        async def look() -> dict[str, NodeRepair]:
-            return ordered_repairs(await self.tables.node_watch.get(IDLE))
+        async def load_repairs() -> dict[str, NodeRepair]:
+            return ordered_repairs(await self.tables.nodes_query.get(IDLE_POLL_S))
 
-        return await with_repairs(words, bundles, look, SCHEDULER)
+        return await with_repairs(observations, bundles, load_repairs, SCHEDULER)
 
-    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
+    async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
         """Whether the queue has that many nodes, and the controller's verdict on the script (sbatch --test-only)."""
-        return await native_verdict(given, rendered, self._place(given.spec))
+        return await dry_run_native(
+            render_input, rendered, self._preflight_context(render_input.spec)
+        )
 
     async def time_limit(self, spec: JobSpec) -> int | None:
         """The limit for a run without one of its own: its queue's default, else the queue's longest."""
@@ -224,17 +235,19 @@ class SlurmOrchestrator(Orchestrator):
         from hyperpod_jlab.core.cluster import WaitReason
         from hyperpod_jlab.engines.slurm.waiting import explain
 
-        said = await self.runs([bundle])
-        word = said.get(bundle.run_id)
-        if word is None:
+        observations = await self.runs([bundle])
+        observation = observations.get(bundle.run_id)
+        if observation is None:
             return WaitReason(bundle.run_id, None, None)
-        return await explain(self._client, await self._queue.of_all.get(2.0), bundle, word)
+        return await explain(
+            self._client, await self._queue.all_queue.get(2.0), bundle, observation
+        )
 
     async def close(self) -> None:
         """Give back connections."""
         await self._client.transport.close()
 
-    def _place(self, spec: JobSpec) -> PreflightContext:
+    def _preflight_context(self, spec: JobSpec) -> PreflightContext:
         python = self.python(spec)
         return PreflightContext(
             self.name, self._config, self._facts, self._partition, self.paths, python
@@ -242,8 +255,8 @@ class SlurmOrchestrator(Orchestrator):
 
     async def _send_native(self, bundle: BundleReader, sending: Sending) -> SubmitResult:
         """From the file, not from stdin: only so it can have arguments, and its name."""
-        from hyperpod_jlab.engines.slurm.accounting import ask_details
-        from hyperpod_jlab.engines.slurm.native_recorder import note_files
+        from hyperpod_jlab.engines.slurm.accounting import query_details
+        from hyperpod_jlab.engines.slurm.native_recorder import write_job_files
 
         if sending.script is None:
             raise InternalError("an adopted job cannot be submitted")
@@ -252,11 +265,11 @@ class SlurmOrchestrator(Orchestrator):
             path = str(self.paths.to_there(path))
         job_id = await self._client.sbatch_file(path, sending.args, sending.options)
         with contextlib.suppress(HyperpodError):  # where it writes is asked again when it runs
-            for job in (await ask_details(self._client, [job_id]))[:1]:
-                await asyncio.to_thread(note_files, bundle, job.files)
+            for job in (await query_details(self._client, [job_id]))[:1]:
+                await asyncio.to_thread(write_job_files, bundle, job.files)
         return SubmitResult(job_id)
 
-    async def _look_for(self, bundle: BundleReader) -> SubmitResult | None:
+    async def _find_submitted(self, bundle: BundleReader) -> SubmitResult | None:
         """The job that sbatch may have made before its answer was lost, if it can be seen now."""
         with contextlib.suppress(HyperpodError):  # what is told is that the answer was lost
             return await self.find(bundle)

@@ -17,10 +17,16 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.quantities import format_ranges
 from hyperpod_jlab.engines.protocol import ExternalJob, NativeFacts
-from hyperpod_jlab.engines.slurm.accounting import Details, ask_details, sacct
+from hyperpod_jlab.engines.slurm.accounting import Details, query_details, sacct
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.job_files import JobFiles
-from hyperpod_jlab.engines.slurm.jobs import COMMENT, ENDED, run_of, tasks_of, to_time
+from hyperpod_jlab.engines.slurm.jobs import (
+    COMMENT,
+    ENDED_STATES,
+    parse_run_id,
+    parse_tasks,
+    parse_time,
+)
 from hyperpod_jlab.engines.slurm.native import FILENAME, Sending
 from hyperpod_jlab.engines.slurm.native_recorder import JOB_FILE
 from hyperpod_jlab.engines.slurm.rows import FIELD
@@ -30,17 +36,17 @@ _JOB = re.compile(r"[1-9][0-9]{0,9}")
 _TASK = re.compile(r"([1-9][0-9]{0,9})_(?:[0-9]{1,10}|\[[0-9,:%-]{1,1000}\])")
 _PART = re.compile(r"([1-9][0-9]{0,9})[.+].*")
 _SCRIPT = "code/script.sbatch"
-_LONGEST_SCRIPT = 4 << 20
+_MAX_SCRIPT_BYTES = 4 << 20
 
-_PAST = ("JobID", "User", "Partition", "Submit", "NNodes", "State", "WorkDir", "JobName")
+_SACCT_FIELDS = ("JobID", "User", "Partition", "Submit", "NNodes", "State", "WorkDir", "JobName")
 
 
-async def look_up(client: SlurmClient, me: str, job: str) -> ExternalJob:
+async def find_job(client: SlurmClient, current_user: str, job: str) -> ExternalJob:
     """A job as it can be adopted.
 
     Args:
         client: The commands.
-        me: This user's name on the cluster.
+        current_user: This user's name on the cluster.
         job: What the user calls it. A task of an array stands for the array.
 
     Raises:
@@ -50,16 +56,16 @@ async def look_up(client: SlurmClient, me: str, job: str) -> ExternalJob:
         RefusedError: It has no script.
     """
     job = check_id(job)
-    rows = await ask_details(client, [job])
+    rows = await query_details(client, [job])
     if rows and rows[0].array_job_id != job:  # a task's own number
         job = rows[0].array_job_id
-        rows = await ask_details(client, [job])
+        rows = await query_details(client, [job])
     if not rows:
-        return await _from_accounting(client, me, job)
+        return await _from_accounting(client, current_user, job)
     first = rows[0]
-    _check_owner(job, first.user, me)
+    _check_owner(job, first.user, current_user)
     if not any(row.batch for row in rows):
-        raise _no_script(job)
+        raise _script_error(job)
     array = None
     if first.tasks is not None:
         array = format_ranges(await _tasks(client, job, rows))
@@ -68,7 +74,7 @@ async def look_up(client: SlurmClient, me: str, job: str) -> ExternalJob:
     files = first.files
     if first.tasks is not None and files.stdout == f"{files.folder}/slurm-{first.scheduler_id}.out":
         files = replace(files, stdout=f"{files.folder}/slurm-{job}.out")  # the array's own default
-    return _foreign(job, facts, files, first.submitted, run_of(first.comment), script)
+    return _foreign(job, facts, files, first.submitted, parse_run_id(first.comment), script)
 
 
 def check_id(job: str) -> str:
@@ -98,16 +104,16 @@ def check_id(job: str) -> str:
     )
 
 
-async def mark(client: SlurmClient, job: str, run_id: str) -> bool:
+async def mark_job(client: SlurmClient, job: str, run_id: str) -> bool:
     """Write the run's id into the comment of an adopted job, before what stands there; tells whether that could be done.
 
     It is not to be done for jobs that have ended, nor where only admins may.
     """
     with contextlib.suppress(HyperpodError):
-        alive = [row for row in await ask_details(client, [job]) if row.state not in ENDED]
+        alive = [row for row in await query_details(client, [job]) if row.state not in ENDED_STATES]
         if alive:
-            old = "" if run_of(alive[0].comment) else alive[0].comment
-            comment = f"{COMMENT}{run_id} {old}".strip()
+            old_comment = "" if parse_run_id(alive[0].comment) else alive[0].comment
+            comment = f"{COMMENT}{run_id} {old_comment}".strip()
             await client.scontrol("update", f"JobId={job}", f"Comment={comment}")
             return True
     return False
@@ -115,13 +121,13 @@ async def mark(client: SlurmClient, job: str, run_id: str) -> bool:
 
 async def _tasks(client: SlurmClient, job: str, rows: Sequence[Details]) -> set[int]:
     """The tasks that the controller remembers and those that the accounting does."""
-    found = {index for row in rows for index in tasks_of(row.tasks)}
+    indices = {index for row in rows for index in parse_tasks(row.tasks)}
     with contextlib.suppress(HyperpodError):
         for name in await sacct(client, [job]):
             _, _, index = name.partition("_")
             if index.isdecimal():
-                found.add(int(index))
-    return found
+                indices.add(int(index))
+    return indices
 
 
 async def _script(client: SlurmClient, job: Details) -> bytes | None:
@@ -131,30 +137,30 @@ async def _script(client: SlurmClient, job: Details) -> bytes | None:
     except HyperpodError:
         return None
     data = text.encode("utf-8", "replace")
-    return data if data.startswith(b"#!") and len(data) <= _LONGEST_SCRIPT else None
+    return data if data.startswith(b"#!") and len(data) <= _MAX_SCRIPT_BYTES else None
 
 
-async def _from_accounting(client: SlurmClient, me: str, job: str) -> ExternalJob:
+async def _from_accounting(client: SlurmClient, current_user: str, job: str) -> ExternalJob:
     """A job that the controller has forgotten. Where it wrote is known to newer versions only; else the default is tried."""
-    rows = await _past(client, job)
+    rows = await _accounting_rows(client, job)
     if not rows:
         raise NotFoundError(
             f"job {job} not found on the cluster", code="no_such_job", hint="see: hpj jobs"
         )
     mains = [row for row in rows if "." not in row["JobID"]]
     first = mains[0]
-    array_id, underscore, _ = first["JobID"].partition("_")
+    array_id, separator, _ = first["JobID"].partition("_")
     if array_id != job:
-        return await _from_accounting(client, me, array_id)
-    _check_owner(job, first["User"], me)
+        return await _from_accounting(client, current_user, array_id)
+    _check_owner(job, first["User"], current_user)
     if not any(row["JobID"].endswith(".batch") for row in rows) and any(
         "." in row["JobID"] for row in rows
     ):
-        raise _no_script(job)
+        raise _script_error(job)
     indices = [row["JobID"].partition("_")[2] for row in mains]
-    numbers = {int(index) for index in indices if index.isdecimal()}
-    array = format_ranges(numbers) if underscore else None
-    default = "slurm-%A_%a.out" if underscore else "slurm-%j.out"
+    task_numbers = {int(index) for index in indices if index.isdecimal()}
+    array = format_ranges(task_numbers) if separator else None
+    default = "slurm-%A_%a.out" if separator else "slurm-%j.out"
     folder = first["WorkDir"]
     stdout = first.get("StdOut") or f"{folder}/{default}"
     files = JobFiles(stdout, first.get("StdErr") or stdout, folder, first["JobName"], first["User"])
@@ -162,16 +168,16 @@ async def _from_accounting(client: SlurmClient, me: str, job: str) -> ExternalJo
     facts = NativeFacts(
         files.name, first["Partition"], max(1, int(nodes) if nodes.isdecimal() else 1), array
     )
-    return _foreign(job, facts, files, to_time(first["Submit"]), None, None)
+    return _foreign(job, facts, files, parse_time(first["Submit"]), None, None)
 
 
-async def _past(client: SlurmClient, job: str) -> list[dict[str, str]]:
+async def _accounting_rows(client: SlurmClient, job: str) -> list[dict[str, str]]:
     """Rows of the accounting: the job, its tasks and their steps."""
-    for more in (("StdOut", "StdErr"), ()):  # newer versions keep these
-        names = (*more, *_PAST)
+    for extra_fields in (("StdOut", "StdErr"), ()):  # newer versions keep these
+        names = (*extra_fields, *_SACCT_FIELDS)
         argv = ["sacct", "--allusers", "--noheader", "--parsable2", f"--delimiter={FIELD}"]
         try:
-            text = await client.ask([*argv, f"--format={','.join(names)}", f"--jobs={job}"])
+            text = await client.query([*argv, f"--format={','.join(names)}", f"--jobs={job}"])
         except RefusedError:
             continue
         except HyperpodError as error:
@@ -192,7 +198,10 @@ def _foreign(
     script: bytes | None,
 ) -> ExternalJob:
     sending = Sending(_SCRIPT if script is not None else None, adopted=job)
-    beside = {FILENAME: sending.to_json().encode(), f"status/{JOB_FILE}": to_json(asdict(files))}
+    extra_files = {
+        FILENAME: sending.to_json().encode(),
+        f"status/{JOB_FILE}": to_json(asdict(files)),
+    }
     return ExternalJob(
         scheduler_id=job,
         facts=facts,
@@ -200,12 +209,12 @@ def _foreign(
         run_id=run_id,
         path=str(PurePosixPath(files.folder) / "script.sbatch"),
         script=(_SCRIPT, script) if script is not None else None,
-        files=beside,
+        files=extra_files,
     )
 
 
-def _check_owner(job: str, user: str, me: str) -> None:
-    if user != me:
+def _check_owner(job: str, user: str, current_user: str) -> None:
+    if user != current_user:
         raise DeniedError(
             f"the job {job} belongs to {user}; only your own jobs can be adopted",
             code="not_yours",
@@ -214,7 +223,7 @@ def _check_owner(job: str, user: str, me: str) -> None:
         )
 
 
-def _no_script(job: str) -> RefusedError:
+def _script_error(job: str) -> RefusedError:
     return RefusedError(
         f"the job {job} has no script: it was started with srun or salloc, whose output goes to a terminal",
         code="no_script",

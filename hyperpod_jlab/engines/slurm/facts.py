@@ -11,9 +11,9 @@ from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.jobs import to_limit
-from hyperpod_jlab.engines.slurm.queue import asked_of_controller
-from hyperpod_jlab.engines.slurm.rows import Gres, new_mark, parse_gres, parse_rows, row_format
+from hyperpod_jlab.engines.slurm.jobs import parse_limit
+from hyperpod_jlab.engines.slurm.queue import controller_query
+from hyperpod_jlab.engines.slurm.rows import Gres, new_delimiter, parse_gres, parse_rows, row_format
 
 # --------------------------------------------------------------------------------------------------
 # Accounts and qualities of service that a user may name, from the accounting (sacctmgr).
@@ -50,7 +50,7 @@ def parse_settings(text: str) -> SlurmSettings:
         cluster=values.get("ClusterName", ""),
         accounting=values.get("AccountingStorageType", NO_ACCOUNTING)
         not in {NO_ACCOUNTING, "(null)", ""},
-        enforced=frozenset(word for word in enforced.split(",") if word not in {"none", ""}),
+        enforced=frozenset(flag for flag in enforced.split(",") if flag not in {"none", ""}),
         private=frozenset(values.get("PrivateData", "").split(",")),
     )
 
@@ -74,8 +74,8 @@ class Accounts:
 
     def qos_of(self, account: str | None) -> list[str]:
         """The qualities of service with an account, or with any."""
-        of = self.qos.values() if account is None else [self.qos.get(account, frozenset())]
-        return sorted(frozenset[str]().union(*of))
+        qos_sets = self.qos.values() if account is None else [self.qos.get(account, frozenset())]
+        return sorted(frozenset[str]().union(*qos_sets))
 
 
 def accounts_command(user: str, cluster: str) -> list[str]:
@@ -92,8 +92,8 @@ def parse_accounts(user: str, text: str) -> Accounts:
     for row in text.splitlines():
         account, bar, names = row.partition("|")
         if bar and account:
-            known = frozenset(name for name in names.split(",") if name)
-            qos[account] = qos.get(account, frozenset()) | known
+            qos_names = frozenset(name for name in names.split(",") if name)
+            qos[account] = qos.get(account, frozenset()) | qos_names
     return Accounts(user, qos)
 
 
@@ -169,58 +169,58 @@ Limits = Mapping[str, QueueLimits]
 
 def limits_command() -> tuple[list[str], str]:
     """The command that lists the limits, and the mark of its rows. ``--exact``: no row says "16+" for nodes that differ."""
-    mark = new_mark()
+    delimiter = new_delimiter()
     letters = [letter for _, letter in FIELDS]
     return [
         "sinfo",
         "--noheader",
         "--all",
         "--exact",
-        f"--format={row_format(mark, letters)}",
-    ], mark
+        f"--format={row_format(delimiter, letters)}",
+    ], delimiter
 
 
-def parse_limits(text: str, mark: str) -> dict[str, QueueLimits]:
+def parse_limits(text: str, delimiter: str) -> dict[str, QueueLimits]:
     """What the command of `limits_command` was answered."""
-    found: dict[str, QueueLimits] = {}
-    for row in parse_rows(text, mark, [name for name, _ in FIELDS]):
+    limits: dict[str, QueueLimits] = {}
+    for row in parse_rows(text, delimiter, [name for name, _ in FIELDS]):
         group = NodeGroup(
-            nodes=_number(row["nodes"]),
-            cpus=_number(row["cpus"]),
-            memory=_number(row["memory"]) * 1024**2,
+            nodes=_parse_int(row["nodes"]),
+            cpus=_parse_int(row["cpus"]),
+            memory=_parse_int(row["memory"]) * 1024**2,
             gres=parse_gres(row["gres"]),
-            features=frozenset(_listed(row["features"])),
+            features=frozenset(_split_list(row["features"])),
         )
-        before = found.get(row["name"])
-        here = (group,) if group.nodes else ()  # a queue may have none yet
-        found[row["name"]] = QueueLimits(
+        previous = limits.get(row["name"])
+        groups = (group,) if group.nodes else ()  # a queue may have none yet
+        limits[row["name"]] = QueueLimits(
             name=row["name"],
             default=row["starred"] == row["name"] + "*",
             available=row["available"],
-            default_time=to_limit(row["default_time"]),
-            max_time=to_limit(row["max_time"]),
-            max_nodes=_most(row["job_size"]),
-            groups=(*(before.groups if before else ()), *here),
+            default_time=parse_limit(row["default_time"]),
+            max_time=parse_limit(row["max_time"]),
+            max_nodes=_max_nodes(row["job_size"]),
+            groups=(*(previous.groups if previous else ()), *groups),
         )
-    return found
+    return limits
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [] if text in {"(null)", ""} else text.split(",")
 
 
-def _number(text: str) -> int:
-    found = re.match(r"[0-9]+", text)
-    return int(found[0]) if found else 0
+def _parse_int(text: str) -> int:
+    match = re.match(r"[0-9]+", text)
+    return int(match[0]) if match else 0
 
 
-def _most(job_size: str) -> int | None:
+def _max_nodes(job_size: str) -> int | None:
     """The most nodes of a job, from ``1-infinite``, ``2-4`` or ``1``."""
     last = job_size.rpartition("-")[2]
     return int(last) if last.isdecimal() else None
 
 
-_LOOK = """\
+_FACTS_SCRIPT = """\
 id -un 2>/dev/null || echo
 id -u
 for path; do
@@ -233,12 +233,12 @@ for path; do
 done
 """
 
-_AWAY = ("down", "drain", "fail", "future", "maint", "power", "reboot", "unk")
+_UNAVAILABLE_STATES = ("down", "drain", "fail", "future", "maint", "power", "reboot", "unk")
 """Beginnings of the states of nodes that take no jobs now (man sinfo, NODE STATE CODES)."""
 
 _MINUTE = 60.0
 
-_VERDICT_COUNTS = 15.0
+_DRY_RUN_TTL_S = 15.0
 """Seconds for which the controller's verdict on a script counts."""
 
 
@@ -262,15 +262,17 @@ class ClusterFacts:
 
     def __init__(self, client: SlurmClient) -> None:
         self._client = client
-        self._limits = asked_of_controller(self._look_at_limits)
-        self._settings = asked_of_controller(self._look_at_settings)
-        self._accounts = asked_of_controller(self._look_at_accounts)
-        self._containers = asked_of_controller(self._look_at_containers)
-        self._user = asked_of_controller(self.look)
+        self._limits = controller_query(self._load_limits)
+        self._settings = controller_query(self._load_settings)
+        self._accounts = controller_query(self._load_accounts)
+        self._containers = controller_query(self._load_containers)
+        self._user = controller_query(self.probe)
         self._uid: int | None = None
-        self._findings: Cache[str, list[Finding]] = Cache(lambda found: 0.0 if found else _MINUTE)
-        self._verdicts: Cache[tuple[bytes, tuple[str, ...]], HyperpodError | None] = Cache(
-            _VERDICT_COUNTS, limit=1
+        self._findings: Cache[str, list[Finding]] = Cache(
+            lambda findings: 0.0 if findings else _MINUTE
+        )
+        self._dry_runs: Cache[tuple[bytes, tuple[str, ...]], HyperpodError | None] = Cache(
+            _DRY_RUN_TTL_S, limit=1
         )
 
     async def limits(self) -> Limits:
@@ -291,37 +293,40 @@ class ClusterFacts:
 
     async def choices(self) -> dict[str, list[str]]:
         """Names that this user may give as queue, account and qos; a field is left out where they cannot be known."""
-        found = {"queue": list(await self.limits())}
+        choices = {"queue": list(await self.limits())}
         accounts = await self.accounts()
         if accounts is not None and accounts.names:
-            found |= {"account": accounts.names, "qos": accounts.qos_of(None)}
-        return found
+            choices |= {"account": accounts.names, "qos": accounts.qos_of(None)}
+        return choices
 
-    async def unless_fine(
-        self, about: str, look: Callable[[], Awaitable[list[Finding]]]
+    async def cached_findings(
+        self, topic: str, check: Callable[[], Awaitable[list[Finding]]]
     ) -> list[Finding]:
         """What a look finds; for a minute it is not taken again when it found nothing. What is mended is seen at once."""
-        return await self._findings.get(about, look)
+        return await self._findings.get(topic, check)
 
-    async def nodes_missing(self) -> bool:
+    async def has_missing_nodes(self) -> bool:
         """Whether nodes are away that may come back: down, drained, or not heard of since the controller's start."""
-        said = await self._client.ask(["sinfo", "--noheader", "--format=%T"])
-        return any(state.endswith("*") or state.startswith(_AWAY) for state in said.lower().split())
+        output = await self._client.query(["sinfo", "--noheader", "--format=%T"])
+        return any(
+            state.endswith("*") or state.startswith(_UNAVAILABLE_STATES)
+            for state in output.lower().split()
+        )
 
     async def uid(self) -> int | None:
         """The user's number where the commands run; None when it cannot be known. No scheduler call."""
-        return self._uid if self._uid is not None else (await self.look()).uid
+        return self._uid if self._uid is not None else (await self.probe()).uid
 
-    async def look(self, *paths: str) -> HostFacts:
+    async def probe(self, *paths: str) -> HostFacts:
         """What is at these paths, seen from where the commands run. No scheduler call."""
-        output = await self._client.transport.run(["/bin/sh", "-c", _LOOK, "sh", *paths])
-        user, _, rest = output.out.partition("\n")
-        uid, _, rest = rest.partition("\n")
-        words = tuple(line[1:] for line in rest.split("\n") if line.startswith("="))
+        output = await self._client.transport.run(["/bin/sh", "-c", _FACTS_SCRIPT, "sh", *paths])
+        user, _, remainder = output.out.partition("\n")
+        uid, _, remainder = remainder.partition("\n")
+        mounts = tuple(line[1:] for line in remainder.split("\n") if line.startswith("="))
         self._uid = int(uid) if uid.isdecimal() else None
-        return HostFacts(user.strip(), self._uid, words)
+        return HostFacts(user.strip(), self._uid, mounts)
 
-    async def verdict(self, script: bytes, options: tuple[str, ...] = ()) -> HyperpodError | None:
+    async def dry_run(self, script: bytes, options: tuple[str, ...] = ()) -> HyperpodError | None:
         """The controller's own verdict on a script with options of sbatch, which is not sent; None when it would be taken (man sbatch, --test-only).
 
         Kept for a moment: who has just been shown what was found sends the same.
@@ -329,35 +334,37 @@ class ClusterFacts:
         Raises:
             UnreachableError: Nobody answered.
         """
-        return await self._verdicts.get((script, options), lambda: self._judged(script, options))
+        return await self._dry_runs.get(
+            (script, options), lambda: self._run_dry_run(script, options)
+        )
 
-    async def _judged(self, script: bytes, options: tuple[str, ...]) -> HyperpodError | None:
+    async def _run_dry_run(self, script: bytes, options: tuple[str, ...]) -> HyperpodError | None:
         try:
-            await self._client.ask(["sbatch", "--test-only", *options], stdin=script)
+            await self._client.query(["sbatch", "--test-only", *options], stdin=script)
         except UnreachableError:
             raise
-        except HyperpodError as refusal:
-            return refusal
+        except HyperpodError as error:
+            return error
         return None
 
-    async def _look_at_limits(self) -> Limits:
-        argv, mark = limits_command()
-        text = await self._client.ask(argv)
-        return await asyncio.to_thread(parse_limits, text, mark)
+    async def _load_limits(self) -> Limits:
+        argv, delimiter = limits_command()
+        text = await self._client.query(argv)
+        return await asyncio.to_thread(parse_limits, text, delimiter)
 
-    async def _look_at_settings(self) -> SlurmSettings:
-        return parse_settings(await self._client.ask(["scontrol", "show", "config"]))
+    async def _load_settings(self) -> SlurmSettings:
+        return parse_settings(await self._client.query(["scontrol", "show", "config"]))
 
-    async def _look_at_accounts(self) -> Accounts | None:
+    async def _load_accounts(self) -> Accounts | None:
         settings = await self.settings()
         if not settings.accounting:
             return None
         user = (await self._user.get(60 * _MINUTE)).user
         if not user:
             return None
-        text = await self._client.ask(accounts_command(user, settings.cluster))
+        text = await self._client.query(accounts_command(user, settings.cluster))
         return parse_accounts(user, text)
 
-    async def _look_at_containers(self) -> bool:
+    async def _load_containers(self) -> bool:
         output = await self._client.transport.run(["srun", "--help"])
         return "--container-image" in output.out

@@ -16,7 +16,7 @@ from hyperpod_jlab.engines.slurm.queue import (
     PollInterval,
     SharedQueue,
     Snapshot,
-    queue_file,
+    cache_path,
     queue_snapshot,
 )
 from hyperpod_jlab.storage.partition import PathMap
@@ -39,34 +39,34 @@ class JobQueue:
         self._client = client
         self._facts = facts
         self._pace = pace
-        self.of_user = SharedQueue(
-            lambda: queue_snapshot(client.squeue(["--me"])), queue_file("mine", config)
+        self.user_queue = SharedQueue(
+            lambda: queue_snapshot(client.squeue(["--me"])), cache_path("mine", config)
         )
         """Looks at this user's jobs."""
-        self.of_all = SharedQueue(
-            lambda: queue_snapshot(client.squeue()), queue_file("all", config)
+        self.all_queue = SharedQueue(
+            lambda: queue_snapshot(client.squeue()), cache_path("all", config)
         )
         """Looks at all jobs."""
 
-    async def mine(self) -> Snapshot:
+    async def own_jobs(self) -> Snapshot:
         """This user's jobs."""
-        before = self.of_user.last
-        snapshot = await self.of_user.get(self._pace.max_age)
-        if before is not None and snapshot is not before and snapshot.has_news_since(before):
-            self._pace.news()
+        cached = self.user_queue.last
+        snapshot = await self.user_queue.get(self._pace.max_age)
+        if cached is not None and snapshot is not cached and snapshot.has_changed_since(cached):
+            self._pace.on_event()
         return snapshot
 
-    async def everybodys(self) -> Snapshot:
+    async def all_jobs(self) -> Snapshot:
         """All jobs."""
-        return await self.of_all.get(max(5.0, self._pace.max_age))
+        return await self.all_queue.get(max(5.0, self._pace.max_age))
 
     def changed(self) -> None:
         """Something was or may have been changed: nothing seen before counts any more."""
-        self.of_user.forget()
-        self.of_all.forget()
-        self._pace.news()
+        self.user_queue.forget()
+        self.all_queue.forget()
+        self._pace.on_event()
 
-    async def end(self, job_id: str) -> None:
+    async def cancel(self, job_id: str) -> None:
         """End a job that is none of ours to keep."""
         await self._client.scancel(job_id)
 
@@ -76,11 +76,13 @@ class JobQueue:
 
     async def nodes_down(self, names: Iterable[str]) -> bool:
         """Whether one of these nodes is down."""
-        listed = ",".join(names)
-        if not listed:
+        node_list = ",".join(names)
+        if not node_list:
             return False
-        said = await self._client.ask(["sinfo", "--noheader", f"--nodes={listed}", "--format=%T"])
-        return any(state.startswith(("down", "fail")) for state in said.split())
+        output = await self._client.query(
+            ["sinfo", "--noheader", f"--nodes={node_list}", "--format=%T"]
+        )
+        return any(state.startswith(("down", "fail")) for state in output.split())
 
 
 # --------------------------------------------------------------------------------------------------
@@ -110,7 +112,7 @@ class JobFinder:
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return None
         self._queue.changed()
-        snapshot = await self._queue.of_user.get(0.0)
+        snapshot = await self._queue.user_queue.get(0.0)
         job = newest(snapshot.by_run.get(bundle.run_id, ()), None)
         if job is not None:
             return SubmitResult(job.array_job_id)
@@ -121,5 +123,7 @@ class JobFinder:
         if folder is None:
             return None
         head = await asyncio.to_thread(bundle.head)
-        found = await find_by_folder(self._client, folder, head.created_at, await self._facts.uid())
-        return SubmitResult(found) if found is not None else None
+        job_id = await find_by_folder(
+            self._client, folder, head.created_at, await self._facts.uid()
+        )
+        return SubmitResult(job_id) if job_id is not None else None

@@ -16,28 +16,28 @@ from hyperpod_jlab.engines.slurm.rows import Fields, Gres, parse_tres, times
 # The tasks of an array, as squeue lists them.
 
 
-def tasks_of(listed: str | None, most: int | None = None) -> tuple[int, ...]:
-    """The indices in a list of squeue's (``-O ArrayTaskID``): ``3``, ``0-9%2`` or, of regular lists, ``0-9:3``; the first `most` of them. Without a list, none.
+def parse_tasks(task_list: str | None, limit: int | None = None) -> tuple[int, ...]:
+    """The indices in a list of squeue's (``-O ArrayTaskID``): ``3``, ``0-9%2`` or, of regular lists, ``0-9:3``; the first `limit` of them. Without a list, none.
 
     Raises:
         ValueError: It is no such list.
     """
-    return tuple(islice(chain.from_iterable(_spans(listed)), most))
+    return tuple(islice(chain.from_iterable(_ranges(task_list)), limit))
 
 
-def has_task(listed: str | None, index: int) -> bool:
+def has_task(task_list: str | None, index: int) -> bool:
     """Whether a list of squeue's has an index; without going through all that it has.
 
     Raises:
         ValueError: It is no such list.
     """
-    return any(index in span for span in _spans(listed))
+    return any(index in span for span in _ranges(task_list))
 
 
-def _spans(listed: str | None) -> Iterator[range]:
-    if listed is None:
+def _ranges(task_list: str | None) -> Iterator[range]:
+    if task_list is None:
         return
-    for part in listed.partition("%")[0].strip("[]").split(","):
+    for part in task_list.partition("%")[0].strip("[]").split(","):
         span, _, step = part.partition(":")
         first, _, last = span.partition("-")
         yield range(int(first), int(last or first) + 1, int(step or 1))
@@ -47,7 +47,7 @@ COMMENT = "hyperpod:"
 """How the comment of a run's job begins; the run id follows."""
 
 FIELDS = Fields(
-    plain=(
+    fixed=(
         ("job_id", "JobID"),
         ("array_job_id", "ArrayJobID"),
         ("array_task", "ArrayTaskID"),
@@ -76,7 +76,7 @@ FIELDS = Fields(
 )
 """What squeue is asked for of each job (man squeue, ``-O``)."""
 
-ENDED = frozenset(
+ENDED_STATES = frozenset(
     {
         "BOOT_FAIL",
         "CANCELLED",
@@ -105,7 +105,7 @@ WAITING = frozenset(
 )
 """States in which a job has no processes that make progress."""
 
-HELD = frozenset(
+HELD_REASONS = frozenset(
     {
         "JobHeldAdmin",
         "JobHeldUser",
@@ -132,8 +132,8 @@ class SlurmJob:
     user: str
     partition: str
     submitted: float | None
-    started: float | None
-    ends: float | None
+    started_at: float | None
+    ends_at: float | None
     limit: float | None
     node_count: int
     node_list: str
@@ -152,10 +152,10 @@ class SlurmJob:
         """The id as people write it: ``12`` or, of an array's task, ``12_3``."""
         return self.job_id if self.array_task is None else f"{self.array_job_id}_{self.array_task}"
 
-    def first_tasks(self, most: int) -> tuple[int, ...]:
-        """The tasks of an array that it stands for: one, or all those that have not begun; the first `most` of them."""
+    def first_tasks(self, limit: int) -> tuple[int, ...]:
+        """The tasks of an array that it stands for: one, or all those that have not begun; the first `limit` of them."""
         try:
-            return tasks_of(self.array_task, most)
+            return parse_tasks(self.array_task, limit)
         except ValueError:
             return ()
 
@@ -167,19 +167,19 @@ class SlurmJob:
             return False
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether it does nothing more."""
-        return self.state in ENDED
+        return self.state in ENDED_STATES
 
     @property
-    def waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether it has no processes that make progress, and will have."""
         return self.state in WAITING
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether it waits until somebody releases it."""
-        return self.waiting and (self.reason in HELD or self.state in HELD)
+        return self.is_waiting and (self.reason in HELD_REASONS or self.state in HELD_REASONS)
 
 
 def to_job(row: dict[str, str]) -> SlurmJob:
@@ -197,10 +197,10 @@ def to_job(row: dict[str, str]) -> SlurmJob:
         reason=row["reason"],
         user=row["user"],
         partition=row["partition"],
-        submitted=to_time(row["submitted"]),
-        started=to_time(row["started"]),
-        ends=to_time(row["ends"]),
-        limit=to_limit(row["limit"]),
+        submitted=parse_time(row["submitted"]),
+        started_at=parse_time(row["started"]),
+        ends_at=parse_time(row["ends"]),
+        limit=parse_limit(row["limit"]),
         node_count=_count(row["node_count"]),
         node_list=row["node_list"],
         cpus=_count(row["cpus"]),
@@ -216,7 +216,7 @@ def to_job(row: dict[str, str]) -> SlurmJob:
         qos=row["qos"],
         account=row["account"],
         dependency=None if row["dependency"] in {"(null)", ""} else row["dependency"],
-        run_id=run_of(row["comment"]),
+        run_id=parse_run_id(row["comment"]),
         folder=row["folder"],
         name=row["name"],
     )
@@ -224,7 +224,7 @@ def to_job(row: dict[str, str]) -> SlurmJob:
 
 @lru_cache(maxsize=4096)
 def _gres(
-    tres: str, of_job: str, of_node: str, of_task: str, nodes: str, tasks: str
+    tres: str, per_job: str, per_node: str, per_task: str, nodes: str, tasks: str
 ) -> tuple[Gres, ...]:
     """What a job has, or wants, on all nodes together. Kept: thousands of jobs want the same.
 
@@ -234,25 +234,25 @@ def _gres(
     if has:
         return has
     return (
-        *parse_tres(of_job),
-        *times(parse_tres(of_node), _count(nodes)),
-        *times(parse_tres(of_task), _count(tasks)),
+        *parse_tres(per_job),
+        *times(parse_tres(per_node), _count(nodes)),
+        *times(parse_tres(per_task), _count(tasks)),
     )
 
 
-def run_of(comment: str) -> str | None:
+def parse_run_id(comment: str) -> str | None:
     """The run id in a job's comment, or None."""
-    found = _RUN.match(comment)
-    return found[1] if found and RUN_ID.fullmatch(found[1]) else None
+    match = _RUN.match(comment)
+    return match[1] if match and RUN_ID.fullmatch(match[1]) else None
 
 
-def to_time(text: str) -> float | None:
+def parse_time(text: str) -> float | None:
     """A time as Unix seconds, or None for N/A, NONE, Unknown and the like."""
     return float(text) if text.isdecimal() else None
 
 
 @lru_cache(maxsize=4096)
-def to_limit(text: str) -> float | None:
+def parse_limit(text: str) -> float | None:
     """A time of squeue or sinfo, ``[days-]hours:minutes:seconds`` or ``minutes:seconds``, in seconds; None when it says there is none."""
     days, dash, clock = text.rpartition("-")
     parts = clock.split(":")

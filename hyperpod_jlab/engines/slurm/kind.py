@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hyperpod_jlab.core.config import ClusterConfig, SlurmCluster
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.engines.kind import EngineKind, config_as
+from hyperpod_jlab.engines.kind import EngineKind, typed_config
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
@@ -21,7 +21,7 @@ SCHEDULER = Scheduler(
 def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrator:
     from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 
-    return SlurmOrchestrator(name, config_as(SlurmCluster, config), partition)
+    return SlurmOrchestrator(name, typed_config(SlurmCluster, config), partition)
 
 
 KIND = EngineKind(SCHEDULER, _make, task_settings=("mounted_at", "queue"))

@@ -30,7 +30,7 @@ from hyperpod_jlab.storage.records import BundleReader
 # --------------------------------------------------------------------------------------------------
 # The ``#SBATCH`` lines of a user's own script, as far as we must know what they say.
 
-_SHORT = {
+_SHORT_OPTIONS = {
     "A": "account",
     "a": "array",
     "D": "chdir",
@@ -55,18 +55,18 @@ def directives(script: bytes) -> dict[str, str]:
     Raises:
         InvalidInputError: It is a heterogeneous job, which has several of everything, or one of its lines keeps sbatch from sending it.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for line in _lines(script):
-        words = _words(line)
-        if words[:1] in (["hetjob"], ["packjob"]):
+        args = _split_line(line)
+        if args[:1] in (["hetjob"], ["packjob"]):
             raise InvalidInputError(
                 "heterogeneous jobs are not supported",
                 code="unsupported",
                 hint="submit it with sbatch, or split it into several scripts",
                 detail={"field": "source"},
             )
-        found.update(_options(words))
-    sends_nothing = _SENDS_NOTHING & found.keys()
+        options.update(_options(args))
+    sends_nothing = _SENDS_NOTHING & options.keys()
     if sends_nothing:
         raise InvalidInputError(
             f"the script has --{min(sends_nothing)}, with which sbatch submits nothing",
@@ -74,7 +74,7 @@ def directives(script: bytes) -> dict[str, str]:
             hint="remove the line; --dry-run shows what would be submitted",
             detail={"field": "source"},
         )
-    return found
+    return options
 
 
 def _lines(script: bytes) -> Iterator[str]:
@@ -86,35 +86,35 @@ def _lines(script: bytes) -> Iterator[str]:
             return
 
 
-def _words(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     try:
         return shlex.split(line, comments=True)
     except ValueError:  # a quote that never ends; sbatch says so itself
         return line.split()
 
 
-def _options(words: list[str]) -> Iterator[tuple[str, str]]:
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-        elif word.startswith("-") and len(word) > 1:
-            name, value = _SHORT.get(word[1], word[1]), word[2:]
+def _options(args: list[str]) -> Iterator[tuple[str, str]]:
+    remaining = list(args)
+    while remaining:
+        arg = remaining.pop(0)
+        if arg.startswith("--"):
+            name, equals, value = arg[2:].partition("=")
+        elif arg.startswith("-") and len(arg) > 1:
+            name, value = _SHORT_OPTIONS.get(arg[1], arg[1]), arg[2:]
             equals = value
         else:
             continue
-        if not equals and rest and not rest[0].startswith("-"):
-            value = rest.pop(0)
+        if not equals and remaining and not remaining[0].startswith("-"):
+            value = remaining.pop(0)
         yield name, value
 
 
 FILENAME = "native.json"
-_LARGEST = 1 << 20
+_MAX_BYTES = 1 << 20
 
 _SUFFIXES = frozenset({".sbatch", ".slurm", ".sh"})
-_PLACES = {"queue": "partition", "account": "account", "qos": "qos", "priority": "priority"}
-_MOST_TASKS = 100_000
+_QUEUE_OPTIONS = {"queue": "partition", "account": "account", "qos": "qos", "priority": "priority"}
+_MAX_TASKS = 100_000
 _STEP = re.compile(r"([0-9]{1,9})-([0-9]{1,9}):([1-9][0-9]{0,8})")
 
 
@@ -137,20 +137,20 @@ class Sending:
     @property
     def folder(self) -> str | None:
         """The job's working folder as the nodes see it; None where the script names one itself."""
-        said = (option for option in self.options if option.startswith("--chdir="))
-        return next(said, "").removeprefix("--chdir=") or None
+        chdir_options = (option for option in self.options if option.startswith("--chdir="))
+        return next(chdir_options, "").removeprefix("--chdir=") or None
 
     def to_json(self) -> str:
         """The text of ``native.json``."""
-        told: dict[str, Any] = {
+        data: dict[str, Any] = {
             "format": 1,
             "script": self.script,
             "options": list(self.options),
             "args": list(self.args),
         }
         if self.adopted is not None:
-            told["adopted"] = self.adopted
-        return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+            data["adopted"] = self.adopted
+        return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
     @staticmethod
     def from_json(text: str | bytes) -> Sending:
@@ -159,10 +159,10 @@ class Sending:
         Raises:
             ValueError: It is none.
         """
-        told = from_json(text)
+        data = from_json(text)
         try:
-            args = tuple(told["args"])
-            return Sending(told["script"], tuple(told["options"]), args, told.get("adopted"))
+            args = tuple(data["args"])
+            return Sending(data["script"], tuple(data["options"]), args, data.get("adopted"))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from error
 
@@ -170,12 +170,12 @@ class Sending:
 def read_sending(bundle: BundleReader) -> Sending | None:
     """What a native run was sent with; None for a run with our launcher. Blocking."""
     try:
-        return Sending.from_json(descent.read(bundle.folder / FILENAME, _LARGEST))
+        return Sending.from_json(descent.read(bundle.folder / FILENAME, _MAX_BYTES))
     except (OSError, ValueError):
         return None
 
 
-def render_native(given: RenderInput, file: NativeFile) -> Rendered:
+def render_native(render_input: RenderInput, file: NativeFile) -> Rendered:
     """How a user's script is sent.
 
     Raises:
@@ -198,16 +198,16 @@ def render_native(given: RenderInput, file: NativeFile) -> Rendered:
     lines = directives(file.data)
     options = tuple(
         f"--{name}" if value is None else f"--{name}={value}"
-        for name, value in _native_options(given, file, lines)
+        for name, value in _native_options(render_input, file, lines)
     )
-    sending = Sending(file.path, options, tuple(given.spec.args))
-    return Rendered(FILENAME, sending.to_json(), "json", _facts(given.spec, lines))
+    sending = Sending(file.path, options, tuple(render_input.spec.args))
+    return Rendered(FILENAME, sending.to_json(), "json", _facts(render_input.spec, lines))
 
 
 def native_findings(spec: JobSpec) -> list[Finding]:
     """What of a spec a script that is sent as it is has no place for."""
     resources, environment = spec.resources, spec.environment
-    given = {
+    unsupported = {
         "resources.processes_per_node": resources.processes_per_node,
         "resources.cpus": resources.cpus,
         "launcher": spec.launcher,
@@ -218,7 +218,7 @@ def native_findings(spec: JobSpec) -> list[Finding]:
         "max_restarts": spec.max_restarts or None,
         "auto_resume": spec.auto_resume,
     }
-    found = [
+    findings = [
         Finding(
             level="error",
             code="not_for_native",
@@ -226,13 +226,13 @@ def native_findings(spec: JobSpec) -> list[Finding]:
             hint="set it in the script, or leave it out",
             field=field,
         )
-        for field, value in given.items()
+        for field, value in unsupported.items()
         if value is not None
     ]
     if "," in "".join(environment.variables.values()) or any(
         letter in value for value in environment.variables.values() for letter in "'\"\\\n\r"
     ):
-        found.append(
+        findings.append(
             Finding(
                 level="error",
                 code="not_for_native",
@@ -241,54 +241,54 @@ def native_findings(spec: JobSpec) -> list[Finding]:
                 field="environment.variables",
             )
         )
-    return found
+    return findings
 
 
 def _native_options(
-    given: RenderInput, file: NativeFile, lines: dict[str, str]
+    render_input: RenderInput, file: NativeFile, lines: dict[str, str]
 ) -> Iterator[tuple[str, str | None]]:
-    spec = given.spec
+    spec = render_input.spec
     comment = lines.get("comment", "")
-    yield "comment", _one_line("comment", f"{COMMENT}{given.run_id} {comment}".strip())
+    yield "comment", _check_one_line("comment", f"{COMMENT}{render_input.run_id} {comment}".strip())
     if "chdir" not in lines:
-        yield "chdir", str(given.paths.there / given.bundle / file.cwd)
+        yield "chdir", str(render_input.paths.there / render_input.bundle / file.cwd)
     if spec.name is not None:
         yield "job-name", spec.name
     if spec.resources.nodes != Resources().nodes:
         yield "nodes", str(spec.resources.nodes)
     flags = check_flags(spec.slurm.flags)
-    yield from _wanted(spec, flags)
+    yield from _requested_options(spec, flags)
     if spec.time_limit is not None:
         yield "time", clock(spec.time_limit)
-    if given.after:
-        yield "dependency", ",".join(f"afterok:{job}" for job in given.after)
+    if render_input.after:
+        yield "dependency", ",".join(f"afterok:{job}" for job in render_input.after)
         yield "kill-on-invalid-dep", "yes"
     if spec.array is not None:
         yield "array", spec.array
     if spec.environment.variables:
         yield "export", _export(spec.environment.variables, lines)
-    yield from _further(flags)
+    yield from _flag_options(flags)
 
 
-def _wanted(
+def _requested_options(
     spec: JobSpec, flags: Mapping[str, str | int | bool]
 ) -> Iterator[tuple[str, str | None]]:
     if spec.resources.memory is not None:
         yield "mem", f"{math.ceil(spec.resources.memory / 1024**2)}M"
-    wanted = spec.resources.accelerator
-    if wanted.count and "gres" not in flags:
-        words = [wanted.kind, wanted.type, str(wanted.count)]
-        yield "gres", ":".join(word for word in words if word is not None)
-    for field, option in _PLACES.items():
-        said = getattr(spec, field)
-        if said is not None:
-            yield option, said
+    accelerator = spec.resources.accelerator
+    if accelerator.count and "gres" not in flags:
+        parts = [accelerator.kind, accelerator.type, str(accelerator.count)]
+        yield "gres", ":".join(arg for arg in parts if arg is not None)
+    for field, option in _QUEUE_OPTIONS.items():
+        value = getattr(spec, field)
+        if value is not None:
+            yield option, value
 
 
-def _further(flags: Mapping[str, str | int | bool]) -> Iterator[tuple[str, str | None]]:
+def _flag_options(flags: Mapping[str, str | int | bool]) -> Iterator[tuple[str, str | None]]:
     for name, value in flags.items():
         if value is not False:
-            yield name, None if value is True else _one_line(name, str(value))
+            yield name, None if value is True else _check_one_line(name, str(value))
         elif name == "requeue":
             yield "no-requeue", None
 
@@ -304,7 +304,7 @@ def _export(variables: dict[str, str], lines: dict[str, str]) -> str:
     return ",".join(["ALL", *(f"{name}={value}" for name, value in variables.items())])
 
 
-def _one_line(name: str, value: str) -> str:
+def _check_one_line(name: str, value: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
         raise InvalidInputError(
             f"the value of --{name} contains a line break or another control character",
@@ -319,24 +319,24 @@ def _facts(spec: JobSpec, lines: dict[str, str]) -> NativeFacts:
     name = lines.get("job-name", "")
     nodes = spec.resources.nodes
     if nodes == Resources().nodes:
-        nodes = least_nodes(lines.get("nodes", ""))
+        nodes = parse_min_nodes(lines.get("nodes", ""))
     return NativeFacts(
         name=name if re.fullmatch(NAME, name) else None,
         queue=spec.queue or lines.get("partition") or None,
         nodes=nodes,
-        array=spec.array or array_text(lines.get("array", "")),
+        array=spec.array or parse_array_option(lines.get("array", "")),
     )
 
 
-def least_nodes(text: str) -> int:
+def parse_min_nodes(text: str) -> int:
     """The fewest nodes that ``--nodes`` asks for: ``2``, ``2-4``, ``2-4:2``, ``1k``; 1 when it says none."""
-    found = re.match(r"([0-9]{1,7})([kKmM]?)", text)
-    if found is None:
+    match = re.match(r"([0-9]{1,7})([kKmM]?)", text)
+    if match is None:
         return 1
-    return max(1, int(found[1]) * {"": 1, "k": 1024, "m": 1024**2}[found[2].lower()])
+    return max(1, int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()])
 
 
-def array_text(text: str) -> str | None:
+def parse_array_option(text: str) -> str | None:
     """Slurm's ``0-15:4%2`` as an array of ours, ``0,4,8,12``; None when it is none.
 
     Raises:
@@ -344,22 +344,22 @@ def array_text(text: str) -> str | None:
     """
     if not text:
         return None
-    listed, _, throttle = text.partition("%")
-    numbers: set[int] = set()
+    task_list, _, throttle = text.partition("%")
+    indices: set[int] = set()
     try:
-        for part in listed.split(","):
+        for part in task_list.split(","):
             step = _STEP.fullmatch(part.strip())
-            numbers.update(
+            indices.update(
                 range(int(step[1]), int(step[2]) + 1, int(step[3]))
                 if step is not None
                 else parse_ranges(part)
             )
-            if len(numbers) > _MOST_TASKS:
-                raise ValueError(f"an array has at most {_MOST_TASKS} children")
+            if len(indices) > _MAX_TASKS:
+                raise ValueError(f"an array has at most {_MAX_TASKS} children")
     except ValueError as error:
         raise InvalidInputError(
             f"--array={text[:60]} in the script is not a list of indices: {error}",
             code="invalid_source",
             detail={"field": "source"},
         ) from error
-    return format_ranges(numbers) + (f"%{throttle}" if throttle.isdecimal() else "")
+    return format_ranges(indices) + (f"%{throttle}" if throttle.isdecimal() else "")

@@ -18,14 +18,14 @@ from pydantic_core import from_json
 
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.engines.native_records import NativeRecords, node_record
-from hyperpod_jlab.engines.slurm.accounting import Details, Execution, ask_details
+from hyperpod_jlab.engines.slurm.accounting import Details, Execution, query_details
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.job_files import (
     JobFiles,
     PatternValues,
     choices,
     output_paths,
-    seen_here,
+    to_local_path,
 )
 from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob
 from hyperpod_jlab.engines.slurm.native import Sending, read_sending
@@ -38,15 +38,15 @@ from hyperpod_jlab.storage.records import BundleReader
 JOB_FILE = "job.json"
 """In the bundle's ``status``: where the job writes, kept because Slurm forgets it with the job."""
 
-_MOST_NODES = 256
+_MAX_NODES = 256
 """Nodes that get a record of their own."""
 
-_BY_ITSELF = frozenset({"COMPLETED", "FAILED"})
+_OWN_EXIT_STATES = frozenset({"COMPLETED", "FAILED"})
 
 
-_NO_SUCH_FILE = 53
+_EXIT_NO_SUCH_FILE = 53
 """What slurmstepd gives as a signal when it cannot open the job's output (no signal has this number; seen on 22.05 and 24.11)."""
-_NO_OUTPUT: dict[str, Any] = {
+_EMPTY_OUTPUT: dict[str, Any] = {
     "code": "no_output",
     "message": "Slurm could not open the output file of the job: check that its folder exists and is writable",
     "hint": None,
@@ -55,7 +55,7 @@ _NO_OUTPUT: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Played:
+class NativeExecution:
     """One execution of a job, as far as it is known. Times are Unix seconds.
 
     Attributes:
@@ -66,43 +66,43 @@ class Played:
     scheduler_id: str
     restarts: int
     nodes: tuple[str, ...]
-    started: float
-    ended: float | None
+    started_at: float
+    ended_at: float | None
     exit_code: int | None
     signal: int | None
 
     @classmethod
-    def of_job(cls, job: Details) -> Played | None:
+    def from_job(cls, job: Details) -> NativeExecution | None:
         """The newest execution of a job; None when it has not begun."""
-        if job.started is None or not job.nodes or job.state in WAITING:
+        if job.started_at is None or not job.nodes or job.state in WAITING:
             return None
-        over = job.state in _BY_ITSELF
+        has_ended = job.state in _OWN_EXIT_STATES
         return cls(
             job.scheduler_id,
             job.restarts,
             job.nodes,
-            job.started,
-            job.ended if over else None,
-            job.exit_code if over else None,
-            job.signal if over else None,
+            job.started_at,
+            job.ended_at if has_ended else None,
+            job.exit_code if has_ended else None,
+            job.signal if has_ended else None,
         )
 
     @classmethod
-    def of_execution(cls, number: int, execution: Execution) -> Played | None:
+    def from_execution(cls, number: int, execution: Execution) -> NativeExecution | None:
         """One that the accounting tells of, the `number`-th from 0; None when it never began."""
         nodes = expand(execution.nodes)
         if execution.start is None or not nodes:
             return None
-        over = execution.state in _BY_ITSELF and execution.end is not None
+        has_ended = execution.state in _OWN_EXIT_STATES and execution.end is not None
         code = execution.exit_code or (128 + execution.signal if execution.signal else 0)
         return cls(
             execution.scheduler_id,
             number,
             nodes,
             execution.start,
-            execution.end if over else None,
-            code if over else None,
-            (execution.signal or None) if over else None,
+            execution.end if has_ended else None,
+            code if has_ended else None,
+            (execution.signal or None) if has_ended else None,
         )
 
     def record(self, rank: int) -> dict[str, Any]:
@@ -111,11 +111,11 @@ class Played:
         return node_record(
             rank,
             self.nodes[rank],
-            self.started,
-            ended_at=self.ended,
+            self.started_at,
+            ended_at=self.ended_at,
             exit_code=self.exit_code if first else None,
             signal=self.signal if first else None,
-            error=_NO_OUTPUT if first and self.signal == _NO_SUCH_FILE else None,
+            error=_EMPTY_OUTPUT if first and self.signal == _EXIT_NO_SUCH_FILE else None,
         )
 
 
@@ -131,7 +131,7 @@ class NativeRecorder:
         self._client = client
         self._paths = paths
         self._sendings: dict[Path, Sending | None] = {}
-        self._seen: dict[str, tuple[str, float | None]] = {}
+        self._recorded: dict[str, tuple[str, float | None]] = {}
 
     def sending(self, bundle: BundleReader) -> Sending | None:
         """How a run without a launcher was sent; None for one with ours. Blocking."""
@@ -139,7 +139,9 @@ class NativeRecorder:
             self._sendings[bundle.folder] = read_sending(bundle)
         return self._sendings[bundle.folder]
 
-    def jobs_of(self, bundle: BundleReader, parent: str, snapshot: Snapshot) -> Sequence[SlurmJob]:
+    def select_jobs(
+        self, bundle: BundleReader, parent: str, snapshot: Snapshot
+    ) -> Sequence[SlurmJob]:
         """The jobs of a run in the queue: by the id in their comment; adopted ones, whose comment may not be ours to set, by their number. Blocking."""
         jobs = snapshot.by_run.get(parent)
         sending = None if jobs else self.sending(bundle)
@@ -147,106 +149,112 @@ class NativeRecorder:
             return jobs or ()
         return [job for job in snapshot.jobs if sending.adopted in {job.job_id, job.array_job_id}]
 
-    async def play(self, runs: Sequence[tuple[BundleReader, SlurmJob]]) -> None:
+    async def record(self, runs: Sequence[tuple[BundleReader, SlurmJob]]) -> None:
         """Bring the records of this user's runs up to what the queue says of their jobs; asks the scheduler only about news.
 
         Raises:
             UnreachableError: The controller does not answer.
         """
-        news = {
+        changed = {
             job.job_id: bundle
             for bundle, job in runs
-            if job.state not in WAITING and self._seen.get(bundle.run_id) != _key(job)
+            if job.state not in WAITING and self._recorded.get(bundle.run_id) != _key(job)
         }
-        if not news:
+        if not changed:
             return
         keys = {bundle.run_id: _key(job) for bundle, job in runs}
-        told = await ask_details(self._client, news)
-        found = [(news[job.job_id], job) for job in told if job.job_id in news]
-        await asyncio.to_thread(self._write_jobs, found)
-        self._seen.update((bundle.run_id, keys[bundle.run_id]) for bundle, _ in found)
+        details = await query_details(self._client, changed)
+        pairs = [(changed[job.job_id], job) for job in details if job.job_id in changed]
+        await asyncio.to_thread(self._write_jobs, pairs)
+        self._recorded.update((bundle.run_id, keys[bundle.run_id]) for bundle, _ in pairs)
 
-    def _write_jobs(self, found: Iterable[tuple[BundleReader, Details]]) -> None:
-        for bundle, job in found:
+    def _write_jobs(self, pairs: Iterable[tuple[BundleReader, Details]]) -> None:
+        for bundle, job in pairs:
             self.write_job(bundle, job)
 
     def write_job(self, bundle: BundleReader, job: Details) -> None:
         """Write down what a job is and does. Blocking; a partition that cannot be written to is passed over."""
         with contextlib.suppress(StorageError):
-            note_files(bundle, job.files)
-            played = Played.of_job(job)
-            if played is not None:
-                self._write(bundle, played, job.files, job.place)
+            write_job_files(bundle, job.files)
+            native = NativeExecution.from_job(job)
+            if native is not None:
+                self._write(bundle, native, job.files, job.pattern_values)
 
-    def write_past(self, bundle: BundleReader, executions: Iterable[Execution]) -> None:
+    def write_executions(self, bundle: BundleReader, executions: Iterable[Execution]) -> None:
         """Write down what the accounting says of a job that left the queue. Blocking."""
-        files = noted_files(bundle)
+        files = read_job_files(bundle)
         with contextlib.suppress(StorageError):
             for number, execution in enumerate(executions):
-                played = Played.of_execution(number, execution)
-                if played is not None:
+                native = NativeExecution.from_execution(number, execution)
+                if native is not None:
                     parent, _, task = execution.scheduler_id.partition("_")
                     index = int(task) if task.isdecimal() else None
-                    place = PatternValues(parent, parent, index, played.nodes[0])
-                    self._write(bundle, played, files, place)
+                    pattern_values = PatternValues(parent, parent, index, native.nodes[0])
+                    self._write(bundle, native, files, pattern_values)
 
     def link_logs(self, bundle: BundleReader, scheduler_id: str) -> None:
         """Show the log of a job of which nothing else is known any more. Blocking."""
-        files = noted_files(bundle)
+        files = read_job_files(bundle)
         parent, _, task = scheduler_id.partition("_")
-        place = PatternValues(parent, parent, int(task) if task.isdecimal() else None, "")
+        pattern_values = PatternValues(parent, parent, int(task) if task.isdecimal() else None, "")
         with contextlib.suppress(StorageError):
             if files is not None and not descent.is_folder(bundle.records / "logs" / "attempt-1"):
-                self._link(bundle, 1, files, place)
+                self._link(bundle, 1, files, pattern_values)
 
     def _write(
-        self, bundle: BundleReader, played: Played, files: JobFiles | None, place: PatternValues
+        self,
+        bundle: BundleReader,
+        native: NativeExecution,
+        files: JobFiles | None,
+        pattern_values: PatternValues,
     ) -> None:
-        number, records = played.restarts + 1, NativeRecords(bundle)
+        number, records = native.restarts + 1, NativeRecords(bundle)
         records.claim(
-            played.scheduler_id,
+            native.scheduler_id,
             number,
-            f"{played.restarts}.1",
-            node=played.nodes[0],
-            time=played.started,
+            f"{native.restarts}.1",
+            node=native.nodes[0],
+            time=native.started_at,
         )
-        for rank in range(min(len(played.nodes), _MOST_NODES)):
-            path, record = records.node(number, rank), played.record(rank)
-            if played.ended is None:
+        for rank in range(min(len(native.nodes), _MAX_NODES)):
+            path, record = records.node(number, rank), native.record(rank)
+            if native.ended_at is None:
                 records.create(path, record)
             else:
                 records.replace(path, record)
         if files is not None:
-            self._link(bundle, number, files, place)
+            self._link(bundle, number, files, pattern_values)
 
     def _link(
-        self, bundle: BundleReader, number: int, files: JobFiles, place: PatternValues
+        self, bundle: BundleReader, number: int, files: JobFiles, pattern_values: PatternValues
     ) -> None:
         """Let the log's name in the bundle stand for the file that the job writes; a requeue that writes into the same one goes on in it."""
         logs, records = bundle.records / "logs", NativeRecords(bundle)
         paths = next(
-            (found for found in self._choices(files, place) if self._is_there(found[0])),
-            output_paths(files, place),
+            (paths for paths in self._choices(files, pattern_values) if self._exists(paths[0])),
+            output_paths(files, pattern_values),
         )
         for path, name in zip(paths, _LOGS, strict=True):
             if path is None:
                 continue
-            target = seen_here(path, self._paths)
+            target = to_local_path(path, self._paths)
             if path == "/dev/null" or target is None:
-                why = "" if path == "/dev/null" else ", which is not on the storage partition"
-                words = f"The job's output is at {path} on its nodes{why}: it cannot be shown.\n"
-                records.put(logs / f"attempt-{number}" / name, words.encode())
+                note = "" if path == "/dev/null" else ", which is not on the storage partition"
+                text = f"The job's output is at {path} on its nodes{note}: it cannot be shown.\n"
+                records.write_once(logs / f"attempt-{number}" / name, text.encode())
                 continue
-            if any(_points_at(logs / f"attempt-{n}" / name, target) for n in range(1, number)):
+            if any(_links_to(logs / f"attempt-{n}" / name, target) for n in range(1, number)):
                 continue
             records.link(logs / f"attempt-{number}" / name, Path(target))
 
     @staticmethod
-    def _choices(files: JobFiles, place: PatternValues) -> list[tuple[str | None, str | None]]:
-        return [output_paths(files, meant) for meant in choices(files, place)]
+    def _choices(
+        files: JobFiles, pattern_values: PatternValues
+    ) -> list[tuple[str | None, str | None]]:
+        return [output_paths(files, candidate) for candidate in choices(files, pattern_values)]
 
-    def _is_there(self, path: str | None) -> bool:
-        target = None if path is None else seen_here(path, self._paths)
+    def _exists(self, path: str | None) -> bool:
+        target = None if path is None else to_local_path(path, self._paths)
         return target is not None and Path(target).exists()
 
 
@@ -254,12 +262,12 @@ _LOGS = ("node-0.rank-0.log", "node-0.log")
 """The names of a job's stdout, and of its stderr where that goes elsewhere (docs/bundle-format.md)."""
 
 
-def note_files(bundle: BundleReader, files: JobFiles) -> None:
+def write_job_files(bundle: BundleReader, files: JobFiles) -> None:
     """Keep where a job writes. Blocking."""
     NativeRecords(bundle).create(bundle.folder / "status" / JOB_FILE, asdict(files))
 
 
-def noted_files(bundle: BundleReader) -> JobFiles | None:
+def read_job_files(bundle: BundleReader) -> JobFiles | None:
     """Where a job writes, as far as it was kept. Blocking."""
     try:
         return JobFiles(**from_json(descent.read(bundle.folder / "status" / JOB_FILE)))
@@ -268,10 +276,10 @@ def noted_files(bundle: BundleReader) -> JobFiles | None:
 
 
 def _key(job: SlurmJob) -> tuple[str, float | None]:
-    return ("ended" if job.ended else "begun", job.started)
+    return ("ended" if job.is_ended else "begun", job.started_at)
 
 
-def _points_at(path: Path, target: object) -> bool:
+def _links_to(path: Path, target: object) -> bool:
     try:
         read = os.path.normpath(path.parent / descent.read_link(path))
         return read == os.path.normpath(str(target))

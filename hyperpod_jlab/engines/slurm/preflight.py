@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import HyperpodError, StorageError, UnreachableEr
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 from hyperpod_jlab.engines.slurm.facts import (
     Accounts,
@@ -43,7 +43,7 @@ _CLOSED = {
 }
 
 
-def queues_of(spec: JobSpec, limits: Limits) -> list[QueueLimits]:
+def select_queues(spec: JobSpec, limits: Limits) -> list[QueueLimits]:
     """The queues that a run may start in: those that it names (Slurm takes several, with commas), or the default one."""
     if spec.queue is None:
         return [queue for queue in limits.values() if queue.default]
@@ -58,31 +58,35 @@ def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[F
         limits: The cluster's queues.
         hyperpod: Whether it is known to be a HyperPod cluster.
     """
-    unknown = list(_unknown(spec, limits))
-    queues = queues_of(spec, limits)
-    if unknown or not queues:
-        return unknown or [_no_default(limits)]
-    found = [list(_in_queue(spec, queue)) for queue in queues]
-    fitting = [entry for entry in found if not any(one.level == "error" for one in entry)]
-    result = fitting[0] if fitting else found[0]
-    return [*result, *_time(spec, queues), *_everything(spec, queues, limits, hyperpod)]
+    unknown_findings = list(_unknown_queue(spec, limits))
+    queues = select_queues(spec, limits)
+    if unknown_findings or not queues:
+        return unknown_findings or [_no_default_queue(limits)]
+    findings_by_queue = [list(_check_queue(spec, queue)) for queue in queues]
+    fitting = [
+        entry
+        for entry in findings_by_queue
+        if not any(finding.level == "error" for finding in entry)
+    ]
+    result = fitting[0] if fitting else findings_by_queue[0]
+    return [*result, *_time(spec, queues), *_check_limits(spec, queues, limits, hyperpod)]
 
 
 def count_findings(spec: JobSpec, limits: Limits) -> list[Finding]:
     """What is wrong with queue and number of nodes, of a script that says all else itself."""
-    unknown = list(_unknown(spec, limits))
-    found = [list(_node_count(spec, queue)) for queue in queues_of(spec, limits)]
-    return unknown or min(found, key=len, default=[])
+    unknown_findings = list(_unknown_queue(spec, limits))
+    findings_by_queue = [list(_node_count(spec, queue)) for queue in select_queues(spec, limits)]
+    return unknown_findings or min(findings_by_queue, key=len, default=[])
 
 
 def default_limit(spec: JobSpec, limits: Limits) -> int | None:
     """Seconds that a run without a limit of its own gets: its queue's default, else the queue's longest, else None."""
-    times = [queue.default_time or queue.max_time for queue in queues_of(spec, limits)]
-    known = [time for time in times if time is not None]
-    return int(min(known)) if known else None
+    times = [queue.default_time or queue.max_time for queue in select_queues(spec, limits)]
+    known_times = [time for time in times if time is not None]
+    return int(min(known_times)) if known_times else None
 
 
-def _unknown(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
+def _unknown_queue(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
     for name in spec.queue.split(",") if spec.queue is not None else []:
         if name not in limits:
             yield Finding(
@@ -94,7 +98,7 @@ def _unknown(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
             )
 
 
-def _no_default(limits: Limits) -> Finding:
+def _no_default_queue(limits: Limits) -> Finding:
     return Finding(
         level="error",
         code="no_default_queue",
@@ -104,7 +108,7 @@ def _no_default(limits: Limits) -> Finding:
     )
 
 
-def _in_queue(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
+def _check_queue(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
     closed = _CLOSED.get(queue.available)
     if closed is not None:
         yield Finding(
@@ -114,33 +118,35 @@ def _in_queue(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
             hint="use another queue with --queue; see: hpj queues",
             field="queue",
         )
-    wrong = [*_each_node(spec, queue), *_accelerators(spec, queue)]
-    yield from wrong
-    if not wrong:
+    problems = [*_check_node_size(spec, queue), *_accelerators(spec, queue)]
+    yield from problems
+    if not problems:
         yield from _node_count(spec, queue)
 
 
-def _each_node(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
+def _check_node_size(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
     """What no node of the queue has, of CPUs and memory."""
     if not queue.groups:
         return
     cpus = max(group.cpus for group in queue.groups)
     if _cpus(spec) > cpus:
-        said = spec.resources.cpus is not None
+        is_given = spec.resources.cpus is not None
         yield Finding(
             level="error",
             code="too_many_cpus",
             message=f"{_cpus(spec)} CPUs are requested on each node, but nodes of the queue {queue.name} have at most {cpus}",
-            hint="request fewer with --cpus" if said else "request fewer processes, or set --cpus",
-            field="resources.cpus" if said else "resources.processes_per_node",
+            hint="request fewer with --cpus"
+            if is_given
+            else "request fewer processes, or set --cpus",
+            field="resources.cpus" if is_given else "resources.processes_per_node",
         )
     memory = max(group.memory for group in queue.groups)
-    wanted = spec.resources.memory
-    if wanted is not None and wanted > memory:
+    requested = spec.resources.memory
+    if requested is not None and requested > memory:
         yield Finding(
             level="error",
             code="too_much_memory",
-            message=f"{format_size(wanted)} of memory is requested on each node, but nodes of the queue {queue.name} have at most "
+            message=f"{format_size(requested)} of memory is requested on each node, but nodes of the queue {queue.name} have at most "
             f"{format_size(memory)}",
             hint="request less with --memory",
             field="resources.memory",
@@ -149,27 +155,33 @@ def _each_node(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
 
 def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
     """What no node of the queue has, of accelerators."""
-    wanted = spec.resources.accelerator
-    if wanted.count == 0 or "gres" in spec.slurm.flags or not queue.groups:
+    requested = spec.resources.accelerator
+    if requested.count == 0 or "gres" in spec.slurm.flags or not queue.groups:
         return
     field = "resources.accelerators" if spec.resources.accelerators else "resources.gpus_per_node"
-    word = "GPUs" if wanted.kind == "gpu" else "NeuronCores"
-    here = [entry for group in queue.groups for entry in group.gres]
-    types = {entry.type for entry in here if entry.name == wanted.kind and entry.type is not None}
-    most = max(group.count(wanted.kind, wanted.type) for group in queue.groups)
-    if not any(entry.name == wanted.kind for entry in here):
-        kinds = sorted({entry.name for entry in here})
-        code, message = "no_accelerators", f"nodes of the queue {queue.name} have no {word}"
-        have = f"this one has: {', '.join(kinds)}" if kinds else "see: hpj nodes"
-        hint = f"use another queue with --queue; {have}"
-    elif wanted.type is not None and wanted.type not in types:
+    device_label = "GPUs" if requested.kind == "gpu" else "NeuronCores"
+    available_gres = [entry for group in queue.groups for entry in group.gres]
+    types = {
+        entry.type
+        for entry in available_gres
+        if entry.name == requested.kind and entry.type is not None
+    }
+    max_count = max(group.count(requested.kind, requested.type) for group in queue.groups)
+    if not any(entry.name == requested.kind for entry in available_gres):
+        kinds = sorted({entry.name for entry in available_gres})
+        code, message = "no_accelerators", f"nodes of the queue {queue.name} have no {device_label}"
+        available_text = f"this one has: {', '.join(kinds)}" if kinds else "see: hpj nodes"
+        hint = f"use another queue with --queue; {available_text}"
+    elif requested.type is not None and requested.type not in types:
         code = "no_such_type"
-        message = f"nodes of the queue {queue.name} have no {word} of type {wanted.type}"
-        hint = nearest_hint(wanted.type, types) or "leave out the type"
-    elif wanted.count > most:
-        kind = word if wanted.type is None else f"{word} of type {wanted.type}"
+        message = f"nodes of the queue {queue.name} have no {device_label} of type {requested.type}"
+        hint = nearest_hint(requested.type, types) or "leave out the type"
+    elif requested.count > max_count:
+        kind = (
+            device_label if requested.type is None else f"{device_label} of type {requested.type}"
+        )
         code = "too_many_gpus"
-        message = f"{wanted.count} {kind} are requested on each node, but nodes of the queue {queue.name} have at most {most}"
+        message = f"{requested.count} {kind} are requested on each node, but nodes of the queue {queue.name} have at most {max_count}"
         hint = "request fewer on each node, and more nodes"
     else:
         return
@@ -177,32 +189,32 @@ def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
 
 
 def _node_count(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
-    wanted = spec.resources.nodes
-    fitting = sum(group.nodes for group in queue.groups if _fits(spec, group))
+    node_count = spec.resources.nodes
+    fitting = sum(group.nodes for group in queue.groups if _group_fits(spec, group))
     problem = None
-    if queue.max_nodes is not None and wanted > queue.max_nodes:
+    if queue.max_nodes is not None and node_count > queue.max_nodes:
         problem = f"a job in the queue {queue.name} may have at most {queue.max_nodes}"
-    elif wanted > queue.nodes:
+    elif node_count > queue.nodes:
         problem = f"the queue {queue.name} has {queue.nodes}"
-    elif wanted > fitting:
+    elif node_count > fitting:
         problem = f"only {fitting} of the {queue.nodes} in the queue {queue.name} have the requested resources"
     if problem is not None:
         yield Finding(
             level="error",
             code="too_many_nodes",
-            message=f"requested nodes: {wanted}; {problem}",
+            message=f"requested nodes: {node_count}; {problem}",
             hint="request fewer with --nodes, or use another queue; see: hpj queues",
             field="resources.nodes",
         )
 
 
-def _fits(spec: JobSpec, group: NodeGroup) -> bool:
-    wanted = spec.resources.accelerator
-    enough = wanted.count == 0 or "gres" in spec.slurm.flags
+def _group_fits(spec: JobSpec, group: NodeGroup) -> bool:
+    requested = spec.resources.accelerator
+    has_accelerators = requested.count == 0 or "gres" in spec.slurm.flags
     return (
         group.cpus >= _cpus(spec)
         and group.memory >= (spec.resources.memory or 0)
-        and (enough or group.count(wanted.kind, wanted.type) >= wanted.count)
+        and (has_accelerators or group.count(requested.kind, requested.type) >= requested.count)
     )
 
 
@@ -224,33 +236,35 @@ def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
                 field="time_limit",
             )
         return
-    longest = max(float("inf") if time is None else time for time in times)
-    if spec.time_limit > longest:
+    max_limit = max(float("inf") if time is None else time for time in times)
+    if spec.time_limit > max_limit:
         yield Finding(
             level="error",
             code="time_limit",
             message=f"the time limit is {format_duration(spec.time_limit)}, but the queue {names} allows at most "
-            f"{format_duration(longest)}",
-            hint=f"use --time-limit {format_duration(longest).replace(' ', '')} or less, or another queue",
+            f"{format_duration(max_limit)}",
+            hint=f"use --time-limit {format_duration(max_limit).replace(' ', '')} or less, or another queue",
             field="time_limit",
         )
 
 
-def _everything(
+def _check_limits(
     spec: JobSpec, queues: Sequence[QueueLimits], limits: Limits, hyperpod: bool
 ) -> Iterator[Finding]:
     """HyperPod's queue dev holds login and controller nodes as well (its lifecycle scripts make it so: research, aws.md 2.5)."""
-    others = [other for other in limits.values() if not other.default]
-    if spec.queue is not None or not others:
+    other_queues = [candidate for candidate in limits.values() if not candidate.default]
+    if spec.queue is not None or not other_queues:
         return
     queue = queues[0]
-    if (hyperpod or queue.name == "dev") and all(queue.nodes > other.nodes for other in others):
+    if (hyperpod or queue.name == "dev") and all(
+        queue.nodes > candidate.nodes for candidate in other_queues
+    ):
         yield Finding(
             level="warning",
             code="default_queue_has_all",
             message=f"no queue is given, and the default queue {queue.name} contains all nodes: on HyperPod also login nodes and the "
             "controller",
-            hint="use --queue: " + ", ".join(other.name for other in others),
+            hint="use --queue: " + ", ".join(candidate.name for candidate in other_queues),
             field="queue",
         )
 
@@ -261,7 +275,7 @@ def _everything(
 _COMMAND = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 """A command that is looked for on PATH."""
 
-_HOMES = ("/home", "/root", "/Users")
+_HOME_FOLDERS = ("/home", "/root", "/Users")
 
 _NETWORK = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "orangefs", "smb3", "wekafs"}
@@ -269,7 +283,7 @@ _NETWORK = frozenset(
 """Kinds of file systems that several machines mount."""
 
 
-def python_words(python: str) -> Finding | None:
+def check_python_path(python: str) -> Finding | None:
     """What is wrong with the words of an interpreter's path."""
     if _COMMAND.fullmatch(python) if "/" not in python else python.startswith("/"):
         return None
@@ -283,53 +297,57 @@ def python_words(python: str) -> Finding | None:
 
 
 async def python_findings(
-    python: str, given: bool, facts: ClusterFacts, paths: PathMap, remote: bool
+    python: str, is_explicit: bool, facts: ClusterFacts, paths: PathMap, remote: bool
 ) -> list[Finding]:
     """Whether an interpreter is there.
 
     Args:
         python: Its path as the nodes see it, or a command's name.
-        given: Whether the spec names it; else the configuration does, whose word counts for what cannot be seen.
+        is_explicit: Whether the spec names it. Otherwise the configuration does, and is trusted where the path cannot be checked.
         facts: The cluster.
         paths: The partition here and there.
         remote: Whether Slurm's commands run on a login node.
     """
-    wrong = python_words(python)
-    if wrong is not None or not python.startswith("/"):
-        return [wrong] if wrong is not None else []
+    problem = check_python_path(python)
+    if problem is not None or not python.startswith("/"):
+        return [problem] if problem is not None else []
     path = PurePosixPath(python)
     on_partition = path.is_relative_to(paths.there) and ".." not in path.parts
     if not remote:
-        return await asyncio.to_thread(_on_this_machine, path, given, on_partition, paths)
-    seen = (await facts.look(python)).paths
-    return [] if seen and "x" in seen[0] else [_not_there(python, given, on_partition, remote)]
+        return await asyncio.to_thread(_check_local_python, path, is_explicit, on_partition, paths)
+    path_states = (await facts.probe(python)).paths
+    return (
+        []
+        if path_states and "x" in path_states[0]
+        else [_missing_python(python, is_explicit, on_partition, remote)]
+    )
 
 
-def _on_this_machine(
-    path: PurePosixPath, given: bool, on_partition: bool, paths: PathMap
+def _check_local_python(
+    path: PurePosixPath, is_explicit: bool, on_partition: bool, paths: PathMap
 ) -> list[Finding]:
-    here = Path(paths.to_here(path) if on_partition else path)
-    if not os.access(here, os.X_OK):
-        return [_not_there(str(path), given, on_partition, remote=False)]
-    if given and not on_partition and only_here(here):
+    local_path = Path(paths.to_here(path) if on_partition else path)
+    if not os.access(local_path, os.X_OK):
+        return [_missing_python(str(path), is_explicit, on_partition, remote=False)]
+    if is_explicit and not on_partition and is_local_only(local_path):
         return [_private(str(path))]
-    real = here.resolve()
-    if on_partition and not real.is_relative_to(paths.here) and only_here(real):
+    real = local_path.resolve()
+    if on_partition and not real.is_relative_to(paths.here) and is_local_only(real):
         return [_linked(str(path), str(real))]
     return []
 
 
-def _not_there(python: str, given: bool, on_partition: bool, remote: bool) -> Finding:
+def _missing_python(python: str, is_explicit: bool, on_partition: bool, remote: bool) -> Finding:
     """A path that cannot be seen: surely wrong on the partition or over there, else perhaps the nodes' own."""
-    where = "on the login node" if remote else "on this machine"
-    sure = on_partition or (remote and given)
+    location = "on the login node" if remote else "on this machine"
+    is_certain = on_partition or (remote and is_explicit)
     return Finding(
-        level="error" if sure else "warning",
+        level="error" if is_certain else "warning",
         code="no_python",
         message=f"there is no interpreter {python} "
-        + ("on the storage partition" if on_partition else where),
+        + ("on the storage partition" if on_partition else location),
         hint="set --python to an interpreter on the storage partition or on the nodes"
-        if sure
+        if is_certain
         else "the run fails unless the nodes have it; an interpreter on the storage partition is available on all nodes",
         field="environment.python",
     )
@@ -357,15 +375,17 @@ def _linked(python: str, real: str) -> Finding:
     )
 
 
-def only_here(path: Path, mounts: str | None = None) -> bool:
+def is_local_only(path: Path, mounts: str | None = None) -> bool:
     """Whether a path lies in a home folder that is on this machine's own disk.
 
     Args:
         path: The path.
         mounts: The text of ``/proc/self/mountinfo``; default: this process's.
     """
-    homes = {PurePosixPath(home) for home in _HOMES} | {PurePosixPath(Path.home())}
-    if not any(path.is_relative_to(home) and str(home) != "/" for home in homes):
+    home_folders = {PurePosixPath(folder) for folder in _HOME_FOLDERS} | {
+        PurePosixPath(Path.home())
+    }
+    if not any(path.is_relative_to(folder) and str(folder) != "/" for folder in home_folders):
         return False
     if mounts is None:
         try:
@@ -373,17 +393,17 @@ def only_here(path: Path, mounts: str | None = None) -> bool:
         except OSError:
             return False
     kinds = dict(_mounts(mounts))
-    places = [place for place in (path, *path.parents) if str(place) in kinds]
-    return bool(places) and kinds[str(places[0])] not in _NETWORK
+    mount_points = [parent for parent in (path, *path.parents) if str(parent) in kinds]
+    return bool(mount_points) and kinds[str(mount_points[0])] not in _NETWORK
 
 
 def _mounts(text: str) -> Iterator[tuple[str, str]]:
     """Mount points and their kinds (man proc, mountinfo): later ones lie over earlier ones."""
     for line in text.splitlines():
-        before, dash, after = line.partition(" - ")
-        words = before.split(" ")
-        if dash and len(words) > 4:
-            yield words[4].replace("\\040", " "), after.split(" ")[0]
+        head, dash, tail = line.partition(" - ")
+        fields = head.split(" ")
+        if dash and len(fields) > 4:
+            yield fields[4].replace("\\040", " "), tail.split(" ")[0]
 
 
 async def storage_findings(
@@ -398,19 +418,19 @@ async def storage_findings(
     except (OSError, HyperpodError):
         return []  # the submit says it, in its own words
     try:
-        below = [str(paths.to_there(str(path))) for path in (partition.folder, probe)]
-        seen = await facts.look(str(paths.there), *below)
-        if seen.uid is not None and seen.uid != os.getuid():
-            await asyncio.to_thread(_let_in, partition, probe, seen.uid)
-            seen = await facts.look(str(paths.there), *below)
+        remote_paths = [str(paths.to_there(str(path))) for path in (partition.folder, probe)]
+        host_facts = await facts.probe(str(paths.there), *remote_paths)
+        if host_facts.uid is not None and host_facts.uid != os.getuid():
+            await asyncio.to_thread(_grant_access, partition, probe, host_facts.uid)
+            host_facts = await facts.probe(str(paths.there), *remote_paths)
     except StorageError as error:
         return [Finding(level="error", code=error.code, message=error.message, hint=error.hint)]
     finally:
         await asyncio.to_thread(_remove_probe, probe)
-    return _storage(seen, str(paths.there))
+    return _storage(host_facts, str(paths.there))
 
 
-def _let_in(partition: Partition, probe: Path, uid: int) -> None:
+def _grant_access(partition: Partition, probe: Path, uid: int) -> None:
     """Let the jobs' user in, as a submit does."""
     let_through(partition.folder, uid)
     open_tree(probe, uid)
@@ -428,31 +448,29 @@ def _remove_probe(folder: Path) -> None:
         folder.rmdir()
 
 
-def _storage(seen: HostFacts, there: str) -> list[Finding]:
-    if len(seen.paths) != 3:
+def _storage(host_facts: HostFacts, remote_root: str) -> list[Finding]:
+    if len(host_facts.paths) != 3:
         return []
-    root, folder, probe = seen.paths
-    who = f"{seen.user or 'the user'} (uid {seen.uid})"
+    root, folder, probe = host_facts.paths
+    user_text = f"{host_facts.user or 'the user'} (uid {host_facts.uid})"
     if "e" not in root:
         code = "partition_missing"
-        message = f"folder {there} of the storage partition not found on the login node"
+        message = f"folder {remote_root} of the storage partition not found on the login node"
         hint = "mount it there, or set storage of the cluster in the configuration to its path on the nodes"
     elif ("x" in folder and "e" not in probe) or ("x" in root and "e" not in folder):
         code = "partition_differs"
-        message = (
-            f"the folder {there} on the login node is not the storage partition of this machine"
-        )
+        message = f"the folder {remote_root} on the login node is not the storage partition of this machine"
         hint = "set storage of the cluster in the configuration to the path of the partition on the nodes"
     elif not {"r", "w", "x"} <= set(probe):
         code = "storage_denied"
-        message = f"jobs run as {who}, who cannot read and write the runs of this user in {there}"
-        hint = f"give that user access to the folder {there}, or log in as the user with the uid of this machine, {os.getuid()}: set login_nodes to name@host"
+        message = f"jobs run as {user_text}, who cannot read and write the runs of this user in {remote_root}"
+        hint = f"give that user access to the folder {remote_root}, or log in as the user with the uid of this machine, {os.getuid()}: set login_nodes to name@host"
     else:
         return []
     return [Finding(level="error", code=code, message=message, hint=hint)]
 
 
-_SURE = {
+_CERTAIN_CODES = {
     "array_too_large": "array",
     "denied": None,
     "invalid_feature": "slurm.flags.constraint",
@@ -473,7 +491,7 @@ _SURE = {
 }
 """Verdicts with which sbatch refuses a job for good, by the code of `complaints`, and the field that they are about."""
 
-_IN_PART = frozenset({"accounting_down", "no_accounting", "controller_slow"})
+_PARTIAL_CODES = frozenset({"accounting_down", "no_accounting", "controller_slow"})
 """Codes of those `UnreachableError` after which sbatch may still be answered."""
 
 _CONTROLLER = "allocation failure: "
@@ -505,78 +523,78 @@ class PreflightContext:
     python: str | None
 
 
-async def preflight(spec: JobSpec, place: PreflightContext) -> list[Finding]:
+async def preflight(spec: JobSpec, context: PreflightContext) -> list[Finding]:
     """All that was found. What only a part of the cluster does not answer is a warning.
 
     Raises:
         InvalidInputError: A further flag is unknown, protected or has a wrong value.
         UnreachableError: The cluster does not answer, so that sending the run would only take as long again.
     """
-    return [*_words(spec), *await _unless_in_part(_both(spec, place))]
+    return [*_check_settings(spec), *await _ignore_partial_failure(_check_both(spec, context))]
 
 
-async def native_verdict(
-    given: RenderInput, rendered: Rendered, place: PreflightContext
+async def dry_run_native(
+    render_input: RenderInput, rendered: Rendered, context: PreflightContext
 ) -> list[Finding]:
     """What the cluster says of a user's own script with the options that it is sent with, its ``#SBATCH`` lines read: the number of nodes, and the controller's word.
 
     Raises:
         UnreachableError: The cluster does not answer.
     """
-    return await _unless_in_part(_of_script(given, rendered, place))
+    return await _ignore_partial_failure(_check_script(render_input, rendered, context))
 
 
-async def _of_script(
-    given: RenderInput, rendered: Rendered, place: PreflightContext
+async def _check_script(
+    render_input: RenderInput, rendered: Rendered, context: PreflightContext
 ) -> list[Finding]:
-    told = rendered.facts
-    assert given.native is not None  # it was rendered of it
-    assert told is not None
-    resources = given.spec.resources.model_copy(update={"nodes": told.nodes})
-    spec = given.spec.model_copy(update={"queue": told.queue, "resources": resources})
-    found = count_findings(spec, await place.facts.limits())
-    if any(finding.level == "error" for finding in found):
-        return found
+    facts = rendered.facts
+    assert render_input.native is not None  # it was rendered of it
+    assert facts is not None
+    resources = render_input.spec.resources.model_copy(update={"nodes": facts.nodes})
+    spec = render_input.spec.model_copy(update={"queue": facts.queue, "resources": resources})
+    findings = count_findings(spec, await context.facts.limits())
+    if any(finding.level == "error" for finding in findings):
+        return findings
     options = Sending.from_json(rendered.text).options
-    return await _judged(spec, place, given.native.data, options)
+    return await _run_dry_run(spec, context, render_input.native.data, options)
 
 
-async def _unless_in_part(asked: Awaitable[list[Finding]]) -> list[Finding]:
+async def _ignore_partial_failure(findings: Awaitable[list[Finding]]) -> list[Finding]:
     """What was found; a warning where only a part of the cluster does not answer."""
     try:
-        return await asked
+        return await findings
     except HyperpodError as error:
-        silent = isinstance(error, UnreachableError) and error.code not in _IN_PART
-        if error.code == "invalid_flag" or silent:
+        is_unanswered = isinstance(error, UnreachableError) and error.code not in _PARTIAL_CODES
+        if error.code == "invalid_flag" or is_unanswered:
             raise
         message = f"the cluster did not check the run: {error.message}"
         return [Finding(level="warning", code="unchecked", message=message, hint=error.hint)]
 
 
-async def _both(spec: JobSpec, place: PreflightContext) -> list[Finding]:
+async def _check_both(spec: JobSpec, context: PreflightContext) -> list[Finding]:
     """What we find and what the controller says, asked for at the same time; its word counts when we find nothing wrong."""
-    said = asyncio.create_task(_verdict(spec, place))
+    dry_run = asyncio.create_task(_dry_run(spec, context))
     try:
-        found = [finding async for finding in _asked(spec, place)]
-        refused = any(finding.level == "error" for finding in found)
-        return found if refused else [*found, *await said]
+        findings = [finding async for finding in _check_facts(spec, context)]
+        is_refused = any(finding.level == "error" for finding in findings)
+        return findings if is_refused else [*findings, *await dry_run]
     finally:
-        said.cancel()
-        await asyncio.gather(said, return_exceptions=True)
+        dry_run.cancel()
+        await asyncio.gather(dry_run, return_exceptions=True)
 
 
-async def _asked(spec: JobSpec, place: PreflightContext) -> AsyncIterator[Finding]:
+async def _check_facts(spec: JobSpec, context: PreflightContext) -> AsyncIterator[Finding]:
     """What the cluster and its login node are asked, cheapest first."""
-    facts, remote = place.facts, place.config.transport == "ssh"
-    python, paths = place.python, place.paths
+    facts, remote = context.facts, context.config.transport == "ssh"
+    python, paths = context.python, context.paths
     if python is not None and spec.environment.image is None:
-        given = spec.environment.python is not None
-        see = partial(python_findings, python, given, facts, paths, remote)
-        for finding in await facts.unless_fine(f"python {given} {python}", see):
+        is_explicit = spec.environment.python is not None
+        check = partial(python_findings, python, is_explicit, facts, paths, remote)
+        for finding in await facts.cached_findings(f"python {is_explicit} {python}", check):
             yield finding
     if remote:
-        see = partial(storage_findings, facts, place.partition, paths)
-        for finding in await facts.unless_fine("storage", see):
+        check = partial(storage_findings, facts, context.partition, paths)
+        for finding in await facts.cached_findings("storage", check):
             yield finding
     if spec.environment.image is not None and not await facts.containers():
         yield Finding(
@@ -587,18 +605,20 @@ async def _asked(spec: JobSpec, place: PreflightContext) -> AsyncIterator[Findin
             field="environment.image",
         )
     limits = await facts.limits()
-    for finding in fitting_findings(spec, limits, hyperpod=place.config.hyperpod is not None):
+    for finding in fitting_findings(spec, limits, hyperpod=context.config.hyperpod is not None):
         yield finding
     for finding in _instances(spec, limits):
         yield finding
     if spec.account is not None or spec.qos is not None:
         accounts = await facts.accounts()
         enforced = (await facts.settings()).enforced
-        for finding in _named(spec, accounts, enforced):
+        for finding in _check_names(spec, accounts, enforced):
             yield finding
 
 
-def _named(spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]) -> Iterator[Finding]:
+def _check_names(
+    spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]
+) -> Iterator[Finding]:
     """Account and QoS. Where the cluster does not enforce them a wrong one does no harm, and counts nothing."""
     if accounts is None:
         for field in ("account", "qos"):
@@ -620,19 +640,19 @@ def _named(spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]) -
             field="account",
         )
         return
-    known = accounts.qos_of(spec.account)
-    if spec.qos is not None and spec.qos not in known:
-        of = f" with the account {spec.account}" if spec.account is not None else ""
+    known_qos = accounts.qos_of(spec.account)
+    if spec.qos is not None and spec.qos not in known_qos:
+        account_text = f" with the account {spec.account}" if spec.account is not None else ""
         yield Finding(
             level="error" if "qos" in enforced else "warning",
             code="invalid_qos",
-            message=f"{accounts.user} may not use the QoS '{spec.qos[:60]}'{of}",
-            hint=nearest_hint(spec.qos[:60], known) or "ask your cluster administrator for one",
+            message=f"{accounts.user} may not use the QoS '{spec.qos[:60]}'{account_text}",
+            hint=nearest_hint(spec.qos[:60], known_qos) or "ask your cluster administrator for one",
             field="qos",
         )
 
 
-def _words(spec: JobSpec) -> Iterator[Finding]:
+def _check_settings(spec: JobSpec) -> Iterator[Finding]:
     """What can be said without asking anybody."""
     if spec.priority is not None and not _PRIORITY.fullmatch(spec.priority):
         yield Finding(
@@ -642,16 +662,18 @@ def _words(spec: JobSpec) -> Iterator[Finding]:
             hint="leave it out, or use --qos",
             field="priority",
         )
-    own = [name for name in spec.environment.variables if name.startswith(("SLURM_", "SLURMD_"))]
-    if own:
+    own_variables = [
+        name for name in spec.environment.variables if name.startswith(("SLURM_", "SLURMD_"))
+    ]
+    if own_variables:
         yield Finding(
             level="error",
             code="scheduler_variable",
-            message=f"the scheduler sets {own[0]} for each job",
+            message=f"the scheduler sets {own_variables[0]} for each job",
             hint="leave it out, or use another name",
             field="environment.variables",
         )
-    given = {
+    unsupported = {
         "resources.instance_group": spec.resources.instance_group,
         "resources.efa": spec.resources.efa,
         "kubernetes.kind": spec.kubernetes.kind,
@@ -661,34 +683,36 @@ def _words(spec: JobSpec) -> Iterator[Finding]:
         "kubernetes.keep_companions": spec.kubernetes.keep_companions or None,
     }
     if spec.environment.image is not None:
-        given["environment.python"] = spec.environment.python
-    for field, value in given.items():
+        unsupported["environment.python"] = spec.environment.python
+    for field, value in unsupported.items():
         if value is not None:
-            why = ": the image's python3 is used" if field == "environment.python" else ""
+            reason = ": the image's python3 is used" if field == "environment.python" else ""
             yield Finding(
                 level="info",
                 code="ignored",
-                message=f"a Slurm cluster ignores {field}{why}",
+                message=f"a Slurm cluster ignores {field}{reason}",
                 field=field,
             )
 
 
 def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
     """Slurm knows no instance types, but queues or features of nodes are often called after them."""
-    wanted = spec.resources.instance_type
-    if wanted is None:
+    requested = spec.resources.instance_type
+    if requested is None:
         return
     features = {
         feature for queue in limits.values() for group in queue.groups for feature in group.features
     }
-    queue = next((name for name in limits if name in {wanted, wanted.removeprefix("ml.")}), None)
+    queue = next(
+        (name for name in limits if name in {requested, requested.removeprefix("ml.")}), None
+    )
     if spec.queue is not None and spec.queue == queue:
         return
     hint = None
     if queue is not None:
         hint = f"the cluster has a queue of this name: --queue {queue}"
-    elif wanted in features:
-        hint = f"nodes have a feature of this name: use the flag constraint={wanted}"
+    elif requested in features:
+        hint = f"nodes have a feature of this name: use the flag constraint={requested}"
     yield Finding(
         level="warning",
         code="ignored",
@@ -698,34 +722,36 @@ def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
     )
 
 
-async def _verdict(spec: JobSpec, place: PreflightContext) -> list[Finding]:
+async def _dry_run(spec: JobSpec, context: PreflightContext) -> list[Finding]:
     """What the controller says of the script itself (sbatch --test-only, about 10 ms)."""
-    bundle = str(place.partition.bundle("preflight").relative_to(place.partition.root))
+    bundle = str(context.partition.bundle("preflight").relative_to(context.partition.root))
     name = spec.name or "preflight"
-    given = RenderInput("preflight", name, spec, bundle, place.paths, place.python, Seal.current())
-    return await _judged(spec, place, render(given).text.encode())
+    render_input = RenderInput(
+        "preflight", name, spec, bundle, context.paths, context.python, GuardPolicy.current()
+    )
+    return await _run_dry_run(spec, context, render(render_input).text.encode())
 
 
-async def _judged(
-    spec: JobSpec, place: PreflightContext, script: bytes, options: tuple[str, ...] = ()
+async def _run_dry_run(
+    spec: JobSpec, context: PreflightContext, script: bytes, options: tuple[str, ...] = ()
 ) -> list[Finding]:
-    error = await place.facts.verdict(script, options)
+    error = await context.facts.dry_run(script, options)
     if error is None:
         return []
     # Of nodes that are not there just now, as for seconds after the controller's start, it says the same as of those that never were.
-    unsure = error.code == "no_such_nodes" and await place.facts.nodes_missing()
-    limits = await place.facts.limits()
-    return [_verdict_finding(error, spec, limits, sure=not unsure)]
+    unsure = error.code == "no_such_nodes" and await context.facts.has_missing_nodes()
+    limits = await context.facts.limits()
+    return [_dry_run_finding(error, spec, limits, is_certain=not unsure)]
 
 
-def _verdict_finding(
-    error: HyperpodError, spec: JobSpec, limits: Limits, *, sure: bool = True
+def _dry_run_finding(
+    error: HyperpodError, spec: JobSpec, limits: Limits, *, is_certain: bool = True
 ) -> Finding:
     """A verdict that only says that there is no room now is a warning: the run waits. What sbatch itself complains about, or refuses for good, is an error."""
-    of_controller = _CONTROLLER in error.message
+    is_controller_error = _CONTROLLER in error.message
     message = error.message.replace(_CONTROLLER, "")
-    if of_controller and not (sure and error.code in _SURE):
-        names = ", ".join(queue.name for queue in queues_of(spec, limits))
+    if is_controller_error and not (is_certain and error.code in _CERTAIN_CODES):
+        names = ", ".join(queue.name for queue in select_queues(spec, limits))
         return Finding(
             level="warning",
             code="would_not_start",
@@ -733,11 +759,11 @@ def _verdict_finding(
             hint=error.hint,
         )
     flag = _FLAG.search(message)
-    named = f"slurm.flags.{flag[1]}" if flag and flag[1] in spec.slurm.flags else None
+    field = f"slurm.flags.{flag[1]}" if flag and flag[1] in spec.slurm.flags else None
     return Finding(
         level="error",
         code=error.code,
         message=message,
         hint=error.hint,
-        field=named or _SURE.get(error.code),
+        field=field or _CERTAIN_CODES.get(error.code),
     )

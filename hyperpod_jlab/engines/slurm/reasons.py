@@ -75,7 +75,7 @@ _SINGLE: dict[str, str] = {
 }  # fmt: skip
 """Codes that stand alone."""
 
-_IN_LINE = frozenset(
+_QUEUED_REASONS = frozenset(
     {
         "",
         "(null)",
@@ -92,7 +92,7 @@ _IN_LINE = frozenset(
     }
 )
 
-_NOT_FOR_ROOM = frozenset(
+_NOT_CAPACITY_REASONS = frozenset(
     {
         "AccountingPolicy",
         "AssociationJobLimit",
@@ -192,7 +192,7 @@ _DESCRIBED: tuple[tuple[re.Pattern[str], str, str], ...] = (
 )
 """Texts that the controller writes in a code's place (src/slurmctld/job_scheduler.c, node_scheduler.c, job_mgr.c), the code and our words."""
 
-_THINGS = {
+_RESOURCE_LABELS = {
     "BB": "burst buffer",
     "Billing": "billing units",
     "CPU": "CPUs",
@@ -206,10 +206,10 @@ _THINGS = {
     "Unknown": "a resource that Slurm does not name",
 }
 
-_THING = "|".join(_THINGS)
+_RESOURCE_PATTERN = "|".join(_RESOURCE_LABELS)
 
 _LIMIT = re.compile(
-    rf"^(?:(?P<of>Assoc|QOS))?(?P<what>Grp|Max|Min)(?P<thing>{_THING})"
+    rf"^(?:(?P<of>Assoc|QOS))?(?P<what>Grp|Max|Min)(?P<thing>{_RESOURCE_PATTERN})"
     r"(?P<time>RunMinutes|RunMins|Minutes)?(?:Per(?P<each>Job|Node|User|Account))?(?:Limit|NotSatisfied)?$"
 )
 
@@ -218,106 +218,113 @@ _COUNT = re.compile(
     r"(?:Per(?P<each>Job|User|Account))?(?:Limit)?$"
 )
 
-_EACH = {"Job": "a job", "Node": "a node of a job", "User": "a user", "Account": "an account"}
+_SCOPE_LABELS = {
+    "Job": "a job",
+    "Node": "a node of a job",
+    "User": "a user",
+    "Account": "an account",
+}
 
 
-def reason_words(reason: str) -> str | None:
+def reason_message(reason: str) -> str | None:
     """A sentence for squeue's reason, or None when there is nothing to say. An unknown one is shown as it is."""
     text = reason.strip()
     if text in {"None", "", "(null)"}:
         return None
     for pattern, _, described in _DESCRIBED:
-        found = pattern.match(_spaced(text))
-        if found:
-            return described.format(**found.groupdict())
+        match = pattern.match(_split_camel_case(text))
+        if match:
+            return described.format(**match.groupdict())
     code = reason_code(text)
-    words = _SINGLE.get(code) or _limit_words(code) or _count_words(code)
-    if words is None:
+    message = _SINGLE.get(code) or _limit_message(code) or _count_message(code)
+    if message is None:
         return f"Slurm reports: {text} (an unknown reason)"
-    rest = text.removeprefix(code).lstrip(" ,:")
-    return f"{words} ({rest})" if rest else words
+    detail = text.removeprefix(code).lstrip(" ,:")
+    return f"{message} ({detail})" if detail else message
 
 
 def reason_code(reason: str) -> str:
     """Slurm's code for squeue's reason: without what the controller added to it, such as the nodes' names."""
     text = reason.strip()
     for pattern, code, _ in _DESCRIBED:
-        if pattern.match(_spaced(text)):
+        if pattern.match(_split_camel_case(text)):
             return code
     first = re.match(r"[A-Za-z]+(?=$|[\s,:])", text)
-    known = first is not None and (
+    is_known = first is not None and (
         first[0] in _SINGLE or _LIMIT.match(first[0]) or _COUNT.match(first[0])
     )
-    return first[0] if first is not None and known else text
+    return first[0] if first is not None and is_known else text
 
 
-def is_in_line(reason: str) -> bool:
+def is_queued(reason: str) -> bool:
     """Whether a job with squeue's reason waits for nodes and its turn, and not for a release, a time, another job or a limit of its own."""
-    return reason_code(reason) in _IN_LINE
+    return reason_code(reason) in _QUEUED_REASONS
 
 
-def wants_room(reason: str) -> bool:
+def needs_capacity(reason: str) -> bool:
     """Whether it may start elsewhere or with less.
 
     Not when it waits for a release, a time or another job; nor at a limit of its account or QoS, which ``sbatch --test-only`` does not look at (seen on 22.05).
     """
     code = reason_code(reason)
-    return not (code in _NOT_FOR_ROOM or _LIMIT.match(code) or _COUNT.match(code))
+    return not (code in _NOT_CAPACITY_REASONS or _LIMIT.match(code) or _COUNT.match(code))
 
 
-def _spaced(text: str) -> str:
+def _split_camel_case(text: str) -> str:
     """Some versions of squeue write underscores for blanks."""
     return text if " " in text else text.replace("_", " ")
 
 
-def _limit_words(code: str) -> str | None:
+def _limit_message(code: str) -> str | None:
     """The sentence for a limit of a resource, or None when the code is none."""
-    found = _LIMIT.match(code)
-    if found is None:
+    match = _LIMIT.match(code)
+    if match is None:
         return None
-    thing, owner = _THINGS[found["thing"]], _owner(found["of"])
-    each = _EACH.get(found["each"] or "")
-    if found["what"] == "Min":
-        return f"it requests less than its QoS requires ({thing}); request more, or use another QoS"
-    if found["what"] == "Grp":
-        if found["time"] == "Minutes":
-            return f"{owner} has used up its minutes of {thing}, including past jobs; ask your cluster administrator"
-        if found["time"]:
-            return f"the running jobs of {owner} use the limit of minutes of {thing}; wait, or set a shorter time limit"
-        return f"the running jobs of {owner} use the limit of {thing}; wait, or request less"
-    if found["each"] in {"User", "Account"}:
-        what = f"minutes of {thing}" if found["time"] else thing
-        return f"{_whose(found['each'])} running jobs use the limit of {owner} for {each} ({what}); wait, or request less"
-    what = f"minutes of {thing}, amount times time limit" if found["time"] else thing
-    return f"it requests more than {owner} allows {each or 'a job'} ({what}); request less"
+    resource, owner = _RESOURCE_LABELS[match["thing"]], _owner(match["of"])
+    scope = _SCOPE_LABELS.get(match["each"] or "")
+    if match["what"] == "Min":
+        return (
+            f"it requests less than its QoS requires ({resource}); request more, or use another QoS"
+        )
+    if match["what"] == "Grp":
+        if match["time"] == "Minutes":
+            return f"{owner} has used up its minutes of {resource}, including past jobs; ask your cluster administrator"
+        if match["time"]:
+            return f"the running jobs of {owner} use the limit of minutes of {resource}; wait, or set a shorter time limit"
+        return f"the running jobs of {owner} use the limit of {resource}; wait, or request less"
+    if match["each"] in {"User", "Account"}:
+        quantity = f"minutes of {resource}" if match["time"] else resource
+        return f"{_possessive(match['each'])} running jobs use the limit of {owner} for {scope} ({quantity}); wait, or request less"
+    quantity = f"minutes of {resource}, amount times time limit" if match["time"] else resource
+    return f"it requests more than {owner} allows {scope or 'a job'} ({quantity}); request less"
 
 
-def _count_words(code: str) -> str | None:
+def _count_message(code: str) -> str | None:
     """The sentence for a limit of numbers of jobs or of time, or None when the code is none."""
-    found = _COUNT.match(code)
-    if found is None:
+    match = _COUNT.match(code)
+    if match is None:
         return None
-    owner, thing = _owner(found["of"]), found["thing"]
-    if thing.startswith("Wall"):
-        if found["what"] == "Grp":
+    owner, resource = _owner(match["of"]), match["thing"]
+    if resource.startswith("Wall"):
+        if match["what"] == "Grp":
             return f"{owner} has used up its time (all jobs together); wait, or ask your cluster administrator"
         return f"its time limit is above the limit of {owner}; set a shorter one"
-    waiting = " or wait" if thing.startswith("Submit") else ""
-    if found["what"] == "Grp":
+    waiting = " or wait" if resource.startswith("Submit") else ""
+    if match["what"] == "Grp":
         return (
             f"{owner} has reached its limit of jobs that run{waiting} at once; wait until some end"
         )
-    whose = "your account's" if found["each"] == "Account" else "your"
-    return f"{whose} jobs that run{waiting} have reached the limit of {owner}; wait until some end"
+    possessive = "your account's" if match["each"] == "Account" else "your"
+    return f"{possessive} jobs that run{waiting} have reached the limit of {owner}; wait until some end"
 
 
-def _owner(of: str | None) -> str:
+def _owner(scope: str | None) -> str:
     """Whose limit it is; the codes that name nobody are the QoS's (MaxTRESPerAccount)."""
-    return "its account" if of == "Assoc" else "its QoS"
+    return "its account" if scope == "Assoc" else "its QoS"
 
 
-def _whose(each: str) -> str:
-    return "its account's" if each == "Account" else "its user's"
+def _possessive(scope: str) -> str:
+    return "its account's" if scope == "Account" else "its user's"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -331,18 +338,18 @@ RUNNING = {
 }
 """What goes on in states in which a job has nodes, beside running."""
 
-_NOTHING = frozenset({"None", "", "(null)"})
+_NO_REASON = frozenset({"None", "", "(null)"})
 
 # Thousands of jobs wait for the same reason.
-_code_of = lru_cache(maxsize=4096)(reason_code)
-words_of = lru_cache(maxsize=4096)(reason_words)
+_cached_code = lru_cache(maxsize=4096)(reason_code)
+cached_message = lru_cache(maxsize=4096)(reason_message)
 """`reason_words`, remembered."""
 
 
-def code_of(job: SlurmJob) -> str | None:
+def find_code(job: SlurmJob) -> str | None:
     """Why a job waits, as a code: one of the contract's where it has one, else Slurm's own."""
     if job.state == "SUSPENDED":
         return "suspended"
-    if job.held:
+    if job.is_held:
         return "held"
-    return None if job.reason in _NOTHING else _code_of(job.reason)
+    return None if job.reason in _NO_REASON else _cached_code(job.reason)

@@ -34,66 +34,66 @@ TIMEOUT = 600.0
 """Seconds until a job that waits or runs is taken back."""
 
 _MINUTES = 5
-_LONGEST = 64 * 1024 * 1024
+_MAX_PROGRAM_BYTES = 64 * 1024 * 1024
 """Bytes of an answer at most."""
 
-_SEEN = 20.0
+_QUEUE_TTL_S = 20.0
 """Seconds in which a file that a node has closed is seen by other machines: NFS keeps what it knew of a folder for up to 60, Lustre for none."""
 
-_NO_PYTHON, _NO_ROOT, _NO_REPLY = 86, 87, 88
+_EXIT_NO_PYTHON, _EXIT_NO_ROOT, _EXIT_NO_REPLY = 86, 87, 88
 _EXIT = re.compile(r"\bExitCode=([0-9]+):([0-9]+)")
-_END = "hpj-end-of-program"
+_END_MARKER = "hpj-end-of-program"
 
 _SCRIPT = f"""\
 #!/bin/sh
 # Made by hyperpod_jlab: a program that looks at folders of the file system or makes them, and writes down what came of it.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
-command -v python3 >/dev/null || exit {_NO_PYTHON}
+command -v python3 >/dev/null || exit {_EXIT_NO_PYTHON}
 as=
 if [ "$(id -u)" -ne 0 ]; then
-  sudo -n true || exit {_NO_ROOT}
+  sudo -n true || exit {_EXIT_NO_ROOT}
   as='sudo -n'
 fi
-exec $as python3 -I - <<'{_END}'
+exec $as python3 -I - <<'{_END_MARKER}'
 """
 
 
-ON_NODES = "/fsx"
+NODE_ROOT = "/fsx"
 """Where HyperPod's life cycle scripts mount the cluster's file system, if AWS tells of no other place."""
 
-ANSWERS = ".hyperpod-folders"
+RESULT_FOLDER = ".hyperpod-folders"
 """The folder in which jobs leave their answers."""
 
 
-class SlurmErrand:
+class SlurmTaskRunner:
     """Runs programs as jobs.
 
     Args:
         client: Slurm's commands.
         root: Where the nodes have the whole file system.
-        reply: The folder of the file system for answers, such as ``/.hyperpod-folders``.
-        answers: That folder as this machine sees it; None: the machine with Slurm's commands is asked, which has the file system where nodes have it.
+        result_dir: The folder of the file system for answers, such as ``/.hyperpod-folders``.
+        result_folder: That folder as this machine sees it; None: the machine with Slurm's commands is asked, which has the file system where nodes have it.
         queue: The partition of the jobs; None: the default one.
-        patience: Seconds until a job is taken back.
+        timeout: Seconds until a job is taken back.
     """
 
     def __init__(
         self,
         client: SlurmClient,
         root: str,
-        reply: str,
-        answers: Path | None = None,
+        result_dir: str,
+        result_folder: Path | None = None,
         *,
         queue: str | None = None,
-        patience: float = TIMEOUT,
+        timeout: float = TIMEOUT,
     ) -> None:
         self.root = root
-        self.reply = reply
+        self.result_dir = result_dir
         self._client = client
-        self._answers = answers
+        self._result_folder = result_folder
         self._queue = queue
-        self._patience = patience
+        self._timeout = timeout
 
     async def run(self, program: str, name: str) -> str:
         """Run a program that leaves its answer as a file of this name (see `engines.remote_task.RemoteTask`).
@@ -103,21 +103,21 @@ class SlurmErrand:
             RefusedError: Slurm takes no such job, or it failed.
             UnreachableError: Slurm does not answer, the job did not start in time, or its answer is not to be seen.
         """
-        if _END in program.splitlines():
+        if _END_MARKER in program.splitlines():
             raise ValueError("the program holds the mark of its end")
-        script = f"{_SCRIPT}{program}\n{_END}\n".encode("ascii")
+        script = f"{_SCRIPT}{program}\n{_END_MARKER}\n".encode("ascii")
         job = await self._client.sbatch(script, self._options(name))
-        over = False
+        has_ended = False
         try:
-            state = await self._end_of(job)
-            over = True
+            state = await self._wait_for_end(job)
+            has_ended = True
         finally:
-            if not over:
+            if not has_ended:
                 with contextlib.suppress(HyperpodError):
                     await self._client.scancel(job)
         if state not in {"COMPLETED", None}:
             raise await self._failed(job, state)
-        return await self._answer(name)
+        return await self._read_result(name)
 
     def _options(self, name: str) -> list[str]:
         options = [
@@ -135,24 +135,24 @@ class SlurmErrand:
         ]
         return options if self._queue is None else [*options, f"--partition={self._queue}"]
 
-    async def _end_of(self, job: str) -> str | None:
+    async def _wait_for_end(self, job: str) -> str | None:
         """Wait for a job's end; its state, None when Slurm has forgotten it."""
-        deadline, pause = time.monotonic() + self._patience, 0.3
-        seen: SlurmJob | None = None
+        deadline, pause_s = time.monotonic() + self._timeout, 0.3
+        job_row: SlurmJob | None = None
         while time.monotonic() < deadline:
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, 3.0)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 3.0)
             try:
-                seen = next(iter(await self._client.squeue([f"--jobs={job}"])), None)
+                job_row = next(iter(await self._client.squeue([f"--jobs={job}"])), None)
             except NotFoundError:
                 return None
             except UnreachableError:
                 continue  # the controller may be back before our patience ends
-            if seen is None or seen.ended:
-                return seen.state if seen else None
-        said = f"{seen.state}, {seen.reason}" if seen else "not visible"
+            if job_row is None or job_row.is_ended:
+                return job_row.state if job_row else None
+        state_text = f"{job_row.state}, {job_row.reason}" if job_row else "not visible"
         raise UnreachableError(
-            f"the folder job {job} did not end within {self._patience:.0f} s ({said}) and was cancelled",
+            f"the folder job {job} did not end within {self._timeout:.0f} s ({state_text}) and was cancelled",
             code="job_did_not_end",
             hint="check why it waited, or use a queue with free nodes: --queue",
             detail={"job": job},
@@ -162,54 +162,54 @@ class SlurmErrand:
         """The error for a job that came to another end than a good one."""
         code = None
         with contextlib.suppress(HyperpodError):
-            found = _EXIT.search(await self._client.scontrol("show", "job", job))
-            code = int(found[1]) if found else None
-        if code == _NO_ROOT:
+            match = _EXIT.search(await self._client.scontrol("show", "job", job))
+            code = int(match[1]) if match else None
+        if code == _EXIT_NO_ROOT:
             return DeniedError(
                 f"the user of the job {job} cannot become root (sudo -n)",
                 code="no_root",
                 hint="log in as root or as the ubuntu user of HyperPod, or run this on a node as root: --folders here --mounted-at",
                 detail={"job": job},
             )
-        words = {
-            _NO_PYTHON: "the node has no python3",
-            _NO_REPLY: f"its answer could not be written to {self.root}{self.reply}",
+        exit_messages = {
+            _EXIT_NO_PYTHON: "the node has no python3",
+            _EXIT_NO_REPLY: f"its answer could not be written to {self.root}{self.result_dir}",
         }
         hint = "run this again; finished steps are not repeated"
-        if code == _NO_REPLY:
+        if code == _EXIT_NO_REPLY:
             hint = "check that nodes mount the whole file system there (--mounted-at), and that root owns the folder"
-        said = words.get(code or 0, f"{state}, exit code {code}")
+        state_text = exit_messages.get(code or 0, f"{state}, exit code {code}")
         return RefusedError(
-            f"the folder job {job} failed: {said}",
+            f"the folder job {job} failed: {state_text}",
             code="job_failed",
             hint=hint,
             detail={"job": job, "state": state, "exit_code": code},
         )
 
-    async def _answer(self, name: str) -> str:
-        end = time.monotonic() + _SEEN
+    async def _read_result(self, name: str) -> str:
+        end = time.monotonic() + _QUEUE_TTL_S
         while True:
-            found = await self._read(name)
-            if found is not None:
-                return found
+            result = await self._read(name)
+            if result is not None:
+                return result
             if time.monotonic() > end:
-                place = self._answers or f"{self.root}{self.reply} on the login node"
+                location = self._result_folder or f"{self.root}{self.result_dir} on the login node"
                 raise UnreachableError(
-                    f"the answer about the folders is not visible in {place}",
+                    f"the answer about the folders is not visible in {location}",
                     code="no_answer",
                     hint="run this where the file system is mounted, or through a login node that mounts it",
                 )
             await asyncio.sleep(0.5)
 
     async def _read(self, name: str) -> str | None:
-        if self._answers is None:
-            path = f"{self.root.rstrip('/')}{self.reply}/{name}"
+        if self._result_folder is None:
+            path = f"{self.root.rstrip('/')}{self.result_dir}/{name}"
             output = await self._client.transport.run(["/bin/cat", path])
             return output.out if output.code == 0 else None
-        return await asyncio.to_thread(answer_in, self._answers / name)
+        return await asyncio.to_thread(read_result_file, self._result_folder / name)
 
 
-def answer_in(file: Path) -> str | None:
+def read_result_file(file: Path) -> str | None:
     """What stands in a file of answers; None: it is not there yet. What users may have put in its place is not followed or waited for.
 
     Raises:
@@ -217,10 +217,10 @@ def answer_in(file: Path) -> str | None:
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(file, flags), "rb") as opened:
-            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        with os.fdopen(os.open(file, flags), "rb") as file_object:
+            if not stat.S_ISREG(os.fstat(file_object.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is not a regular file")
-            return opened.read(_LONGEST).decode("ascii", "replace")
+            return file_object.read(_MAX_PROGRAM_BYTES).decode("ascii", "replace")
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -243,26 +243,26 @@ class SlurmTasks:
         self._config = config
         self._paths = paths
 
-    def task(self, settings: TaskSettings) -> SlurmErrand:
+    def task(self, settings: TaskSettings) -> SlurmTaskRunner:
         """Tasks whose answers are read where this machine or the login node has the file system.
 
         Raises:
             InvalidInputError: This machine runs Slurm's commands, and has nothing of the file system.
         """
-        root = settings.mounted_at or ON_NODES
+        root = settings.mounted_at or NODE_ROOT
         if not root.startswith("/"):
             raise InvalidInputError(
                 f"the mount point on the nodes must be an absolute path, not '{root[:60]}'",
                 detail={"field": "mounted_at"},
             )
-        reply, answers = f"/{ANSWERS}", None
+        result_dir, result_folder = f"/{RESULT_FOLDER}", None
         if self._config.transport == "here":
             paths = self._paths
             if paths.there.is_relative_to(root) and Path(paths.here).is_dir():
-                reply = str(PurePosixPath("/") / paths.there.relative_to(root) / ANSWERS)
-                answers = Path(paths.here) / ANSWERS
+                result_dir = str(PurePosixPath("/") / paths.there.relative_to(root) / RESULT_FOLDER)
+                result_folder = Path(paths.here) / RESULT_FOLDER
             elif Path(root).is_dir():
-                answers = Path(root) / ANSWERS
+                result_folder = Path(root) / RESULT_FOLDER
             else:
                 raise InvalidInputError(
                     f"this machine does not mount what nodes have at {root}, so it cannot read their answer",
@@ -270,12 +270,12 @@ class SlurmTasks:
                     hint="set storage of the cluster in the configuration to its partition there, or use ssh to a login node",
                     detail={"field": "mounted_at"},
                 )
-        return SlurmErrand(self._client, root, reply, answers, queue=settings.queue)
+        return SlurmTaskRunner(self._client, root, result_dir, result_folder, queue=settings.queue)
 
-    async def user_number(self, name: str) -> int | None:
+    async def find_uid(self, name: str) -> int | None:
         """As the machine with Slurm's commands says."""
         if self._config.transport == "here":
             return await asyncio.to_thread(user_number, name)
         output = await self._client.transport.run(["/usr/bin/id", "-u", "--", name])
-        said = output.out.strip()
-        return int(said) if output.code == 0 and said.isdecimal() else None
+        output_text = output.out.strip()
+        return int(output_text) if output.code == 0 and output_text.isdecimal() else None

@@ -99,7 +99,7 @@ EITHER: frozenset[str] = frozenset(
 )
 """Those that may have a value or none."""
 
-LONGEST = 4096
+MAX_VALUE_LENGTH = 4096
 """Characters of a value: sbatch reads one into 8 KiB (src/sbatch/opt.c, BUFSIZ), and does not look how much there is."""
 
 
@@ -110,79 +110,86 @@ def check_flags(flags: Mapping[str, str | int | bool]) -> dict[str, str | int | 
         InvalidInputError: One is unknown, protected or given twice, or its value cannot be one.
     """
     checked: dict[str, str | int | bool] = {}
-    for given, value in flags.items():
-        name = given.removeprefix("--").replace("_", "-")
+    for flag, value in flags.items():
+        name = flag.removeprefix("--").replace("_", "-")
         if name in PROTECTED:
-            raise _refuse(given, f"--{name} cannot be set here: {PROTECTED[name]}", None)
+            raise _refuse(flag, f"--{name} cannot be set here: {PROTECTED[name]}", None)
         if name not in ALLOWED:
             raise _refuse(
-                given, f"sbatch has no option '--{name[:60]}'", nearest_hint(name[:60], ALLOWED)
+                flag,
+                f"sbatch has no option '--{name[:60]}'",
+                nearest_hint(name[:60], ALLOWED),
             )
         if name in checked:
-            raise _refuse(given, f"--{name} is given twice", None)
-        checked[name] = _checked_value(given, name, value)
+            raise _refuse(flag, f"--{name} is given twice", None)
+        checked[name] = _checked_value(flag, name, value)
     return checked
 
 
-def _checked_value(given: str, name: str, value: str | int | bool) -> str | int | bool:
+def _checked_value(flag: str, name: str, value: str | int | bool) -> str | int | bool:
     if name in SWITCHES and not isinstance(value, bool):
-        raise _refuse(given, f"--{name} takes no value", "give true or false")
+        raise _refuse(flag, f"--{name} takes no value", "give true or false")
     if value is True and name not in SWITCHES | EITHER:
-        raise _refuse(given, f"--{name} needs a value", None)
+        raise _refuse(flag, f"--{name} needs a value", None)
     text = str(value)
     if not text.strip():
-        raise _refuse(given, f"the value of --{name} is empty", None)
+        raise _refuse(flag, f"the value of --{name} is empty", None)
     if any(ord(character) < 32 or ord(character) == 127 for character in text):
         raise _refuse(
-            given,
+            flag,
             f"the value of --{name} contains a line break or another control character",
             "write it on one line",
         )
-    if len(text) > LONGEST:
-        raise _refuse(given, f"the value of --{name} is longer than {LONGEST} characters", None)
+    if len(text) > MAX_VALUE_LENGTH:
+        raise _refuse(
+            flag, f"the value of --{name} is longer than {MAX_VALUE_LENGTH} characters", None
+        )
     return value
 
 
-def _refuse(given: str, message: str, hint: str | None) -> InvalidInputError:
+def _refuse(flag: str, message: str, hint: str | None) -> InvalidInputError:
     return InvalidInputError(
-        message, code="invalid_flag", hint=hint, detail={"field": f"slurm.flags.{given[:60]}"}
+        message,
+        code="invalid_flag",
+        hint=hint,
+        detail={"field": f"slurm.flags.{flag[:60]}"},
     )
 
 
 FILENAME = "sbatch.sh"
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:,@=%+-]+")
+_SAFE_VALUE = re.compile(r"[A-Za-z0-9_./:,@=%+-]+")
 """What needs no quotes."""
 
 WARNING = 120
 """Seconds before the time limit at which ranks are warned by SIGUSR2 (half of a shorter limit). Slurm may do it up to 60 s earlier (man sbatch, --signal)."""
-SHORTEST_WARNED = 180
+MIN_WARNED_S = 180
 """The shortest limit (seconds) with a warning: with less it could come while the job starts."""
 
 HYPERPOD_MARKER = "/opt/sagemaker_cluster"
 """What a HyperPod node has and others have not; there srun knows --auto-resume (research: AWS's own samples ask so)."""
 
 
-def render(given: RenderInput) -> Rendered:
+def render(render_input: RenderInput) -> Rendered:
     """The script of a run.
 
     Raises:
         InvalidInputError: A further flag is unknown, protected or no single line.
     """
-    lines = ["#!/bin/bash", *(_directive(name, value) for name, value in options(given))]
-    return Rendered(FILENAME, "\n".join([*lines, _body(given)]), "bash")
+    lines = ["#!/bin/bash", *(_directive(name, value) for name, value in options(render_input))]
+    return Rendered(FILENAME, "\n".join([*lines, _body(render_input)]), "bash")
 
 
-def options(given: RenderInput) -> Iterator[tuple[str, str | None]]:
+def options(render_input: RenderInput) -> Iterator[tuple[str, str | None]]:
     """The job's sbatch options by long name, in the order of the script; None for a switch."""
-    spec = given.spec
-    folder = str(given.paths.there / given.bundle)
+    spec = render_input.spec
+    folder = str(render_input.paths.there / render_input.bundle)
     output = "slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out"
     flags = check_flags(spec.slurm.flags)
-    yield "job-name", given.name
-    yield "comment", COMMENT + given.run_id
+    yield "job-name", render_input.name
+    yield "comment", COMMENT + render_input.run_id
     yield "chdir", folder
-    yield "output", _no_patterns(folder) + "/logs/" + output
+    yield "output", _escape_patterns(folder) + "/logs/" + output
     yield "open-mode", "append"
     yield "export", "NONE"
     yield "nodes", str(spec.resources.nodes)
@@ -194,14 +201,14 @@ def options(given: RenderInput) -> Iterator[tuple[str, str | None]]:
     gres = _gres(spec.resources.accelerator)
     if gres is not None and "gres" not in flags:
         yield "gres", gres
-    yield from _place(spec)
-    limit = spec.time_limit or given.time_limit
+    yield from _queue_options(spec)
+    limit = spec.time_limit or render_input.time_limit
     if limit is not None:
         yield "time", clock(limit)
-        if limit >= SHORTEST_WARNED:
+        if limit >= MIN_WARNED_S:
             yield "signal", f"B:USR2@{min(WARNING, limit // 2)}"
-    if given.after:
-        yield "dependency", ",".join(f"afterok:{job}" for job in given.after)
+    if render_input.after:
+        yield "dependency", ",".join(f"afterok:{job}" for job in render_input.after)
         yield "kill-on-invalid-dep", "yes"
     if spec.array is not None:
         yield "array", spec.array
@@ -214,7 +221,7 @@ def options(given: RenderInput) -> Iterator[tuple[str, str | None]]:
             yield name, None if value is True else str(value)
 
 
-def _place(spec: JobSpec) -> Iterator[tuple[str, str]]:
+def _queue_options(spec: JobSpec) -> Iterator[tuple[str, str]]:
     """Where and on whose account the job runs."""
     if spec.queue is not None:
         yield "partition", spec.queue
@@ -230,8 +237,8 @@ def _gres(accelerator: Accelerators) -> str | None:
     """The generic resources of a node (man sbatch, --gres): NeuronCores are called neuron on AWS's clusters."""
     if accelerator.count == 0:
         return None
-    words = [accelerator.kind, accelerator.type, str(accelerator.count)]
-    return ":".join(word for word in words if word is not None)
+    parts = [accelerator.kind, accelerator.type, str(accelerator.count)]
+    return ":".join(part for part in parts if part is not None)
 
 
 def clock(seconds: int) -> str:
@@ -255,12 +262,12 @@ def _directive(name: str, value: str | None) -> str:
 
 def _quoted(value: str) -> str:
     """A value as sbatch reads it: not as a shell does, for a backslash counts in single quotes too (_get_argument in src/sbatch/opt.c)."""
-    if _PLAIN.fullmatch(value):
+    if _SAFE_VALUE.fullmatch(value):
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _no_patterns(path: str) -> str:
+def _escape_patterns(path: str) -> str:
     """A path in which sbatch finds none of its patterns (man sbatch, filename pattern).
 
     Raises:
@@ -276,18 +283,20 @@ def _no_patterns(path: str) -> str:
     return path.replace("%", "%%")
 
 
-def _body(given: RenderInput) -> str:
-    spec = given.spec
+def _body(render_input: RenderInput) -> str:
+    spec = render_input.spec
     task = spec.array is not None
     resume = "" if spec.auto_resume is False else _AUTO_RESUME
-    image = "" if spec.environment.image is None else _image(given, spec.environment.image)
+    image = "" if spec.environment.image is None else _image(render_input, spec.environment.image)
     return _BODY.format(
-        run_id=given.run_id,
+        run_id=render_input.run_id,
         guard=shlex.quote(guard_source()),
-        guarded=_guarded(given),
+        guarded=_guard_command(render_input),
         launcher="inside" if image else "guarded",
-        outside=_OUTSIDE.format(inside=_guarded(given, any_owner=True)) if image else "",
-        python=shlex.quote("python3" if image else given.python or "python3"),
+        outside=_HOST_PROLOGUE.format(inside=_guard_command(render_input, any_owner=True))
+        if image
+        else "",
+        python=shlex.quote("python3" if image else render_input.python or "python3"),
         job="${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" if task else "$SLURM_JOB_ID",
         task='--task="$SLURM_ARRAY_TASK_ID" ' if task else "",
         task_again=' --task="$SLURM_ARRAY_TASK_ID"' if task else "",
@@ -300,28 +309,30 @@ def _body(given: RenderInput) -> str:
     )
 
 
-def _guarded(given: RenderInput, *, any_owner: bool = False) -> str:
+def _guard_command(render_input: RenderInput, *, any_owner: bool = False) -> str:
     """Python's arguments for the launcher, as words of an array."""
-    words = given.seal.words(given.paths.there, given.bundle, any_owner=any_owner)
-    return f'{" ".join(FLAGS)} "$guard" {shlex.join(words)}'
+    guard_args = render_input.guard_policy.guard_args(
+        render_input.paths.there, render_input.bundle, any_owner=any_owner
+    )
+    return f'{" ".join(FLAGS)} "$guard" {shlex.join(guard_args)}'
 
 
-def _image(given: RenderInput, image: str) -> str:
+def _image(render_input: RenderInput, image: str) -> str:
     """What runs the launcher in a container (Pyxis), with the partition at its own place there."""
-    there = str(given.paths.there)
-    words = [
+    partition_path = str(render_input.paths.there)
+    options = [
         f"--container-image={image}",
-        f"--container-mounts={there}:{there}",
+        f"--container-mounts={partition_path}:{partition_path}",
         "--no-container-mount-home",
     ]
-    return f"options+=({' '.join(shlex.quote(word) for word in words)})\n"
+    return f"options+=({' '.join(shlex.quote(part) for part in options)})\n"
 
 
 _AUTO_RESUME = f"""\
 if [ -e {HYPERPOD_MARKER} ]; then options+=(--auto-resume=1); fi
 """
 
-_OUTSIDE = """\
+_HOST_PROLOGUE = """\
 # In a container user numbers may be others, so owners are looked at here, and there the digest only.
 inside=({inside})
 if ! command -v "$python" >/dev/null; then
@@ -394,7 +405,7 @@ exit "$code"
 # --------------------------------------------------------------------------------------------------
 # The sbatch script of a run, as it lies in its bundle.
 
-_LARGEST = 16 << 20
+_MAX_IMAGE_BYTES = 16 << 20
 
 
 def read_script(bundle: BundleReader) -> bytes:
@@ -405,4 +416,4 @@ def read_script(bundle: BundleReader) -> bytes:
     """
     path = bundle.folder / FILENAME
     with storage_errors(path):
-        return descent.read(path, _LARGEST)
+        return descent.read(path, _MAX_IMAGE_BYTES)

@@ -23,62 +23,66 @@ FIELD = "\x1f"
 class Fields:
     """What a command is asked for: names here and there (man squeue and sinfo, ``-O``), those that hold free text apart."""
 
-    plain: tuple[tuple[str, str], ...]
+    fixed: tuple[tuple[str, str], ...]
     free: tuple[tuple[str, str], ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names here, in order."""
-        return tuple(here for here, _ in (*self.plain, *self.free))
+        return tuple(name for name, _ in (*self.fixed, *self.free))
 
 
-def new_mark() -> str:
+def new_delimiter() -> str:
     """A mark that no user of the cluster can know before the call."""
     return f"\x1e{secrets.token_hex(6)}"
 
 
-def row_format(mark: str, letters: Sequence[str]) -> str:
+def row_format(delimiter: str, letters: Sequence[str]) -> str:
     """The ``-o`` format for these fields, such as ``%A``, of which the last one alone may hold free text."""
-    return FIELD.join([mark, *letters])
+    return FIELD.join([delimiter, *letters])
 
 
-def parse_rows(text: str, mark: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
+def parse_rows(text: str, delimiter: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
     """The rows of a command that was given `row_format`."""
-    for row in text.split(mark)[1:]:
+    for row in text.split(delimiter)[1:]:
         values = row.removesuffix("\n").split(FIELD, len(names))
         if len(values) == len(names) + 1:
             yield dict(zip(names, values[1:], strict=True))
 
 
-def long_format(mark: str, fields: Fields) -> str:
+def long_format(delimiter: str, fields: Fields) -> str:
     """The ``-O`` format for these fields. A colon without a width stands for as much as there is.
 
     The first field is not looked at: before it stands what a login node may have said before the first row.
     """
-    *plain, last = (there for _, there in fields.plain)
-    marked = [f"{there}:{mark}" for there in (last, *(there for _, there in fields.free))]
-    return ",".join([f"Cluster:{mark}", *(f"{there}:{FIELD}" for there in plain), *marked])
+    *fixed, last = (column for _, column in fields.fixed)
+    delimited = [
+        f"{column}:{delimiter}" for column in (last, *(column for _, column in fields.free))
+    ]
+    return ",".join(
+        [f"Cluster:{delimiter}", *(f"{column}:{FIELD}" for column in fixed), *delimited]
+    )
 
 
-def split_long(text: str, mark: str, fields: Fields) -> Iterator[tuple[str, ...]]:
+def split_long(text: str, delimiter: str, fields: Fields) -> Iterator[tuple[str, ...]]:
     """The rows of a command that was given `long_format`, cut at the marks only: the plain fields in one, then each free text."""
-    parts = text.split(mark)
+    parts = text.split(delimiter)
     step = 2 + len(fields.free)
-    for begin in range(1, len(parts) - step + 1, step):
-        yield tuple(parts[begin : begin + step - 1])
+    for start in range(1, len(parts) - step + 1, step):
+        yield tuple(parts[start : start + step - 1])
 
 
 def row_values(row: tuple[str, ...], fields: Fields) -> dict[str, str] | None:
     """The values of a row of `split_long` by name; None when it is not whole."""
     values = row[0].split(FIELD)
-    if len(values) != len(fields.plain):
+    if len(values) != len(fields.fixed):
         return None
     return dict(zip(fields.names, (*values, *row[1:]), strict=True))
 
 
-def parse_long(text: str, mark: str, fields: Fields) -> Iterator[dict[str, str]]:
+def parse_long(text: str, delimiter: str, fields: Fields) -> Iterator[dict[str, str]]:
     """The rows of a command that was given `long_format`. One that is not whole is left out: the command was cut off in it."""
-    for row in split_long(text, mark, fields):
+    for row in split_long(text, delimiter, fields):
         values = row_values(row, fields)
         if values is not None:
             yield values
@@ -87,7 +91,7 @@ def parse_long(text: str, mark: str, fields: Fields) -> Iterator[dict[str, str]]
 # --------------------------------------------------------------------------------------------------
 # Slurm's lists of hosts: ``node[1-3,5],x[01-10]-ib`` and the names it stands for.
 
-_MOST = 100_000
+_MAX_HOSTS = 100_000
 """Names that one list may stand for: more than any cluster has, so that a broken list cannot fill the memory."""
 
 _GROUP = re.compile(r"\[([^\[\]]*)\]")
@@ -109,44 +113,44 @@ def expand(text: str) -> tuple[str, ...]:
 
 def _parts(text: str) -> list[str]:
     """The list cut at the commas outside of brackets."""
-    parts, depth, begin = [], 0, 0
+    parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         if letter == "[":
             depth += 1
         elif letter == "]":
             depth -= 1
         elif letter == "," and depth <= 0:
-            parts.append(text[begin:at])
-            begin = at + 1
-    parts.append(text[begin:])
+            parts.append(text[start:at])
+            start = at + 1
+    parts.append(text[start:])
     return [part.strip() for part in parts if part.strip() not in {"", "(null)", "None"}]
 
 
 def _names(part: str) -> list[str]:
-    found = _GROUP.search(part)
-    if found is None:
+    match = _GROUP.search(part)
+    if match is None:
         return [part]
-    numbers = _numbers(found[1])
-    if numbers is None:
+    indices = _expand_range(match[1])
+    if indices is None:
         return [part]
-    head, tails = part[: found.start()], _names(part[found.end() :])
-    if len(numbers) * len(tails) > _MOST:
+    head, tails = part[: match.start()], _names(part[match.end() :])
+    if len(indices) * len(tails) > _MAX_HOSTS:
         return [part]
-    return [f"{head}{number}{tail}" for number in numbers for tail in tails]
+    return [f"{head}{number}{tail}" for number in indices for tail in tails]
 
 
-def _numbers(text: str) -> list[str] | None:
+def _expand_range(text: str) -> list[str] | None:
     """The numbers of ``1-3,5`` as they are written in names, or None when that is not what it is."""
-    numbers: list[str] = []
-    for piece in text.split(","):
-        found = _RANGE.fullmatch(piece)
-        if found is None:
+    indices: list[str] = []
+    for range_text in text.split(","):
+        match = _RANGE.fullmatch(range_text)
+        if match is None:
             return None
-        first, last = found[1], found[2] or found[1]
-        if int(last) < int(first) or int(last) - int(first) > _MOST - len(numbers):
+        first, last = match[1], match[2] or match[1]
+        if int(last) < int(first) or int(last) - int(first) > _MAX_HOSTS - len(indices):
             return None
-        numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
-    return numbers
+        indices += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
+    return indices
 
 
 # --------------------------------------------------------------------------------------------------
@@ -168,7 +172,7 @@ _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 """Factors of counts (man slurm.conf, Gres)."""
 
 _COUNT = re.compile(r"(\d+)([kmgtp]?)", re.IGNORECASE)
-_MOST_DEVICES = 100_000
+_MAX_DEVICES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +197,8 @@ class Gres:
 @lru_cache(maxsize=4096)
 def parse_gres(text: str) -> tuple[Gres, ...]:
     """What a node has, or what of it is in use. What cannot be read is left out: it must not hide the node."""
-    found = [_one(entry) for entry in _entries(text)]
-    return tuple(one for one in found if one is not None)
+    parsed = [_parse_entry(entry) for entry in _entries(text)]
+    return tuple(gres for gres in parsed if gres is not None)
 
 
 @lru_cache(maxsize=4096)
@@ -203,122 +207,138 @@ def parse_tres(text: str) -> tuple[Gres, ...]:
 
     A TRES list names typed ones twice, as ``gres/gpu=2,gres/gpu:h100=2``: the untyped sum is left out as far as the types explain it.
     """
-    found = []
+    parsed = []
     for entry in _entries(text):
         if entry.startswith(("gres:", "gres/")):
-            one = _one(entry[5:].replace("=", ":"))
-            if one is not None:
-                found.append(one)
-    return tuple(_once(found))
+            gres = _parse_entry(entry[5:].replace("=", ":"))
+            if gres is not None:
+                parsed.append(gres)
+    return tuple(_without_totals(parsed))
 
 
-def _once(found: Sequence[Gres]) -> list[Gres]:
-    typed: dict[str, int] = {}
-    for one in found:
-        if one.type is not None:
-            typed[one.name] = typed.get(one.name, 0) + one.count
-    left = [
-        one if one.type is not None else replace(one, count=one.count - typed.get(one.name, 0))
-        for one in found
+def _without_totals(entries: Sequence[Gres]) -> list[Gres]:
+    typed_counts: dict[str, int] = {}
+    for gres in entries:
+        if gres.type is not None:
+            typed_counts[gres.name] = typed_counts.get(gres.name, 0) + gres.count
+    remaining = [
+        gres
+        if gres.type is not None
+        else replace(gres, count=gres.count - typed_counts.get(gres.name, 0))
+        for gres in entries
     ]
-    return [one for one in left if one.type is not None or one.count > 0 or one.name not in typed]
+    return [
+        gres
+        for gres in remaining
+        if gres.type is not None or gres.count > 0 or gres.name not in typed_counts
+    ]
 
 
-def times(found: Iterable[Gres], factor: int) -> list[Gres]:
+def times(entries: Iterable[Gres], factor: int) -> list[Gres]:
     """As many on each of so many nodes or tasks."""
-    return [replace(one, count=one.count * factor) for one in found]
+    return [replace(gres, count=gres.count * factor) for gres in entries]
 
 
-def resources(has: Sequence[Gres], used: Sequence[Gres], *, usable: bool = True) -> list[Resource]:
+def resources(
+    available: Sequence[Gres], used: Sequence[Gres], *, is_usable: bool = True
+) -> list[Resource]:
     """What a node has and what of it is free, those that compute first.
 
     A GPU of which only a share is in use is not free for a job that wants the whole of it (man slurm.conf, gres/shard).
 
     Args:
-        has: What the node has.
+        available: What the node has.
         used: What of it is in use.
-        usable: Whether new jobs may start there.
+        is_usable: Whether new jobs may start there.
     """
-    by_key = {(one.name, one.type): one for one in used}
-    shared = _shared(has, used)
-    listed = []
-    for one in has:
-        use = by_key.get((one.name, one.type)) or Gres(one.name, one.type, 0)
-        at = tuple(sorted(shared.get(one.type, ()))) if one.name == "gpu" else ()
-        taken = min(one.count, use.count + len(set(at) - set(use.used_at)))
-        listed.append(
+    used_by_key = {(gres.name, gres.type): gres for gres in used}
+    shared = _shared_indices(available, used)
+    resources_found = []
+    for gres in available:
+        used_gres = used_by_key.get((gres.name, gres.type)) or Gres(gres.name, gres.type, 0)
+        shared_at = tuple(sorted(shared.get(gres.type, ()))) if gres.name == "gpu" else ()
+        used_count = min(gres.count, used_gres.count + len(set(shared_at) - set(used_gres.used_at)))
+        resources_found.append(
             Resource(
-                name=one.name,
-                type=one.type,
-                total=one.count,
-                used=min(one.count, _share_count(use)),
-                free=one.count - taken if usable else 0,
-                used_at=use.used_at if one.name in ACCELERATORS else (),
-                shared_at=tuple(number for number in at if number not in use.used_at),
-                first=_first(has, one) if one.name in ACCELERATORS else None,
-                accelerator=one.name in ACCELERATORS,
+                name=gres.name,
+                type=gres.type,
+                total=gres.count,
+                used=min(gres.count, _used_count(used_gres)),
+                free=gres.count - used_count if is_usable else 0,
+                used_at=used_gres.used_at if gres.name in ACCELERATORS else (),
+                shared_at=tuple(number for number in shared_at if number not in used_gres.used_at),
+                first=_first_index(available, gres) if gres.name in ACCELERATORS else None,
+                accelerator=gres.name in ACCELERATORS,
             )
         )
-    return sorted(listed, key=lambda one: not one.accelerator)
+    return sorted(resources_found, key=lambda gres: not gres.accelerator)
 
 
-def _share_count(use: Gres) -> int:
-    return sum(share[0] for share in use.shares) if use.shares else use.count
+def _used_count(used_gres: Gres) -> int:
+    return (
+        sum(share_counts[0] for share_counts in used_gres.shares)
+        if used_gres.shares
+        else used_gres.count
+    )
 
 
-def _first(has: Sequence[Gres], wanted: Gres) -> int:
+def _first_index(available: Sequence[Gres], wanted: Gres) -> int:
     """The number of the first device of a type: those of one name are numbered through, in the order of gres.conf."""
-    begin = 0
-    for one in has:
-        if one is wanted:
-            return begin
-        if one.name == wanted.name:
-            begin += one.count
-    return begin
+    start = 0
+    for gres in available:
+        if gres is wanted:
+            return start
+        if gres.name == wanted.name:
+            start += gres.count
+    return start
 
 
-def _shared(has: Sequence[Gres], used: Sequence[Gres]) -> dict[str | None, set[int]]:
+def _shared_indices(available: Sequence[Gres], used: Sequence[Gres]) -> dict[str | None, set[int]]:
     """Numbers of the GPUs that jobs have shares of, by type."""
-    begins = {one.type: _first(has, one) for one in has if one.name == "gpu"}
-    found: dict[str | None, set[int]] = {}
-    for use in used:
-        if use.name not in SHARES:
+    first_indices = {
+        gres.type: _first_index(available, gres) for gres in available if gres.name == "gpu"
+    }
+    shared_indices: dict[str | None, set[int]] = {}
+    for used_gres in used:
+        if used_gres.name not in SHARES:
             continue
-        numbers = {
-            begins.get(use.type, 0) + at for at, share in enumerate(use.shares) if share[0] > 0
+        indices = {
+            first_indices.get(used_gres.type, 0) + position
+            for position, share_counts in enumerate(used_gres.shares)
+            if share_counts[0] > 0
         }
-        found.setdefault(use.type, set()).update(numbers, use.used_at)
-    return found
+        shared_indices.setdefault(used_gres.type, set()).update(indices, used_gres.used_at)
+    return shared_indices
 
 
 def _entries(text: str) -> list[str]:
     """The list cut at the commas outside of brackets."""
-    entries, depth, begin = [], 0, 0
-    for at, letter in enumerate(text):
+    entries, depth, start = [], 0, 0
+    for position, letter in enumerate(text):
         if letter in "([":
             depth += 1
         elif letter in ")]":
             depth -= 1
         elif letter == "," and depth <= 0:
-            entries.append(text[begin:at])
-            begin = at + 1
-    entries.append(text[begin:])
+            entries.append(text[start:position])
+            start = position + 1
+    entries.append(text[start:])
     return [entry for entry in entries if entry not in {"", "N/A", "(null)"}]
 
 
-def _one(entry: str) -> Gres | None:
+def _parse_entry(entry: str) -> Gres | None:
     entry = entry.replace(":(null)", "")
-    plain, _, rest = entry.partition("(")
-    name, *words = plain.split(":")
+    head, _, devices_text = entry.partition("(")
+    name, *fields = head.split(":")
     count = 1
-    if words and (found := _COUNT.fullmatch(words[-1])) is not None:
-        count = int(found[1]) * _UNITS[found[2].lower()]
-        words.pop()
-    words = [word for word in words if word != "no_consume"]
-    if not name or len(words) > 1:
+    if fields and (match := _COUNT.fullmatch(fields[-1])) is not None:
+        count = int(match[1]) * _UNITS[match[2].lower()]
+        fields.pop()
+    fields = [field for field in fields if field != "no_consume"]
+    if not name or len(fields) > 1:
         return None
-    kind = words[0] if words else None
-    used_at, shares = _devices(rest.rstrip(")"))
+    kind = fields[0] if fields else None
+    used_at, shares = _devices(devices_text.rstrip(")"))
     return Gres(name, kind, count, used_at, shares)
 
 
@@ -331,9 +351,9 @@ def _devices(text: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
 
 
 def _indices(text: str) -> tuple[int, ...]:
-    numbers: list[int] = []
+    indices: list[int] = []
     for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
         end = int(last or first)
-        if end - int(first) < _MOST_DEVICES:
-            numbers += range(int(first), end + 1)
-    return tuple(numbers)
+        if end - int(first) < _MAX_DEVICES:
+            indices += range(int(first), end + 1)
+    return tuple(indices)

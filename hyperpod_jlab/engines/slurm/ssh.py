@@ -41,9 +41,9 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.hyperpod import region_of
 from hyperpod_jlab.engines.slurm.connection import (
     LoginAddress,
-    Patience,
     Remote,
     SocketFolder,
+    SshTimeouts,
     repeatable,
 )
 from hyperpod_jlab.engines.slurm.login_node import LoginNode, UnansweredError
@@ -51,7 +51,7 @@ from hyperpod_jlab.engines.slurm.transport import (
     ANSWER_LOST,
     COMMAND_TIMEOUT,
     CommandOutput,
-    Here,
+    LocalTransport,
     Transport,
 )
 
@@ -59,15 +59,15 @@ from hyperpod_jlab.engines.slurm.transport import (
 # Who takes which login node: each person another one, and always the same.
 
 
-def shared_out(hosts: Sequence[str], person: str) -> list[str]:
+def rotate_hosts(hosts: Sequence[str], user_key: str) -> list[str]:
     """The hosts in the order for a person: they begin at one that follows from the name, and go round, so that the people of one that is down are not all on the same next one."""
     if not hosts:
         return []
-    first = int.from_bytes(hashlib.sha256(person.encode()).digest()[:8], "big") % len(hosts)
+    first = int.from_bytes(hashlib.sha256(user_key.encode()).digest()[:8], "big") % len(hosts)
     return [*hosts[first:], *hosts[:first]]
 
 
-def person_here() -> str:
+def current_user_key() -> str:
     """A name for who this is. In Studio all have the same user name on their machines, so there it is the space's."""
     studio = find_studio()
     if studio is not None and studio.space is not None:
@@ -83,10 +83,10 @@ def person_here() -> str:
 #
 # All processes of a user share what was found, for some minutes: a command line asks AWS once, not each time.
 
-_FRESH = 900.0
+_TTL_S = 900.0
 """Seconds for which what was found is not asked for again, unless none of them answers."""
 
-_PAUSE = 60.0
+_REFRESH_PAUSE_S = 60.0
 """Seconds between two questions while none of them answers."""
 
 
@@ -98,7 +98,7 @@ class LoginNodes:
     note: str | None
 
 
-class FoundNodes:
+class LoginNodeDiscovery:
     """The login nodes of a HyperPod cluster.
 
     Args:
@@ -108,33 +108,35 @@ class FoundNodes:
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
 
-    async def get(self, *, anew: bool = False) -> LoginNodes:
+    async def get(self, *, refresh: bool = False) -> LoginNodes:
         """The hosts.
 
         Args:
-            anew: Whether none of those that were given last answers, so that they may have been replaced.
+            refresh: Whether none of those that were given last answers, so that they may have been replaced.
 
         Raises:
             HyperpodError: AWS does not say, and nothing is known from before.
         """
         path = await asyncio.to_thread(self._path)
-        age, kept = await asyncio.to_thread(_read, path)
-        if kept is not None and age < (_PAUSE if anew else _FRESH):
-            return kept
+        age, cached = await asyncio.to_thread(_read, path)
+        if cached is not None and age < (_REFRESH_PAUSE_S if refresh else _TTL_S):
+            return cached
         try:
             nodes = await find_login_nodes(Aws(region_of(self._cluster)), self._cluster)
         except HyperpodError as error:
-            if kept is not None and error.code != NO_LOGIN_NODES:
-                return kept
-            raise _unknown(self._cluster, error) from error
-        found = LoginNodes(tuple(one.host for one in nodes.instances if one.host), nodes.note)
-        await asyncio.to_thread(_write, path, found)
-        return found
+            if cached is not None and error.code != NO_LOGIN_NODES:
+                return cached
+            raise _discovery_error(self._cluster, error) from error
+        login_nodes = LoginNodes(
+            tuple(instance.host for instance in nodes.instances if instance.host), nodes.note
+        )
+        await asyncio.to_thread(_write, path, login_nodes)
+        return login_nodes
 
     def _path(self) -> Path:
         """The file in which all who mean the same cluster of the same account keep what was found."""
-        place = [self._cluster, home_region() or "", *map(os.environ.get, _ACCOUNT)]
-        digest = hashlib.sha256("\0".join(part or "" for part in place).encode()).hexdigest()
+        key_parts = [self._cluster, home_region() or "", *map(os.environ.get, _ACCOUNT)]
+        digest = hashlib.sha256("\0".join(part or "" for part in key_parts).encode()).hexdigest()
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
         return base / "hyperpod-jlab" / "slurm" / f"login-{digest[:16]}.json"
 
@@ -148,22 +150,22 @@ def _read(path: Path) -> tuple[float, LoginNodes | None]:
     try:
         age = time.time() - path.stat().st_mtime
         data = json.loads(path.read_text(encoding="utf-8"))
-        found = LoginNodes(tuple(map(str, data["hosts"])), data["note"] and str(data["note"]))
+        login_nodes = LoginNodes(tuple(map(str, data["hosts"])), data["note"] and str(data["note"]))
     except (OSError, ValueError, TypeError, KeyError):
         return 0.0, None
-    return (age, found) if age >= 0 and found.hosts else (0.0, None)
+    return (age, login_nodes) if age >= 0 and login_nodes.hosts else (0.0, None)
 
 
-def _write(path: Path, found: LoginNodes) -> None:
+def _write(path: Path, login_nodes: LoginNodes) -> None:
     """Keep it; where that fails AWS is asked more often."""
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps({"hosts": found.hosts, "note": found.note}))
+        temporary.write_text(json.dumps({"hosts": login_nodes.hosts, "note": login_nodes.note}))
         temporary.replace(path)
 
 
-def _unknown(cluster: str, error: HyperpodError) -> HyperpodError:
+def _discovery_error(cluster: str, error: HyperpodError) -> HyperpodError:
     if error.code == NO_LOGIN_NODES:
         return error
     hint = 'set them in the configuration: login_nodes = ["HOST"]'
@@ -175,34 +177,34 @@ def _unknown(cluster: str, error: HyperpodError) -> HyperpodError:
     )
 
 
-_FIRST_PAUSE = 15.0
-_LONGEST_PAUSE = 600.0
+_MIN_RETRY_S = 15.0
+_MAX_RETRY_S = 600.0
 
-_TELLING = ("host_key_changed", "host_key_revoked", "ssh_key_refused", "host_key_unknown")
+_IMPORTANT_CODES = ("host_key_changed", "host_key_revoked", "ssh_key_refused", "host_key_unknown")
 """Codes of what a user must know first, when login nodes have different faults."""
 
 
 @dataclass(eq=False)
-class _Standing:
+class _Candidate:
     """A login node, and whether it is left alone."""
 
     node: LoginNode
     fault: HyperpodError | None = None
-    pause: float = 0.0
-    until: float = 0.0
+    retry_pause: float = 0.0
+    retry_at: float = 0.0
     probe: asyncio.Task[None] | None = None
 
-    def failed(self, error: HyperpodError) -> None:
+    def mark_failed(self, error: HyperpodError) -> None:
         """Leave it alone; longer if it was tried again in vain, not if many commands say the same."""
         now = time.monotonic()
-        if self.fault is None or now >= self.until:
-            self.pause = min(self.pause * 2 or _FIRST_PAUSE, _LONGEST_PAUSE)
-            self.until = now + self.pause
+        if self.fault is None or now >= self.retry_at:
+            self.retry_pause = min(self.retry_pause * 2 or _MIN_RETRY_S, _MAX_RETRY_S)
+            self.retry_at = now + self.retry_pause
         self.fault = error
 
-    def answered(self) -> None:
+    def mark_reachable(self) -> None:
         """It is as good as new."""
-        self.fault, self.pause, self.until = None, 0.0, 0.0
+        self.fault, self.retry_pause, self.retry_at = None, 0.0, 0.0
 
 
 class Ssh:
@@ -210,13 +212,13 @@ class Ssh:
 
     Args:
         login_nodes: ``[user@]host[:port]``.
-        found: Where login nodes are found when none is named.
-        person: Whom the login nodes are shared out to: the first one follows from the name. None: they are used in their order.
+        discovery: Where login nodes are found when none is named.
+        user_key: Whom the login nodes are shared out to: the first one follows from the name. None: they are used in their order.
         user: Who logs in where an entry does not say.
         config: File for ``ssh -F``; None for ssh's own.
         commands: Folder of Slurm's commands there, or None for those on PATH.
         slurm_conf: Slurm's configuration file there, or None for its own.
-        patience: How long a login node is waited for.
+        timeouts: How long a login node is waited for.
 
     Raises:
         InvalidInputError: There is no login node, or one of another form.
@@ -226,15 +228,15 @@ class Ssh:
         self,
         login_nodes: Sequence[str],
         *,
-        found: FoundNodes | None = None,
-        person: str | None = None,
+        discovery: LoginNodeDiscovery | None = None,
+        user_key: str | None = None,
         user: str | None = None,
         config: str | None = None,
         commands: str | None = None,
         slurm_conf: str | None = None,
-        patience: Patience | None = None,
+        timeouts: SshTimeouts | None = None,
     ) -> None:
-        if not login_nodes and found is None:
+        if not login_nodes and discovery is None:
             raise InvalidInputError(
                 'transport = "ssh" needs login_nodes',
                 code="no_login_nodes",
@@ -242,26 +244,36 @@ class Ssh:
                 detail={"field": "login_nodes"},
             )
         self._user = user
-        self._person = person
-        self._addresses = self._in_order(login_nodes)
-        self._found = None if login_nodes else found
+        self._user_key = user_key
+        self._addresses = self._ordered_addresses(login_nodes)
+        self._discovery = None if login_nodes else discovery
         self._note: str | None = None
         self._finding = asyncio.Lock()
         self._config = config
         self._commands = commands
         self._slurm_conf = slurm_conf
-        self._patience = patience or Patience()
+        self._timeouts = timeouts or SshTimeouts()
         self._folder: SocketFolder | None = None
-        self._standings: list[_Standing] = []
+        self._candidates: list[_Candidate] = []
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Which login nodes are not used, why, and which one is instead; nothing when the first one is. Before that, what is to be said of those that were found."""
-        faults = [standing for standing in self._standings if standing.fault is not None]
-        used = next((each.node for each in self._standings if each.fault is None), None)
-        instead = f"; {used.address.text} is used" if used is not None and used.connected else ""
-        told = (f"{each.fault.message}{instead}" for each in faults if each.fault is not None)
-        return (*((self._note,) if self._note else ()), *told)
+        faults = [candidate for candidate in self._candidates if candidate.fault is not None]
+        used_node = next(
+            (candidate.node for candidate in self._candidates if candidate.fault is None), None
+        )
+        instead = (
+            f"; {used_node.address.text} is used"
+            if used_node is not None and used_node.connected
+            else ""
+        )
+        fault_messages = (
+            f"{candidate.fault.message}{instead}"
+            for candidate in faults
+            if candidate.fault is not None
+        )
+        return (*((self._note,) if self._note else ()), *fault_messages)
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
@@ -273,156 +285,170 @@ class Ssh:
             UnreachableError: No login node answers, the command is not there or takes too long; with code ``answer_lost``: it may have run.
             InvalidInputError: The words cannot be sent, or ssh does not understand its configuration.
         """
-        again = repeatable(argv)
-        remote = Remote(argv, self._commands, self._slurm_conf, waits=not again)
-        if remote.waits and b"\0" in stdin:
+        is_repeatable = repeatable(argv)
+        remote = Remote(argv, self._commands, self._slurm_conf, waits_for_input=not is_repeatable)
+        if remote.waits_for_input and b"\0" in stdin:
             raise InvalidInputError(f"{argv[0]} does not accept a script with a NUL character")
         while True:
             faults: list[HyperpodError] = []
-            output = await self._on_any(remote, stdin, timeout, faults)
+            output = await self._run_on_first(remote, stdin, timeout, faults)
             if output is not None:
                 return output
-            if not faults or not await self._found_others():
-                raise _together(faults)
+            if not faults or not await self._discover_others():
+                raise _combined_error(faults)
 
-    async def _on_any(
+    async def _run_on_first(
         self, remote: Remote, stdin: bytes, timeout: float, faults: list[HyperpodError]
     ) -> CommandOutput | None:
         """Run it on the first login node that takes it; None when none does, with the reasons in `faults`."""
-        order = await self._order()
-        while (standing := await self._first(order, faults)) is not None:
-            order.remove(standing)
+        queue = await self._sorted_candidates()
+        while (candidate := await self._first_reachable(queue, faults)) is not None:
+            queue.remove(candidate)
             try:
-                output = await standing.node.run(remote, stdin, timeout)
+                output = await candidate.node.run(remote, stdin, timeout)
             except UnansweredError as fault:
-                if not standing.node.connected:  # else it is back since
-                    standing.failed(fault.error)
-                if fault.may_have_run and remote.waits:
-                    raise _lost(remote.argv[0], standing.node, fault.error) from fault
+                if not candidate.node.connected:  # else it is back since
+                    candidate.mark_failed(fault.error)
+                if fault.may_have_run and remote.waits_for_input:
+                    raise _answer_lost_error(remote.argv[0], candidate.node, fault.error) from fault
                 faults.append(fault.error)
             else:
-                standing.answered()
+                candidate.mark_reachable()
                 return output
         return None
 
     async def close(self) -> None:
         """End all connections."""
-        standings, self._standings = self._standings, []
-        probes = [standing.probe for standing in standings if standing.probe is not None]
+        candidates, self._candidates = self._candidates, []
+        probes = [candidate.probe for candidate in candidates if candidate.probe is not None]
         for probe in probes:
             probe.cancel()
         await asyncio.gather(*probes, return_exceptions=True)
-        await asyncio.gather(*(standing.node.close() for standing in standings))
+        await asyncio.gather(*(candidate.node.close() for candidate in candidates))
         if self._folder is not None:
             await asyncio.to_thread(self._folder.close)
             self._folder = None
 
-    async def _order(self) -> list[_Standing]:
+    async def _sorted_candidates(self) -> list[_Candidate]:
         """The login nodes in the order to try: those without a fault first; those whose pause is over are tried beside that."""
-        if not self._standings:
-            await self._begin()
-        good = [each for each in self._standings if each.fault is None]
-        bad = [each for each in self._standings if each.fault is not None]
-        if good:
-            for each in bad:
-                if time.monotonic() >= each.until:
-                    self._start_probe(each)
-        return [*good, *sorted(bad, key=lambda each: each.until)]
+        if not self._candidates:
+            await self._discover()
+        healthy = [candidate for candidate in self._candidates if candidate.fault is None]
+        faulty = [candidate for candidate in self._candidates if candidate.fault is not None]
+        if healthy:
+            for candidate in faulty:
+                if time.monotonic() >= candidate.retry_at:
+                    self._start_probe(candidate)
+        return [*healthy, *sorted(faulty, key=lambda candidate: candidate.retry_at)]
 
-    async def _begin(self) -> None:
+    async def _discover(self) -> None:
         """Find the login nodes, where none is named; nothing is connected yet."""
         async with self._finding:
-            if self._standings:
+            if self._candidates:
                 return
             addresses = self._addresses
-            if self._found is not None:
-                found = await self._found.get()
-                self._note, addresses = found.note, self._in_order(found.hosts)
-            self._standings = [_Standing(self._node(address)) for address in addresses]
+            if self._discovery is not None:
+                login_nodes = await self._discovery.get()
+                self._note, addresses = login_nodes.note, self._ordered_addresses(login_nodes.hosts)
+            self._candidates = [_Candidate(self._node(address)) for address in addresses]
 
-    async def _found_others(self) -> bool:
+    async def _discover_others(self) -> bool:
         """Whether there are other login nodes now than those that did not answer; then those are used."""
-        if self._found is None:
+        if self._discovery is None:
             return False
         async with self._finding:
-            found = await self._found.get(anew=True)
-            known = {each.node.address: each for each in self._standings}
-            addresses = self._in_order(found.hosts)
-            if set(addresses) <= known.keys():
+            login_nodes = await self._discovery.get(refresh=True)
+            known_candidates = {candidate.node.address: candidate for candidate in self._candidates}
+            addresses = self._ordered_addresses(login_nodes.hosts)
+            if set(addresses) <= known_candidates.keys():
                 return False
-            self._note = found.note
-            self._standings = [
-                known[address] if address in known else _Standing(self._node(address))
+            self._note = login_nodes.note
+            self._candidates = [
+                known_candidates[address]
+                if address in known_candidates
+                else _Candidate(self._node(address))
                 for address in addresses
             ]
-            gone = [each for address, each in known.items() if address not in addresses]
-            await asyncio.gather(*(each.node.close() for each in gone))
+            removed = [
+                candidate
+                for address, candidate in known_candidates.items()
+                if address not in addresses
+            ]
+            await asyncio.gather(*(candidate.node.close() for candidate in removed))
             return True
 
-    def _in_order(self, hosts: Sequence[str]) -> list[LoginAddress]:
+    def _ordered_addresses(self, hosts: Sequence[str]) -> list[LoginAddress]:
         """The addresses in the order in which they are tried."""
-        once = list(dict.fromkeys(hosts))
-        mine = once if self._person is None else shared_out(once, self._person)
-        return [LoginAddress.of(text, self._user) for text in mine]
+        unique_hosts = list(dict.fromkeys(hosts))
+        ordered_hosts = (
+            unique_hosts if self._user_key is None else rotate_hosts(unique_hosts, self._user_key)
+        )
+        return [LoginAddress.parse(text, self._user) for text in ordered_hosts]
 
     def _node(self, address: LoginAddress) -> LoginNode:
         folder = self._folder = self._folder or SocketFolder()
-        return LoginNode(address, folder.path, self._config, self._patience)
+        return LoginNode(address, folder.path, self._config, self._timeouts)
 
-    async def _first(self, order: list[_Standing], faults: list[HyperpodError]) -> _Standing | None:
+    async def _first_reachable(
+        self, queue: list[_Candidate], faults: list[HyperpodError]
+    ) -> _Candidate | None:
         """The first of these that is connected, or lets us in; None when none does.
 
         They are asked one after the other, the next one when one says no or takes long. Those that say no are taken out, and why is added to `faults`.
         """
-        asked: list[_Standing] = []
-        while order and all(each in self._standings for each in order):  # else all was closed
-            for each in order:
-                if each.node.connected:
-                    return each
-            for each in asked:
-                if each.probe is None and each in order:
-                    order.remove(each)
-                    faults.append(each.fault or each.node.hangs())
-            further = [each for each in order if each not in asked]
-            if further:
-                self._start_probe(further[0])
-                asked.append(further[0])
-            patience = self._patience.soon if len(further) > 1 else None
-            await self._wait_for(order, asked, patience)
+        probed: list[_Candidate] = []
+        while queue and all(
+            candidate in self._candidates for candidate in queue
+        ):  # else all was closed
+            for candidate in queue:
+                if candidate.node.connected:
+                    return candidate
+            for candidate in probed:
+                if candidate.probe is None and candidate in queue:
+                    queue.remove(candidate)
+                    faults.append(candidate.fault or candidate.node.timeout_error())
+            unprobed = [candidate for candidate in queue if candidate not in probed]
+            if unprobed:
+                self._start_probe(unprobed[0])
+                probed.append(unprobed[0])
+            next_after = self._timeouts.next_node if len(unprobed) > 1 else None
+            await self._wait_for_probe(queue, probed, next_after)
         return None
 
-    async def _wait_for(
-        self, order: list[_Standing], asked: list[_Standing], patience: float | None
+    async def _wait_for_probe(
+        self, queue: list[_Candidate], probed: list[_Candidate], wait_s: float | None
     ) -> None:
         """Wait until one of them has answered; those that take longer than this are set aside."""
-        probes = [each.probe for each in order if each.probe is not None]
+        probes = [candidate.probe for candidate in queue if candidate.probe is not None]
         if not probes:
             return
-        done, _ = await asyncio.wait(probes, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-        for probe in done:
+        finished, _ = await asyncio.wait(
+            probes, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        for probe in finished:
             if not probe.cancelled():
                 probe.result()  # a fault of ours is not one of the login node
-        for each in asked:
-            if not done and each.probe is not None:
-                each.failed(each.node.hangs())
+        for candidate in probed:
+            if not finished and candidate.probe is not None:
+                candidate.mark_failed(candidate.node.timeout_error())
 
-    def _start_probe(self, standing: _Standing) -> asyncio.Task[None]:
-        if standing.probe is None:
-            standing.probe = asyncio.create_task(self._probe(standing))
-        return standing.probe
+    def _start_probe(self, candidate: _Candidate) -> asyncio.Task[None]:
+        if candidate.probe is None:
+            candidate.probe = asyncio.create_task(self._probe(candidate))
+        return candidate.probe
 
-    async def _probe(self, standing: _Standing) -> None:
+    async def _probe(self, candidate: _Candidate) -> None:
         """See whether a login node answers."""
         try:
-            await standing.node.connect()
-            standing.answered()
+            await candidate.node.connect()
+            candidate.mark_reachable()
         except UnansweredError as fault:
-            standing.failed(fault.error)
+            candidate.mark_failed(fault.error)
         finally:
-            standing.probe = None
+            candidate.probe = None
 
 
-def _lost(program: str, node: LoginNode, error: HyperpodError) -> UnreachableError:
+def _answer_lost_error(program: str, node: LoginNode, error: HyperpodError) -> UnreachableError:
     return UnreachableError(
         f"the result of {program} on {node.address.text} is unknown: {error.message}",
         code=ANSWER_LOST,
@@ -431,19 +457,19 @@ def _lost(program: str, node: LoginNode, error: HyperpodError) -> UnreachableErr
     )
 
 
-def _together(faults: list[HyperpodError]) -> HyperpodError:
+def _combined_error(faults: list[HyperpodError]) -> HyperpodError:
     """One error for the faults of all login nodes."""
     if not faults:
         return UnreachableError("the connection was closed", code="closed", hint="try again")
     if len(faults) == 1:
         return faults[0]
-    ranks = {code: rank for rank, code in enumerate(_TELLING)}
+    ranks = {code: rank for rank, code in enumerate(_IMPORTANT_CODES)}
     first = min(faults, key=lambda fault: ranks.get(fault.code, len(ranks)))
-    same = len({fault.code for fault in faults}) == 1
+    have_same_code = len({fault.code for fault in faults}) == 1
     kind = DeniedError if first.code in ranks else UnreachableError
     return kind(
         "no login node can be used: " + "; ".join(fault.message for fault in faults),
-        code=first.code if same or first.code in ranks else "no_login_node",
+        code=first.code if have_same_code or first.code in ranks else "no_login_node",
         hint=first.hint,
         detail={"faults": [fault.to_dict() for fault in faults]},
     )
@@ -453,7 +479,7 @@ def _together(faults: list[HyperpodError]) -> HyperpodError:
 # The transport that a cluster's configuration asks for.
 
 
-def transport_of(config: SlurmCluster) -> Transport:
+def build_transport(config: SlurmCluster) -> Transport:
     """The way to the cluster's commands.
 
     Raises:
@@ -462,11 +488,11 @@ def transport_of(config: SlurmCluster) -> Transport:
     if config.transport == "ssh":
         return Ssh(
             config.login_nodes,
-            found=FoundNodes(config.hyperpod) if config.hyperpod is not None else None,
-            person=person_here(),
+            discovery=LoginNodeDiscovery(config.hyperpod) if config.hyperpod is not None else None,
+            user_key=current_user_key(),
             user=config.user,
             config=config.ssh_config,
             commands=config.commands,
             slurm_conf=config.slurm_conf,
         )
-    return Here(config.commands, config.slurm_conf)
+    return LocalTransport(config.commands, config.slurm_conf)

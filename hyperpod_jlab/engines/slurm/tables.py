@@ -16,16 +16,16 @@ from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Resource
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, to_limit, to_time
-from hyperpod_jlab.engines.slurm.queue import IDLE, SharedQueue, Snapshot, asked_of_controller
-from hyperpod_jlab.engines.slurm.reasons import RUNNING, code_of, words_of
+from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, parse_limit, parse_time
+from hyperpod_jlab.engines.slurm.queue import IDLE_POLL_S, SharedQueue, Snapshot, controller_query
+from hyperpod_jlab.engines.slurm.reasons import RUNNING, cached_message, find_code
 from hyperpod_jlab.engines.slurm.rows import (
     ACCELERATORS,
     Fields,
     Gres,
     expand,
     long_format,
-    new_mark,
+    new_delimiter,
     parse_gres,
     parse_long,
     resources,
@@ -41,7 +41,7 @@ from hyperpod_jlab.engines.slurm.rows import (
 MIB = 1024**2
 
 FIELDS = Fields(
-    plain=(
+    fixed=(
         ("name", "NodeList"),
         ("state", "StateComplete"),
         ("cpus", "CPUsState"),
@@ -81,7 +81,7 @@ class SlurmNode:
     features: tuple[str, ...]
     gres: tuple[Gres, ...]
     gres_used: tuple[Gres, ...]
-    by: str | None
+    set_by: str | None
     since: float | None
     partitions: tuple[str, ...]
     comment: str | None
@@ -90,7 +90,7 @@ class SlurmNode:
     @property
     def state(self) -> str:
         """One of `hyperpod_jlab.core.cluster.NODE_STATES`."""
-        return state_word(self.base, self.flags)
+        return find_state(self.base, self.flags)
 
     @property
     def usable(self) -> bool:
@@ -100,34 +100,34 @@ class SlurmNode:
 
 def nodes_command() -> tuple[list[str], str]:
     """The command that lists the nodes, and the mark of its rows."""
-    mark = new_mark()
+    delimiter = new_delimiter()
     return [
         "sinfo",
         "--Node",
         "--noheader",
         "--all",
-        f"--Format={long_format(mark, FIELDS)}",
-    ], mark
+        f"--Format={long_format(delimiter, FIELDS)}",
+    ], delimiter
 
 
 @without_collections()
-def parse_nodes(text: str, mark: str) -> dict[str, SlurmNode]:
+def parse_nodes(text: str, delimiter: str) -> dict[str, SlurmNode]:
     """What the command of `nodes_command` was answered, by name: one of each node, with all its partitions."""
     rows: dict[str, dict[str, str]] = {}
     partitions: dict[str, list[str]] = {}
-    for row in parse_long(text, mark, FIELDS):
+    for row in parse_long(text, delimiter, FIELDS):
         name = row["name"]
         rows.setdefault(name, row)
-        within = partitions.setdefault(name, [])
-        if row["partition"] not in within:
-            within.append(row["partition"])
+        members = partitions.setdefault(name, [])
+        if row["partition"] not in members:
+            members.append(row["partition"])
     return {name: _node(row, tuple(sorted(partitions[name]))) for name, row in rows.items()}
 
 
 def _node(row: Mapping[str, str], partitions: tuple[str, ...]) -> SlurmNode:
     base, *flags = row["state"].lower().split("+")
-    _, idle, _, total = (_number(part) for part in (row["cpus"] + "///").split("/")[:4])
-    memory = _number(row["memory"]) * MIB
+    _, idle, _, total = (_parse_int(part) for part in (row["cpus"] + "///").split("/")[:4])
+    memory = _parse_int(row["memory"]) * MIB
     return SlurmNode(
         name=row["name"],
         base=base,
@@ -136,42 +136,42 @@ def _node(row: Mapping[str, str], partitions: tuple[str, ...]) -> SlurmNode:
         cpus_free=idle,
         load=_load(row["load"]),
         memory=memory,
-        memory_free=max(0, memory - _number(row["memory_used"]) * MIB),
-        features=_listed(row["features"]),
+        memory_free=max(0, memory - _parse_int(row["memory_used"]) * MIB),
+        features=_split_list(row["features"]),
         gres=parse_gres(row["gres"]),
         gres_used=parse_gres(row["gres_used"]),
-        by=None if row["by"] in _NOBODY else re.sub(r"\(\d+\)$", "", row["by"]),
-        since=to_time(row["since"]),
+        set_by=None if row["by"] in _NO_USER else re.sub(r"\(\d+\)$", "", row["by"]),
+        since=parse_time(row["since"]),
         partitions=partitions,
-        comment=None if row["comment"] in _NOTHING else row["comment"],
-        reason=None if row["reason"] in _NOTHING else row["reason"],
+        comment=None if row["comment"] in _NO_VALUE else row["comment"],
+        reason=None if row["reason"] in _NO_VALUE else row["reason"],
     )
 
 
 _INSTANCE = re.compile(r"(ml\.)?[a-z][a-z0-9-]*\.(\d*x?large|small|medium|micro|nano|metal)(-\w+)?")
 """EC2's and SageMaker's names of instance types, which AWS's tools give to nodes as a feature."""
 
-_NOBODY = frozenset({"Unknown", "N/A", "(null)", ""})
-_NOTHING = frozenset({"none", "(null)", "N/A", ""})
+_NO_USER = frozenset({"Unknown", "N/A", "(null)", ""})
+_NO_VALUE = frozenset({"none", "(null)", "N/A", ""})
 
 
-def state_word(base: str, flags: frozenset[str]) -> str:
+def find_state(base: str, flags: frozenset[str]) -> str:
     """Slurm's state and flags as one word of `hyperpod_jlab.core.cluster.NODE_STATES` (man sinfo, NODE STATE CODES)."""
     if flags >= {"reboot_requested", "drain"}:
         return "rebooting"
-    for flag, word in _FIRST:
+    for flag, label in _STATE_FLAGS:
         if flag in flags:
-            return word
+            return label
     if base in _BASE:
         return _BASE[base]
     busy = base in {"allocated", "mixed"} or "completing" in flags
-    for flag, word, busy_word in _THEN:
+    for flag, label, busy_label in _STATE_SUFFIXES:
         if flag in flags:
-            return busy_word if busy else word
+            return busy_label if busy else label
     return "up"
 
 
-_FIRST = (
+_STATE_FLAGS = (
     ("reboot_issued", "rebooting"),
     ("powering_up", "starting"),
     ("power_up", "starting"),
@@ -191,7 +191,7 @@ _BASE = {
 }
 """States in which a node does nothing."""
 
-_THEN = (
+_STATE_SUFFIXES = (
     ("fail", "failed", "failing"),
     ("drain", "drained", "draining"),
     ("not_responding", "not-answering", "not-answering"),
@@ -204,15 +204,15 @@ _THEN = (
 @without_collections()
 def node_rows(nodes: Iterable[SlurmNode], jobs: Sequence[SlurmJob]) -> list[Node]:
     """The nodes as tables show them, each with the jobs that run on it."""
-    on = jobs_on_nodes(jobs)
-    return [_row(node, tuple(on.get(node.name, ()))) for node in nodes]
+    jobs_by_node = group_by_node(jobs)
+    return [_row(node, tuple(jobs_by_node.get(node.name, ()))) for node in nodes]
 
 
 def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
     state, usable = node.state, node.usable
-    devices = resources(node.gres, node.gres_used, usable=usable)
-    accelerators = [one for one in devices if one.accelerator]
-    types = {one.label for one in accelerators}
+    devices = resources(node.gres, node.gres_used, is_usable=usable)
+    accelerators = [device for device in devices if device.accelerator]
+    types = {gres.label for gres in accelerators}
     row = Node(
         name=node.name,
         state=state,
@@ -221,39 +221,47 @@ def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
         cpu_load=node.load,
         memory=node.memory,
         memory_free=node.memory_free if usable else 0,
-        accelerators=sum(one.total for one in accelerators),
-        accelerators_free=sum(one.free for one in accelerators),
+        accelerators=sum(gres.total for gres in accelerators),
+        accelerators_free=sum(gres.free for gres in accelerators),
         accelerator_type=", ".join(sorted(types)) or None,
         resources=tuple(devices),
         features=node.features,
-        instance_type=next((word for word in node.features if _INSTANCE.fullmatch(word)), None),
+        instance_type=next((label for label in node.features if _INSTANCE.fullmatch(label)), None),
         comment=node.comment,
         queues=node.partitions,
         jobs=jobs,
     )
     if state in {"up", "reserved", "powered-off"}:
         # From 24.05 on a node that works again keeps the reason why it did not.
-        waits = "reboot_requested" in node.flags
-        return replace(row, reason="it restarts when no job is running on it") if waits else row
-    return replace(row, reason=node.reason, reason_since=node.since, reason_by=node.by)
+        is_reboot_pending = "reboot_requested" in node.flags
+        return (
+            replace(row, reason="it restarts when no job is running on it")
+            if is_reboot_pending
+            else row
+        )
+    return replace(row, reason=node.reason, reason_since=node.since, reason_by=node.set_by)
 
 
-def jobs_on_nodes(jobs: Iterable[SlurmJob]) -> dict[str, list[str]]:
+def group_by_node(jobs: Iterable[SlurmJob]) -> dict[str, list[str]]:
     """Ids of the jobs that have nodes now, by node."""
-    on: dict[str, list[str]] = {}
+    jobs_by_node: dict[str, list[str]] = {}
     for job in jobs:
-        if job.node_list and not job.ended and (job.state not in WAITING or _keeps(job)):
+        if (
+            job.node_list
+            and not job.is_ended
+            and (job.state not in WAITING or _occupies_nodes(job))
+        ):
             for name in expand(job.node_list):
-                on.setdefault(name, []).append(job.scheduler_id)
-    return on
+                jobs_by_node.setdefault(name, []).append(job.scheduler_id)
+    return jobs_by_node
 
 
-def _keeps(job: SlurmJob) -> bool:
+def _occupies_nodes(job: SlurmJob) -> bool:
     """A suspended job keeps its nodes' memory and devices."""
     return job.state == "SUSPENDED"
 
 
-def _number(text: str) -> int:
+def _parse_int(text: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
@@ -261,7 +269,7 @@ def _load(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else None
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return () if text in {"(null)", ""} else tuple(text.split(","))
 
 
@@ -275,7 +283,7 @@ COMMAND = ("scontrol", "--oneliner", "--all", "show", "partition")
 STATES = {"UP": "up", "DOWN": "down", "DRAIN": "draining", "INACTIVE": "inactive"}
 """Slurm's word for a partition's state, and ours (man slurm.conf, State of partitions)."""
 
-_WORD = re.compile(r"(?:^| )([A-Za-z]+)=(\S*)")
+_FIELD = re.compile(r"(?:^| )([A-Za-z]+)=(\S*)")
 _ALL = frozenset({"ALL", "(null)", "N/A", "NONE", ""})
 
 
@@ -305,12 +313,12 @@ class SlurmPartition:
 
 def parse_partitions(text: str) -> list[SlurmPartition]:
     """What `COMMAND` was answered, in the order of the cluster."""
-    found = []
+    partitions = []
     for line in text.splitlines():
-        values = dict(_WORD.findall(line))
+        values = dict(_FIELD.findall(line))
         if "PartitionName" in values:
-            found.append(_partition(values))
-    return found
+            partitions.append(_partition(values))
+    return partitions
 
 
 def _partition(values: Mapping[str, str]) -> SlurmPartition:
@@ -324,12 +332,12 @@ def _partition(values: Mapping[str, str]) -> SlurmPartition:
         qos=_names(values.get("AllowQos", "")),
         denied=(*_names(values.get("DenyAccounts", "")), *_names(values.get("DenyQos", ""))),
         root_only=values.get("RootOnly") == "YES",
-        min_nodes=_queues_number(values.get("MinNodes", "")),
-        max_nodes=_queues_number(values.get("MaxNodes", "")),
+        min_nodes=_parse_number(values.get("MinNodes", "")),
+        max_nodes=_parse_number(values.get("MaxNodes", "")),
         max_time=_seconds(values.get("MaxTime", "")),
         default_time=_seconds(values.get("DefaultTime", "")),
-        priority=_queues_number(values.get("PriorityTier", "")),
-        nodes=_queues_number(values.get("TotalNodes", "")) or 0,
+        priority=_parse_number(values.get("PriorityTier", "")),
+        nodes=_parse_number(values.get("TotalNodes", "")) or 0,
     )
 
 
@@ -347,61 +355,63 @@ def queue_rows(
         jobs: All jobs.
         groups: The groups of this user on the cluster; None when they are not known from here.
     """
-    within: dict[str, list[Node]] = {}
+    members: dict[str, list[Node]] = {}
     for node in nodes:
         for name in node.queues:
-            within.setdefault(name, []).append(node)
+            members.setdefault(name, []).append(node)
     running, waiting = _counts(jobs)
     return [
         _queues_row(
-            one,
-            within.get(one.name, []),
-            (running.get(one.name, 0), waiting.get(one.name, 0)),
-            _usable(one, groups),
+            partition,
+            members.get(partition.name, []),
+            (running.get(partition.name, 0), waiting.get(partition.name, 0)),
+            _is_usable(partition, groups),
         )
-        for one in partitions
+        for partition in partitions
     ]
 
 
 def _queues_row(
-    one: SlurmPartition, nodes: Sequence[Node], counts: tuple[int, int], usable: bool | None
+    partition: SlurmPartition, nodes: Sequence[Node], counts: tuple[int, int], usable: bool | None
 ) -> Queue:
-    devices = _summed(nodes)
+    devices = _sum_resources(nodes)
     accelerators = [device for device in devices if device.accelerator]
     return Queue(
-        name=one.name,
-        state=one.state,
-        default=one.default,
+        name=partition.name,
+        state=partition.state,
+        default=partition.default,
         usable=usable,
-        groups=one.groups if not one.root_only else ("root",),
-        accounts=one.accounts,
-        qos=one.qos,
-        denied=one.denied,
-        nodes=one.nodes,
+        groups=partition.groups if not partition.root_only else ("root",),
+        accounts=partition.accounts,
+        qos=partition.qos,
+        denied=partition.denied,
+        nodes=partition.nodes,
         nodes_free=sum(node.cpus_free == node.cpus and bool(node.cpus) for node in nodes),
-        min_nodes=one.min_nodes or None,
-        max_nodes=one.max_nodes,
+        min_nodes=partition.min_nodes or None,
+        max_nodes=partition.max_nodes,
         cpus=sum(node.cpus or 0 for node in nodes),
         cpus_free=sum(node.cpus_free or 0 for node in nodes),
         accelerators=sum(device.total for device in accelerators),
         accelerators_free=sum(device.free for device in accelerators),
         resources=tuple(devices),
-        time_limit=one.max_time,
-        default_time=one.default_time,
-        priority=one.priority,
+        time_limit=partition.max_time,
+        default_time=partition.default_time,
+        priority=partition.priority,
         running=counts[0],
         waiting=counts[1],
     )
 
 
-def _summed(nodes: Iterable[Node]) -> list[Resource]:
+def _sum_resources(nodes: Iterable[Node]) -> list[Resource]:
     """The devices of several nodes together: without numbers, which each node counts for itself."""
     sums: dict[tuple[str, str | None, bool], list[int]] = {}
     for node in nodes:
-        for one in node.resources:
-            so_far = sums.setdefault((one.name, one.type, one.accelerator), [0, 0, 0])
-            for at, count in enumerate((one.total, one.used, one.free)):
-                so_far[at] += count
+        for resource in node.resources:
+            totals = sums.setdefault(
+                (resource.name, resource.type, resource.accelerator), [0, 0, 0]
+            )
+            for index, count in enumerate((resource.total, resource.used, resource.free)):
+                totals[index] += count
     return [
         Resource(name, kind, total, used, free, accelerator=accelerator)
         for (name, kind, accelerator), (total, used, free) in sums.items()
@@ -413,42 +423,42 @@ def _counts(jobs: Iterable[SlurmJob]) -> tuple[dict[str, int], dict[str, int]]:
     running: dict[str, int] = {}
     waiting: dict[str, int] = {}
     for job in jobs:
-        if not job.ended:
-            counts = waiting if job.waiting else running
+        if not job.is_ended:
+            counts = waiting if job.is_waiting else running
             for name in job.partition.split(","):
                 counts[name] = counts.get(name, 0) + 1
     return running, waiting
 
 
-def _usable(one: SlurmPartition, groups: frozenset[str] | None) -> bool | None:
+def _is_usable(partition: SlurmPartition, groups: frozenset[str] | None) -> bool | None:
     """Whether one in these groups may use a partition; None when that is up to what is not known: accounts, QoS."""
-    if one.root_only:
+    if partition.root_only:
         return None if groups is None else "root" in groups
-    if one.groups:
+    if partition.groups:
         if groups is None:
             return None
-        if groups.isdisjoint(one.groups):
+        if groups.isdisjoint(partition.groups):
             return False
-    return None if one.accounts or one.qos or one.denied else True
+    return None if partition.accounts or partition.qos or partition.denied else True
 
 
 def _names(text: str) -> tuple[str, ...]:
     return () if text in _ALL else tuple(text.split(","))
 
 
-def _queues_number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
 def _seconds(text: str) -> int | None:
-    limit = to_limit(text)
+    limit = parse_limit(text)
     return None if limit is None else int(limit)
 
 
 # --------------------------------------------------------------------------------------------------
 # Jobs of all users as tables show them.
 
-_ENDED = {"COMPLETED": "succeeded", "CANCELLED": "cancelled", "REVOKED": "cancelled"}
+_END_STATES = {"COMPLETED": "succeeded", "CANCELLED": "cancelled", "REVOKED": "cancelled"}
 
 _FAILED = {
     "TIMEOUT": "it reached its time limit",
@@ -464,75 +474,75 @@ class JobRows:
     """Makes rows of jobs, and keeps those of jobs that are as they were."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[SlurmJob, Job]] = {}
+        self._cached_rows: dict[int, tuple[SlurmJob, Job]] = {}
 
     @without_collections()
-    def of(self, jobs: Sequence[SlurmJob], me: frozenset[str]) -> list[Job]:
+    def convert(self, jobs: Sequence[SlurmJob], own_names: frozenset[str]) -> list[Job]:
         """The jobs as tables show them (see `job_rows`)."""
-        kept: dict[int, tuple[SlurmJob, Job]] = {}
+        cached_rows: dict[int, tuple[SlurmJob, Job]] = {}
         for job in jobs:
-            mine = job.user in me
-            before = self._kept.get(id(job))
-            same = before is not None and before[0] is job and before[1].mine == mine
-            kept[id(job)] = (
-                before if before is not None and same else (job, _job_rows_row(job, mine))
+            is_own = job.user in own_names
+            cached = self._cached_rows.get(id(job))
+            is_unchanged = cached is not None and cached[0] is job and cached[1].mine == is_own
+            cached_rows[id(job)] = (
+                cached if cached is not None and is_unchanged else (job, _job_row(job, is_own))
             )
-        self._kept = kept
-        return [row for _, row in kept.values()]
+        self._cached_rows = cached_rows
+        return [row for _, row in cached_rows.values()]
 
 
-def job_rows(jobs: Sequence[SlurmJob], me: frozenset[str]) -> list[Job]:
+def job_rows(jobs: Sequence[SlurmJob], own_names: frozenset[str]) -> list[Job]:
     """The jobs as tables show them.
 
     Args:
         jobs: The jobs.
-        me: This user's names on the cluster. A run id counts in this user's own jobs only: anybody may write any comment.
+        own_names: This user's names on the cluster. A run id counts in this user's own jobs only: anybody may write any comment.
     """
-    return JobRows().of(jobs, me)
+    return JobRows().convert(jobs, own_names)
 
 
-def job_state_word(job: SlurmJob) -> str:
+def job_state(job: SlurmJob) -> str:
     """One of `hyperpod_jlab.core.cluster.JOB_STATES`."""
     if job.state == "RUNNING":
         return "running"
-    if job.ended:
-        return _ENDED.get(job.state, "failed")
+    if job.is_ended:
+        return _END_STATES.get(job.state, "failed")
     if job.state == "SUSPENDED":
         return "suspended"
-    if job.held:
+    if job.is_held:
         return "held"
-    return "waiting" if job.waiting else "running"
+    return "waiting" if job.is_waiting else "running"
 
 
-def _job_rows_row(job: SlurmJob, mine: bool) -> Job:
-    state = job_state_word(job)
-    began = job.started if job.ended or not job.waiting else None
-    if job.ended and not job.node_list:
-        began = None  # it never started; squeue shows when it ended
+def _job_row(job: SlurmJob, is_own: bool) -> Job:
+    state = job_state(job)
+    started_at = job.started_at if job.is_ended or not job.is_waiting else None
+    if job.is_ended and not job.node_list:
+        started_at = None  # it never started; squeue shows when it ended
     return Job(
         scheduler_id=job.scheduler_id,
         name=job.name,
         user=job.user,
         state=state,
-        mine=mine,
+        mine=is_own,
         queue=job.partition or None,
         reason=_reason(job, state),
-        reason_code=code_of(job),
+        reason_code=find_code(job),
         nodes=expand(job.node_list) if job.node_list else (),
         node_count=job.node_count or None,
         cpus=job.cpus or None,
         accelerators=_accelerators(job.gres),
         resources=_resources(job.gres),
         array=job.array_task,
-        account=_known(job.account),
-        qos=_known(job.qos),
+        account=_value_or_none(job.account),
+        qos=_value_or_none(job.qos),
         priority=job.priority,
         time_limit=int(job.limit) if job.limit is not None else None,
-        run_id=job.run_id if mine else None,
+        run_id=job.run_id if is_own else None,
         submitted_at=job.submitted,
-        started_at=began,
-        ends_at=job.ends if began is not None or job.ended else None,
-        expected_start=job.started if state == "waiting" else None,
+        started_at=started_at,
+        ends_at=job.ends_at if started_at is not None or job.is_ended else None,
+        expected_start=job.started_at if state == "waiting" else None,
     )
 
 
@@ -540,38 +550,42 @@ def _reason(job: SlurmJob, state: str) -> str | None:
     if state == "running":
         return RUNNING.get(job.state)
     if state == "failed":
-        return _FAILED.get(job.state) or words_of(job.reason)
+        return _FAILED.get(job.state) or cached_message(job.reason)
     if state in {"succeeded", "cancelled"}:
         return None
-    return words_of(job.reason)
+    return cached_message(job.reason)
 
 
-def _known(text: str) -> str | None:
+def _value_or_none(text: str) -> str | None:
     return None if text in {"", "(null)", "N/A"} else text
 
 
 @lru_cache(maxsize=1024)
-def _accelerators(found: tuple[Gres, ...]) -> int:
-    return sum(one.count for one in found if one.name in ACCELERATORS)
+def _accelerators(gres: tuple[Gres, ...]) -> int:
+    return sum(entry.count for entry in gres if entry.name in ACCELERATORS)
 
 
 @lru_cache(maxsize=1024)
-def _resources(found: tuple[Gres, ...]) -> tuple[Resource, ...]:
+def _resources(gres: tuple[Gres, ...]) -> tuple[Resource, ...]:
     return tuple(
         Resource(
-            one.name, one.type, one.count, used=one.count, accelerator=one.name in ACCELERATORS
+            entry.name,
+            entry.type,
+            entry.count,
+            used=entry.count,
+            accelerator=entry.name in ACCELERATORS,
         )
-        for one in found
+        for entry in gres
     )
 
 
-FRESH = 5.0
+NODES_TTL_S = 5.0
 """Age in seconds up to which somebody who opens or refreshes a table is shown an earlier look."""
 
-SELDOM = 600.0
+NAMES_TTL_S = 600.0
 """The same for what changes only by an administrator's hand, where it is not what is asked for."""
 
-_FOREVER = float("inf")
+_INFINITE = float("inf")
 
 
 class SlurmTables:
@@ -582,54 +596,60 @@ class SlurmTables:
     Args:
         client: The cluster's commands.
         jobs: Everybody's jobs.
-        mine: This user's jobs.
-        here: Whether the commands run on this machine, so that users and groups are the same there.
+        own_queue: This user's jobs.
+        runs_here: Whether the commands run on this machine, so that users and groups are the same there.
     """
 
     def __init__(
         self,
         client: SlurmClient,
         jobs: SharedQueue,
-        mine: SharedQueue,
+        own_queue: SharedQueue,
         *,
-        here: bool,
+        runs_here: bool,
     ) -> None:
         self._client = client
         self._jobs = jobs
-        self._mine = mine
-        self._here = here
+        self._own_queue = own_queue
+        self._runs_here = runs_here
         self._names: frozenset[str] = frozenset()
-        self.node_watch = asked_of_controller(self._look_at_nodes)
-        self.queue_watch = asked_of_controller(self._look_at_queues)
+        self.nodes_query = controller_query(self._load_nodes)
+        self.queues_query = controller_query(self._load_queues)
         # Tables are asked for page by page: rows are kept until there is a newer look.
-        self._node_rows: Cache[Hashable, tuple[list[Node], object]] = Cache(_FOREVER, limit=1)
+        self._node_rows: Cache[Hashable, tuple[list[Node], object]] = Cache(_INFINITE, limit=1)
         self._rows = JobRows()
-        self._job_rows: Cache[Hashable, list[Job]] = Cache(_FOREVER, limit=1)
+        self._job_rows: Cache[Hashable, list[Job]] = Cache(_INFINITE, limit=1)
 
     async def nodes(self) -> list[Node]:
         """All nodes, with the jobs on them."""
-        nodes, jobs = await asyncio.gather(self.node_watch.get(FRESH), self._jobs.get(FRESH))
-        return await self._rows_of_nodes(nodes, jobs)
+        nodes, jobs = await asyncio.gather(
+            self.nodes_query.get(NODES_TTL_S), self._jobs.get(NODES_TTL_S)
+        )
+        return await self._build_node_rows(nodes, jobs)
 
     async def queues(self) -> list[Queue]:
         """All partitions."""
         partitions, nodes, jobs = await asyncio.gather(
-            self.queue_watch.get(FRESH), self.node_watch.get(FRESH), self._jobs.get(FRESH)
+            self.queues_query.get(NODES_TTL_S),
+            self.nodes_query.get(NODES_TTL_S),
+            self._jobs.get(NODES_TTL_S),
         )
-        rows = await self._rows_of_nodes(nodes, jobs)
+        rows = await self._build_node_rows(nodes, jobs)
         groups = await asyncio.to_thread(self._groups)
         return await asyncio.to_thread(queue_rows, partitions, rows, jobs.jobs, groups)
 
     async def jobs(self) -> list[Job]:
         """Everybody's jobs; those that ended as long as the controller remembers them."""
-        snapshot = await self._jobs.get(FRESH)
-        me = await self._me(snapshot)
-        make = partial(asyncio.to_thread, self._rows.of, snapshot.jobs, me)
-        return await self._job_rows.get((snapshot.time, me), make)
+        snapshot = await self._jobs.get(NODES_TTL_S)
+        own_names = await self._own_names(snapshot)
+        make = partial(asyncio.to_thread, self._rows.convert, snapshot.jobs, own_names)
+        return await self._job_rows.get((snapshot.time, own_names), make)
 
     async def cluster(self, name: str, kind: str) -> Cluster:
         """The cluster in one line."""
-        jobs, nodes = await asyncio.gather(self._jobs.get(IDLE), self.node_watch.get(SELDOM))
+        jobs, nodes = await asyncio.gather(
+            self._jobs.get(IDLE_POLL_S), self.nodes_query.get(NAMES_TTL_S)
+        )
         states = [node.state for node in nodes.values()]
         return Cluster(
             name=name,
@@ -638,22 +658,22 @@ class SlurmTables:
             state="up",
             reason="; ".join(self._client.transport.notes) or None,
             nodes=len(states),
-            running=sum(not job.ended and not job.waiting for job in jobs.jobs),
-            waiting=sum(job.waiting for job in jobs.jobs),
+            running=sum(not job.is_ended and not job.is_waiting for job in jobs.jobs),
+            waiting=sum(job.is_waiting for job in jobs.jobs),
             detail={
                 "nodes_unusable": sum(state in UNUSABLE for state in states),
                 "scheduler_calls": self._client.calls_last_minute,
             },
         )
 
-    async def _look_at_nodes(self) -> dict[str, SlurmNode]:
-        argv, mark = nodes_command()
-        return await asyncio.to_thread(parse_nodes, await self._client.ask(argv), mark)
+    async def _load_nodes(self) -> dict[str, SlurmNode]:
+        argv, delimiter = nodes_command()
+        return await asyncio.to_thread(parse_nodes, await self._client.query(argv), delimiter)
 
-    async def _look_at_queues(self) -> list[SlurmPartition]:
-        return parse_partitions(await self._client.ask(COMMAND))
+    async def _load_queues(self) -> list[SlurmPartition]:
+        return parse_partitions(await self._client.query(COMMAND))
 
-    async def _rows_of_nodes(self, nodes: dict[str, SlurmNode], jobs: Snapshot) -> list[Node]:
+    async def _build_node_rows(self, nodes: dict[str, SlurmNode], jobs: Snapshot) -> list[Node]:
         async def make() -> tuple[list[Node], object]:
             # The nodes are kept too, so that no other look gets the same id.
             return await asyncio.to_thread(node_rows, nodes.values(), jobs.jobs), nodes
@@ -661,36 +681,36 @@ class SlurmTables:
         rows, _ = await self._node_rows.get((id(nodes), jobs.time), make)
         return rows
 
-    async def _me(self, everybodys: Snapshot) -> frozenset[str]:
+    async def _own_names(self, all_jobs: Snapshot) -> frozenset[str]:
         """This user's name on the cluster: where only a login node knows it, as its own jobs say."""
-        if self._here:
-            return frozenset({_name_here()})
-        if everybodys.jobs:
-            mine = await self._mine.get(SELDOM if self._names else IDLE)
-            self._names |= {job.user for job in mine.jobs}
+        if self._runs_here:
+            return frozenset({_local_user_name()})
+        if all_jobs.jobs:
+            own_queue = await self._own_queue.get(NAMES_TTL_S if self._names else IDLE_POLL_S)
+            self._names |= {job.user for job in own_queue.jobs}
         return self._names
 
     def _groups(self) -> frozenset[str] | None:
         """The groups of this user, where they are those of this machine. None for root, who may do everything."""
-        if not self._here or os.geteuid() == 0:
+        if not self._runs_here or os.geteuid() == 0:
             return None
-        return _groups_of(_name_here())
+        return _user_groups(_local_user_name())
 
 
-def _name_here() -> str:
+def _local_user_name() -> str:
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return str(os.geteuid())
 
 
-def _groups_of(user: str) -> frozenset[str] | None:
+def _user_groups(user: str) -> frozenset[str] | None:
     try:
-        numbers = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+        gids = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
     except KeyError:
         return None
     names = set()
-    for number in numbers:
+    for number in gids:
         with contextlib.suppress(KeyError):
             names.add(grp.getgrgid(number).gr_name)
     return frozenset(names)

@@ -16,7 +16,7 @@ from hyperpod_jlab.core.errors import UnreachableError
 TIME_FORMAT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 """Makes every command print times as Unix seconds, whatever time zone it runs in, and an array's tasks in full (man squeue)."""
 
-KEPT = frozenset({"SLURM_CONF", "SLURM_JWT", "SLURM_CONF_SERVER", "SLURM_CLUSTERS"})
+KEPT_VARIABLES = frozenset({"SLURM_CONF", "SLURM_JWT", "SLURM_CONF_SERVER", "SLURM_CLUSTERS"})
 """Variables of the environment that say which cluster is meant, and stay."""
 
 PREFIXES = ("SLURM_", "SBATCH_", "SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_", "SRUN_")
@@ -68,7 +68,7 @@ _JUPYTERS = ("JPY_", "JUPYTER")
 """Beginnings of variables with this server's own keys: a script that is sent as written takes the environment along, as with sbatch."""
 
 
-class Here:
+class LocalTransport:
     """Runs the commands as child processes.
 
     Args:
@@ -131,11 +131,11 @@ class Here:
 
     def _environment(self) -> dict[str, str]:
         """This process's environment without what would change the commands' meaning, as inside of a job."""
-        kept = {
+        environment = {
             name: value
             for name, value in os.environ.items()
-            if name in KEPT or not name.startswith((*PREFIXES, *_JUPYTERS))
+            if name in KEPT_VARIABLES or not name.startswith((*PREFIXES, *_JUPYTERS))
         }
         if self._slurm_conf is not None:
-            kept["SLURM_CONF"] = self._slurm_conf
-        return kept | TIME_FORMAT
+            environment["SLURM_CONF"] = self._slurm_conf
+        return environment | TIME_FORMAT

@@ -14,10 +14,10 @@ from hyperpod_jlab.core.cluster import Holder, WaitReason
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, to_limit
+from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, parse_limit
 from hyperpod_jlab.engines.slurm.observe import observe
 from hyperpod_jlab.engines.slurm.queue import Snapshot
-from hyperpod_jlab.engines.slurm.reasons import is_in_line, wants_room
+from hyperpod_jlab.engines.slurm.reasons import is_queued, needs_capacity
 from hyperpod_jlab.engines.slurm.render import read_script
 from hyperpod_jlab.engines.slurm.rows import ACCELERATORS, FIELD, expand
 from hyperpod_jlab.engines.slurm.tables import COMMAND, SlurmPartition, parse_partitions
@@ -35,22 +35,22 @@ from hyperpod_jlab.storage.records import BundleReader
 BUDGET = 5.0
 """Seconds after which no more is asked."""
 
-_AT_ONCE = 2
-_TRIES = 3
+_CONCURRENCY = 2
+_MAX_TRIES = 3
 """Questions for the largest number of nodes, or of GPUs, that has room: halving finds it exactly up to 8."""
-_OTHER_QUEUES = 2
-_SLACK = 30.0
+_MAX_OTHER_QUEUES = 2
+_SLACK_S = 30.0
 """Seconds by which two answers may differ that mean the same."""
 _CLOCKS = 60.0
 """Seconds by which the controller's clock may differ from this one's."""
 _MARGIN = 120.0
 """Seconds that a job must end before another one's expected start: the backfill scheduler counts in minutes (bf_resolution)."""
-_SHORT = (3600, 600)
+_SHORT_LIMITS_S = (3600, 600)
 """Time limits in seconds that are tried when a longer one may be what is in the way, as before maintenance."""
 
-_TINY = b"#!/bin/sh\ntrue\n"
-_START = re.compile(r"to start at (\S+) (?:on cluster \S+ )?using")
-_NO_NAME = frozenset({"", "(null)", "N/A"})
+_MINIMAL_SCRIPT = b"#!/bin/sh\ntrue\n"
+_START_TIME = re.compile(r"to start at (\S+) (?:on cluster \S+ )?using")
+_NO_VALUE = frozenset({"", "(null)", "N/A"})
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,18 @@ class QueueCapacity:
 
     Attributes:
         nodes: Their names.
-        open: Whether jobs may start there and one CPU at least is free.
+        is_open: Whether jobs may start there and one CPU at least is free.
         limit: Its time limit in seconds.
         rules: Who may use it, and for how many nodes; None when they are not known.
     """
 
     nodes: frozenset[str]
-    open: bool
+    is_open: bool
     limit: float | None
     rules: SlurmPartition | None = None
 
     @property
-    def most_nodes(self) -> int | None:
+    def max_nodes(self) -> int | None:
         """The largest number of nodes that a job may have there."""
         return self.rules.max_nodes if self.rules is not None else None
 
@@ -79,14 +79,14 @@ class QueueCapacity:
         rules = self.rules
         if rules is None:
             return True
-        known = (not rules.accounts or job.account in rules.accounts) and (
+        is_allowed = (not rules.accounts or job.account in rules.accounts) and (
             not rules.qos or job.qos in rules.qos
         )
-        return known and job.account not in rules.denied and job.qos not in rules.denied
+        return is_allowed and job.account not in rules.denied and job.qos not in rules.denied
 
 
 @dataclass(frozen=True)
-class WhatIfRequest:
+class DryRunRequest:
     """What a waiting run asks for: its script, nodes, and on each node accelerators of a kind (``gpu:h100``)."""
 
     script: bytes
@@ -104,25 +104,25 @@ class Alternative:
     queue: str | None = None
     limit: int | None = None
 
-    def options(self, wanted: WhatIfRequest) -> list[str]:
+    def options(self, request: DryRunRequest) -> list[str]:
         """The options of sbatch that win over those in the script."""
-        given = {
+        values = {
             "partition": self.queue,
             "nodes": self.nodes,
-            "gres": None if self.devices is None else f"{wanted.device}:{self.devices}",
+            "gres": None if self.devices is None else f"{request.device}:{self.devices}",
             "time": None if self.limit is None else self.limit // 60,
         }
-        return [f"--{name}={value}" for name, value in given.items() if value is not None]
+        return [f"--{name}={value}" for name, value in values.items() if value is not None]
 
-    def words(self, wanted: WhatIfRequest) -> str:
+    def change_text(self, request: DryRunRequest) -> str:
         """A sentence, with the options of `hpj submit`."""
         parts, options = [], []
         if self.nodes is not None:
-            parts.append(f"with {_count(self.nodes, 'node')} instead of {wanted.nodes}")
+            parts.append(f"with {_count_text(self.nodes, 'node')} instead of {request.nodes}")
             options.append(f"--nodes {self.nodes}")
         if self.devices is not None:
             parts.append(
-                f"with {_count(self.devices, 'accelerator')} on each node instead of {wanted.devices}"
+                f"with {_count_text(self.devices, 'accelerator')} on each node instead of {request.devices}"
             )
             options.append(f"--gpus-per-node {self.devices}")
         if self.queue is not None:
@@ -134,28 +134,28 @@ class Alternative:
         return f"{' and '.join(parts)} ({' '.join(options)})"
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+def _count_text(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-async def rooms(client: SlurmClient) -> dict[str, QueueCapacity]:
+async def query_capacities(client: SlurmClient) -> dict[str, QueueCapacity]:
     """All queues that this user sees, by name."""
     # No field of these is free text: names of nodes and partitions have no control characters.
     letters = FIELD.join(["%R", "%N", "%a", "%C", "%l"])
-    said, rules = await asyncio.gather(
-        client.ask(["sinfo", "--noheader", "--Node", f"--format={letters}"]),
-        client.ask(COMMAND),
+    output, rules = await asyncio.gather(
+        client.query(["sinfo", "--noheader", "--Node", f"--format={letters}"]),
+        client.query(COMMAND),
     )
-    return await asyncio.to_thread(parse_rooms, said, rules)
+    return await asyncio.to_thread(parse_capacities, output, rules)
 
 
-def parse_rooms(said: str, rules: str = "") -> dict[str, QueueCapacity]:
+def parse_capacities(output: str, rules: str = "") -> dict[str, QueueCapacity]:
     """What `rooms` was answered: a row for each node in each queue, with its CPUs (allocated/idle/other/all), and a line for each queue's rules."""
-    known = {one.name: one for one in parse_partitions(rules)}
+    partitions = {partition.name: partition for partition in parse_partitions(rules)}
     nodes: dict[str, set[str]] = {}
     free: dict[str, bool] = {}
     limits: dict[str, float | None] = {}
-    for line in said.splitlines():
+    for line in output.splitlines():
         values = line.split(FIELD)
         if len(values) != 5:
             continue
@@ -163,34 +163,36 @@ def parse_rooms(said: str, rules: str = "") -> dict[str, QueueCapacity]:
         nodes.setdefault(queue, set()).add(node)
         idle = cpus.split("/")[1:2]
         free[queue] = free.get(queue, False) or (available == "up" and idle not in ([], ["0"]))
-        limits[queue] = to_limit(limit)
+        limits[queue] = parse_limit(limit)
     return {
-        queue: QueueCapacity(frozenset(nodes[queue]), free[queue], limits[queue], known.get(queue))
+        queue: QueueCapacity(
+            frozenset(nodes[queue]), free[queue], limits[queue], partitions.get(queue)
+        )
         for queue in nodes
     }
 
 
-def start_of(said: str) -> float | None:
+def parse_start(output: str) -> float | None:
     """When a job would start (Unix seconds), from what ``sbatch --test-only`` wrote; None when it says no time.
 
     The time is written as SLURM_TIME_FORMAT says; without it as local time.
     """
-    found = _START.search(said)
-    if found is None:
+    match = _START_TIME.search(output)
+    if match is None:
         return None
     with contextlib.suppress(ValueError):
-        text = found[1]
+        text = match[1]
         return float(text) if text.isdecimal() else datetime.fromisoformat(text).timestamp()
     return None
 
 
-class Tries:
+class AlternativeSearch:
     """Asks what would start now in the place of one waiting job.
 
     Args:
         client: The commands.
         job: The waiting job.
-        wanted: What it asks for.
+        request: What it asks for.
         jobs: All jobs.
         queues: All queues.
     """
@@ -199,114 +201,127 @@ class Tries:
         self,
         client: SlurmClient,
         job: SlurmJob,
-        wanted: WhatIfRequest,
+        request: DryRunRequest,
         jobs: Sequence[SlurmJob],
         queues: dict[str, QueueCapacity],
     ) -> None:
         self._client = client
         self._job = job
-        self._wanted = wanted
+        self._request = request
         self._queues = queues
-        self._lined = [
-            one
-            for one in jobs
-            if one.state == "PENDING"
-            and is_in_line(one.reason)
-            and one.job_id != job.job_id
-            and one.priority > 0
+        self._queued_jobs = [
+            queued_job
+            for queued_job in jobs
+            if queued_job.state == "PENDING"
+            and is_queued(queued_job.reason)
+            and queued_job.job_id != job.job_id
+            and queued_job.priority > 0
         ]
-        self._gate = asyncio.Semaphore(_AT_ONCE)
-        self._found: list[tuple[int, Alternative]] = []
-        self.tried = 0
+        self._gate = asyncio.Semaphore(_CONCURRENCY)
+        self._alternatives: list[tuple[int, Alternative]] = []
+        self.try_count = 0
 
-    async def ask(self) -> tuple[str, ...]:
+    async def search(self) -> tuple[str, ...]:
         """What would start now, as sentences: those found before time ran out, the mildest changes first."""
         with contextlib.suppress(TimeoutError, HyperpodError):
             async with asyncio.timeout(BUDGET):
-                await asyncio.gather(self._here(), *self._elsewhere())
-        return tuple(change.words(self._wanted) for _, change in sorted(self._found, key=_rank))
+                await asyncio.gather(self._search_this_queue(), *self._other_queues())
+        return tuple(
+            change.change_text(self._request) for _, change in sorted(self._alternatives, key=_rank)
+        )
 
-    async def _here(self) -> None:
+    async def _search_this_queue(self) -> None:
         """Less, in the same queue."""
         limit = self._limit(self._job.partition)
-        if limit == 0 or not self._open(self._job.partition):
+        if limit == 0 or not self._is_open(self._job.partition):
             return
-        tiny = await self._start(_TINY, ["--time=1", "--nodes=1", "--mem=1M", *self._whose()])
-        if tiny is None:
+        minimal_start = await self._test_start(
+            _MINIMAL_SCRIPT, ["--time=1", "--nodes=1", "--mem=1M", *self._owner_options()]
+        )
+        if minimal_start is None:
             return
 
-        async def fits(change: Alternative) -> bool:
-            start = await self._start(self._wanted.script, change.options(self._wanted))
-            return start is not None and abs(start - tiny) <= _SLACK
+        async def starts_with(change: Alternative) -> bool:
+            start = await self._test_start(self._request.script, change.options(self._request))
+            return start is not None and abs(start - minimal_start) <= _SLACK_S
 
-        await asyncio.gather(self._shorter(limit, fits), self._smaller(limit, fits))
+        await asyncio.gather(self._shorter(limit, starts_with), self._smaller(limit, starts_with))
 
     async def _shorter(
-        self, limit: int | None, fits: Callable[[Alternative], Awaitable[bool]]
+        self, limit: int | None, starts_with: Callable[[Alternative], Awaitable[bool]]
     ) -> None:
-        own = self._job.limit
-        shorter = [limit] if limit is not None else [t for t in _SHORT if own is None or own > t]
+        own_limit = self._job.limit
+        shorter = (
+            [limit]
+            if limit is not None
+            else [t for t in _SHORT_LIMITS_S if own_limit is None or own_limit > t]
+        )
         for seconds in shorter:
-            if await fits(Alternative(limit=seconds)):
-                self._found.append((0, Alternative(limit=seconds)))
+            if await starts_with(Alternative(limit=seconds)):
+                self._alternatives.append((0, Alternative(limit=seconds)))
                 return
 
     async def _smaller(
-        self, limit: int | None, fits: Callable[[Alternative], Awaitable[bool]]
+        self, limit: int | None, starts_with: Callable[[Alternative], Awaitable[bool]]
     ) -> None:
-        wanted = self._wanted
-        room = self._queues.get(self._job.partition)
-        most = min(wanted.nodes - 1, (room and room.most_nodes) or wanted.nodes)
-        nodes = await _most(most, lambda n: fits(Alternative(nodes=n, limit=limit)))
+        request = self._request
+        capacity = self._queues.get(self._job.partition)
+        max_value = min(request.nodes - 1, (capacity and capacity.max_nodes) or request.nodes)
+        nodes = await _binary_search(
+            max_value, lambda n: starts_with(Alternative(nodes=n, limit=limit))
+        )
         if nodes:
-            self._found.append((1, Alternative(nodes=nodes, limit=limit)))
+            self._alternatives.append((1, Alternative(nodes=nodes, limit=limit)))
             return
-        one = 1 if wanted.nodes > 1 else None
-        devices = await _most(
-            wanted.devices - 1, lambda n: fits(Alternative(nodes=one, devices=n, limit=limit))
+        node_count = 1 if request.nodes > 1 else None
+        devices = await _binary_search(
+            request.devices - 1,
+            lambda n: starts_with(Alternative(nodes=node_count, devices=n, limit=limit)),
         )
         if devices:
-            self._found.append((2, Alternative(nodes=one, devices=devices, limit=limit)))
+            self._alternatives.append(
+                (2, Alternative(nodes=node_count, devices=devices, limit=limit))
+            )
 
-    def _elsewhere(self) -> list[Awaitable[None]]:
+    def _other_queues(self) -> list[Awaitable[None]]:
         """The same in other queues, the largest first."""
-        mine = set(self._job.partition.split(","))
-        others = [
+        own_queues = set(self._job.partition.split(","))
+        candidates = [
             name
-            for name, room in self._queues.items()
-            if name not in mine
-            and room.open
-            and room.allows(self._job)
-            and self._wanted.nodes <= (room.most_nodes or self._wanted.nodes)
+            for name, capacity in self._queues.items()
+            if name not in own_queues
+            and capacity.is_open
+            and capacity.allows(self._job)
+            and self._request.nodes <= (capacity.max_nodes or self._request.nodes)
         ]
-        others.sort(key=lambda name: -len(self._queues[name].nodes))
-        return [self._in_queue(name) for name in others[:_OTHER_QUEUES]]
+        candidates.sort(key=lambda name: -len(self._queues[name].nodes))
+        return [self._try_queue(name) for name in candidates[:_MAX_OTHER_QUEUES]]
 
-    async def _in_queue(self, name: str) -> None:
+    async def _try_queue(self, name: str) -> None:
         limit = self._limit(name)
         if limit == 0:
             return
         change = Alternative(queue=name, limit=limit)
-        start = await self._start(self._wanted.script, change.options(self._wanted))
+        start = await self._test_start(self._request.script, change.options(self._request))
         if start is not None and start <= time.time() + _CLOCKS:
-            self._found.append((1, change))
+            self._alternatives.append((1, change))
 
-    async def _start(self, script: bytes, options: Sequence[str]) -> float | None:
+    async def _test_start(self, script: bytes, options: Sequence[str]) -> float | None:
         """When a job would start, or None when it is refused."""
         async with self._gate:
-            self.tried += script is not _TINY
+            self.try_count += script is not _MINIMAL_SCRIPT
             argv = ["sbatch", "--test-only", *options]
-            said = await self._client.run(argv, stdin=script, timeout=BUDGET)
-        return start_of(said.err + said.out) if said.code == 0 else None
+            output = await self._client.run(argv, stdin=script, timeout=BUDGET)
+        return parse_start(output.err + output.out) if output.code == 0 else None
 
-    def _whose(self) -> list[str]:
+    def _owner_options(self) -> list[str]:
         """The job's queue, account and QoS, as options."""
         job = self._job
-        given = {"partition": job.partition, "account": job.account, "qos": job.qos}
-        return [f"--{name}={value}" for name, value in given.items() if value not in _NO_NAME]
+        values = {"partition": job.partition, "account": job.account, "qos": job.qos}
+        return [f"--{name}={value}" for name, value in values.items() if value not in _NO_VALUE]
 
-    def _open(self, queue: str) -> bool:
-        return any(self._queues[name].open for name in queue.split(",") if name in self._queues)
+    def _is_open(self, queue: str) -> bool:
+        return any(self._queues[name].is_open for name in queue.split(",") if name in self._queues)
 
     def _limit(self, queue: str) -> int | None:
         """Seconds that a job of this queue may take so that it holds up nobody and the queue allows it: None when its own limit will do, 0 when none would.
@@ -314,61 +329,61 @@ class Tries:
         All who wait count, not only those before it: a job that is sent anew comes last among its like.
         """
         now = time.time()
-        own = self._job.limit
-        most = min(
-            (room.limit for name, room in self._queues.items()
-             if name in queue.split(",") and room.limit is not None),
+        own_limit = self._job.limit
+        max_value = min(
+            (capacity.limit for name, capacity in self._queues.items()
+             if name in queue.split(",") and capacity.limit is not None),
             default=None,
         )  # fmt: skip
-        others = [job for job in self._lined if self._share(queue, job.partition)]
-        if others:
-            starts = [job.started for job in others if job.started is not None]
+        candidates = [job for job in self._queued_jobs if self._share_nodes(queue, job.partition)]
+        if candidates:
+            starts = [job.started_at for job in candidates if job.started_at is not None]
             if not starts:
                 return 0
             window = min(starts) - now - _MARGIN
-            most = window if most is None else min(most, window)
-        if most is None or (own is not None and own <= most):
+            max_value = window if max_value is None else min(max_value, window)
+        if max_value is None or (own_limit is not None and own_limit <= max_value):
             return None
-        return max(0, int(most) // 60 * 60)
+        return max(0, int(max_value) // 60 * 60)
 
-    def _share(self, one: str, other: str) -> bool:
+    def _share_nodes(self, left_queue: str, right_queue: str) -> bool:
         """Whether two queues, or lists of queues, have nodes in common."""
-        return not self._nodes(one).isdisjoint(self._nodes(other))
+        return not self._nodes(left_queue).isdisjoint(self._nodes(right_queue))
 
     def _nodes(self, queue: str) -> set[str]:
-        found: set[str] = set()
+        nodes: set[str] = set()
         for name in queue.split(","):
-            room = self._queues.get(name)
-            found |= room.nodes if room is not None else {f"all of {name}"}
-        return found
+            capacity = self._queues.get(name)
+            nodes |= capacity.nodes if capacity is not None else {f"all of {name}"}
+        return nodes
 
 
-def _rank(found: tuple[int, Alternative]) -> tuple[int, str]:
-    return found[0], found[1].queue or ""
+def _rank(alternative: tuple[int, Alternative]) -> tuple[int, str]:
+    return alternative[0], alternative[1].queue or ""
 
 
-async def _most(high: int, fits: Callable[[int], Awaitable[bool]]) -> int:
+async def _binary_search(high: int, starts_with: Callable[[int], Awaitable[bool]]) -> int:
     """The largest number up to `high` that fits, found by halving in a few questions; 0 when none does."""
     low, best = 1, 0
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         if low > high:
             break
         middle = (low + high + 1) // 2 if best else (low + high) // 2
-        if await fits(middle):
+        if await starts_with(middle):
             best, low = middle, middle + 1
         else:
             high = middle - 1
     return best
 
 
-_NAMED = 20
+_MAX_NAMES = 20
 """How many of those before it are named."""
-_FAR = 366 * 86400.0
+_FAR_FUTURE_S = 366 * 86400.0
 """Seconds ahead: a start later than this is Slurm's word for not known, since somebody has no time limit."""
 
 
 async def explain(
-    client: SlurmClient, snapshot: Snapshot, bundle: BundleReader, word: Observation
+    client: SlurmClient, snapshot: Snapshot, bundle: BundleReader, observation: Observation
 ) -> WaitReason:
     """Why a run waits.
 
@@ -376,87 +391,94 @@ async def explain(
         client: The commands.
         snapshot: The queue of all users.
         bundle: The run.
-        word: What the queue says of it.
+        observation: What the queue says of it.
 
     Raises:
         UnreachableError: The controller does not answer.
     """
-    job = _job_of(word.scheduler_id, snapshot.jobs)
+    job = _find_job(observation.scheduler_id, snapshot.jobs)
     if job is None:
-        return WaitReason(bundle.run_id, word.reason, word.reason_code)
+        return WaitReason(bundle.run_id, observation.reason, observation.reason_code)
     newest = observe(job, snapshot.time)  # the queue may have been looked at since the word
-    told = WaitReason(bundle.run_id, newest.reason, newest.reason_code)
-    if stands_in_line(job):
-        ahead = ahead_of(job, snapshot.jobs)
-        told = replace(
-            told,
-            position=len(ahead) + 1,
+    wait_reason = WaitReason(bundle.run_id, newest.reason, newest.reason_code)
+    if is_job_queued(job):
+        jobs_ahead = find_jobs_ahead(job, snapshot.jobs)
+        wait_reason = replace(
+            wait_reason,
+            position=len(jobs_ahead) + 1,
             counted=f"jobs waiting for nodes in {job.partition}, by priority",
-            ahead=tuple(_name(one) for one in ahead[:_NAMED]),
+            ahead=tuple(_name(other_job) for other_job in jobs_ahead[:_MAX_NAMES]),
             expected_start=_expected(job),
         )
-    if job.state != "PENDING" or not wants_room(job.reason):
-        return told
-    queues = await rooms(client)
-    told = replace(told, holders=holders(snapshot.jobs, _nodes_of(job, queues)))
-    wanted = await asyncio.to_thread(_wanted, bundle)
-    if wanted is None:
-        return told
-    tries = Tries(client, job, wanted, snapshot.jobs, queues)
-    return replace(told, would_start_now=await tries.ask(), tried=tries.tried)
+    if job.state != "PENDING" or not needs_capacity(job.reason):
+        return wait_reason
+    queues = await query_capacities(client)
+    wait_reason = replace(
+        wait_reason, holders=find_holders(snapshot.jobs, _possible_nodes(job, queues))
+    )
+    request = await asyncio.to_thread(_read_request, bundle)
+    if request is None:
+        return wait_reason
+    search = AlternativeSearch(client, job, request, snapshot.jobs, queues)
+    return replace(wait_reason, would_start_now=await search.search(), tried=search.try_count)
 
 
-def _job_of(scheduler_id: str | None, jobs: Sequence[SlurmJob]) -> SlurmJob | None:
+def _find_job(scheduler_id: str | None, jobs: Sequence[SlurmJob]) -> SlurmJob | None:
     """The waiting job; of an array also what is left of it, when others of its tasks have begun meanwhile."""
     array = (scheduler_id or "").partition("_")[0]
-    found = [one for one in jobs if one.array_job_id == array and one.state in WAITING]
-    exact = [one for one in found if one.scheduler_id == scheduler_id]
-    return next(iter(exact or found), None)
+    waiting_jobs = [job for job in jobs if job.array_job_id == array and job.state in WAITING]
+    exact = [other for other in waiting_jobs if other.scheduler_id == scheduler_id]
+    return next(iter(exact or waiting_jobs), None)
 
 
-def stands_in_line(job: SlurmJob) -> bool:
+def is_job_queued(job: SlurmJob) -> bool:
     """Whether a job waits for its turn, and not for a release, a time, another job or a limit of its own."""
-    return job.state == "PENDING" and job.priority > 0 and is_in_line(job.reason)
+    return job.state == "PENDING" and job.priority > 0 and is_queued(job.reason)
 
 
-def ahead_of(job: SlurmJob, jobs: Sequence[SlurmJob]) -> list[SlurmJob]:
+def find_jobs_ahead(job: SlurmJob, jobs: Sequence[SlurmJob]) -> list[SlurmJob]:
     """Those in line for one of the same queues that Slurm looks at before this one: of higher priority, or of the same and older; first come first.
 
     An array's tasks that have not begun are one. What backfill lets past is not foreseen.
     """
     queues = set(job.partition.split(","))
-    before = [
-        one
-        for one in jobs
-        if one.job_id != job.job_id
-        and stands_in_line(one)
-        and not queues.isdisjoint(one.partition.split(","))
-        and _order(one) < _order(job)
+    jobs_before = [
+        candidate
+        for candidate in jobs
+        if candidate.job_id != job.job_id
+        and is_job_queued(candidate)
+        and not queues.isdisjoint(candidate.partition.split(","))
+        and _priority_key(candidate) < _priority_key(job)
     ]
-    return sorted(before, key=_order)
+    return sorted(jobs_before, key=_priority_key)
 
 
-def holders(jobs: Sequence[SlurmJob], nodes: Collection[str]) -> tuple[Holder, ...]:
+def find_holders(jobs: Sequence[SlurmJob], nodes: Collection[str]) -> tuple[Holder, ...]:
     """Who holds accelerators, or at least nodes, of these, most first; jobs that only touch the nodes count whole."""
-    found: dict[str, Holder] = {}
+    holders_by_user: dict[str, Holder] = {}
     for job in jobs:
-        if job.ended or job.state in WAITING:
+        if job.is_ended or job.state in WAITING:
             continue
         names = expand(job.node_list)
         if not any(name in nodes for name in names):
             continue
-        devices = sum(one.count for one in job.gres if one.name in ACCELERATORS)
-        known = found.get(job.user, Holder(job.user))
-        found[job.user] = Holder(
+        devices = sum(gres.count for gres in job.gres if gres.name in ACCELERATORS)
+        known_holder = holders_by_user.get(job.user, Holder(job.user))
+        holders_by_user[job.user] = Holder(
             job.user,
-            accelerators=known.accelerators + devices,
-            nodes=known.nodes + len(names),
-            jobs=known.jobs + 1,
+            accelerators=known_holder.accelerators + devices,
+            nodes=known_holder.nodes + len(names),
+            jobs=known_holder.jobs + 1,
         )
-    return tuple(sorted(found.values(), key=lambda one: (-one.accelerators, -one.nodes, one.user)))
+    return tuple(
+        sorted(
+            holders_by_user.values(),
+            key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user),
+        )
+    )
 
 
-def _order(job: SlurmJob) -> tuple[int, int]:
+def _priority_key(job: SlurmJob) -> tuple[int, int]:
     return -job.priority, int(job.job_id)
 
 
@@ -467,24 +489,24 @@ def _name(job: SlurmJob) -> str:
 
 def _expected(job: SlurmJob) -> float | None:
     """When Slurm expects to start it; None when it does not know (``squeue --start`` shows the same)."""
-    known = job.started is not None and job.started - time.time() < _FAR
-    return job.started if known else None
+    is_known = job.started_at is not None and job.started_at - time.time() < _FAR_FUTURE_S
+    return job.started_at if is_known else None
 
 
-def _nodes_of(job: SlurmJob, queues: dict[str, QueueCapacity]) -> set[str]:
+def _possible_nodes(job: SlurmJob, queues: dict[str, QueueCapacity]) -> set[str]:
     return {
         node for name in job.partition.split(",") if name in queues for node in queues[name].nodes
     }
 
 
-def _wanted(bundle: BundleReader) -> WhatIfRequest | None:
+def _read_request(bundle: BundleReader) -> DryRunRequest | None:
     """What a run asks for, or None when it is not a script of ours that smaller ones can be made of."""
     if not bundle.is_own:  # nothing of another user's is given to sbatch, not even to try it
         return None
     with contextlib.suppress(HyperpodError):
         resources = bundle.spec().resources
         device = resources.accelerator
-        return WhatIfRequest(
+        return DryRunRequest(
             script=read_script(bundle),
             nodes=resources.nodes,
             devices=device.count,

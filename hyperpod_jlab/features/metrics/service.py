@@ -24,7 +24,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, region_of
 from hyperpod_jlab.core.run import Attempt, Run
 from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
-from hyperpod_jlab.engines.registry import scheduler_named
+from hyperpod_jlab.engines.registry import find_scheduler
 from hyperpod_jlab.features.metrics.aws import (
     INSIGHTS,
     ON_EKS,
@@ -487,7 +487,7 @@ class RunMetrics:
             )
         config = self._settings.clusters.get(run.cluster)
         kinds = {run.orchestrator, config.orchestrator if config is not None else None}
-        if any(kind and (found := scheduler_named(kind)) and found.here for kind in kinds):
+        if any(kind and (found := find_scheduler(kind)) and found.here for kind in kinds):
             raise UnsupportedError(
                 f"{run.run_id} ran on this machine: metrics are of HyperPod clusters",
                 detail=detail,

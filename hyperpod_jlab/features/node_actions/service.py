@@ -31,8 +31,8 @@ from hyperpod_jlab.core.node_actions import (
 )
 from hyperpod_jlab.core.nodes import JoinedNode, find_node
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.engines.protocol import Orchestrator, required, tables_of
-from hyperpod_jlab.engines.registry import scheduler_named
+from hyperpod_jlab.engines.protocol import Orchestrator, require, require_tables
+from hyperpod_jlab.engines.registry import find_scheduler
 from hyperpod_jlab.features.node_actions.aws import check_repair, repair_instances
 from hyperpod_jlab.run.services import Hyperpod
 
@@ -97,7 +97,7 @@ def check_drain(engine: Orchestrator, action: NodeActionKind) -> None:
     Raises:
         UnsupportedError: It does not.
     """
-    required(engine.node_orders, engine, f"cannot {action} nodes")
+    require(engine.node_control, engine, f"cannot {action} nodes")
 
 
 async def _ability(
@@ -226,7 +226,7 @@ class NodeActions:
                 ids = {one.name: one.node.name for one in plan.possible if one.node}
                 if ids:
                     engine = self._services.engines.get(plan.cluster)
-                    orders = required(engine.node_orders, engine, f"cannot {action} nodes")
+                    orders = require(engine.node_control, engine, f"cannot {action} nodes")
                     told = await orders.act_on_nodes(action, [*ids.values()], plan.reason)
         found = {name: told[ident] for name, ident in ids.items()}
         return [
@@ -273,7 +273,7 @@ class NodeActions:
         return _Known(
             rows=listed.nodes,
             notes=tuple(notes),
-            scheduler=scheduler_named(
+            scheduler=find_scheduler(
                 services.settings.clusters[names[0]].orchestrator if names else found.orchestrator
             ),
             roles={group.name: group.slurm_role or "" for group in found.groups or ()},
@@ -289,7 +289,7 @@ class NodeActions:
             found = await self._joined(await self._services.clusters.named(cluster))
             rows, notes = found.nodes, found.notes
         else:
-            listed = await tables_of(engine).nodes()
+            listed = await require_tables(engine).nodes()
             rows, notes = [JoinedNode(None, node) for node in listed], notes_of(listed)
         jobs, problem = await self._jobs(cluster)
         told = () if problem is None else (problem,)
@@ -312,7 +312,7 @@ class NodeActions:
     async def _jobs(self, cluster: str) -> tuple[Mapping[str, Sequence[Job]] | None, str | None]:
         """The jobs that run, by their nodes; or why that is not known."""
         try:
-            listed = await tables_of(self._services.engines.get(cluster)).jobs()
+            listed = await require_tables(self._services.engines.get(cluster)).jobs()
         except HyperpodError as error:
             return None, f"{_NOT_KNOWN}: {error.message}"
         found: dict[str, list[Job]] = defaultdict(list)

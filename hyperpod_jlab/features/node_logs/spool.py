@@ -233,7 +233,7 @@ class SpooledLogs:
         """Nodes do not begin anew."""
         return [1]
 
-    def over(self) -> frozenset[Stream]:
+    def ended_streams(self) -> frozenset[Stream]:
         """None: a node may always write more."""
         return frozenset()
 

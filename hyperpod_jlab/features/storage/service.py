@@ -31,7 +31,7 @@ from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.engines.registry import Engines, scheduler_named
+from hyperpod_jlab.engines.registry import Engines, find_scheduler
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.home_link import NAME, make_link
@@ -313,7 +313,7 @@ class Storage:
 
     def _side(self, name: str, path: Path) -> Side:
         kind = self._settings.clusters[name].orchestrator
-        scheduler = scheduler_named(kind)
+        scheduler = find_scheduler(kind)
         side = scheduler.side if scheduler is not None else "node"
         try:
             paths = self._engines.get(name).paths

@@ -25,12 +25,12 @@ from hyperpod_jlab.engines.kubernetes.api.credentials import (
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import (
     KubeconfigContext,
     KubeconfigEntry,
+    find_proxy,
     kubeconfig_files,
-    proxy_for,
     read_context,
 )
 
-IN_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its token and the API server's certificate authority."""
 
 
@@ -69,8 +69,8 @@ def load_access(config: KubernetesCluster) -> ApiAccess:
         from hyperpod_jlab.engines.kubernetes.api.eks import eks_access
 
         return eks_access(config.eks)
-    if config.context is None and not kubeconfig_files() and _in_pod():
-        return in_pod_access()
+    if config.context is None and not kubeconfig_files() and _is_in_pod():
+        return service_account_access()
     return kubeconfig_access(read_context(config.context))
 
 
@@ -95,20 +95,20 @@ def kubeconfig_access(context: KubeconfigContext) -> ApiAccess:
         server=server,
         verify=verify or False,
         headers=credentials.headers,
-        proxy=proxy_for(server, cluster.text("proxy-url")),
+        proxy=find_proxy(server, cluster.text("proxy-url")),
         renew=credentials.renew,
         server_name=cluster.text("tls-server-name") or None,
     )
 
 
-def in_pod_access() -> ApiAccess:
+def service_account_access() -> ApiAccess:
     """What every pod is given: the rights of its service account."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     name = f"[{host}]" if ":" in host else host
-    credentials = Credentials(TokenFile(IN_POD / "token"))
+    credentials = Credentials(TokenFile(SERVICE_ACCOUNT_DIR / "token"))
     return ApiAccess(
         server=f"https://{name}:{port}",
-        verify=tls_context(ca_file=IN_POD / "ca.crt"),
+        verify=tls_context(ca_file=SERVICE_ACCOUNT_DIR / "ca.crt"),
         headers=credentials.headers,
         renew=credentials.renew,
     )
@@ -145,8 +145,11 @@ def tls_context(
     return context
 
 
-def _in_pod() -> bool:
-    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (IN_POD / "token").is_file()
+def _is_in_pod() -> bool:
+    return (
+        bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+        and (SERVICE_ACCOUNT_DIR / "token").is_file()
+    )
 
 
 def _client_certificate(context: ssl.SSLContext, user: KubeconfigEntry) -> None:
@@ -176,9 +179,9 @@ def _source(context: KubeconfigContext, verify: ssl.SSLContext | None) -> TokenS
         return TokenFile(path)
     if user.text("token"):
         return FixedToken(user.text("token"))
-    said = user.data.get("exec")
-    if isinstance(said, Mapping):
-        return ExecPlugin(said, user.folder, context.cluster, verify)
+    exec_config = user.data.get("exec")
+    if isinstance(exec_config, Mapping):
+        return ExecPlugin(exec_config, user.folder, context.cluster, verify)
     if user.data.get("auth-provider"):
         return PackageToken(kubeconfig_files(), context.name)
     return None
@@ -186,16 +189,16 @@ def _source(context: KubeconfigContext, verify: ssl.SSLContext | None) -> TokenS
 
 def _fixed(user: KubeconfigEntry) -> dict[str, str]:
     """Headers that never change."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     if user.text("username"):
-        found |= basic(user.text("username"), user.text("password"))
+        headers |= basic(user.text("username"), user.text("password"))
     if user.data.get("as-groups") or user.data.get("as-user-extra"):
         raise UnsupportedError(
             "the kubeconfig uses impersonation with groups (as-groups), which is not supported",
             code="impersonation",
         )
     if user.text("as"):
-        found["Impersonate-User"] = user.text("as")
+        headers["Impersonate-User"] = user.text("as")
     if user.text("as-uid"):
-        found["Impersonate-Uid"] = user.text("as-uid")
-    return found
+        headers["Impersonate-Uid"] = user.text("as-uid")
+    return headers

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from hyperpod_jlab.core.errors import ConflictError, HyperpodError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
-from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, CUT, refusal
+from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, STREAM_CUT, parse_error
 from hyperpod_jlab.engines.kubernetes.api.light_httpx import httpx
 
 # --------------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ ACCEPT: Mapping[Form, str] = {
 }
 _BYTES = 1_000_000
 """Of a page. Decoding takes some 10 ms for each of them, in which nothing else runs."""
-_FEWEST, _MOST = 20, 2000
+_MIN_PAGE, _MAX_PAGE = 20, 2000
 
 
 @dataclass
@@ -60,39 +60,39 @@ class Pages:
     """Which page to ask for next."""
 
     def __init__(self, limit: int) -> None:
-        self.done = False
+        self.is_done = False
         self._limit = limit
-        self._next = ""
-        self._whole = False
+        self._next_token = ""
+        self._is_complete = False
 
     def query(self) -> dict[str, str]:
         """What to ask for."""
-        if self._whole:
+        if self._is_complete:
             return {}
-        asked = {"limit": str(self._limit)}
-        return asked | {"continue": self._next} if self._next else asked
+        parameters = {"limit": str(self._limit)}
+        return parameters | {"continue": self._next_token} if self._next_token else parameters
 
-    def again(self, error: ConflictError) -> bool:
+    def restart(self, error: ConflictError) -> bool:
         """Whether to ask on after an error: the state that the pages are of may have become too old for the server, which says from where to go on."""
-        if error.code != "expired" or not self._next:
+        if error.code != "expired" or not self._next_token:
             return False
-        onward = str(error.detail.get("continue") or "")
-        if not onward or onward == self._next:
+        continue_token = str(error.detail.get("continue") or "")
+        if not continue_token or continue_token == self._next_token:
             return False
-        self._next = onward
+        self._next_token = continue_token
         return True
 
-    def take(self, found: Mapping[str, Any], size: int) -> ListPage:
+    def add_page(self, document: Mapping[str, Any], size: int) -> ListPage:
         """A page, of so many bytes."""
-        metadata = found.get("metadata") or {}
-        table = found.get("kind") == "Table"
-        items = (found.get("rows") if table else found.get("items")) or []
-        columns = [str(one["name"]) for one in found.get("columnDefinitions") or []]
-        self._next = str(metadata.get("continue") or "")
-        self.done = not self._next
+        metadata = document.get("metadata") or {}
+        table = document.get("kind") == "Table"
+        items = (document.get("rows") if table else document.get("items")) or []
+        columns = [str(column["name"]) for column in document.get("columnDefinitions") or []]
+        self._next_token = str(metadata.get("continue") or "")
+        self.is_done = not self._next_token
         if items:
             fitting = int(_BYTES / max(1, size / len(items)))
-            self._limit = min(_MOST, max(_FEWEST, fitting))
+            self._limit = min(_MAX_PAGE, max(_MIN_PAGE, fitting))
         return ListPage(list(items), columns, str(metadata.get("resourceVersion") or ""))
 
 
@@ -101,18 +101,18 @@ class Pages:
 
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=30.0)
 _STREAMING = httpx.Timeout(None, connect=10.0)
-AT_ONCE = 10
+CONCURRENCY = 10
 """Requests at a time. Who has more waits before the pool: its own queue is searched through at each step of each request."""
 OPENING = 64
 """Streams that are opened at a time: of five hundred handshakes at once the last ones would run out of time."""
 # As many are kept as there may be: of a hundred requests at once each would otherwise make a connection anew.
 _REQUESTS = httpx.Limits(
-    max_connections=None, max_keepalive_connections=AT_ONCE, keepalive_expiry=20.0
+    max_connections=None, max_keepalive_connections=CONCURRENCY, keepalive_expiry=20.0
 )
-_WITHOUT = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-_EACH = 16
+_NO_CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+_STREAMS_PER_CLIENT = 16
 """Streams of a pool."""
-_SILENCE: tuple[tuple[str, int], ...] = (
+_KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
     ("TCP_KEEPIDLE", 15),
     ("TCP_KEEPINTVL", 5),
     ("TCP_KEEPCNT", 3),
@@ -135,16 +135,19 @@ class StreamPools:
         self._access = access
         self._pools: dict[httpx.AsyncClient, int] = {}
 
-    def take(self) -> httpx.AsyncClient:
+    def acquire(self) -> httpx.AsyncClient:
         """A client for one stream, to be given back."""
-        found = next((one for one, streams in self._pools.items() if streams < _EACH), None)
-        if found is None:
-            found = _client(self._access, _STREAMING, _WITHOUT)
-            self._pools[found] = 0
-        self._pools[found] += 1
-        return found
+        pooled_client = next(
+            (client for client, streams in self._pools.items() if streams < _STREAMS_PER_CLIENT),
+            None,
+        )
+        if pooled_client is None:
+            pooled_client = _client(self._access, _STREAMING, _NO_CONNECTIONS)
+            self._pools[pooled_client] = 0
+        self._pools[pooled_client] += 1
+        return pooled_client
 
-    def give_back(self, client: httpx.AsyncClient) -> None:
+    def release(self, client: httpx.AsyncClient) -> None:
         """Its stream has ended."""
         if client in self._pools:
             self._pools[client] -= 1
@@ -174,18 +177,18 @@ def _client(access: ApiAccess, timeout: httpx.Timeout, limits: httpx.Limits) -> 
 
 
 def _options() -> list[tuple[int, int, int]]:
-    found = [
+    options = [
         (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     ]
-    for name, value in _SILENCE:
+    for name, value in _KEEPALIVE_OPTIONS:
         option = getattr(socket, name, None)  # not everywhere
         if option is not None:
-            found.append((socket.IPPROTO_TCP, option, value))
-    return found
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options
 
 
-def not_sent(error: httpx.TransportError, access: ApiAccess) -> HyperpodError | None:
+def connect_error(error: httpx.TransportError, access: ApiAccess) -> HyperpodError | None:
     """The error for a request that has surely not reached the server; None when it may have."""
     if not isinstance(
         error,
@@ -197,7 +200,7 @@ def not_sent(error: httpx.TransportError, access: ApiAccess) -> HyperpodError | 
     ):
         return None
     message, code, hint = _connecting(error, access)
-    return UnreachableError(message, code=code, hint=hint, detail={"server": shown_server(access)})
+    return UnreachableError(message, code=code, hint=hint, detail={"server": server_text(access)})
 
 
 def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, str | None, str]:
@@ -216,7 +219,7 @@ def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, st
         )
     if isinstance(cause, socket.gaierror):
         return (
-            f"the host name of the API server at {shown_server(access)} cannot be resolved",
+            f"the host name of the API server at {server_text(access)} cannot be resolved",
             "dns",
             "check the connection to the network of the cluster (VPN, VPC); a private EKS endpoint resolves only in its VPC",
         )
@@ -228,25 +231,27 @@ def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, st
             "address",
             "check server in the kubeconfig",
         )
-    how = "did not answer" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
-    via = " through the proxy" if access.proxy else ""
+    problem_text = (
+        "did not answer" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
+    )
+    proxy_text = " through the proxy" if access.proxy else ""
     return (
-        f"the API server at {shown_server(access)} {how}{via}",
+        f"the API server at {server_text(access)} {problem_text}{proxy_text}",
         None,
         "see: kubectl cluster-info",
     )
 
 
-def shown_server(access: ApiAccess) -> str:
+def server_text(access: ApiAccess) -> str:
     """The server's address as messages show it: without what may be secret in it."""
     try:
         parts = urlsplit(access.server)
     except ValueError:
-        return access.server.rpartition("@")[2][:_SHOWN]
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:_SHOWN]
+        return access.server.rpartition("@")[2][:_MAX_TEXT]
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:_MAX_TEXT]
 
 
-_SHOWN = 300
+_MAX_TEXT = 300
 """Characters of an address that are shown."""
 
 
@@ -258,35 +263,39 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def answer_broken(error: httpx.TransportError, verb: str, access: ApiAccess) -> UnreachableError:
+def response_error(error: httpx.TransportError, verb: str, access: ApiAccess) -> UnreachableError:
     """The error for a request whose answer did not come, or not whole."""
-    late = isinstance(error, httpx.TimeoutException)
-    how = "timed out" if late else "closed the connection before the answer was complete"
+    is_timeout = isinstance(error, httpx.TimeoutException)
+    problem_text = (
+        "timed out" if is_timeout else "closed the connection before the answer was complete"
+    )
     return UnreachableError(
-        f"the API server at {shown_server(access)} {how}",
+        f"the API server at {server_text(access)} {problem_text}",
         code=None if verb == "GET" else ANSWER_LOST,
         hint="see: kubectl cluster-info",
-        detail={"server": shown_server(access)},
+        detail={"server": server_text(access)},
     )
 
 
-def stream_cut(error: Exception) -> UnreachableError:
+def stream_error(error: Exception) -> UnreachableError:
     """The error for a stream that ended in the middle."""
-    return UnreachableError("the connection was cut", code=CUT, detail={"by": type(error).__name__})
+    return UnreachableError(
+        "the connection was cut", code=STREAM_CUT, detail={"by": type(error).__name__}
+    )
 
 
-__all__ = ["KubeClient", "Patch", "ResponseStream", "refusal"]
+__all__ = ["KubeClient", "Patch", "ResponseStream", "parse_error"]
 
 TIMEOUT = 10.0
 """Seconds that a request may be put off by a server that asks to wait."""
-_HEADERS_LAST = 10.0
+_HEADERS_TTL_S = 10.0
 """Seconds for which the headers of a request are used again; tokens are renewed minutes before their end."""
 _OPENING = 60.0
 """Seconds in which a stream must begin: a dead node is reported after up to 14 s (research)."""
 _LARGE = 200_000
 """Bytes of an answer above which it is read in a thread."""
-_LONGEST_REFUSAL = 64_000
-_ENDING = 0.25
+_MAX_ERROR_BYTES = 64_000
+_CLOSE_WAIT_S = 0.25
 """Seconds in which requests that nobody waits for any more may end by themselves, when all is closed."""
 
 Patch: TypeAlias = Literal["merge", "json", "strategic"]
@@ -314,7 +323,7 @@ class ResponseStream:
             async for chunk in self._response.aiter_bytes():
                 yield chunk
         except (httpx.TransportError, httpx.StreamError) as error:
-            raise stream_cut(error) from error
+            raise stream_error(error) from error
 
 
 class KubeClient:
@@ -328,7 +337,7 @@ class KubeClient:
     def __init__(self, access: ApiAccess) -> None:
         self.access = access
         self._http = pool(access)
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(CONCURRENCY)
         self._opening = asyncio.Semaphore(OPENING)
         self._streams = StreamPools(access)
         self._extensions = (
@@ -336,12 +345,12 @@ class KubeClient:
         )
         self._headers: tuple[float, dict[str, str]] | None = None
         self._renewing = asyncio.Lock()
-        self._asking: set[asyncio.Task[Any]] = set()
+        self._active: set[asyncio.Task[Any]] = set()
 
     async def get(self, path: str, *, accept: str = ACCEPT["json"], **query: str) -> dict[str, Any]:
         """Read an object."""
-        answer = await self._send("GET", path, query, accept=accept)
-        return await _decoded(answer)
+        response = await self._send("GET", path, query, accept=accept)
+        return await _decode(response)
 
     async def list(
         self,
@@ -350,11 +359,11 @@ class KubeClient:
         *,
         form: Form = "json",
         limit: int = 250,
-        **more: str,
+        **query_parameters: str,
     ) -> ListPage:
         """Read all of a list, page by page (see `pages` for lists that need not lie in memory as a whole)."""
         listing = ListPage()
-        async for page in self.pages(path, query, form=form, limit=limit, **more):
+        async for page in self.pages(path, query, form=form, limit=limit, **query_parameters):
             listing.add(page)
         return listing
 
@@ -365,7 +374,7 @@ class KubeClient:
         *,
         form: Form = "json",
         limit: int = 250,
-        **more: str,
+        **query_parameters: str,
     ) -> AsyncGenerator[ListPage, None]:
         """Read a list in pages of about a megabyte, so that decoding none of them holds up the event loop.
 
@@ -374,26 +383,26 @@ class KubeClient:
             query: Selectors, ``includeObject``.
             form: ``json``: whole objects; ``table``: the columns that kubectl shows; ``metadata``: the objects' metadata.
             limit: Items of the first page.
-            more: More of the query.
+            query_parameters: More of the query.
         """
         pages = Pages(limit)
-        while not pages.done:
-            asked = {**(query or {}), **more, **pages.query()}
+        while not pages.is_done:
+            parameters = {**(query or {}), **query_parameters, **pages.query()}
             try:
-                answer = await self._send("GET", path, asked, accept=ACCEPT[form])
+                response = await self._send("GET", path, parameters, accept=ACCEPT[form])
             except ConflictError as error:
-                if not pages.again(error):
+                if not pages.restart(error):
                     raise
                 continue
-            yield pages.take(await _decoded(answer), len(answer.content))
+            yield pages.add_page(await _decode(response), len(response.content))
 
     async def post(self, path: str, body: Mapping[str, Any], **query: str) -> dict[str, Any]:
         """Make an object."""
-        return await _decoded(await self._send("POST", path, query, body))
+        return await _decode(await self._send("POST", path, query, body))
 
     async def put(self, path: str, body: Mapping[str, Any], **query: str) -> dict[str, Any]:
         """Write an object anew; its ``resourceVersion`` must be the one that is there."""
-        return await _decoded(await self._send("PUT", path, query, body))
+        return await _decode(await self._send("PUT", path, query, body))
 
     async def patch(
         self,
@@ -404,18 +413,18 @@ class KubeClient:
         **query: str,
     ) -> dict[str, Any]:
         """Change an object."""
-        return await _decoded(await self._send("PATCH", path, query, body, content=_PATCHES[kind]))
+        return await _decode(await self._send("PATCH", path, query, body, content=_PATCHES[kind]))
 
     async def delete(
         self, path: str, body: Mapping[str, Any] | None = None, **query: str
     ) -> dict[str, Any]:
         """Remove an object; `body` may be a ``DeleteOptions`` (with preconditions)."""
-        return await _decoded(await self._send("DELETE", path, query, body))
+        return await _decode(await self._send("DELETE", path, query, body))
 
     @asynccontextmanager
     async def stream(self, path: str, **query: str) -> AsyncIterator[ResponseStream]:
         """Read an answer that goes on, over a connection of its own."""
-        streams = self._streams.take()
+        streams = self._streams.acquire()
         response = None
         try:
             response = await self._open(streams, path, query)
@@ -424,12 +433,12 @@ class KubeClient:
                 await self._renew()
                 response = await self._open(streams, path, query)
             if not response.is_success:
-                raise refusal(response.status_code, await _text(response), path=path)
+                raise parse_error(response.status_code, await _text(response), path=path)
             yield ResponseStream(response)
         finally:
             if response is not None:
                 await response.aclose()
-            self._streams.give_back(streams)
+            self._streams.release(streams)
 
     async def close(self) -> None:
         """Close all connections.
@@ -437,8 +446,8 @@ class KubeClient:
         Of many questions asked at once the others go on when one has failed. They are given a moment to fail too: where the event loop's end breaks off what was
         only about to connect, anyio (4.16) warns of a coroutine that was never awaited.
         """
-        if left := self._asking - {asyncio.current_task()}:
-            await asyncio.wait(left, timeout=_ENDING)
+        if remaining := self._active - {asyncio.current_task()}:
+            await asyncio.wait(remaining, timeout=_CLOSE_WAIT_S)
         await self._http.aclose()
         await self._streams.close()
 
@@ -446,24 +455,26 @@ class KubeClient:
 
     async def headers(self) -> dict[str, str]:
         """Who we are, for requests that go another way (port-forward)."""
-        known = self._headers
-        if known is not None and time.monotonic() - known[0] <= _HEADERS_LAST:
-            return known[1]
+        known_headers = self._headers
+        if known_headers is not None and time.monotonic() - known_headers[0] <= _HEADERS_TTL_S:
+            return known_headers[1]
         async with self._renewing:
             newest = self._headers
-            if newest is None or newest is known:  # else another request has just fetched them
-                found = await asyncio.to_thread(self.access.headers)
-                newest = self._headers = (time.monotonic(), found)
+            if (
+                newest is None or newest is known_headers
+            ):  # else another request has just fetched them
+                headers = await asyncio.to_thread(self.access.headers)
+                newest = self._headers = (time.monotonic(), headers)
             return newest[1]
 
     async def _renew(self) -> None:
         """Fetch the credentials anew, once for all who were refused with the same ones."""
-        before = self._headers
+        previous_headers = self._headers
         async with self._renewing:
-            if self._headers is before:
+            if self._headers is previous_headers:
                 await asyncio.to_thread(self.access.renew)
-                found = await asyncio.to_thread(self.access.headers)
-                self._headers = (time.monotonic(), found)
+                headers = await asyncio.to_thread(self.access.headers)
+                self._headers = (time.monotonic(), headers)
 
     async def _open(
         self, streams: httpx.AsyncClient, path: str, query: Mapping[str, str]
@@ -473,16 +484,16 @@ class KubeClient:
             "GET", path, params=query, headers=headers, extensions=self._extensions
         )
         try:
-            with self._noted():
+            with self._track():
                 async with self._opening, asyncio.timeout(_OPENING):
                     return await streams.send(request, stream=True)
         except TimeoutError as error:
             raise UnreachableError(
-                f"the API server at {shown_server(self.access)} timed out",
-                detail={"server": shown_server(self.access)},
+                f"the API server at {server_text(self.access)} timed out",
+                detail={"server": server_text(self.access)},
             ) from error
         except httpx.TransportError as error:
-            raise not_sent(error, self.access) or answer_broken(
+            raise connect_error(error, self.access) or response_error(
                 error, "GET", self.access
             ) from error
 
@@ -497,10 +508,10 @@ class KubeClient:
         content: str = "application/json",
     ) -> httpx.Response:
         """Ask; wait where the server says so, and prove anew who we are, once."""
-        with self._noted():
-            return await self._insist(verb, path, query, body, accept, content)
+        with self._track():
+            return await self._send_with_retries(verb, path, query, body, accept, content)
 
-    async def _insist(
+    async def _send_with_retries(
         self,
         verb: str,
         path: str,
@@ -510,29 +521,29 @@ class KubeClient:
         content: str,
     ) -> httpx.Response:
         end = time.monotonic() + TIMEOUT
-        renewed = broken = False
+        is_renewed = is_broken = False
         while True:
             try:
-                answer = await self._once(verb, path, query, body, accept, content)
+                response = await self._send_once(verb, path, query, body, accept, content)
             except httpx.TransportError as error:
-                if (never := not_sent(error, self.access)) is not None:
-                    raise never from error
-                if verb != "GET" or broken:
-                    raise answer_broken(error, verb, self.access) from error
-                broken = True  # a kept connection that the other side has closed, say
+                if (connection_error := connect_error(error, self.access)) is not None:
+                    raise connection_error from error
+                if verb != "GET" or is_broken:
+                    raise response_error(error, verb, self.access) from error
+                is_broken = True  # a kept connection that the other side has closed, say
                 continue
-            if answer.is_success:
-                return answer
-            if answer.status_code == 401 and not renewed:
+            if response.is_success:
+                return response
+            if response.status_code == 401 and not is_renewed:
                 await self._renew()
-                renewed = True
+                is_renewed = True
                 continue
-            wait = _asked_to_wait(answer, verb)
-            if wait is None or time.monotonic() + wait > end:
-                raise refusal(answer.status_code, answer.text, verb=verb, path=path)
-            await asyncio.sleep(wait)
+            retry_after = _retry_after(response, verb)
+            if retry_after is None or time.monotonic() + retry_after > end:
+                raise parse_error(response.status_code, response.text, verb=verb, path=path)
+            await asyncio.sleep(retry_after)
 
-    async def _once(
+    async def _send_once(
         self,
         verb: str,
         path: str,
@@ -552,56 +563,56 @@ class KubeClient:
             )
 
     @contextmanager
-    def _noted(self) -> Iterator[None]:
+    def _track(self) -> Iterator[None]:
         """Note that this task waits for an answer."""
         task = asyncio.current_task()
         assert task is not None
-        self._asking.add(task)
+        self._active.add(task)
         try:
             yield
         finally:
-            self._asking.discard(task)
+            self._active.discard(task)
 
 
-def _asked_to_wait(answer: httpx.Response, verb: str) -> float | None:
+def _retry_after(response: httpx.Response, verb: str) -> float | None:
     """Seconds after which the server wants to be asked again; what it refused with 429 it has not begun, so that this holds for every verb."""
-    if answer.status_code != 429 and not (answer.status_code == 503 and verb == "GET"):
+    if response.status_code != 429 and not (response.status_code == 503 and verb == "GET"):
         return None
     try:
-        return max(0.1, float(answer.headers.get("Retry-After", "")))
+        return max(0.1, float(response.headers.get("Retry-After", "")))
     except ValueError:
-        return 1.0 if answer.status_code == 429 else None
+        return 1.0 if response.status_code == 429 else None
 
 
-async def _decoded(answer: httpx.Response) -> dict[str, Any]:
-    data = answer.content
+async def _decode(response: httpx.Response) -> dict[str, Any]:
+    data = response.content
     try:
-        found = (
+        document = (
             await asyncio.to_thread(json.loads, data) if len(data) > _LARGE else json.loads(data)
         )
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise UnreachableError(
             "the server that answered is not a Kubernetes API server",
             code="no_api_server",
             hint="check the server and the proxy in the kubeconfig",
-            detail={"type": answer.headers.get("Content-Type", "")[:80]},
+            detail={"type": response.headers.get("Content-Type", "")[:80]},
         )
-    return found
+    return document
 
 
 async def _text(response: httpx.Response) -> str:
     """The beginning of a refusal's text."""
-    found = b""
+    data = b""
     try:
         async for chunk in response.aiter_bytes():
-            found += chunk
-            if len(found) > _LONGEST_REFUSAL:
+            data += chunk
+            if len(data) > _MAX_ERROR_BYTES:
                 break
     except httpx.TransportError:
         pass  # the status says enough
-    return found.decode("utf-8", "replace")
+    return data.decode("utf-8", "replace")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -609,18 +620,18 @@ async def _text(response: httpx.Response) -> str:
 
 
 class Backoff:
-    """Doubles from `first` to `most` seconds, give or take a quarter, so that many who failed together do not come back together."""
+    """Doubles from `first` to `max_pause` seconds, give or take a quarter, so that many who failed together do not come back together."""
 
-    def __init__(self, first: float, most: float) -> None:
-        self._first, self._most = first, most
-        self._next = first
+    def __init__(self, first: float, max_pause: float) -> None:
+        self._first_pause, self._max_pause = first, max_pause
+        self._next_pause = first
 
-    def pause(self) -> float:
+    def next_pause(self) -> float:
         """Seconds to wait now."""
-        found = self._next
-        self._next = min(self._most, found * 2)
-        return found * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+        pause = self._next_pause
+        self._next_pause = min(self._max_pause, pause * 2)
+        return pause * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
 
     def reset(self) -> None:
         """All is well again."""
-        self._next = self._first
+        self._next_pause = self._first_pause

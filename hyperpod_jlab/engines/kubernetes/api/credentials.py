@@ -20,14 +20,14 @@ from typing import Any, Protocol
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnsupportedError
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigEntry
 
-_FILE_LASTS = 60.0
+_FILE_TTL_S = 60.0
 """Seconds after which a token's file is read again: in pods it is written anew every hour or so."""
 _EARLY = 120.0
 """Seconds before its end at which a token is renewed."""
-_LONGEST_EXEC = 60.0
-_LONGEST_SHOWN = 300
-_SHORTEST_SECRET = 6
-_PLAIN_WORD = re.compile(r"[a-z][a-z-]{0,40}")
+_MAX_EXEC_S = 60.0
+_MAX_TEXT = 300
+_MIN_SECRET_LENGTH = 6
+_SUBCOMMAND = re.compile(r"[a-z][a-z-]{0,40}")
 _SECRET_OPTION = re.compile(r"(?i)^-.*(?:secret|token|pass|key|credential|auth|pin)")
 
 
@@ -36,7 +36,7 @@ class Token:
     """A token and when it ends (Unix seconds), or None when nobody knows."""
 
     value: str
-    ends: float | None = None
+    expires_at: float | None = None
 
 
 class TokenSource(Protocol):
@@ -61,7 +61,7 @@ class Credentials:
         if self._source is None:
             return dict(self._fixed)
         with self._lock:
-            if self._token is None or _ends_soon(self._token):
+            if self._token is None or _expires_soon(self._token):
                 self._token = self._source.fetch()
             return {**self._fixed, "Authorization": f"Bearer {self._token.value}"}
 
@@ -71,8 +71,8 @@ class Credentials:
             self._token = None
 
 
-def _ends_soon(token: Token) -> bool:
-    return token.ends is not None and time.time() > token.ends - _EARLY
+def _expires_soon(token: Token) -> bool:
+    return token.expires_at is not None and time.time() > token.expires_at - _EARLY
 
 
 class FixedToken:
@@ -100,7 +100,7 @@ class TokenFile:
             raise InvalidInputError(
                 f"the token file {self._path} cannot be read", code="invalid_kubeconfig"
             ) from error
-        return Token(value, time.time() + _EARLY + _FILE_LASTS)
+        return Token(value, time.time() + _EARLY + _FILE_TTL_S)
 
 
 class ExecPlugin:
@@ -108,16 +108,16 @@ class ExecPlugin:
 
     def __init__(
         self,
-        said: Mapping[str, Any],
+        exec_config: Mapping[str, Any],
         folder: Path,
         cluster: KubeconfigEntry,
         context: ssl.SSLContext | None,
     ) -> None:
-        self._said, self._folder, self._cluster = said, folder, cluster
+        self._exec_config, self._folder, self._cluster = exec_config, folder, cluster
         self._context = context
-        self._version = str(said.get("apiVersion") or "client.authentication.k8s.io/v1beta1")
-        self._command = str(said.get("command") or "")
-        if said.get("interactiveMode") == "Always":
+        self._version = str(exec_config.get("apiVersion") or "client.authentication.k8s.io/v1beta1")
+        self._command = str(exec_config.get("command") or "")
+        if exec_config.get("interactiveMode") == "Always":
             raise UnsupportedError(
                 f"{self._command} asks for input, but there is no terminal here",
                 code="interactive_login",
@@ -133,77 +133,79 @@ class ExecPlugin:
             load_chain(self._context, str(certificate).encode(), str(key).encode())
         value = str(status.get("token") or "")
         if not value and not certificate:
-            raise self._failed("it printed neither a token nor a certificate")
-        return Token(value, _seconds(status.get("expirationTimestamp")))
+            raise self._exec_error("it printed neither a token nor a certificate")
+        return Token(value, _parse_time(status.get("expirationTimestamp")))
 
     def _run(self) -> dict[str, Any]:
-        words = [self._program(), *map(str, self._said.get("args") or [])]
-        more = {str(one["name"]): str(one["value"]) for one in self._said.get("env") or []}
-        environment = {**os.environ, **more, "KUBERNETES_EXEC_INFO": json.dumps(self._info())}
+        argv = [self._program(), *map(str, self._exec_config.get("args") or [])]
+        extra_env = {
+            str(entry["name"]): str(entry["value"]) for entry in self._exec_config.get("env") or []
+        }
+        environment = {**os.environ, **extra_env, "KUBERNETES_EXEC_INFO": json.dumps(self._info())}
         try:
-            done = subprocess.run(
-                words,
+            completed = subprocess.run(
+                argv,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_LONGEST_EXEC,
+                timeout=_MAX_EXEC_S,
                 check=False,
             )
         except FileNotFoundError as error:
-            raise self._failed("the program is not on PATH") from error
+            raise self._exec_error("the program is not on PATH") from error
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise self._failed(f"it could not be run ({type(error).__name__})") from error
-        if done.returncode != 0:
-            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            why = self._without_secrets(lines[-1])[:_LONGEST_SHOWN] if lines else ""
-            raise self._failed(why or f"exit code {done.returncode}")
+            raise self._exec_error(f"it could not be run ({type(error).__name__})") from error
+        if completed.returncode != 0:
+            lines = completed.stderr.decode("utf-8", "replace").strip().splitlines()
+            last_line = self._mask_secrets(lines[-1])[:_MAX_TEXT] if lines else ""
+            raise self._exec_error(last_line or f"exit code {completed.returncode}")
         try:
-            found = json.loads(done.stdout)
+            document = json.loads(completed.stdout)
         except ValueError as error:
-            raise self._failed("its output is not valid JSON") from error
-        return found if isinstance(found, dict) else {}
+            raise self._exec_error("its output is not valid JSON") from error
+        return document if isinstance(document, dict) else {}
 
     def _program(self) -> str:
         """A path with a folder in it begins where the kubeconfig is."""
         if not self._command:
-            raise self._failed("the kubeconfig has no command")
+            raise self._exec_error("the kubeconfig has no command")
         return str(self._folder / self._command) if os.sep in self._command else self._command
 
     def _info(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"interactive": False}
-        if self._said.get("provideClusterInfo"):
+        if self._exec_config.get("provideClusterInfo"):
             names = ("server", "certificate-authority-data", "tls-server-name")
             spec["cluster"] = {
-                one: self._cluster.text(one) for one in names if self._cluster.text(one)
+                name: self._cluster.text(name) for name in names if self._cluster.text(name)
             }
         return {"apiVersion": self._version, "kind": "ExecCredential", "spec": spec}
 
-    def _failed(self, why: str) -> DeniedError:
+    def _exec_error(self, detail: str) -> DeniedError:
         return DeniedError(
-            f"{self._command or 'the kubeconfig'} returned no credentials: {why}",
+            f"{self._command or 'the kubeconfig'} returned no credentials: {detail}",
             code="login_failed",
-            hint=f"run {self._shown()} in a terminal, with the arguments that the kubeconfig gives it",
+            hint=f"run {self._command_text()} in a terminal, with the arguments that the kubeconfig gives it",
         )
 
-    def _shown(self) -> str:
+    def _command_text(self) -> str:
         """The program and its first word: what stands behind, such as a client's secret, is for nobody's screen or report."""
-        first = next(map(str, self._said.get("args") or []), "")
-        words = [self._command, first] if _PLAIN_WORD.fullmatch(first) else [self._command]
-        return " ".join(words)[:_LONGEST_SHOWN] or "the program"
+        first = next(map(str, self._exec_config.get("args") or []), "")
+        argv = [self._command, first] if _SUBCOMMAND.fullmatch(first) else [self._command]
+        return " ".join(argv)[:_MAX_TEXT] or "the program"
 
-    def _without_secrets(self, line: str) -> str:
+    def _mask_secrets(self, line: str) -> str:
         """A line of the program without what its options and variables are given, should it repeat them."""
-        given = [str(one.get("value") or "") for one in self._said.get("env") or []]
-        before = ""
-        for word in map(str, self._said.get("args") or []):
-            name, equals, value = word.partition("=")
+        env_values = [str(entry.get("value") or "") for entry in self._exec_config.get("env") or []]
+        previous = ""
+        for argument in map(str, self._exec_config.get("args") or []):
+            name, equals, value = argument.partition("=")
             if _SECRET_OPTION.search(name):
-                given.append(value if equals else "")
-            elif _SECRET_OPTION.search(before):
-                given.append(word)
-            before = word if word.startswith("-") and not equals else ""
-        for value in sorted(set(given), key=len, reverse=True):
-            if len(value) >= _SHORTEST_SECRET:
+                env_values.append(value if equals else "")
+            elif _SECRET_OPTION.search(previous):
+                env_values.append(argument)
+            previous = argument if argument.startswith("-") and not equals else ""
+        for value in sorted(set(env_values), key=len, reverse=True):
+            if len(value) >= _MIN_SECRET_LENGTH:
                 line = line.replace(value, "***")
         return line
 
@@ -225,10 +227,13 @@ class PackageToken:
                 code="kubernetes_missing",
                 hint="pip install kubernetes",
             ) from None
-        made = client.Configuration()
+        configuration = client.Configuration()
         try:
             kube.load_kube_config(  # type: ignore[no-untyped-call] # the package has no types here
-                os.pathsep.join(map(str, self._files)), self._context, made, persist_config=False
+                os.pathsep.join(map(str, self._files)),
+                self._context,
+                configuration,
+                persist_config=False,
             )
         except Exception as error:  # whatever the login libraries below it raise comes out of it
             raise DeniedError(
@@ -236,14 +241,16 @@ class PackageToken:
                 code="login_failed",
                 hint="log in again as for kubectl",
             ) from error
-        said = str(made.auth_settings().get("BearerToken", {}).get("value") or "")
-        return Token(said.removeprefix("Bearer ").strip(), time.time() + _EARLY + _FILE_LASTS)
+        authorization = str(configuration.auth_settings().get("BearerToken", {}).get("value") or "")
+        return Token(
+            authorization.removeprefix("Bearer ").strip(), time.time() + _EARLY + _FILE_TTL_S
+        )
 
 
 def basic(user: str, password: str) -> dict[str, str]:
     """Name and password as a header."""
-    said = base64.b64encode(f"{user}:{password}".encode()).decode()
-    return {"Authorization": f"Basic {said}"}
+    encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {encoded}"}
 
 
 def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
@@ -263,7 +270,7 @@ def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
             ) from error
 
 
-def _seconds(text: Any) -> float | None:
+def _parse_time(text: Any) -> float | None:
     try:
         return datetime.fromisoformat(str(text)).timestamp() if text else None
     except ValueError:

@@ -17,15 +17,15 @@ from hyperpod_jlab.aws.session import Aws, find_region
 from hyperpod_jlab.aws.signed import METER
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess, tls_context
-from hyperpod_jlab.engines.kubernetes.api.client import answer_broken, not_sent, pool
+from hyperpod_jlab.engines.kubernetes.api.client import connect_error, pool, response_error
 from hyperpod_jlab.engines.kubernetes.api.credentials import Credentials, Token
-from hyperpod_jlab.engines.kubernetes.api.errors import refusal
-from hyperpod_jlab.engines.kubernetes.api.kubeconfig import proxy_for
+from hyperpod_jlab.engines.kubernetes.api.errors import parse_error
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import find_proxy
 from hyperpod_jlab.engines.kubernetes.api.light_httpx import httpx
 
-_LASTS = 840.0
+_TOKEN_TTL_S = 840.0
 """Seconds; a minute less than the cluster takes it for good."""
-_URL_LASTS = 60
+_URL_TTL_S = 60
 _PREFIX = "k8s-aws-v1."
 
 
@@ -44,17 +44,17 @@ def eks_access(name: str, session: Any = None) -> ApiAccess:
         UnreachableError: AWS does not answer, or the cluster is not there yet.
     """
     session = session or _session()
-    return access_of(name, _described(session, name), session)
+    return build_access(name, _described(session, name), session)
 
 
-def access_of(
-    name: str, found: Mapping[str, Any], session: Any = None, region: str | None = None
+def build_access(
+    name: str, cluster: Mapping[str, Any], session: Any = None, region: str | None = None
 ) -> ApiAccess:
     """The way to an EKS cluster that has been described. Blocking.
 
     Args:
         name: The cluster's name.
-        found: EKS' description of it: the ``cluster`` of ``DescribeCluster``.
+        cluster: EKS' description of it: the ``cluster`` of ``DescribeCluster``.
         session: As with `eks_access`.
         region: The region of that session.
 
@@ -64,10 +64,10 @@ def access_of(
         UnreachableError: The cluster is not there yet.
     """
     session = session or _session(region)
-    server = str(found.get("endpoint") or "")
+    server = str(cluster.get("endpoint") or "")
     if not server:
         raise UnreachableError(
-            f"the EKS cluster {name} has no address yet: it is {str(found.get('status')).lower()}",
+            f"the EKS cluster {name} has no address yet: it is {str(cluster.get('status')).lower()}",
             code="eks_not_ready",
             hint="try again when it is active; see: aws eks describe-cluster",
         )
@@ -75,10 +75,10 @@ def access_of(
     return ApiAccess(
         server=server,
         verify=tls_context(
-            ca_data=str((found.get("certificateAuthority") or {}).get("data") or "")
+            ca_data=str((cluster.get("certificateAuthority") or {}).get("data") or "")
         ),
         headers=credentials.headers,
-        proxy=proxy_for(server),
+        proxy=find_proxy(server),
         renew=credentials.renew,
     )
 
@@ -91,9 +91,9 @@ class EksTokens:
 
     def fetch(self) -> Token:
         """A new one, signed here; nobody is asked for it but, at times, the source of the AWS credentials."""
-        url = _guarded(self._session, self._presigned, self._name)
+        url = _translate_errors(self._session, self._presigned, self._name)
         text = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
-        return Token(_PREFIX + text, time.time() + _LASTS)
+        return Token(_PREFIX + text, time.time() + _TOKEN_TTL_S)
 
     def _presigned(self) -> str:
         from botocore.signers import RequestSigner
@@ -117,7 +117,7 @@ class EksTokens:
         }
         return str(
             signer.generate_presigned_url(
-                request, region_name=region, expires_in=_URL_LASTS, operation_name=""
+                request, region_name=region, expires_in=_URL_TTL_S, operation_name=""
             )
         )
 
@@ -139,39 +139,42 @@ def _session(region: str | None = None) -> Any:
 
 
 def _described(session: Any, name: str) -> dict[str, Any]:
-    def ask() -> dict[str, Any]:
+    def describe() -> dict[str, Any]:
         client = session.client("eks")
         METER.count(client)
-        found = client.describe_cluster(name=name)["cluster"]
-        return found if isinstance(found, dict) else {}
+        cluster = client.describe_cluster(name=name)["cluster"]
+        return cluster if isinstance(cluster, dict) else {}
 
-    described: dict[str, Any] = _guarded(session, ask, name)
+    described: dict[str, Any] = _translate_errors(session, describe, name)
     return described
 
 
-def _guarded(session: Any, work: Callable[[], Any], name: str) -> Any:
+def _translate_errors(session: Any, call: Callable[[], Any], cluster_name: str) -> Any:
     """AWS' complaints as errors of ours."""
     try:
-        return work()
+        return call()
     except HyperpodError:
         raise
     except AttributeError as error:  # a signer without credentials
         raise no_credentials() from error
     except Exception as error:
-        told = translate(error, AwsCall("eks", "DescribeCluster", str(session.region_name)))
-        if isinstance(told, NotFoundError):
-            told = NotFoundError(
-                f"EKS cluster {name} not found in this account and region",
+        translated = translate(error, AwsCall("eks", "DescribeCluster", str(session.region_name)))
+        if isinstance(translated, NotFoundError):
+            translated = NotFoundError(
+                f"EKS cluster {cluster_name} not found in this account and region",
                 code="no_eks_cluster",
                 hint="see: aws eks list-clusters",
-                detail={**told.detail, "field": "eks"},
+                detail={**translated.detail, "field": "eks"},
             )
-        if told.code == "missing_right":
+        if translated.code == "missing_right":
             # Not the cluster refuses one kind of object, of which others may be seen: there is no way to the cluster at all.
-            told = DeniedError(
-                told.message, code="no_eks_right", hint=told.hint, detail=told.detail
+            translated = DeniedError(
+                translated.message,
+                code="no_eks_right",
+                hint=translated.hint,
+                detail=translated.detail,
             )
-        raise told from error
+        raise translated from error
 
 
 # --------------------------------------------------------------------------------------------------
@@ -182,7 +185,7 @@ _TIMEOUT = httpx.Timeout(4.0, connect=2.5)
 _REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """Answered to all whom the cluster knows (Kubernetes' role ``system:basic-user``)."""
 
-_QUESTION = {
+_REVIEW_BODY = {
     "apiVersion": "authorization.k8s.io/v1",
     "kind": "SelfSubjectAccessReview",
     "spec": {
@@ -220,23 +223,25 @@ async def check_access(aws: Aws, name: str) -> AccessCheck:
     network = described.get("resourcesVpcConfig") or {}
     private = network.get("endpointPublicAccess") is False
     region = await aws.region()
-    access = await asyncio.to_thread(access_of, name, described, region=region)
+    access = await asyncio.to_thread(build_access, name, described, region=region)
     try:
-        return AccessCheck(private, await _may_start_pods(access))
+        return AccessCheck(private, await _can_create_pods(access))
     except HyperpodError as error:
         return AccessCheck(private, problem=error)
 
 
-async def _may_start_pods(access: ApiAccess) -> bool:
+async def _can_create_pods(access: ApiAccess) -> bool:
     headers = await asyncio.to_thread(access.headers)
     async with pool(access) as client:
         try:
-            answer = await client.post(_REVIEW, json=_QUESTION, headers=headers, timeout=_TIMEOUT)
+            response = await client.post(
+                _REVIEW, json=_REVIEW_BODY, headers=headers, timeout=_TIMEOUT
+            )
         except httpx.TransportError as error:
-            raise not_sent(error, access) or answer_broken(error, "POST", access) from error
-    if answer.status_code != httpx.codes.CREATED:
-        raise refusal(answer.status_code, answer.text, verb="POST", path=_REVIEW)
+            raise connect_error(error, access) or response_error(error, "POST", access) from error
+    if response.status_code != httpx.codes.CREATED:
+        raise parse_error(response.status_code, response.text, verb="POST", path=_REVIEW)
     try:
-        return bool(answer.json()["status"]["allowed"])
+        return bool(response.json()["status"]["allowed"])
     except (ValueError, KeyError, TypeError) as error:
         raise UnreachableError("the server that answered is not a Kubernetes API server") from error

@@ -23,16 +23,16 @@ from hyperpod_jlab.core.errors import (
 
 ANSWER_LOST = "answer_lost"
 """Code of an `UnreachableError` after which what was asked for may have been done."""
-CUT = "cut"
+STREAM_CUT = "cut"
 """Code of an `UnreachableError`: the connection ended in the middle of an answer."""
 
-_LONGEST = 600
-_RIGHT = re.compile(
+_MAX_MESSAGE = 600
+_FORBIDDEN_TEXT = re.compile(
     r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)"| at the cluster scope)?'
 )
-_NO_NAMESPACE = re.compile(r'namespaces "([^"]*)" not found')
+_NAMESPACE_NOT_FOUND = re.compile(r'namespaces "([^"]*)" not found')
 _WEBHOOK = re.compile(r'admission webhook "([^"]*)" denied the request:?\s*(.*)', re.DOTALL)
-_TOO_LARGE = re.compile(
+_TOO_LARGE_TEXT = re.compile(
     r"request is too large|trying to send message larger than max|request entity too large",
     re.IGNORECASE,
 )
@@ -41,7 +41,7 @@ _WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]*)"')
 
 
 @dataclass(frozen=True)
-class Refusal:
+class ApiStatus:
     """A refusal as the API server gave it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Refusal:
         details: What it is about: ``name``, ``kind``, ``causes``, ``retryAfterSeconds``.
         path: What was asked for.
         verb: By which HTTP method.
-        onward: Of a list that has become too old: from where to go on.
+        continue_token: Of a list that has become too old: from where to go on.
     """
 
     status: int
@@ -60,121 +60,134 @@ class Refusal:
     details: Mapping[str, Any]
     path: str
     verb: str = "GET"
-    onward: str = ""
+    continue_token: str = ""
 
 
-def refusal(status: int, text: str, *, verb: str = "GET", path: str = "") -> HyperpodError:
+def parse_error(status: int, text: str, *, verb: str = "GET", path: str = "") -> HyperpodError:
     """The error for an answer that is no success."""
-    answer = _read(status, text, verb, path)
+    status_object = _read(status, text, verb, path)
     if status == 401:
-        return _unauthorized(answer)
-    if _TOO_LARGE.search(answer.message):
-        return _too_large(answer)
+        return _unauthorized(status_object)
+    if _TOO_LARGE_TEXT.search(status_object.message):
+        return _too_large(status_object)
     if status == 403:
-        return _forbidden(answer)
+        return _forbidden(status_object)
     if status == 404:
-        return _not_found(answer)
+        return _not_found(status_object)
     if status in {409, 410}:
-        return _conflict(answer)
-    if status == 422 or (status == 400 and answer.reason in {"BadRequest", "Invalid"}):
-        return _invalid(answer)
+        return _conflict(status_object)
+    if status == 422 or (status == 400 and status_object.reason in {"BadRequest", "Invalid"}):
+        return _invalid(status_object)
     if status == 429 or status >= 500:
-        return _cannot_now(answer)
+        return _retry_later(status_object)
     return RefusedError(
-        f"Kubernetes: {_said(answer)}",
-        hint=None if answer.message else _PROXY,
-        detail=_detail(answer),
+        f"Kubernetes: {_message(status_object)}",
+        hint=None if status_object.message else _PROXY,
+        detail=_detail(status_object),
     )
 
 
 _PROXY = "what answers is no API server: check the server and the proxy in the kubeconfig"
 
 
-def _read(status: int, text: str, verb: str, path: str) -> Refusal:
+def _read(status: int, text: str, verb: str, path: str) -> ApiStatus:
     try:
-        found = json.loads(text)
-        message = str(found["message"]) if found.get("kind") == "Status" else ""
-        details = found.get("details")
-        reason = str(found.get("reason") or "")
-        onward = str((found.get("metadata") or {}).get("continue") or "")
+        document = json.loads(text)
+        message = str(document["message"]) if document.get("kind") == "Status" else ""
+        details = document.get("details")
+        reason = str(document.get("reason") or "")
+        continue_token = str((document.get("metadata") or {}).get("continue") or "")
     except (ValueError, KeyError, TypeError, AttributeError):
-        message, details, reason, onward = "", None, "", ""
-    about = details if isinstance(details, dict) else {}
-    return Refusal(status, message, reason, about, path, verb, onward)
+        message, details, reason, continue_token = "", None, "", ""
+    details_object = details if isinstance(details, dict) else {}
+    return ApiStatus(status, message, reason, details_object, path, verb, continue_token)
 
 
-def _said(answer: Refusal) -> str:
-    if not answer.message:
-        return f"it answered with status {answer.status} and no reason"
-    return shortened(answer.message)
+def _message(status_object: ApiStatus) -> str:
+    if not status_object.message:
+        return f"it answered with status {status_object.status} and no reason"
+    return shortened(status_object.message)
 
 
 def shortened(text: str) -> str:
     """A sentence of the server's on one line, at most 600 characters."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _MAX_MESSAGE else f"{line[: _MAX_MESSAGE - 1]}…"
 
 
-def _detail(answer: Refusal, **more: Any) -> dict[str, Any]:
-    return {"status": answer.status, "reason": answer.reason, "path": answer.path, **more}
+def _detail(status_object: ApiStatus, **extra: Any) -> dict[str, Any]:
+    return {
+        "status": status_object.status,
+        "reason": status_object.reason,
+        "path": status_object.path,
+        **extra,
+    }
 
 
 # ---------------------------------------------------------------------------------------------- what may not be
 
 
-def _unauthorized(answer: Refusal) -> HyperpodError:
+def _unauthorized(status_object: ApiStatus) -> HyperpodError:
     return DeniedError(
         "the cluster does not accept your credentials: they are wrong or expired",
         code="unauthorized",
         hint="log in again as for kubectl (on EKS: aws sts get-caller-identity, and an access entry for that role); see: kubectl auth "
         "whoami",
-        detail=_detail(answer),
+        detail=_detail(status_object),
     )
 
 
-def _forbidden(answer: Refusal) -> HyperpodError:
-    message = answer.message
+def _forbidden(status_object: ApiStatus) -> HyperpodError:
+    message = status_object.message
     if "exceeded quota" in message:
-        return _quota(answer)
+        return _quota(status_object)
     if denied := _WEBHOOK.search(message):
         return RefusedError(
             f"the cluster denied it: {shortened(denied[2]) or 'it gives no reason'}",
             code="webhook_denied",
             hint=f"the admission webhook {denied[1]} has this rule",
-            detail=_detail(answer, webhook=denied[1]),
+            detail=_detail(status_object, webhook=denied[1]),
         )
     if "is being terminated" in message or "because it is being terminated" in message:
         return ConflictError(
-            f"Kubernetes: {_said(answer)}", code="namespace_ends", detail=_detail(answer)
+            f"Kubernetes: {_message(status_object)}",
+            code="namespace_ends",
+            detail=_detail(status_object),
         )
-    if right := _RIGHT.search(message):
-        return denied_right(
-            right["verb"], right["group"], right["resource"], right["namespace"], answer.status
+    if match := _FORBIDDEN_TEXT.search(message):
+        return permission_denied(
+            match["verb"],
+            match["group"],
+            match["resource"],
+            match["namespace"],
+            status_object.status,
         )
     if not message:
         return DeniedError(
             "a proxy before the API server denied it and gave no reason",
             hint=_PROXY,
-            detail=_detail(answer),
+            detail=_detail(status_object),
         )
     return DeniedError(
-        f"Kubernetes: {_said(answer)}",
+        f"Kubernetes: {_message(status_object)}",
         hint="ask your cluster administrator",
-        detail=_detail(answer),
+        detail=_detail(status_object),
     )
 
 
-def denied_right(
+def permission_denied(
     verb: str, group: str, resource: str, namespace: str | None, status: int = 403
 ) -> DeniedError:
     """What to say of a right that the user lacks; it stands in `detail` as ``right``."""
-    where = f"in the namespace {namespace}" if namespace else "in the whole cluster"
-    what = f"{resource}.{group}" if group else resource
-    asked = f"kubectl auth can-i {verb} {what}" + (f" -n {namespace}" if namespace else "")
+    scope_text = f"in the namespace {namespace}" if namespace else "in the whole cluster"
+    resource_text = f"{resource}.{group}" if group else resource
+    check_command = f"kubectl auth can-i {verb} {resource_text}" + (
+        f" -n {namespace}" if namespace else ""
+    )
     return DeniedError(
-        f"you do not have the permission to {verb} {what} {where}",
+        f"you do not have the permission to {verb} {resource_text} {scope_text}",
         code="missing_right",
-        hint=f"ask your cluster administrator for the verb {verb} on {what} {where}; see: {asked}",
+        hint=f"ask your cluster administrator for the verb {verb} on {resource_text} {scope_text}; see: {check_command}",
         detail={
             "status": status,
             "right": {"verb": verb, "group": group, "resource": resource, "namespace": namespace},
@@ -182,131 +195,158 @@ def denied_right(
     )
 
 
-def _quota(answer: Refusal) -> HyperpodError:
-    found = re.search(r"exceeded quota: (.*)", answer.message, re.DOTALL)
+def _quota(status_object: ApiStatus) -> HyperpodError:
+    match = re.search(r"exceeded quota: (.*)", status_object.message, re.DOTALL)
     return RefusedError(
-        f"the quota of the namespace is exceeded: {shortened(found[1] if found else answer.message)}",
+        f"the quota of the namespace is exceeded: {shortened(match[1] if match else status_object.message)}",
         code="quota_exceeded",
         hint="request less, or wait until other jobs of the namespace end; see: kubectl describe quota",
-        detail=_detail(answer),
+        detail=_detail(status_object),
     )
 
 
 # ---------------------------------------------------------------------------------------------- what is not there
 
 
-def _not_found(answer: Refusal) -> HyperpodError:
-    if gone := _NO_NAMESPACE.search(answer.message):
+def _not_found(status_object: ApiStatus) -> HyperpodError:
+    if match := _NAMESPACE_NOT_FOUND.search(status_object.message):
         return NotFoundError(
-            f"namespace {gone[1]} not found",
+            f"namespace {match[1]} not found",
             code="no_namespace",
             hint="set namespace in the configuration of the cluster to an existing one; see: kubectl get namespaces",
-            detail=_detail(answer, namespace=gone[1]),
+            detail=_detail(status_object, namespace=match[1]),
         )
-    if not answer.message or answer.message.startswith("the server could not find the requested"):
-        return _no_kind(answer)
-    return NotFoundError(f"Kubernetes: {_said(answer)}", detail=_detail(answer))
+    if not status_object.message or status_object.message.startswith(
+        "the server could not find the requested"
+    ):
+        return _unknown_kind(status_object)
+    return NotFoundError(f"Kubernetes: {_message(status_object)}", detail=_detail(status_object))
 
 
-def _no_kind(answer: Refusal) -> HyperpodError:
+def _unknown_kind(status_object: ApiStatus) -> HyperpodError:
     """Nothing is served at this path: the kind is not installed; or, of a pod's log, the node's kubelet is only just coming up."""
-    if answer.details.get("kind") == "pods/log" or answer.path.endswith("/log"):
+    if status_object.details.get("kind") == "pods/log" or status_object.path.endswith("/log"):
         return UnreachableError(
             "the node cannot provide the log yet",
             code="node_not_ready",
             hint="its kubelet is starting; try again in a moment",
-            detail=_detail(answer),
+            detail=_detail(status_object),
         )
-    if not answer.message and not answer.path.startswith("/apis/"):
+    if not status_object.message and not status_object.path.startswith("/apis/"):
         return NotFoundError(
             "the server that answered is not a Kubernetes API server",
             hint=_PROXY,
-            detail=_detail(answer),
+            detail=_detail(status_object),
         )
-    group = re.match(r"/apis/([^/]+)/([^/]+)(?:/namespaces/[^/]+)?(?:/([^/]+))?", answer.path)
-    what = f"{group[3] or 'objects'} of {group[1]}/{group[2]}" if group else answer.path
+    group = re.match(
+        r"/apis/([^/]+)/([^/]+)(?:/namespaces/[^/]+)?(?:/([^/]+))?", status_object.path
+    )
+    resource_text = (
+        f"{group[3] or 'objects'} of {group[1]}/{group[2]}" if group else status_object.path
+    )
     return NotFoundError(
-        f"the cluster has no {what}",
+        f"the cluster has no {resource_text}",
         code="no_such_kind",
         hint="its operator is not installed or has another version; see: kubectl api-resources",
-        detail=_detail(answer, group=group[1] if group else ""),
+        detail=_detail(status_object, group=group[1] if group else ""),
     )
 
 
 # ---------------------------------------------------------------------------------------------- what does not fit
 
 
-def _conflict(answer: Refusal) -> HyperpodError:
-    if answer.status == 410:
+def _conflict(status_object: ApiStatus) -> HyperpodError:
+    if status_object.status == 410:
         return ConflictError(
             "the resource version is too old",
             code="expired",
-            detail=_detail(answer, **({"continue": answer.onward} if answer.onward else {})),
+            detail=_detail(
+                status_object,
+                **(
+                    {"continue": status_object.continue_token}
+                    if status_object.continue_token
+                    else {}
+                ),
+            ),
         )
-    code = "already_exists" if answer.reason == "AlreadyExists" else "changed_meanwhile"
-    return ConflictError(f"Kubernetes: {_said(answer)}", code=code, detail=_detail(answer))
+    code = "already_exists" if status_object.reason == "AlreadyExists" else "changed_meanwhile"
+    return ConflictError(
+        f"Kubernetes: {_message(status_object)}", code=code, detail=_detail(status_object)
+    )
 
 
-def _invalid(answer: Refusal) -> HyperpodError:
-    causes = [one for one in answer.details.get("causes") or [] if isinstance(one, dict)]
-    fields = [str(one["field"]) for one in causes if one.get("field")]
-    if answer.status == 422:
+def _invalid(status_object: ApiStatus) -> HyperpodError:
+    causes = [
+        cause for cause in status_object.details.get("causes") or [] if isinstance(cause, dict)
+    ]
+    fields = [str(cause["field"]) for cause in causes if cause.get("field")]
+    if status_object.status == 422:
         return RefusedError(
-            f"the cluster rejected the object as invalid: {_said(answer)}",
+            f"the cluster rejected the object as invalid: {_message(status_object)}",
             code="invalid_object",
             hint=f"check {', '.join(fields[:5])}" if fields else None,
-            detail=_detail(answer, fields=fields),
+            detail=_detail(status_object, fields=fields),
         )
-    kind = InvalidInputError if answer.verb == "GET" else RefusedError
-    return kind(f"Kubernetes: {_said(answer)}", code="bad_request", detail=_detail(answer))
+    kind = InvalidInputError if status_object.verb == "GET" else RefusedError
+    return kind(
+        f"Kubernetes: {_message(status_object)}", code="bad_request", detail=_detail(status_object)
+    )
 
 
-def _too_large(answer: Refusal) -> HyperpodError:
+def _too_large(status_object: ApiStatus) -> HyperpodError:
     return RefusedError(
         "the object is too large for the cluster; the limit is 1.5 MiB",
         code="object_too_large",
         hint="put large values into files or a separate ConfigMap, and refer to them",
-        detail=_detail(answer, said=_said(answer)),
+        detail=_detail(status_object, said=_message(status_object)),
     )
 
 
 # ---------------------------------------------------------------------------------------------- what cannot be now
 
 
-def _cannot_now(answer: Refusal) -> HyperpodError:
-    if hook := _WEBHOOK_DOWN.search(answer.message):
+def _retry_later(status_object: ApiStatus) -> HyperpodError:
+    if hook := _WEBHOOK_DOWN.search(status_object.message):
         return UnreachableError(
             f"the cluster cannot check the object: the webhook {hook[1]} did not answer",
             code="webhook_down",
             hint="an operator of the cluster is down or starting; try again later, or tell your cluster administrator",
-            detail=_detail(answer, webhook=hook[1]),
+            detail=_detail(status_object, webhook=hook[1]),
         )
-    if answer.status == 429:
+    if status_object.status == 429:
         return UnreachableError(
             "the cluster is overloaded (too many requests)",
             code="too_many_requests",
             hint="try again later",
-            detail=_detail(answer),
+            detail=_detail(status_object),
         )
-    if answer.status == 500 and "/log" in answer.path and "dial tcp" in answer.message:
+    if (
+        status_object.status == 500
+        and "/log" in status_object.path
+        and "dial tcp" in status_object.message
+    ):
         return UnreachableError(
             "the node does not respond, so the logs of its pods are not available now",
             code="node_down",
-            detail=_detail(answer),
+            detail=_detail(status_object),
         )
-    said = f": {_said(answer)}" if answer.message else ""
+    message_text = f": {_message(status_object)}" if status_object.message else ""
     return UnreachableError(
-        f"the API server is not available now (status {answer.status}){said}",
-        code=ANSWER_LOST if _may_be_done(answer) else None,
+        f"the API server is not available now (status {status_object.status}){message_text}",
+        code=ANSWER_LOST if _may_have_applied(status_object) else None,
         hint="try again later",
-        detail=_detail(answer),
+        detail=_detail(status_object),
     )
 
 
-def _may_be_done(answer: Refusal) -> bool:
+def _may_have_applied(status_object: ApiStatus) -> bool:
     """Whether something that changes may have been done all the same: the server ran out of time, or a proxy in between lost its answer."""
-    if answer.verb == "GET":
+    if status_object.verb == "GET":
         return False
-    if answer.message:
-        return answer.status == 504 or "timed out" in answer.message or "etcd" in answer.message
+    if status_object.message:
+        return (
+            status_object.status == 504
+            or "timed out" in status_object.message
+            or "etcd" in status_object.message
+        )
     return True

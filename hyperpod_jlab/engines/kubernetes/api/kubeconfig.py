@@ -29,8 +29,8 @@ class KubeconfigEntry:
 
     def text(self, key: str) -> str:
         """A value as text, "" when it is not there."""
-        found = self.data.get(key)
-        return "" if found is None else str(found)
+        entry = self.data.get(key)
+        return "" if entry is None else str(entry)
 
     def path(self, key: str) -> Path | None:
         """A file that it names."""
@@ -48,27 +48,27 @@ class KubeconfigContext:
 
 def kubeconfig_files() -> list[Path]:
     """The files that there are."""
-    return [path for path in _looked_for() if path.is_file()]
+    return [path for path in _searched_paths() if path.is_file()]
 
 
-def _looked_for() -> list[Path]:
-    named = os.environ.get("KUBECONFIG", "")
-    if not named:
+def _searched_paths() -> list[Path]:
+    kubeconfig = os.environ.get("KUBECONFIG", "")
+    if not kubeconfig:
         return [Path("~/.kube/config").expanduser()]
-    return [Path(one).expanduser() for one in named.split(os.pathsep) if one]
+    return [Path(part).expanduser() for part in kubeconfig.split(os.pathsep) if part]
 
 
-def _none_there() -> InvalidInputError:
-    looked = ", ".join(str(path) for path in _looked_for())
+def _not_found_error() -> InvalidInputError:
+    searched = ", ".join(str(path) for path in _searched_paths())
     if os.environ.get("KUBECONFIG"):
         message = (
-            f"kubeconfig not found: KUBECONFIG names {looked or 'nothing'}, which is not a file"
+            f"kubeconfig not found: KUBECONFIG names {searched or 'nothing'}, which is not a file"
         )
         hint = "set KUBECONFIG to an existing file, or unset it to use ~/.kube/config"
     else:
-        message = f"kubeconfig not found: {looked} is not a file"
+        message = f"kubeconfig not found: {searched} is not a file"
         hint = "ask your cluster administrator for one (on EKS: aws eks update-kubeconfig --name NAME, or eks = NAME in the configuration), or set KUBECONFIG"
-    return _wrong(message, hint=hint)
+    return _invalid_error(message, hint=hint)
 
 
 def read_context(name: str | None) -> KubeconfigContext:
@@ -79,64 +79,79 @@ def read_context(name: str | None) -> KubeconfigContext:
     """
     files = kubeconfig_files()
     if not files:
-        raise _none_there()
+        raise _not_found_error()
     read = [(_read(path), path.parent.absolute()) for path in files]
     current = next(
-        (str(one["current-context"]) for one, _ in read if one.get("current-context")), ""
+        (
+            str(document["current-context"])
+            for document, _ in read
+            if document.get("current-context")
+        ),
+        "",
     )
-    wanted = name or current
-    contexts = _named(read, "contexts", "context")
-    if not wanted:
-        raise _wrong(
+    context_name = name or current
+    contexts = _index_by_name(read, "contexts", "context")
+    if not context_name:
+        raise _invalid_error(
             "the kubeconfig has no current context",
             hint="set context in the configuration of the cluster; see: kubectl config get-contexts",
         )
-    if wanted not in contexts:
-        raise _wrong(f"the kubeconfig has no context {wanted}", hint=nearest_hint(wanted, contexts))
-    context = contexts[wanted]
-    cluster = _named(read, "clusters", "cluster").get(context.text("cluster"))
+    if context_name not in contexts:
+        raise _invalid_error(
+            f"the kubeconfig has no context {context_name}",
+            hint=nearest_hint(context_name, contexts),
+        )
+    context = contexts[context_name]
+    cluster = _index_by_name(read, "clusters", "cluster").get(context.text("cluster"))
     if cluster is None or not cluster.text("server"):
-        raise _wrong(f"the context {wanted} names a cluster that is not in the kubeconfig")
-    users = _named(read, "users", "user")
+        raise _invalid_error(
+            f"the context {context_name} names a cluster that is not in the kubeconfig"
+        )
+    users = _index_by_name(read, "users", "user")
     user = users.get(context.text("user"))
     if user is None:
         if context.text("user"):
-            raise _wrong(f"the context {wanted} names a user that is not in the kubeconfig")
+            raise _invalid_error(
+                f"the context {context_name} names a user that is not in the kubeconfig"
+            )
         user = KubeconfigEntry("", {}, cluster.folder)
-    return KubeconfigContext(wanted, cluster, user)
+    return KubeconfigContext(context_name, cluster, user)
 
 
-def _named(
+def _index_by_name(
     read: list[tuple[Mapping[str, Any], Path]], kind: str, key: str
 ) -> dict[str, KubeconfigEntry]:
-    found: dict[str, KubeconfigEntry] = {}
+    entries: dict[str, KubeconfigEntry] = {}
     for data, folder in read:
-        for one in data.get(kind) or []:
-            if isinstance(one, dict) and one.get("name") is not None:
-                name = str(one["name"])
-                said = one.get(key)
-                found.setdefault(
-                    name, KubeconfigEntry(name, said if isinstance(said, dict) else {}, folder)
+        for entry in data.get(kind) or []:
+            if isinstance(entry, dict) and entry.get("name") is not None:
+                name = str(entry["name"])
+                content = entry.get(key)
+                entries.setdefault(
+                    name,
+                    KubeconfigEntry(name, content if isinstance(content, dict) else {}, folder),
                 )
-    return found
+    return entries
 
 
 def _read(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        found = yaml.safe_load(path.read_text("utf-8"))
+        document = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         # The parser's own words would show a piece of the file, in which secrets stand.
-        raise _wrong(f"the kubeconfig {path} cannot be read ({type(error).__name__})") from None
-    if found is None:
+        raise _invalid_error(
+            f"the kubeconfig {path} cannot be read ({type(error).__name__})"
+        ) from None
+    if document is None:
         return {}
-    if not isinstance(found, dict):
-        raise _wrong(f"{path} is not a kubeconfig")
-    return found
+    if not isinstance(document, dict):
+        raise _invalid_error(f"{path} is not a kubeconfig")
+    return document
 
 
-def _wrong(message: str, hint: str | None = None) -> InvalidInputError:
+def _invalid_error(message: str, hint: str | None = None) -> InvalidInputError:
     return InvalidInputError(
         message,
         code="invalid_kubeconfig",
@@ -152,35 +167,35 @@ PROXY_HINT = "check proxy-url in the kubeconfig and HTTPS_PROXY"
 _SCHEMES = {"http", "https", "socks5", "socks5h"}
 
 
-def proxy_for(server: str, named: str = "") -> str | None:
+def find_proxy(server: str, configured: str = "") -> str | None:
     """The proxy's address, or None for the straight way.
 
     Args:
         server: The API server's address.
-        named: The ``proxy-url`` of the kubeconfig, which is above the environment.
+        configured: The ``proxy-url`` of the kubeconfig, which is above the environment.
 
     Raises:
         InvalidInputError: It is no address of a proxy. The address is not repeated: a password may be in it.
     """
-    if named:
-        return _checked(named)
+    if configured:
+        return _checked(configured)
     parts = urlsplit(server)
     host, port = parts.hostname or "", parts.port
     if _excepted(host, port):
         return None
-    found = _environment(f"{parts.scheme}_proxy")
-    if found and "://" not in found:
-        found = f"http://{found}"
-    return _checked(found) if found else None
+    proxy = _environment(f"{parts.scheme}_proxy")
+    if proxy and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    return _checked(proxy) if proxy else None
 
 
 def _checked(address: str) -> str:
     try:
         parts = urlsplit(address)
-        usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+        is_usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable:
+        is_usable = False
+    if not is_usable:
         raise InvalidInputError(
             f"the proxy address must start with {', '.join(sorted(_SCHEMES))} and contain a host",
             code="bad_proxy",
@@ -198,34 +213,36 @@ def _excepted(host: str, port: int | None) -> bool:
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
-    words = [one.strip().lower() for one in _environment("no_proxy").split(",")]
-    return any(_matches(word, host.lower(), port, address) for word in words if word)
+    patterns = [part.strip().lower() for part in _environment("no_proxy").split(",")]
+    return any(_matches(pattern, host.lower(), port, address) for pattern in patterns if pattern)
 
 
 def _matches(
-    word: str,
+    pattern: str,
     host: str,
     port: int | None,
     address: ipaddress.IPv4Address | ipaddress.IPv6Address | None,
 ) -> bool:
-    if word == "*":
+    if pattern == "*":
         return True
-    if "/" in word:
+    if "/" in pattern:
         try:
-            return address is not None and address in ipaddress.ip_network(word, strict=False)
+            return address is not None and address in ipaddress.ip_network(pattern, strict=False)
         except ValueError:
             return False
-    name, colon, said = word.rpartition(":")
-    if colon and said.isdigit() and ":" not in name:
-        if port != int(said):
+    name, colon, port_text = pattern.rpartition(":")
+    if colon and port_text.isdigit() and ":" not in name:
+        if port != int(port_text):
             return False
-        word = name
+        pattern = name
     if address is not None:
-        return _address(word) == address
-    if word.startswith("*."):
-        word = word[1:]
+        return _address(pattern) == address
+    if pattern.startswith("*."):
+        pattern = pattern[1:]
     return (
-        host.endswith(word) if word.startswith(".") else host == word or host.endswith(f".{word}")
+        host.endswith(pattern)
+        if pattern.startswith(".")
+        else host == pattern or host.endswith(f".{pattern}")
     )
 
 

@@ -7,13 +7,13 @@ from types import ModuleType
 
 _COMMAND_LINE = "httpx._main"
 
-_ours = _COMMAND_LINE not in sys.modules
-if _ours:
+_is_imported_here = _COMMAND_LINE not in sys.modules
+if _is_imported_here:
     sys.modules[_COMMAND_LINE] = ModuleType(_COMMAND_LINE)  # httpx takes it for not installed
 
 import httpx  # noqa: E402 - see above
 
-if _ours:
+if _is_imported_here:
     del sys.modules[_COMMAND_LINE]
 
 __all__ = ["httpx"]

@@ -33,7 +33,7 @@ from hyperpod_jlab.core.errors import (
     nearest_hint,
 )
 from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient
-from hyperpod_jlab.engines.kubernetes.api.errors import CUT
+from hyperpod_jlab.engines.kubernetes.api.errors import STREAM_CUT
 
 # --------------------------------------------------------------------------------------------------
 # What of a pod's state matters for its log: which container runs, which ran before, and whether another will.
@@ -102,7 +102,7 @@ class PodState:
         """A container by its name; one of which the kubelet has not spoken yet has not begun."""
         return self.containers.get(name) or ContainerState(name)
 
-    def starts_again(self, name: str) -> bool:
+    def is_restartable(self, name: str) -> bool:
         """Whether another container of that name may follow the newest one; for one that runs: when it ends."""
         if self.phase in _FINAL or self.deleting:
             return False
@@ -115,7 +115,7 @@ class PodState:
 def pod_state(pod: Mapping[str, Any]) -> PodState:
     """A pod object's state; as `reduce` of a `Watch` of pods it makes its rows."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-    said = [
+    entries = [
         *(status.get("initContainerStatuses") or []),
         *(status.get("containerStatuses") or []),
         *(status.get("ephemeralContainerStatuses") or []),
@@ -127,27 +127,30 @@ def pod_state(pod: Mapping[str, Any]) -> PodState:
         node=spec.get("nodeName") or None,
         deleting=bool(metadata.get("deletionTimestamp")),
         restart_policy=str(spec.get("restartPolicy") or "Always"),
-        containers={str(one["name"]): _container(one) for one in said},
-        names=tuple(str(one["name"]) for key in _CONTAINERS for one in spec.get(key) or []),
+        containers={str(container["name"]): _container(container) for container in entries},
+        names=tuple(
+            str(container["name"]) for key in _CONTAINERS for container in spec.get(key) or []
+        ),
     )
 
 
-def _container(said: Mapping[str, Any]) -> ContainerState:
-    state, last = said.get("state") or {}, said.get("lastState") or {}
-    restart = int(said.get("restartCount") or 0)
-    name = str(said["name"])
+def _container(status: Mapping[str, Any]) -> ContainerState:
+    state, last = status.get("state") or {}, status.get("lastState") or {}
+    restart = int(status.get("restartCount") or 0)
+    name = str(status["name"])
     waiting = state.get("waiting")
     previous = _exit(last.get("terminated"))
     if waiting is None:
         running = state.get("running")
-        ended = _exit(state.get("terminated"))
+        exit_state = _exit(state.get("terminated"))
         return ContainerState(
             name=name,
             restart=restart,
-            container_id=(ended.container_id if ended else "") or str(said.get("containerID", "")),
+            container_id=(exit_state.container_id if exit_state else "")
+            or str(status.get("containerID", "")),
             running=running is not None,
-            started_at=when((running or state.get("terminated") or {}).get("startedAt")),
-            exit=ended,
+            started_at=parse_timestamp((running or state.get("terminated") or {}).get("startedAt")),
+            exit=exit_state,
             previous=previous,
         )
     # Between two containers the newest that has begun is the one that ended last.
@@ -155,27 +158,27 @@ def _container(said: Mapping[str, Any]) -> ContainerState:
         name=name,
         restart=restart,
         container_id=previous.container_id if previous else "",
-        started_at=when((last.get("terminated") or {}).get("startedAt")),
+        started_at=parse_timestamp((last.get("terminated") or {}).get("startedAt")),
         exit=previous,
         waiting=str(waiting.get("reason") or "") or None,
         message=str(waiting.get("message") or "")[:600] or None,
     )
 
 
-def _exit(said: Mapping[str, Any] | None) -> Exit | None:
-    if said is None:
+def _exit(terminated: Mapping[str, Any] | None) -> Exit | None:
+    if terminated is None:
         return None
-    code = said.get("exitCode")
+    code = terminated.get("exitCode")
     return Exit(
-        container_id=str(said.get("containerID", "")),
+        container_id=str(terminated.get("containerID", "")),
         code=int(code) if code is not None else None,
-        reason=str(said.get("reason") or "") or None,
-        at=when(said.get("finishedAt")),
-        message=str(said.get("message") or "")[:600] or None,
+        reason=str(terminated.get("reason") or "") or None,
+        at=parse_timestamp(terminated.get("finishedAt")),
+        message=str(terminated.get("message") or "")[:600] or None,
     )
 
 
-def when(text: Any) -> float | None:
+def parse_timestamp(text: Any) -> float | None:
     """A time as the API server writes it, in Unix seconds; None for anything else."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
@@ -248,7 +251,7 @@ class PodLogLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class ContainerStarted:
     """A container's log begins here; `restart` counts its restarts before it."""
 
     restart: int
@@ -275,13 +278,13 @@ class PodLogGap:
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class LogEnded:
     """Nothing more can come: the container has ended for good, its pod was deleted, or another pod has its name."""
 
     reason: Literal["ended", "deleted", "replaced"]
 
 
-Item: TypeAlias = PodLogLine | Started | ContainerEnded | PodLogGap | Over
+Item: TypeAlias = PodLogLine | ContainerStarted | ContainerEnded | PodLogGap | LogEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +298,11 @@ class Portion:
 # ------------------------------------------------------------------------------------------ lines and resuming
 
 _SECOND = 1_000_000_000
-_WHOLE = 65536
+_TRUNCATED_LINE = 65536
 """Bytes up to which a line is held back until it is whole."""
-_LATE = 2
+_OVERLAP_S = 2
 """Seconds by which a line's stamp may be older than that of a line before it."""
-_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ")
+_TIMESTAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ")
 
 
 class Lines:
@@ -312,39 +315,41 @@ class Lines:
     def __init__(self) -> None:
         self.foreign = False
         """Whether a message came in place of a line."""
-        self._rest = b""
-        self._stamp: int | None = None
+        self._buffered = b""
+        self._timestamp_ns: int | None = None
         self._second = (b"", 0)
 
     def feed(self, chunk: bytes) -> list[PodLogLine]:
         """The lines that are whole with this chunk, and the beginning of a long one."""
-        *whole, rest = (self._rest + chunk).split(b"\n")
-        found = [entry for line in whole if (entry := self._entry(line, ends=True)) is not None]
-        if len(rest) > _WHOLE:
-            if (entry := self._entry(rest, ends=False)) is not None:
-                found.append(entry)
-            rest = b""
-        self._rest = rest
-        return found
+        *complete_lines, remainder = (self._buffered + chunk).split(b"\n")
+        entries = [
+            entry for line in complete_lines if (entry := self._entry(line, ends=True)) is not None
+        ]
+        if len(remainder) > _TRUNCATED_LINE:
+            if (entry := self._entry(remainder, ends=False)) is not None:
+                entries.append(entry)
+            remainder = b""
+        self._buffered = remainder
+        return entries
 
     def close(self) -> list[PodLogLine]:
         """What is left when the answer ends: a line without newline, or a part of one."""
-        entry = self._entry(self._rest, ends=False) if self._rest else None
+        entry = self._entry(self._buffered, ends=False) if self._buffered else None
         return [entry] if entry is not None and entry.data else []
 
     def _entry(self, line: bytes, *, ends: bool) -> PodLogLine | None:
-        if self._stamp is not None:  # the line goes on
-            stamp, starts = self._stamp, False
-        elif (found := _STAMP.match(line)) is not None:
-            stamp, starts, line = self._nanoseconds(found), True, line[found.end() :]
+        if self._timestamp_ns is not None:  # the line goes on
+            stamp, starts = self._timestamp_ns, False
+        elif (match := _TIMESTAMP.match(line)) is not None:
+            stamp, starts, line = self._to_nanoseconds(match), True, line[match.end() :]
         else:
             self.foreign = True
             return None
-        self._stamp = None if ends else stamp
+        self._timestamp_ns = None if ends else stamp
         return PodLogLine(stamp, line, starts, ends)
 
-    def _nanoseconds(self, found: re.Match[bytes]) -> int:
-        second, digits, zone = found.groups()
+    def _to_nanoseconds(self, match: re.Match[bytes]) -> int:
+        second, digits, zone = match.groups()
         if self._second[0] != second + zone:
             at = datetime.fromisoformat((second + zone).decode())
             self._second = (second + zone, int(at.timestamp()) * _SECOND)
@@ -355,74 +360,79 @@ class Resume:
     """Lets through what comes after a cursor's last line; until that line is found, holds back what may be new."""
 
     def __init__(self, last: LastLine | None) -> None:
-        self.found = last is None
+        self.is_found = last is None
         """Whether the answer came to the last line."""
         self.missing = False
         """Whether the last line is not in the log any more, so that all lines are new."""
-        self._last = last
-        self._held: list[PodLogLine] = []
-        self._known = (0, 0)
+        self._last_line = last
+        self._held_lines: list[PodLogLine] = []
+        self._known_length = (0, 0)
         self._newest = last.newest if last is not None else 0
-        self._stamp = self._same = self._taken = self._digest = 0
-        self._ended = True
+        self._timestamp_ns = self._same_count = self._taken_bytes = self._digest = 0
+        self._has_ended = True
 
     @property
     def decided(self) -> bool:
         """Whether it is known which lines are new."""
-        return self.found or self.missing
+        return self.is_found or self.missing
 
     @property
     def last(self) -> LastLine:
         """The last line that was let through."""
         return LastLine(
-            self._stamp, self._same, self._taken, self._digest, self._ended, self._newest
+            self._timestamp_ns,
+            self._same_count,
+            self._taken_bytes,
+            self._digest,
+            self._has_ended,
+            self._newest,
         )
 
     def take(self, entries: Iterable[PodLogLine]) -> list[Item]:
         """What is new of the next entries, as far as that is known."""
-        new: list[Item] = []
+        has_items: list[Item] = []
         for entry in entries:
             self._count(entry)
-            if self.found or self.missing:
-                new.append(entry)
+            if self.is_found or self.missing:
+                has_items.append(entry)
             else:
-                new += self._look(entry)
-        return new
+                has_items += self._process(entry)
+        return has_items
 
     def give_up(self) -> list[Item]:
         """The last line is not there: what was held back is new."""
-        self.missing = bool(self._held)
-        held, self._held = self._held, []
-        return [PodLogGap("rotated"), *held] if held else []
+        self.missing = bool(self._held_lines)
+        held_lines, self._held_lines = self._held_lines, []
+        return [PodLogGap("rotated"), *held_lines] if held_lines else []
 
     def _count(self, entry: PodLogLine) -> None:
         if entry.starts:
-            self._same = self._same + 1 if entry.stamp == self._stamp else 1
-            self._stamp = entry.stamp
+            self._same_count = self._same_count + 1 if entry.stamp == self._timestamp_ns else 1
+            self._timestamp_ns = entry.stamp
             self._newest = max(self._newest, entry.stamp)
-            self._taken = self._digest = 0
-            self._known = (0, 0)
-        self._taken += len(entry.data)
+            self._taken_bytes = self._digest = 0
+            self._known_length = (0, 0)
+        self._taken_bytes += len(entry.data)
         self._digest = zlib.crc32(entry.data, self._digest)
-        self._ended = entry.ends
+        self._has_ended = entry.ends
 
-    def _look(self, entry: PodLogLine) -> list[Item]:
-        last = self._last
+    def _process(self, entry: PodLogLine) -> list[Item]:
+        last = self._last_line
         assert last is not None
-        if (self._stamp, self._same) == (last.stamp, last.same):
-            length, digest = self._known
-            known = entry.data[: last.taken - length]
-            rest = entry.data[len(known) :]
-            self._known = (length + len(known), zlib.crc32(known, digest))
-            ends_here = entry.ends and not rest
-            if self._known == (last.taken, last.digest) and (ends_here or not last.ended):
-                self.found = True
-                self._held = []
-                if last.ended or not (rest or entry.ends):
+        if (self._timestamp_ns, self._same_count) == (last.stamp, last.same):
+            length, digest = self._known_length
+            known_bytes = entry.data[: last.taken - length]
+            new_bytes = entry.data[len(known_bytes) :]
+            self._known_length = (length + len(known_bytes), zlib.crc32(known_bytes, digest))
+            ends_here = entry.ends and not new_bytes
+            if self._known_length == (last.taken, last.digest) and (ends_here or not last.ended):
+                self.is_found = True
+                self._held_lines = []
+                if last.ended or not (new_bytes or entry.ends):
                     return []
-                return [PodLogLine(last.stamp, rest, starts=False, ends=entry.ends)]
-        self._held.append(entry)
-        return self.give_up() if entry.stamp > last.newest + _LATE * _SECOND else []
+                return [PodLogLine(last.stamp, new_bytes, starts=False, ends=entry.ends)]
+        self._held_lines.append(entry)
+        return self.give_up() if entry.stamp > last.newest + _OVERLAP_S * _SECOND else []
 
 
 # ------------------------------------------------------------------------------------------ what to do next
@@ -437,7 +447,7 @@ class Read:
 
 
 def next_step(
-    state: PodState | None, name: str, cursor: PodLogCursor, *, doubt: bool
+    state: PodState | None, name: str, cursor: PodLogCursor, *, may_be_incomplete: bool
 ) -> Portion | Read | None:
     """What to hand out or to read next; None: nothing, until the pod's state changes. Pure.
 
@@ -445,42 +455,42 @@ def next_step(
         state: The pod, or None when there is none of that name.
         name: The container's name.
         cursor: The place.
-        doubt: Whether the container may have written more than was read.
+        may_be_incomplete: Whether the container may have written more than was read.
     """
     if state is None or (cursor.uid and state.uid != cursor.uid):
-        over = Over("replaced" if state is not None else "deleted")
+        end_item = LogEnded("replaced" if state is not None else "deleted")
         if not cursor.container_id or cursor.finished:
-            return Portion((over,), replace(cursor, over=True))
-        ended = finished(cursor, None, *([PodLogGap("deleted")] if doubt else []))
-        return Portion((*ended.items, over), replace(ended.cursor, over=True))
-    one = state.container(name)
-    before = one.previous.container_id if one.previous is not None else ""
-    before = before if before != one.container_id else ""
+            return Portion((end_item,), replace(cursor, over=True))
+        end_items = finished(cursor, None, *([PodLogGap("deleted")] if may_be_incomplete else []))
+        return Portion((*end_items.items, end_item), replace(end_items.cursor, over=True))
+    container = state.container(name)
+    previous_id = container.previous.container_id if container.previous is not None else ""
+    previous_id = previous_id if previous_id != container.container_id else ""
     if cursor.container_id and not cursor.finished:
-        if cursor.container_id == one.container_id:
-            return Read(previous=False, live=one.running)
-        if cursor.container_id == before:
+        if cursor.container_id == container.container_id:
+            return Read(previous=False, live=container.running)
+        if cursor.container_id == previous_id:
             return Read(previous=True, live=False)
         return finished(cursor, None, PodLogGap("restarted"))
-    if not cursor.container_id or cursor.container_id != one.container_id:
+    if not cursor.container_id or cursor.container_id != container.container_id:
         # The oldest container after the cursor's that can still be read.
-        is_before = bool(before) and before != cursor.container_id
-        container_id = before if is_before else one.container_id
+        is_older = bool(previous_id) and previous_id != cursor.container_id
+        container_id = previous_id if is_older else container.container_id
         if container_id:
-            restart = one.restart - 1 if is_before else one.restart
+            restart = container.restart - 1 if is_older else container.restart
             expected = cursor.restart + 1 if cursor.container_id else 0
             gap = [PodLogGap("restarted")] if restart > expected else []
-            begun = PodLogCursor(uid=state.uid, restart=restart, container_id=container_id)
-            return Portion((*gap, Started(restart)), begun)
-    if state.starts_again(name):
+            new_cursor = PodLogCursor(uid=state.uid, restart=restart, container_id=container_id)
+            return Portion((*gap, ContainerStarted(restart)), new_cursor)
+    if state.is_restartable(name):
         return None
-    return Portion((Over("ended"),), replace(cursor, uid=state.uid, over=True))
+    return Portion((LogEnded("ended"),), replace(cursor, uid=state.uid, over=True))
 
 
 def finished(cursor: PodLogCursor, exit_: Exit | None, *first: Item) -> Portion:
     """The cursor's container has ended, and its log was read to its end."""
-    ended = ContainerEnded(cursor.restart, exit_.code if exit_ is not None else None)
-    return Portion((*first, ended), replace(cursor, finished=True))
+    end_item = ContainerEnded(cursor.restart, exit_.code if exit_ is not None else None)
+    return Portion((*first, end_item), replace(cursor, finished=True))
 
 
 # ------------------------------------------------------------------------------------------ following
@@ -488,26 +498,26 @@ def finished(cursor: PodLogCursor, exit_: Exit | None, *first: Item) -> Portion:
 LOG_GONE = "log_gone"
 """Code of an `UnreachableError`: the node's container runtime does not give the log, now or ever again."""
 
-_MENDED = (UnreachableError, NotFoundError, InvalidInputError)
+_RETRYABLE = (UnreachableError, NotFoundError, InvalidInputError)
 """Errors that another try may mend: a pod's state is older than what its kubelet does."""
-_LONG = 10.0
+_LONG_READ_S = 10.0
 """Seconds that a stream must have lasted for the next try to come soon."""
-_AGAIN = 0.5
-_ENOUGH = 2
+_RETRY_S = 0.5
+_MAX_FAILURES = 2
 """Complete answers without the last line after which it counts as gone. A kubelet that dies ends its answers as if they were complete."""
-_UNKNOWN = 30.0
+_UNKNOWN_TIMEOUT_S = 30.0
 """Seconds for which a 401 is not believed: a cluster that is being started, or a token just being renewed, may refuse for a moment."""
-_GONE = 60.0
+_DELETED_TIMEOUT_S = 60.0
 """Seconds for which a runtime may be silent about an ended container, before its log counts as removed."""
-_FRESH = 2.0
+_STATE_TTL_S = 2.0
 """Seconds for which a pod's state is believed when its log is opened: no other pod of the same name starts within them."""
-_SETTLES = 0.5
+_SETTLE_S = 0.5
 """Seconds in which a restart that the kubelet knows of comes to the API server."""
-_NEWS = 10.0
+_CHANGE_TIMEOUT_S = 10.0
 """Seconds after which a pod is looked at although a watch said nothing of it."""
 
 
-class PodNews(Protocol):
+class PodChanges(Protocol):
     """Tells when a pod's state changes, so that a follower need not ask: a `Watch` of pods."""
 
     @property
@@ -515,8 +525,8 @@ class PodNews(Protocol):
         """Grows with each change."""
         ...
 
-    async def changed(self, since: int, timeout: float | None = None) -> int:
-        """Wait until `version` is greater than `since`, or for the time (seconds); returns `version`."""
+    async def changed(self, since_time: int, timeout: float | None = None) -> int:
+        """Wait until `version` is greater than `since_time`, or for the time (seconds); returns `version`."""
         ...
 
 
@@ -538,20 +548,20 @@ class PodLog:
         pod: str,
         container: str,
         *,
-        news: PodNews | None = None,
+        news: PodChanges | None = None,
     ) -> None:
-        self.trouble: HyperpodError | None = None
+        self.last_error: HyperpodError | None = None
         """Why nothing can be read at the moment (a node that does not answer); None when all is well, also while a container waits to start: see `state`."""
         self.state: PodState | None = None
         """The pod as it was last seen."""
-        self._client, self._news = client, news
+        self._client, self._changes = client, news
         self._pod, self._container = pod, container
         self._path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
-        self._at = PodLogCursor()
+        self._cursor = PodLogCursor()
         self._backoff = Backoff(0.1, 5.0)
-        self._looked = 0.0
+        self._state_read_at = 0.0
         self._failing: dict[str, float] = {}
-        self._begin()
+        self._reset()
 
     def follow(self, cursor: PodLogCursor | None = None) -> AsyncGenerator[Portion, None]:
         """What the container writes, from a cursor on, until nothing more can come (`Over` is the last item then).
@@ -573,18 +583,18 @@ class PodLog:
         """
         return self._run(cursor or PodLogCursor(), follow=False)
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """Of the cursor's container nothing was read yet."""
-        self._doubt = True
-        self._unreached = 0
+        self._may_be_incomplete = True
+        self._failures = 0
 
     async def _run(self, cursor: PodLogCursor, *, follow: bool) -> AsyncGenerator[Portion, None]:
-        self._at = cursor
-        self._begin()
+        self._cursor = cursor
+        self._reset()
         if cursor.over:
             return
         if self.state is None:
-            await self._look(patient=follow)
+            await self._process(patient=follow)
         if self.state is None and not cursor.uid:
             raise NotFoundError(f"pod {self._pod} not found", code="no_pod")
         if self.state is not None and self._container not in self.state.names:
@@ -593,65 +603,71 @@ class PodLog:
                 code="no_container",
                 hint=nearest_hint(self._container, self.state.names),
             )
-        while not self._at.over:
-            step = next_step(self.state, self._container, self._at, doubt=self._doubt)
+        while not self._cursor.over:
+            step = next_step(
+                self.state, self._container, self._cursor, may_be_incomplete=self._may_be_incomplete
+            )
             if isinstance(step, Portion):
-                self._at = step.cursor
-                self._begin()
+                self._cursor = step.cursor
+                self._reset()
                 yield step
             elif isinstance(step, Read):
                 async with aclosing(self._read(step, follow=follow)) as portions:
                     async for portion in portions:
-                        self._at = portion.cursor
+                        self._cursor = portion.cursor
                         yield portion
                 if step.live and not follow:
                     return
             elif follow:
-                await self._wait()
+                await self._wait_for_change()
             else:
                 return
 
     async def _read(self, step: Read, *, follow: bool) -> AsyncGenerator[Portion, None]:
         """Ask for the log once, and see what became of it."""
-        began = time.monotonic()
-        resume = Resume(self._at.last)
-        last_try = self._unreached >= _ENOUGH
-        live = follow and step.live and not last_try
-        new = self._moved = False
+        started_at = time.monotonic()
+        resume = Resume(self._cursor.last)
+        is_last_try = self._failures >= _MAX_FAILURES
+        live = follow and step.live and not is_last_try
+        has_items = self._has_moved = False
         try:
-            async with aclosing(self._answer(step, resume, live=live, last=last_try)) as answer:
-                async for items in answer:
-                    new = True
-                    self._well()
-                    yield Portion(tuple(items), replace(self._at, last=resume.last))
+            async with aclosing(
+                self._open_log(step, resume, live=live, last=is_last_try)
+            ) as response:
+                async for items in response:
+                    has_items = True
+                    self._mark_success()
+                    yield Portion(tuple(items), replace(self._cursor, last=resume.last))
         except HyperpodError as error:
             if (end := await self._failed(error, step, follow=follow)) is not None:
                 yield end
                 return
             # What ended while it was read to a clean end has said all, even if it cannot be asked again.
-            self._doubt = self._doubt or step.live or error.code == CUT
-            self._unreached = 0
+            self._may_be_incomplete = (
+                self._may_be_incomplete or step.live or error.code == STREAM_CUT
+            )
+            self._failures = 0
         else:
-            if self._moved:
+            if self._has_moved:
                 return
-            self._well()
-            self._doubt = not resume.decided
-            self._unreached = 0 if resume.decided or last_try else self._unreached + 1
+            self._mark_success()
+            self._may_be_incomplete = not resume.decided
+            self._failures = 0 if resume.decided or is_last_try else self._failures + 1
             if not step.live:
-                if new:
+                if has_items:
                     return
-                if resume.decided or last_try:
+                if resume.decided or is_last_try:
                     yield self._finished(*([] if resume.decided else [PodLogGap("rotated")]))
                 else:
-                    await asyncio.sleep(_AGAIN)
+                    await asyncio.sleep(_RETRY_S)
                 return
         if follow:
-            if new or time.monotonic() - began > _LONG:
+            if has_items or time.monotonic() - started_at > _LONG_READ_S:
                 self._backoff.reset()
-            await asyncio.sleep(self._backoff.pause())
-            await self._look(patient=True)
+            await asyncio.sleep(self._backoff.next_pause())
+            await self._process(patient=True)
 
-    async def _answer(
+    async def _open_log(
         self, step: Read, resume: Resume, *, live: bool, last: bool
     ) -> AsyncGenerator[list[Item], None]:
         """What is new in one answer.
@@ -671,8 +687,8 @@ class PodLog:
             # The kubelet removes the log of an ended container soon after the next one has ended: it is read before the wait.
             early = [] if live or not self._restarts() else [chunk async for chunk in chunks]
             entries = [entry for chunk in early for entry in lines.feed(chunk)]
-            if not await self._is_right(step, entries):
-                self._moved = True
+            if not await self._matches_cursor(step, entries):
+                self._has_moved = True
                 return
             if items := resume.take(entries):
                 yield items
@@ -695,20 +711,22 @@ class PodLog:
         query = {"container": self._container, "timestamps": "true"}
         query |= {"previous": "true"} if step.previous else {}
         query |= {"follow": "true"} if live else {}
-        if self._at.last is not None:
-            since = datetime.fromtimestamp(self._at.last.stamp // _SECOND - _LATE, UTC)
-            query["sinceTime"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
+        if self._cursor.last is not None:
+            since_time = datetime.fromtimestamp(
+                self._cursor.last.stamp // _SECOND - _OVERLAP_S, UTC
+            )
+            query["sinceTime"] = since_time.strftime("%Y-%m-%dT%H:%M:%SZ")
         return query
 
     def _restarts(self) -> bool:
         """Whether the container may restart in place."""
         return (
             self.state is not None
-            and self.state.starts_again(self._container)
+            and self.state.is_restartable(self._container)
             and self.state.restart_policy != "Never"
         )
 
-    async def _is_right(self, step: Read, entries: Sequence[PodLogLine]) -> bool:
+    async def _matches_cursor(self, step: Read, entries: Sequence[PodLogLine]) -> bool:
         """Whether an answer that has begun is of the cursor's container. A kubelet knows of restarts before the API server does.
 
         Args:
@@ -716,45 +734,56 @@ class PodLog:
             entries: What was read of the answer so far.
         """
         if self._restarts():
-            await asyncio.sleep(_SETTLES)
-            await self._look(patient=False)
-        elif time.monotonic() - self._looked > _FRESH:
-            await self._look(patient=False)
-        if self.state is None or self.state.uid != self._at.uid:
+            await asyncio.sleep(_SETTLE_S)
+            await self._process(patient=False)
+        elif time.monotonic() - self._state_read_at > _STATE_TTL_S:
+            await self._process(patient=False)
+        if self.state is None or self.state.uid != self._cursor.uid:
             return False
-        one = self.state.container(self._container)
-        before = one.previous.container_id if one.previous is not None else ""
-        if not step.previous and self._at.container_id == before and entries:
+        container = self.state.container(self._container)
+        previous_id = container.previous.container_id if container.previous is not None else ""
+        if not step.previous and self._cursor.container_id == previous_id and entries:
             # The next one has begun since: what was read is of the one before unless the log of the next begins with it.
-            return await self._first_stamp() != entries[0].stamp
-        return self._at.container_id == (before if step.previous else one.container_id)
-
-    def _finished(self, *first: Item) -> Portion:
-        one = self.state.container(self._container) if self.state is not None else None
-        exits = (one.exit, one.previous) if one is not None else ()
-        mine = self._at.container_id
-        return finished(
-            self._at, next((one for one in exits if one and one.container_id == mine), None), *first
+            return await self._first_timestamp() != entries[0].stamp
+        return self._cursor.container_id == (
+            previous_id if step.previous else container.container_id
         )
 
-    def _well(self) -> None:
-        self.trouble = None
+    def _finished(self, *first: Item) -> Portion:
+        container = self.state.container(self._container) if self.state is not None else None
+        exits = (container.exit, container.previous) if container is not None else ()
+        container_id = self._cursor.container_id
+        return finished(
+            self._cursor,
+            next(
+                (
+                    exit_state
+                    for exit_state in exits
+                    if exit_state and exit_state.container_id == container_id
+                ),
+                None,
+            ),
+            *first,
+        )
+
+    def _mark_success(self) -> None:
+        self.last_error = None
         self._failing.clear()
 
     async def _failed(self, error: HyperpodError, step: Read, *, follow: bool) -> Portion | None:
         """What to hand out when the log cannot be read any more; None: try again. Raises what no other try can mend."""
-        lost = [PodLogGap("deleted")] if self._doubt else []
+        gaps = [PodLogGap("deleted")] if self._may_be_incomplete else []
         if step.previous and await self._is_removed(error):
-            return self._finished(*lost)
+            return self._finished(*gaps)
         if not follow:
             raise error
-        self.trouble = error
+        self.last_error = error
         seconds = time.monotonic() - self._failing.setdefault(error.code, time.monotonic())
         if error.code == LOG_GONE:
-            removed = not step.live and seconds > _GONE
-            return self._finished(*lost) if removed else None
-        refused_for_now = error.code == "unauthorized" and seconds <= _UNKNOWN
-        if not refused_for_now and not isinstance(error, _MENDED):
+            is_removed = not step.live and seconds > _DELETED_TIMEOUT_S
+            return self._finished(*gaps) if is_removed else None
+        is_temporary = error.code == "unauthorized" and seconds <= _UNKNOWN_TIMEOUT_S
+        if not is_temporary and not isinstance(error, _RETRYABLE):
             raise error
         return None
 
@@ -763,20 +792,20 @@ class PodLog:
         if error.code != LOG_GONE:
             return "previous terminated container" in error.message
         try:
-            lines, _ = await self._beginning()
+            lines, _ = await self._read_beginning()
         except HyperpodError:
             return False
         return not lines.foreign
 
-    async def _first_stamp(self) -> int | None:
+    async def _first_timestamp(self) -> int | None:
         """When the newest container's log begins; None where it is empty or cannot be read."""
         try:
-            _, entries = await self._beginning()
+            _, entries = await self._read_beginning()
         except HyperpodError:
             return None
         return entries[0].stamp if entries else None
 
-    async def _beginning(self) -> tuple[Lines, list[PodLogLine]]:
+    async def _read_beginning(self) -> tuple[Lines, list[PodLogLine]]:
         """The beginning of the newest container's log."""
         lines, entries = Lines(), list[PodLogLine]()
         query = {"container": self._container, "timestamps": "true", "limitBytes": "120"}
@@ -785,12 +814,12 @@ class PodLog:
                 entries += lines.feed(chunk)
         return lines, [*entries, *lines.close()]
 
-    async def _look(self, *, patient: bool) -> None:
+    async def _process(self, *, patient: bool) -> None:
         """Ask for the pod's state."""
         backoff = Backoff(0.2, 5.0)
         while True:
             try:
-                self._looked = time.monotonic()
+                self._state_read_at = time.monotonic()
                 self.state = pod_state(await self._client.get(self._path))
             except NotFoundError as error:
                 if error.code != NotFoundError.default_code:
@@ -799,22 +828,22 @@ class PodLog:
             except UnreachableError as error:
                 if not patient:
                     raise
-                self.trouble = error
-                await asyncio.sleep(backoff.pause())
+                self.last_error = error
+                await asyncio.sleep(backoff.next_pause())
                 continue
             return
 
-    async def _wait(self) -> None:
+    async def _wait_for_change(self) -> None:
         """Wait for a change of the pod's state."""
-        before = self.state
-        pause = Backoff(0.1, 2.0)
-        while self.state == before:
-            version = self._news.version if self._news is not None else 0
-            await self._look(patient=True)
-            if self.state != before:
+        previous_state = self.state
+        backoff = Backoff(0.1, 2.0)
+        while self.state == previous_state:
+            version = self._changes.version if self._changes is not None else 0
+            await self._process(patient=True)
+            if self.state != previous_state:
                 break
-            if self._news is not None:
-                await self._news.changed(version, _NEWS)
+            if self._changes is not None:
+                await self._changes.changed(version, _CHANGE_TIMEOUT_S)
             else:
-                await asyncio.sleep(pause.pause())
-        self._well()
+                await asyncio.sleep(backoff.next_pause())
+        self._mark_success()

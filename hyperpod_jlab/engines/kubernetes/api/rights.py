@@ -13,15 +13,15 @@ from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError, RefusedError
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.errors import denied_right
-from hyperpod_jlab.engines.kubernetes.api.watch import Watches
+from hyperpod_jlab.engines.kubernetes.api.errors import permission_denied
+from hyperpod_jlab.engines.kubernetes.api.watch import Informers
 
-_LASTS = 60.0
+_TTL_S = 60.0
 _REVIEWS = "/apis/authorization.k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class ResourcePermission:
     """A right.
 
     Attributes:
@@ -47,7 +47,7 @@ class Right:
 
     def denied(self) -> DeniedError:
         """What to say to who lacks it."""
-        return denied_right(self.verb, self.group, self.resource, self.namespace)
+        return permission_denied(self.verb, self.group, self.resource, self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Rules:
     complete: bool
 
 
-class Rights:
+class PermissionChecker:
     """The rights of the client's user.
 
     What the cluster cannot say (it may have judges that do not answer questions beforehand) counts as allowed: trying tells.
@@ -64,34 +64,47 @@ class Rights:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._rules: Cache[str, _Rules] = Cache(_LASTS)
-        self._answers: Cache[Right, bool] = Cache(_LASTS)
+        self._rules: Cache[str, _Rules] = Cache(_TTL_S)
+        self._cache: Cache[ResourcePermission, bool] = Cache(_TTL_S)
 
-    async def may(self, verb: str, group: str, resource: str, namespace: str | None = None) -> bool:
+    async def is_allowed(
+        self, verb: str, group: str, resource: str, namespace: str | None = None
+    ) -> bool:
         """Whether the user has a right."""
-        right = Right(verb, group, resource, namespace)
+        permission = ResourcePermission(verb, group, resource, namespace)
         if namespace is not None:
-            rules = await self._rules.get(namespace, partial(self._of, namespace))
-            if any(_grants(rule, right) for rule in rules.rules):
+            rules = await self._rules.get(namespace, partial(self._namespace_rules, namespace))
+            if any(_rule_allows(rule, permission) for rule in rules.rules):
                 return True
             if rules.complete:
                 return False
-        return await self._answers.get(right, partial(self._asked, right))
+        return await self._cache.get(permission, partial(self._review_one, permission))
 
-    async def missing(self, wanted: Iterable[Right]) -> list[Right]:
+    async def list_missing(
+        self, permissions: Iterable[ResourcePermission]
+    ) -> list[ResourcePermission]:
         """Those of some rights that the user lacks, in their order."""
-        rights = list(wanted)
-        has = await asyncio.gather(
-            *(self.may(one.verb, one.group, one.resource, one.namespace) for one in rights)
+        wanted = list(permissions)
+        allowed = await asyncio.gather(
+            *(
+                self.is_allowed(
+                    permission.verb, permission.group, permission.resource, permission.namespace
+                )
+                for permission in wanted
+            )
         )
-        return [right for right, may in zip(rights, has, strict=True) if not may]
+        return [
+            permission
+            for permission, is_granted in zip(wanted, allowed, strict=True)
+            if not is_granted
+        ]
 
     def forget(self) -> None:
         """Ask anew: somebody was just refused, or was just given something."""
         self._rules.clear()
-        self._answers.clear()
+        self._cache.clear()
 
-    async def _of(self, namespace: str) -> _Rules:
+    async def _namespace_rules(self, namespace: str) -> _Rules:
         """The rules that hold in a namespace."""
         status = await self._review("selfsubjectrulesreviews", {"namespace": namespace})
         return _Rules(
@@ -99,35 +112,37 @@ class Rights:
             complete=bool(status) and not status.get("incomplete"),
         )
 
-    async def _asked(self, right: Right) -> bool:
+    async def _review_one(self, permission: ResourcePermission) -> bool:
         """Ask for one right."""
-        resource, _, part = right.resource.partition("/")
-        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+        resource, _, part = permission.resource.partition("/")
+        attributes = {"verb": permission.verb, "group": permission.group, "resource": resource}
         attributes |= {"subresource": part} if part else {}
-        attributes |= {"namespace": right.namespace} if right.namespace is not None else {}
-        said = await self._review("selfsubjectaccessreviews", {"resourceAttributes": attributes})
-        return bool(said.get("allowed", True))
+        attributes |= (
+            {"namespace": permission.namespace} if permission.namespace is not None else {}
+        )
+        review = await self._review("selfsubjectaccessreviews", {"resourceAttributes": attributes})
+        return bool(review.get("allowed", True))
 
     async def _review(self, kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer's status; empty when even the question is refused."""
         try:
-            found = await self._client.post(f"{_REVIEWS}/{kind}", {"spec": spec})
+            response = await self._client.post(f"{_REVIEWS}/{kind}", {"spec": spec})
         except (DeniedError, NotFoundError, RefusedError) as error:
             if error.code == "unauthorized":
                 raise
             return {}
-        status = found.get("status")
+        status = response.get("status")
         return status if isinstance(status, dict) else {}
 
 
-def _grants(rule: Mapping[str, Any], right: Right) -> bool:
+def _rule_allows(rule: Mapping[str, Any], permission: ResourcePermission) -> bool:
     if rule.get("resourceNames"):
         return False
     verbs, groups = rule.get("verbs") or [], rule.get("apiGroups") or []
-    if not ({"*", right.verb} & set(verbs)) or not ({"*", right.group} & set(groups)):
+    if not ({"*", permission.verb} & set(verbs)) or not ({"*", permission.group} & set(groups)):
         return False
-    part = right.resource.partition("/")[2]
-    matching = {"*", right.resource} | ({f"*/{part}"} if part else set())
+    part = permission.resource.partition("/")[2]
+    matching = {"*", permission.resource} | ({f"*/{part}"} if part else set())
     return bool(matching & set(rule.get("resources") or []))
 
 
@@ -136,10 +151,10 @@ def _grants(rule: Mapping[str, Any], right: Right) -> bool:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Connected:
     client: KubeClient
-    watches: Watches
-    rights: Rights
+    informers: Informers
+    permissions: PermissionChecker
 
 
 class ClusterConnection:
@@ -156,31 +171,31 @@ class ClusterConnection:
     def __init__(self, config: KubernetesCluster) -> None:
         self.config = config
         self.namespace = config.namespace or "default"
-        self._made: _Made | None = None
+        self._connected: _Connected | None = None
         self._lock = asyncio.Lock()
 
     async def client(self) -> KubeClient:
         """The client."""
         return (await self._all()).client
 
-    async def watches(self) -> Watches:
+    async def informers(self) -> Informers:
         """The watches of this process, shared by all who ask for the same."""
-        return (await self._all()).watches
+        return (await self._all()).informers
 
-    async def rights(self) -> Rights:
+    async def permissions(self) -> PermissionChecker:
         """What the user may do."""
-        return (await self._all()).rights
+        return (await self._all()).permissions
 
     async def close(self) -> None:
         """End the watches and close the connections."""
-        made, self._made = self._made, None
-        if made is not None:
-            await made.watches.close()
-            await made.client.close()
+        connected, self._connected = self._connected, None
+        if connected is not None:
+            await connected.informers.close()
+            await connected.client.close()
 
-    async def _all(self) -> _Made:
+    async def _all(self) -> _Connected:
         async with self._lock:
-            if self._made is None:
+            if self._connected is None:
                 client = KubeClient(await asyncio.to_thread(load_access, self.config))
-                self._made = _Made(client, Watches(client), Rights(client))
-        return self._made
+                self._connected = _Connected(client, Informers(client), PermissionChecker(client))
+        return self._connected

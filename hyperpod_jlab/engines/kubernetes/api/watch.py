@@ -27,7 +27,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, ResponseStream
-from hyperpod_jlab.engines.kubernetes.api.errors import CUT
+from hyperpod_jlab.engines.kubernetes.api.errors import STREAM_CUT
 
 # --------------------------------------------------------------------------------------------------
 # Lists, then watches, for ever: the work behind a `Informer`.
@@ -36,19 +36,19 @@ from hyperpod_jlab.engines.kubernetes.api.errors import CUT
 
 RowType = TypeVar("RowType")
 
-_LASTS = (240, 300)
+_WATCH_SECONDS = (240, 300)
 """Seconds for which a watch is asked; a different number for each, so that they do not end together."""
-_SILENT = 30.0
+_RESPONSE_GRACE_S = 30.0
 """Seconds after which a watch that should have ended is taken to be dead."""
 _STABLE = 10.0
 """Seconds that a watch must have stood for its end to be nothing special."""
-_FIRST, _MOST = 0.5, 8.0
-_SHORTEST = 2.5
+_MIN_BACKOFF_S, _MAX_BACKOFF_S = 0.5, 8.0
+_MIN_WATCH_S = 2.5
 """Seconds between tries while somebody waits."""
-_REFUSED = 30.0
+_DENIED_TTL_S = 30.0
 """Seconds for which a right that lacks, or a kind that is not served, is not asked for again."""
 _FINAL = (DeniedError, NotFoundError)
-_CAUGHT_UP = 0.25
+_SYNC_S = 0.25
 """Seconds after which a watch has told what happened before it began."""
 _EMPTY = 3
 """Watches one after the other that ended soon and without an event, before a list is read instead."""
@@ -60,7 +60,7 @@ class ExpiredError(Exception):
     """The server no longer knows the state from which the watch was to go on."""
 
 
-class WatchedTable(Generic[RowType]):
+class InformerStore(Generic[RowType]):
     """The rows, and what is known of their truth.
 
     Attributes:
@@ -80,14 +80,14 @@ class WatchedTable(Generic[RowType]):
         self.path, self.query, self.reduce = path, dict(query), reduce
         self.rows: dict[str, RowType] = {}
         self.version = 0
-        self.trouble: HyperpodError | None = None
-        self.seen = False
-        self.tried = 0.0
+        self.last_error: HyperpodError | None = None
+        self.is_synced = False
+        self.tried_at = 0.0
         self.resource = ""
-        self.news = asyncio.Event()
-        self.hurry = asyncio.Event()
-        self._right = 0.0
-        self._standing = False
+        self.changed_event = asyncio.Event()
+        self.wake_event = asyncio.Event()
+        self._last_success_at = 0.0
+        self._is_watching = False
         self._newest: dict[str, int] = {}
         self._dirty = False
         self._namespaced = "/namespaces/" in path
@@ -95,22 +95,22 @@ class WatchedTable(Generic[RowType]):
     @property
     def age(self) -> float:
         """Seconds since the rows were right."""
-        if not self.seen:
+        if not self.is_synced:
             return float("inf")
-        return 0.0 if self._standing else time.monotonic() - self._right
+        return 0.0 if self._is_watching else time.monotonic() - self._last_success_at
 
-    def key(self, found: Mapping[str, Any]) -> str:
+    def key(self, document: Mapping[str, Any]) -> str:
         """The key of an object."""
-        metadata = found["metadata"]
+        metadata = document["metadata"]
         name, namespace = str(metadata["name"]), metadata.get("namespace")
         return f"{namespace}/{name}" if namespace and not self._namespaced else name
 
-    def put(self, found: Mapping[str, Any]) -> str:
+    def store(self, document: Mapping[str, Any]) -> str:
         """Take in an object, unless a newer one is known; returns its key."""
-        key, version = self.key(found), _number(found)
+        key, version = self.key(document), _number(document)
         if version and version < self._newest.get(key, 0):
             return key
-        row = self.reduce(found)
+        row = self.reduce(document)
         self._newest[key] = version
         if key not in self.rows or self.rows[key] != row:
             self.rows[key] = row
@@ -123,78 +123,78 @@ class WatchedTable(Generic[RowType]):
         if self.rows.pop(key, None) is not None:
             self._dirty = True
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Wake who waits, if something has changed."""
         if self._dirty:
             self._dirty = False
             self._wake()
 
-    def listed(self, keys: set[str], resource: str) -> None:
+    def replace_keys(self, keys: set[str], resource: str) -> None:
         """A list is complete: what was not in it is no more."""
         for key in self.rows.keys() - keys:
             self.drop(key)
-        first = not self.seen
-        self.seen, self.resource = True, resource
+        first = not self.is_synced
+        self.is_synced, self.resource = True, resource
         self._dirty = self._dirty or first
-        self.right()
-        self.tell()
+        self.mark_success()
+        self.notify()
 
-    def right(self) -> None:
+    def mark_success(self) -> None:
         """The rows are right now."""
-        self._right = self.tried = time.monotonic()
-        if self.trouble is not None:
-            self.trouble = None
+        self._last_success_at = self.tried_at = time.monotonic()
+        if self.last_error is not None:
+            self.last_error = None
             self._wake()
 
-    def stands(self) -> None:
+    def mark_watching(self) -> None:
         """A watch stands: the rows are right as long as it does."""
-        self.right()
-        self._standing = True
+        self.mark_success()
+        self._is_watching = True
 
     def fell(self) -> None:
         """No watch stands any more."""
-        if self._standing:
-            self._right = time.monotonic()
-        self._standing = False
+        if self._is_watching:
+            self._last_success_at = time.monotonic()
+        self._is_watching = False
 
     def failed(self, error: HyperpodError) -> None:
         """A try has failed."""
-        self.tried = time.monotonic()
-        self.trouble = error
+        self.tried_at = time.monotonic()
+        self.last_error = error
         self._wake()
 
-    def left(self) -> None:
+    def mark_disconnected(self) -> None:
         """Nobody looks any more, so that the next who does needs a list."""
         self.fell()
         self.resource = ""
-        self.trouble = None
-        self.seen = False
+        self.last_error = None
+        self.is_synced = False
 
     @property
-    def refused(self) -> HyperpodError | None:
+    def denied(self) -> HyperpodError | None:
         """The trouble, when it is one that does not mend itself soon and was found a moment ago."""
-        lately = time.monotonic() - self.tried < _REFUSED
-        return self.trouble if lately and isinstance(self.trouble, _FINAL) else None
+        is_recent = time.monotonic() - self.tried_at < _DENIED_TTL_S
+        return self.last_error if is_recent and isinstance(self.last_error, _FINAL) else None
 
     def _wake(self) -> None:
         self.version += 1
-        self.news.set()
-        self.news = asyncio.Event()
+        self.changed_event.set()
+        self.changed_event = asyncio.Event()
 
 
-async def keep(client: KubeClient, table: WatchedTable[Any]) -> None:
+async def run_informer(client: KubeClient, table: InformerStore[Any]) -> None:
     """Keep a table's rows right, until cancelled."""
-    backoff = Backoff(_FIRST, _MOST)
+    backoff = Backoff(_MIN_BACKOFF_S, _MAX_BACKOFF_S)
     empty = 0
     while True:
-        began = time.monotonic()
-        came = False
+        started_at = time.monotonic()
+        has_events = False
         try:
             if not table.resource:
                 empty = 0
                 await _list(client, table)
-            table.hurry.clear()
-            came = await _watch(client, table)
+            table.wake_event.clear()
+            has_events = await _informer(client, table)
         except ExpiredError:
             table.resource = ""
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -202,106 +202,109 @@ async def keep(client: KubeClient, table: WatchedTable[Any]) -> None:
         except HyperpodError as error:
             if error.code == "expired":
                 table.resource = ""
-            elif error.code != CUT:
+            elif error.code != STREAM_CUT:
                 table.failed(error)
         finally:
             table.fell()
-        lasted = time.monotonic() - began > _STABLE
-        empty = 0 if came or lasted else empty + 1
+        was_stable = time.monotonic() - started_at > _STABLE
+        empty = 0 if has_events or was_stable else empty + 1
         if empty >= _EMPTY:
             table.resource = ""
-        if lasted:
+        if was_stable:
             backoff.reset()
-        pause = backoff.pause()
-        await _pause(table, max(pause, _REFUSED) if table.refused else pause)
+        pause_s = backoff.next_pause()
+        await _wait(table, max(pause_s, _DENIED_TTL_S) if table.denied else pause_s)
 
 
-async def _pause(table: WatchedTable[Any], seconds: float) -> None:
+async def _wait(table: InformerStore[Any], seconds: float) -> None:
     """Wait; shorter when somebody waits for the outcome."""
-    begin = time.monotonic()
+    start = time.monotonic()
     try:
         async with asyncio.timeout(seconds):
-            await table.hurry.wait()
+            await table.wake_event.wait()
     except TimeoutError:
         return
-    table.hurry.clear()
-    await asyncio.sleep(max(0.0, min(seconds, _SHORTEST) - (time.monotonic() - begin)))
+    table.wake_event.clear()
+    await asyncio.sleep(max(0.0, min(seconds, _MIN_WATCH_S) - (time.monotonic() - start)))
 
 
-async def _list(client: KubeClient, table: WatchedTable[Any]) -> None:
+async def _list(client: KubeClient, table: InformerStore[Any]) -> None:
     keys: set[str] = set()
     resource = ""
     async with aclosing(client.pages(table.path, table.query)) as pages:
         async for page in pages:
-            for begin in range(0, len(page.items), _STEP):
-                keys.update(table.put(found) for found in page.items[begin : begin + _STEP])
+            for start in range(0, len(page.items), _STEP):
+                keys.update(table.store(document) for document in page.items[start : start + _STEP])
                 await asyncio.sleep(0)
             # The first page's: what changed while the others came is told again.
             resource = resource or page.version
-    table.listed(keys, resource)
+    table.replace_keys(keys, resource)
 
 
-async def _watch(client: KubeClient, table: WatchedTable[Any]) -> bool:
+async def _informer(client: KubeClient, table: InformerStore[Any]) -> bool:
     """Watch until the answer ends; whether anything came."""
-    lasts = random.randint(*_LASTS)  # noqa: S311 - no secret
+    timeout_s = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
     query = {
         **table.query,
         "watch": "true",
         "allowWatchBookmarks": "true",
         "resourceVersion": table.resource,
-        "timeoutSeconds": str(lasts),
+        "timeoutSeconds": str(timeout_s),
     }
     try:
-        async with asyncio.timeout(lasts + _SILENT), client.stream(table.path, **query) as stream:
+        async with (
+            asyncio.timeout(timeout_s + _RESPONSE_GRACE_S),
+            client.stream(table.path, **query) as stream,
+        ):
             # What happened since the list comes at once; after that the rows are right.
-            soon = asyncio.get_running_loop().call_later(_CAUGHT_UP, table.stands)
+            sync_timer = asyncio.get_running_loop().call_later(_SYNC_S, table.mark_watching)
             try:
                 return await _events(table, stream)
             finally:
-                soon.cancel()
+                sync_timer.cancel()
     except TimeoutError as error:
         raise UnreachableError("the API server stopped sending") from error
 
 
-async def _events(table: WatchedTable[Any], stream: ResponseStream) -> bool:
+async def _events(table: InformerStore[Any], stream: ResponseStream) -> bool:
     """Take in events until the answer ends; whether there was any."""
-    any_ = False
-    rest: list[bytes] = []
+    has_events = False
+    buffered: list[bytes] = []
     async with aclosing(stream.chunks()) as chunks:
         async for chunk in chunks:
             *lines, last = chunk.split(b"\n")
             for line in lines:
-                _event(table, b"".join([*rest, line]))
-                rest, any_ = [], True
-            rest.append(last)
-            table.tell()
-    return any_
+                _event(table, b"".join([*buffered, line]))
+                buffered, has_events = [], True
+            buffered.append(last)
+            table.notify()
+    return has_events
 
 
-def _event(table: WatchedTable[Any], line: bytes) -> None:
+def _event(table: InformerStore[Any], line: bytes) -> None:
     if not line.strip():
         return
     try:
         event = json.loads(line)
-        kind, found = event["type"], event["object"]
+        kind, document = event["type"], event["object"]
     except (ValueError, KeyError, TypeError) as error:
         raise UnreachableError("the server that answered is not a Kubernetes API server") from error
     if kind == "ERROR":
-        if found.get("code") == 410 or found.get("reason") in {"Expired", "Gone"}:
+        if document.get("code") == 410 or document.get("reason") in {"Expired", "Gone"}:
             raise ExpiredError
         raise UnreachableError(
-            "the API server ended the watch", detail={"reason": str(found.get("reason"))}
+            "the API server ended the watch", detail={"reason": str(document.get("reason"))}
         )
     if kind == "DELETED":
-        table.drop(table.key(found))
+        table.drop(table.key(document))
     elif kind in {"ADDED", "MODIFIED"}:
-        table.put(found)
-    table.resource = str(found["metadata"].get("resourceVersion") or table.resource)
+        table.store(document)
+    table.resource = str(document["metadata"].get("resourceVersion") or table.resource)
 
 
-def _number(found: Mapping[str, Any]) -> int:
+def _number(document: Mapping[str, Any]) -> int:
     """An object's resource version as a number; 0 when it is none."""
-    text = str(found["metadata"].get("resourceVersion") or "")
+    text = str(document["metadata"].get("resourceVersion") or "")
     return int(text) if text.isdigit() else 0
 
 
@@ -318,12 +321,12 @@ class Informer(Generic[Row]):
         path: Of the list.
     """
 
-    def __init__(self, client: KubeClient, path: str, table: WatchedTable[Row]) -> None:
+    def __init__(self, client: KubeClient, path: str, table: InformerStore[Row]) -> None:
         self.path = path
         self._client = client
         self._table = table
         self._task: asyncio.Task[None] | None = None
-        self._asked = 0.0
+        self._last_used = 0.0
         self._waiting = 0
 
     @property
@@ -332,9 +335,9 @@ class Informer(Generic[Row]):
         return self._table.version
 
     @property
-    def trouble(self) -> HyperpodError | None:
+    def last_error(self) -> HyperpodError | None:
         """Why the knowledge may be old; None when all is well."""
-        return self._table.trouble
+        return self._table.last_error
 
     @property
     def age(self) -> float:
@@ -342,7 +345,7 @@ class Informer(Generic[Row]):
         return self._table.age
 
     @property
-    def known(self) -> Mapping[str, Row]:
+    def rows_now(self) -> Mapping[str, Row]:
         """The rows as far as they are known; does not ask. Not a copy: it changes."""
         return self._table.rows
 
@@ -358,24 +361,24 @@ class Informer(Generic[Row]):
         table = self._attend()
         allowed = float("inf") if max_age is None else max_age
         asked = time.monotonic()
-        while not table.seen or table.age > allowed:
-            if table.trouble is not None:
-                if table.refused is not None or table.tried >= asked:
-                    raise table.trouble
-                table.hurry.set()
-            if not await self._until(table.version, 60.0):
+        while not table.is_synced or table.age > allowed:
+            if table.last_error is not None:
+                if table.denied is not None or table.tried_at >= asked:
+                    raise table.last_error
+                table.wake_event.set()
+            if not await self._wait_for_version(table.version, 60.0):
                 raise UnreachableError("the API server timed out")
         return table.rows
 
     async def changed(self, since: int, timeout: float | None = None) -> int:
         """Wait until `version` is greater than `since`, or for the time (seconds); returns `version`."""
         self._attend()
-        await self._until(since, timeout)
+        await self._wait_for_version(since, timeout)
         return self.version
 
-    def one(self, key: str) -> RowNews:
+    def row_watch(self, key: str) -> RowChanges:
         """News of one row."""
-        return RowNews(cast("Informer[Any]", self), key)
+        return RowChanges(cast("Informer[Any]", self), key)
 
     async def close(self) -> None:
         """End it; the next who asks starts it anew."""
@@ -384,52 +387,52 @@ class Informer(Generic[Row]):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def _attend(self) -> WatchedTable[Row]:
+    def _attend(self) -> InformerStore[Row]:
         """Somebody asks."""
-        self._asked = time.monotonic()
+        self._last_used = time.monotonic()
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._keep(), name=f"watch {self.path}")
+            self._task = asyncio.create_task(self._run(), name=f"watch {self.path}")
         return self._table
 
-    async def _keep(self) -> None:
-        worker = asyncio.create_task(keep(self._client, self._table))
+    async def _run(self) -> None:
+        worker = asyncio.create_task(run_informer(self._client, self._table))
         try:
-            while self._waiting or time.monotonic() - self._asked < IDLE:
+            while self._waiting or time.monotonic() - self._last_used < IDLE:
                 await asyncio.wait({worker}, timeout=IDLE / 6)
                 if worker.done():
                     worker.result()  # never ends by itself, so that this raises
         finally:
             worker.cancel()
             await asyncio.gather(worker, return_exceptions=True)
-            self._table.left()
+            self._table.mark_disconnected()
 
-    async def _until(self, version: int, timeout: float | None) -> bool:
+    async def _wait_for_version(self, version: int, timeout: float | None) -> bool:
         """Wait for a change; whether there was one in time."""
         self._waiting += 1
         try:
             async with asyncio.timeout(timeout):
                 while self._table.version <= version:
-                    await self._table.news.wait()
+                    await self._table.changed_event.wait()
         except TimeoutError:
             return False
         finally:
             self._waiting -= 1
-            self._asked = time.monotonic()
+            self._last_used = time.monotonic()
         return True
 
 
-class RowNews:
+class RowChanges:
     """News of one row of a watch."""
 
-    def __init__(self, watch: Informer[Any], key: str) -> None:
-        self._watch, self._key = watch, key
+    def __init__(self, informer: Informer[Any], key: str) -> None:
+        self._informer, self._key = informer, key
         self._row: Any = None
         self._version = 0
 
     @property
     def version(self) -> int:
         """Grows when the row was seen to have changed."""
-        self._look()
+        self._read_row()
         return self._version
 
     async def changed(self, since: int, timeout: float | None = None) -> int:
@@ -437,29 +440,29 @@ class RowNews:
         try:
             async with asyncio.timeout(timeout):
                 while True:
-                    seen = self._watch.version
+                    version = self._informer.version
                     if self.version > since:
                         break
-                    await self._watch.changed(seen)
+                    await self._informer.changed(version)
         except TimeoutError:
             pass
         return self._version
 
-    def _look(self) -> None:
-        row = self._watch.known.get(self._key)
+    def _read_row(self) -> None:
+        row = self._informer.rows_now.get(self._key)
         if row is not self._row:
             self._row = row
             self._version += 1
 
 
-class Watches:
+class Informers:
     """The watches of one client."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._all: dict[tuple[str, str, str, Any], Informer[Any]] = {}
 
-    def of(
+    def get(
         self,
         path: str,
         reduce: Callable[[Mapping[str, Any]], Row],
@@ -479,7 +482,7 @@ class Watches:
         if key not in self._all:
             query = {"labelSelector": labels} if labels else {}
             query |= {"fieldSelector": fields} if fields else {}
-            self._all[key] = Informer(self._client, path, WatchedTable(path, query, reduce))
+            self._all[key] = Informer(self._client, path, InformerStore(path, query, reduce))
         return cast("Informer[Row]", self._all[key])
 
     async def close(self) -> None:

@@ -10,11 +10,11 @@ from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     KindInput,
     Rendezvous,
-    head_of,
-    number_label,
+    build_head,
+    int_label,
     pod_template,
 )
-from hyperpod_jlab.launcher.contract import MEETING_PORT
+from hyperpod_jlab.launcher.contract import RENDEZVOUS_PORT
 
 
 class BatchJob:
@@ -29,43 +29,43 @@ class BatchJob:
     plural = "jobs"
     container = "run"
     labels_pods = True
-    suspend_in: tuple[str, ...] = ("spec",)
+    suspend_path: tuple[str, ...] = ("spec",)
 
-    def meeting(self, name: str, nodes: int) -> Rendezvous:
+    def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """An indexed pod's host name is the job's with its index; its service has the job's name."""
         master = f"{name}-0.{name}" if nodes > 1 else "127.0.0.1"
         return Rendezvous("$(JOB_COMPLETION_INDEX)", master)
 
-    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
         """The launcher itself."""
-        del nodes, anew
+        del nodes, is_retry
         return list(command)
 
-    def manifest(self, wanted: KindInput) -> dict[str, Any]:
+    def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object; its pods stay when it ends."""
-        template = pod_template(wanted.pod, self.container, restart="Never")
-        if wanted.nodes > 1:
-            template["spec"] = {"subdomain": wanted.name, **template["spec"]}
-        count, at_once = wanted.array or (wanted.nodes, wanted.nodes)
+        template = pod_template(kind_input.pod, self.container, restart="Never")
+        if kind_input.nodes > 1:
+            template["spec"] = {"subdomain": kind_input.name, **template["spec"]}
+        count, parallelism = kind_input.array or (kind_input.nodes, kind_input.nodes)
         spec: dict[str, Any] = {
             "completions": count,
-            "parallelism": at_once,
+            "parallelism": parallelism,
             "completionMode": "Indexed",
-            ("backoffLimit" if wanted.array is None else _LIMIT_OF_TASKS): 0,
-            "podFailurePolicy": {"rules": [_LOST]},
+            ("backoffLimit" if kind_input.array is None else _RETRIES_PER_INDEX): 0,
+            "podFailurePolicy": {"rules": [_IGNORE_DISRUPTION]},
         }
         # A time limit is each task's own, so that only their launchers can keep it.
-        if wanted.time_limit is not None and wanted.array is None:
-            spec["activeDeadlineSeconds"] = wanted.time_limit
+        if kind_input.time_limit is not None and kind_input.array is None:
+            spec["activeDeadlineSeconds"] = kind_input.time_limit
         return {
-            **head_of(self, wanted),
+            **build_head(self, kind_input),
             "spec": {**spec, "template": template},
         }
 
-    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The headless service by which the pods find node 0 before it is ready."""
-        metadata, spec = wanted["metadata"], wanted["spec"]
-        if spec.get("completions", 1) <= 1 or _LIMIT_OF_TASKS in spec:
+        metadata, spec = manifest["metadata"], manifest["spec"]
+        if spec.get("completions", 1) <= 1 or _RETRIES_PER_INDEX in spec:
             return []
         return [
             {
@@ -76,7 +76,7 @@ class BatchJob:
                     "clusterIP": "None",
                     "publishNotReadyAddresses": True,
                     "selector": {"batch.kubernetes.io/job-name": metadata["name"]},
-                    "ports": [{"name": "run", "port": MEETING_PORT}],
+                    "ports": [{"name": "run", "port": RENDEZVOUS_PORT}],
                 },
             }
         ]
@@ -86,18 +86,18 @@ class BatchJob:
 
         Its end is decided some time before it has ended: meanwhile its pods are being ended, and no others come.
         """
-        true = conditions.true_conditions(job)
-        if "Failed" in true:
-            return conditions.failed(job, true["Failed"], now)
-        if "Complete" in true:
-            return conditions.succeeded(job, true["Complete"], now)
-        if true.keys() & _DECIDED:
-            return conditions.running(job, now, "its last pods are terminating")
-        if "Suspended" in true:
-            return conditions.suspended(job, now)
-        status = conditions.status_of(job)
-        if conditions.whole(status.get("ready")) or conditions.whole(status.get("succeeded")):
-            return conditions.running(job, now)
+        true_by_type = conditions.active_conditions(job)
+        if "Failed" in true_by_type:
+            return conditions.observe_failed(job, true_by_type["Failed"], now)
+        if "Complete" in true_by_type:
+            return conditions.observe_succeeded(job, true_by_type["Complete"], now)
+        if true_by_type.keys() & _DECIDED:
+            return conditions.observe_running(job, now, "its last pods are terminating")
+        if "Suspended" in true_by_type:
+            return conditions.observe_suspended(job, now)
+        status = conditions.find_status(job)
+        if conditions.as_int(status.get("ready")) or conditions.as_int(status.get("succeeded")):
+            return conditions.observe_running(job, now)
         return conditions.waiting(job, now)
 
     def pods_selector(self, name: str) -> str:
@@ -106,14 +106,17 @@ class BatchJob:
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
         """Its completion index."""
-        return number_label(pod, "batch.kubernetes.io/job-completion-index")
+        return int_label(pod, "batch.kubernetes.io/job-completion-index")
 
 
-_LIMIT_OF_TASKS = "backoffLimitPerIndex"
+_RETRIES_PER_INDEX = "backoffLimitPerIndex"
 """A Job with it executes all of its indexes, whichever fail (Kubernetes 1.29 or newer)."""
 
 _DECIDED = frozenset({"FailureTarget", "SuccessCriteriaMet"})
 """Conditions of a Job whose end is decided (k8s.io/api/batch/v1, JobConditionType)."""
 
-_LOST = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+_IGNORE_DISRUPTION = {
+    "action": "Ignore",
+    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+}
 """A pod that was evicted, preempted or lost with its node does not count as failed."""

@@ -13,7 +13,7 @@ from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob, version_of
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob, parse_image_version
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 
 # --------------------------------------------------------------------------------------------------
@@ -22,22 +22,22 @@ from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 KINDS: tuple[Kind, ...] = (PyTorchJob(), TrainJob(), BatchJob(), HyperPodPyTorchJob())
 """In the order in which they are chosen for a run that names none; the last only by its name, for its images are special."""
 
-BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+KIND_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 
 
-def kind_of(document: Mapping[str, Any]) -> Kind | None:
+def find_kind(document: Mapping[str, Any]) -> Kind | None:
     """The kind of an object by its ``kind`` and API group; None for one that no run of ours is."""
-    found = BY_NAME.get(str(document.get("kind")))
+    kind = KIND_BY_NAME.get(str(document.get("kind")))
     group = str(document.get("apiVersion", "")).partition("/")[0]
-    return found if found is not None and found.group == group else None
+    return kind if kind is not None and kind.group == group else None
 
 
-_BY_NAME_ONLY = frozenset({"HyperPodPyTorchJob"})
+_EXPLICIT_ONLY = frozenset({"HyperPodPyTorchJob"})
 """Not chosen for a run that names no kind: the images must have the agent."""
 
 
 @dataclass(frozen=True)
-class Offers:
+class InstalledKinds:
     """What a cluster has.
 
     Attributes:
@@ -58,48 +58,52 @@ class KindChoice:
     """The kind for a run, and why."""
 
     kind: Kind
-    why: str
+    reason: str
 
 
-def choose(spec: JobSpec, offers: Offers, runtime: str | None) -> KindChoice:
+def choose(spec: JobSpec, installed: InstalledKinds, runtime: str | None) -> KindChoice:
     """The kind for a spec.
 
     Args:
         spec: The spec.
-        offers: What the cluster has.
+        installed: What the cluster has.
         runtime: The training runtime that the configuration names, for a TrainJob.
 
     Raises:
         RefusedError: The cluster does not offer the kind that the spec names, or not the runtime.
     """
     if spec.array is not None:
-        return KindChoice(BY_NAME["Job"], "the tasks of an array are the pods of a Job")
-    named = spec.kubernetes.kind
-    if offers.kinds is None:
-        kind = BY_NAME[named or KINDS[0].name]
-        return KindChoice(_with_runtime(kind, offers, runtime), "the cluster did not answer")
-    if named is not None:
-        if named not in offers.kinds:
-            listed = ", ".join(kind.name for kind in KINDS if kind.name in offers.kinds)
+        return KindChoice(KIND_BY_NAME["Job"], "the tasks of an array are the pods of a Job")
+    requested = spec.kubernetes.kind
+    if installed.kinds is None:
+        kind = KIND_BY_NAME[requested or KINDS[0].name]
+        return KindChoice(_with_runtime(kind, installed, runtime), "the cluster did not answer")
+    if requested is not None:
+        if requested not in installed.kinds:
+            available_text = ", ".join(kind.name for kind in KINDS if kind.name in installed.kinds)
             raise RefusedError(
-                f"the cluster has no {named}",
+                f"the cluster has no {requested}",
                 code="no_such_kind",
-                hint=f"it has: {listed or 'no kind that a run can use'}; ask your cluster administrator to install its operator",
-                detail={"field": "kubernetes.kind", "offered": sorted(offers.kinds)},
+                hint=f"it has: {available_text or 'no kind that a run can use'}; ask your cluster administrator to install its operator",
+                detail={"field": "kubernetes.kind", "offered": sorted(installed.kinds)},
             )
-        return KindChoice(_with_runtime(BY_NAME[named], offers, runtime), "the spec requires it")
-    usable = [kind for kind in KINDS if _is_usable(kind, offers, runtime)]
-    for kind in usable:
-        if kind.name not in offers.denied:
-            better = [one.name for one in usable[: usable.index(kind)]]
-            why = (
-                f"you do not have the permission to create a {better[0]}"
-                if better
-                else _WHY[kind.name]
+        return KindChoice(
+            _with_runtime(KIND_BY_NAME[requested], installed, runtime), "the spec requires it"
+        )
+    usable_kinds = [kind for kind in KINDS if _is_usable(kind, installed, runtime)]
+    for kind in usable_kinds:
+        if kind.name not in installed.denied:
+            preferred = [other.name for other in usable_kinds[: usable_kinds.index(kind)]]
+            reason = (
+                f"you do not have the permission to create a {preferred[0]}"
+                if preferred
+                else _REASONS[kind.name]
             )
-            return KindChoice(_with_runtime(kind, offers, runtime), why)
-    if usable:  # the API server says which right is missing
-        return KindChoice(_with_runtime(usable[0], offers, runtime), _WHY[usable[0].name])
+            return KindChoice(_with_runtime(kind, installed, runtime), reason)
+    if usable_kinds:  # the API server says which right is missing
+        return KindChoice(
+            _with_runtime(usable_kinds[0], installed, runtime), _REASONS[usable_kinds[0].name]
+        )
     raise RefusedError(
         "the cluster has no kind of object that a run can use",
         code="no_such_kind",
@@ -108,25 +112,25 @@ def choose(spec: JobSpec, offers: Offers, runtime: str | None) -> KindChoice:
     )
 
 
-_WHY = {
+_REASONS = {
     "PyTorchJob": "the cluster has Kubeflow's training operator",
     "TrainJob": "the cluster has Kubeflow Trainer, but no PyTorchJob",
     "Job": "the cluster has no training operator",
 }
 
 
-def _is_usable(kind: Kind, offers: Offers, runtime: str | None) -> bool:
+def _is_usable(kind: Kind, installed: InstalledKinds, runtime: str | None) -> bool:
     """Whether a kind may be taken for a run that names none."""
-    if kind.name not in (offers.kinds or ()) or kind.name in _BY_NAME_ONLY:
+    if kind.name not in (installed.kinds or ()) or kind.name in _EXPLICIT_ONLY:
         return False
-    return kind.name != "TrainJob" or not _no_runtime(offers, runtime)
+    return kind.name != "TrainJob" or not _lacks_runtime(installed, runtime)
 
 
-def _no_runtime(offers: Offers, runtime: str | None) -> bool:
-    return runtime is None and offers.runtimes == ()
+def _lacks_runtime(installed: InstalledKinds, runtime: str | None) -> bool:
+    return runtime is None and installed.runtimes == ()
 
 
-def _with_runtime(kind: Kind, offers: Offers, runtime: str | None) -> Kind:
+def _with_runtime(kind: Kind, installed: InstalledKinds, runtime: str | None) -> Kind:
     """A TrainJob of the runtime that is wanted, or of the usual one.
 
     Raises:
@@ -134,20 +138,22 @@ def _with_runtime(kind: Kind, offers: Offers, runtime: str | None) -> Kind:
     """
     if not isinstance(kind, TrainJob):
         return kind
-    found = offers.runtimes
-    wanted = runtime or Runtime().name
-    match = next((one for one in found or () if one.name == wanted), None)
-    if match is None and runtime is None and found is not None and len(found) == 1:
-        match = found[0]
-    if match is None and found is not None:
-        listed = ", ".join(one.name for one in found) or "none"
+    runtimes = installed.runtimes
+    runtime_name = runtime or Runtime().name
+    runtime_found = next(
+        (runtime_item for runtime_item in runtimes or () if runtime_item.name == runtime_name), None
+    )
+    if runtime_found is None and runtime is None and runtimes is not None and len(runtimes) == 1:
+        runtime_found = runtimes[0]
+    if runtime_found is None and runtimes is not None:
+        available_text = ", ".join(runtime_item.name for runtime_item in runtimes) or "none"
         raise RefusedError(
-            f"training runtime {wanted} not found",
+            f"training runtime {runtime_name} not found",
             code="no_such_runtime",
-            hint=f"it has: {listed}; set runtime in the configuration of the cluster",
+            hint=f"it has: {available_text}; set runtime in the configuration of the cluster",
             detail={"field": "kubernetes.kind"},
         )
-    return TrainJob(match or Runtime(wanted))
+    return TrainJob(runtime_found or Runtime(runtime_name))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -158,17 +164,17 @@ _OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments"
 _OPERATOR_LABEL = "control-plane=kubeflow-training-operator"
 
 
-async def discover(client: KubeClient, namespace: str) -> Offers:
+async def discover(client: KubeClient, namespace: str) -> InstalledKinds:
     """Ask a cluster. All users may ask for its kinds; runtimes may be hidden from some.
 
     Raises:
         UnreachableError: It does not answer, or what answers is no API server.
         DeniedError: It does not know who asks.
     """
-    found = await asyncio.gather(*(_has(client, kind) for kind in KINDS))
-    kinds = frozenset(kind.name for kind, there in zip(KINDS, found, strict=True) if there)
-    if not kinds and None in found:
-        return Offers()
+    served = await asyncio.gather(*(_is_served(client, kind) for kind in KINDS))
+    kinds = frozenset(kind.name for kind, is_served in zip(KINDS, served, strict=True) if is_served)
+    if not kinds and None in served:
+        return InstalledKinds()
     if not kinds:  # every cluster has the kind Job
         raise UnreachableError(
             "the server that answered is not a Kubernetes API server",
@@ -177,53 +183,53 @@ async def discover(client: KubeClient, namespace: str) -> Offers:
         )
     runtimes = await _runtimes(client, namespace) if TrainJob.name in kinds else ()
     operator = await operator_version(client) if PyTorchJob.name in kinds else None
-    return Offers(kinds, runtimes, operator=operator)
+    return InstalledKinds(kinds, runtimes, operator=operator)
 
 
 async def operator_version(client: KubeClient) -> str | None:
     """The version of Kubeflow's training operator; None when it cannot be seen: few may look into its namespace."""
     try:
-        found: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
+        response: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
     except (NotFoundError, DeniedError):
         return None
-    for one in found.get("items") or []:
-        for container in one["spec"]["template"]["spec"]["containers"]:
-            version = version_of(str(container.get("image")))
+    for item in response.get("items") or []:
+        for container in item["spec"]["template"]["spec"]["containers"]:
+            version = parse_image_version(str(container.get("image")))
             if version is not None:
                 return version
     return None
 
 
-async def _has(client: KubeClient, kind: Kind) -> bool | None:
+async def _is_served(client: KubeClient, kind: Kind) -> bool | None:
     """Whether the cluster has a kind; None when this user may not even ask."""
     try:
-        listed = await client.get(f"/apis/{kind.group}/{kind.version}")
+        response = await client.get(f"/apis/{kind.group}/{kind.version}")
     except NotFoundError:
         return False
     except DeniedError as error:
         if error.code == "unauthorized":
             raise
         return None
-    return any(one.get("name") == kind.plural for one in listed.get("resources") or [])
+    return any(resource.get("name") == kind.plural for resource in response.get("resources") or [])
 
 
 async def _runtimes(client: KubeClient, namespace: str) -> tuple[Runtime, ...] | None:
     """The namespace's own first; None when neither may be listed."""
-    own, shared = await asyncio.gather(
+    namespaced, cluster_wide = await asyncio.gather(
         _names(client, f"{_TRAINER}/namespaces/{namespace}/trainingruntimes"),
         _names(client, f"{_TRAINER}/clustertrainingruntimes"),
     )
-    if own is None and shared is None:
+    if namespaced is None and cluster_wide is None:
         return None
     return (
-        *(Runtime(name, "TrainingRuntime") for name in own or ()),
-        *(Runtime(name) for name in shared or ()),
+        *(Runtime(name, "TrainingRuntime") for name in namespaced or ()),
+        *(Runtime(name) for name in cluster_wide or ()),
     )
 
 
 async def _names(client: KubeClient, path: str) -> list[str] | None:
     try:
-        listed: dict[str, Any] = await client.get(path)
+        response: dict[str, Any] = await client.get(path)
     except (NotFoundError, DeniedError):
         return None
-    return [str(one["metadata"]["name"]) for one in listed.get("items") or []]
+    return [str(item["metadata"]["name"]) for item in response.get("items") or []]

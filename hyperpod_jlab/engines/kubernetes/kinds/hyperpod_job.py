@@ -15,23 +15,23 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     RUN_LABEL,
     KindInput,
     Rendezvous,
-    head_of,
-    labels_of,
-    number_label,
+    build_head,
+    find_labels,
+    int_label,
     pod_template,
 )
 
 _AGENT_PORT = 8080
 """Where the operator speaks to a pod's agent (research: aws.md 2.6)."""
 
-_IN_SHELL = (
+_SHELL_COMMAND = (
     "trap '' USR1 USR2; unset TORCHELASTIC_USE_AGENT_STORE; "
     'exec "$@" "--node-rank=$RANK" "--master-addr=$MASTER_ADDR"'
 )
 """No signal that may be for the ranks ends what starts the launcher."""
 
 
-def _one_a_node(labels: Mapping[str, str]) -> dict[str, Any]:
+def _anti_affinity(labels: Mapping[str, str]) -> dict[str, Any]:
     """No two pods of a run on one node, as in AWS's example."""
     return {
         "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -43,11 +43,11 @@ def _one_a_node(labels: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-_ENDED = {
-    "succeeded": conditions.succeeded,
-    "completed": conditions.succeeded,
-    "complete": conditions.succeeded,
-    "failed": conditions.failed,
+_END_CONDITIONS = {
+    "succeeded": conditions.observe_succeeded,
+    "completed": conditions.observe_succeeded,
+    "complete": conditions.observe_succeeded,
+    "failed": conditions.observe_failed,
 }
 """Conditions of an end by their types in lower case; the published schema does not list them."""
 
@@ -61,16 +61,16 @@ class HyperPodPyTorchJob:
     plural = "hyperpodpytorchjobs"
     container = "pytorch-job-container"
     labels_pods = True
-    suspend_in: tuple[str, ...] = ("spec", "runPolicy")
+    suspend_path: tuple[str, ...] = ("spec", "runPolicy")
 
-    def meeting(self, name: str, nodes: int) -> Rendezvous:
+    def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """Rank and master are the agent's variables, which are there only in the process that it starts."""
         del name, nodes
-        return Rendezvous("$RANK", "$MASTER_ADDR", late=True)
+        return Rendezvous("$RANK", "$MASTER_ADDR", starts_late=True)
 
-    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
         """The agent, which starts the launcher as its one process."""
-        del anew
+        del is_retry
         return [
             "hyperpodrun",
             f"--nnodes={nodes}",
@@ -80,47 +80,51 @@ class HyperPodPyTorchJob:
             "--no-python",
             "/bin/sh",
             "-c",
-            _IN_SHELL.replace("$", "$$"),
+            _SHELL_COMMAND.replace("$", "$$"),
             "sh",
             *command,
         ]
 
-    def manifest(self, wanted: KindInput) -> dict[str, Any]:
+    def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object; its pods stay when it ends (``cleanPodPolicy``), and so does it: -1 is no time to live, where the operator's own default may be 0."""
-        template = pod_template(wanted.pod, self.container)
+        template = pod_template(kind_input.pod, self.container)
         template["spec"]["containers"][0]["ports"] = [{"containerPort": _AGENT_PORT}]
-        template["spec"]["affinity"] = {"podAntiAffinity": _one_a_node(wanted.pod.labels)}
+        template["spec"]["affinity"] = {"podAntiAffinity": _anti_affinity(kind_input.pod.labels)}
         policy: dict[str, Any] = {
             "cleanPodPolicy": "None",
-            "jobMaxRetryCount": wanted.retries or 0,
+            "jobMaxRetryCount": kind_input.retries or 0,
             "ttlSecondsAfterFinished": -1,
         }
-        if wanted.time_limit is not None:
-            policy["activeDeadlineSeconds"] = wanted.time_limit
+        if kind_input.time_limit is not None:
+            policy["activeDeadlineSeconds"] = kind_input.time_limit
         return {
-            **head_of(self, wanted),
+            **build_head(self, kind_input),
             "spec": {
                 "nprocPerNode": "1",
-                "replicaSpecs": [{"name": "pod", "replicas": wanted.nodes, "template": template}],
+                "replicaSpecs": [
+                    {"name": "pod", "replicas": kind_input.nodes, "template": template}
+                ],
                 "runPolicy": policy,
             },
         }
 
-    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         """None."""
-        del wanted
+        del manifest
         return []
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """By its conditions, whose types are compared without regard to case."""
-        true = {name.lower(): one for name, one in conditions.true_conditions(job).items()}
-        for name, said in _ENDED.items():
-            if name in true:
-                return said(job, true[name], now)
-        if "suspended" in true:
-            return conditions.suspended(job, now)
-        if true.keys() & {"running", "podsrunning", "restarting"}:
-            return conditions.running(job, now)
+        true_by_type = {
+            name.lower(): condition for name, condition in conditions.active_conditions(job).items()
+        }
+        for name, observe_end in _END_CONDITIONS.items():
+            if name in true_by_type:
+                return observe_end(job, true_by_type[name], now)
+        if "suspended" in true_by_type:
+            return conditions.observe_suspended(job, now)
+        if true_by_type.keys() & {"running", "podsrunning", "restarting"}:
+            return conditions.observe_running(job, now)
         return conditions.waiting(job, now)
 
     def pods_selector(self, name: str) -> str:
@@ -129,8 +133,8 @@ class HyperPodPyTorchJob:
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
         """The number at the end of the pod's name, which is JOB-pod-N (research); an index label where there is one."""
-        index = number_label(pod, "batch.kubernetes.io/job-completion-index")
-        if index is not None or "HPJob" not in labels_of(pod):
+        index = int_label(pod, "batch.kubernetes.io/job-completion-index")
+        if index is not None or "HPJob" not in find_labels(pod):
             return index
         last = str(pod["metadata"].get("name", "")).rpartition("-")[2]
         return int(last) if last.isdecimal() and len(last) < 9 else None

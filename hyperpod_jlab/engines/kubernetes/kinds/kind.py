@@ -14,7 +14,7 @@ from hyperpod_jlab.core.records import Observation
 # --------------------------------------------------------------------------------------------------
 # Why a job failed, in words: what operators write into its condition. The texts are those of the training operator 1.8 and 1.9, Kubernetes 1.34 and JobSet 0.8.
 
-_LONGEST = 400
+_MAX_TEXT = 400
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"because 1 (?P<role>\w+) replica\(s\) failed"), "a pod of its failed ({role})"),
@@ -40,13 +40,13 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-def failure_words(message: str) -> str | None:
+def failure_message(message: str) -> str | None:
     """An operator's message in words; one that is not known here as it is, None for none."""
-    for pattern, words in _RULES:
-        found = pattern.search(message)
-        if found is not None:
-            return words.format(**found.groupdict())
-    return f"its operator reports: {message[:_LONGEST]}" if message else None
+    for pattern, message_text in _RULES:
+        match = pattern.search(message)
+        if match is not None:
+            return message_text.format(**match.groupdict())
+    return f"its operator reports: {message[:_MAX_TEXT]}" if message else None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -65,10 +65,10 @@ CORDON_ANNOTATION = "hyperpod-jlab/cordon-reason"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
-LEAST_PARALLEL_ANNOTATION = "kueue.x-k8s.io/job-min-parallelism"
+MIN_PARALLELISM_ANNOTATION = "kueue.x-k8s.io/job-min-parallelism"
 """On a Job: with how many pods at once Kueue may let it begin; it then lowers the Job's own number."""
 
-_NAMES_LONGEST = 63
+_MAX_NAME = 63
 """Characters of a label's value."""
 
 
@@ -80,9 +80,9 @@ def object_name(run_id: str) -> str:
     return f"run-{run_id}"
 
 
-def label_value(text: str) -> str:
+def to_label_value(text: str) -> str:
     """A text as a label's value can hold it: its letters and digits, other characters as dashes; empty when nothing is left."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:_NAMES_LONGEST].strip("._-")
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:_MAX_NAME].strip("._-")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -90,26 +90,26 @@ def label_value(text: str) -> str:
 
 OBSERVER = "kubernetes"
 
-_CONDITIONS_LONGEST = 600
+_MAX_CONDITION = 600
 
 
-def status_of(job: Mapping[str, Any]) -> Mapping[str, Any]:
+def find_status(job: Mapping[str, Any]) -> Mapping[str, Any]:
     """The status of an object; empty while its operator has not seen it."""
-    found = job.get("status")
-    return found if isinstance(found, Mapping) else {}
+    content = job.get("status")
+    return content if isinstance(content, Mapping) else {}
 
 
-def true_conditions(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def active_conditions(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The conditions that hold, by type, in the object's order."""
-    found = status_of(job).get("conditions")
+    content = find_status(job).get("conditions")
     return {
-        str(one.get("type")): one
-        for one in (found if isinstance(found, list) else [])
-        if isinstance(one, Mapping) and one.get("status") == "True"
+        str(condition.get("type")): condition
+        for condition in (content if isinstance(content, list) else [])
+        if isinstance(condition, Mapping) and condition.get("status") == "True"
     }
 
 
-def running(job: Mapping[str, Any], now: float, reason: str | None = None) -> Observation:
+def observe_running(job: Mapping[str, Any], now: float, reason: str | None = None) -> Observation:
     """It runs."""
     return Observation(
         time=now, observer=OBSERVER, scheduler_id=_name(job), state="running", reason=reason
@@ -130,37 +130,41 @@ def waiting(
     )
 
 
-def suspended(job: Mapping[str, Any], now: float) -> Observation:
+def observe_suspended(job: Mapping[str, Any], now: float) -> Observation:
     """It is held, by somebody or by its queue: the object does not tell which (research: only Kueue's Workload does), but for what was held from here."""
     if HELD_ANNOTATION in ((job.get("metadata") or {}).get("annotations") or {}):
         return waiting(job, now, "it is held", "held")
     return waiting(job, now, "it is suspended or waiting in its queue", "suspended")
 
 
-def succeeded(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:
+def observe_succeeded(
+    job: Mapping[str, Any], condition: Mapping[str, Any], now: float
+) -> Observation:
     """It has ended well."""
-    return _ended(job, condition, now, "COMPLETED", None)
+    return _observe_end(job, condition, now, "COMPLETED", None)
 
 
-def failed(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:
+def observe_failed(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:
     """It has ended badly: why, in words, with what the operator said."""
     deadline = condition.get("reason") == "DeadlineExceeded"
-    message = " ".join(str(condition.get("message") or "").split())[:_CONDITIONS_LONGEST]
-    words = "it reached its time limit" if deadline else failure_words(message)
-    seen = _ended(job, condition, now, "TIMEOUT" if deadline else "FAILED", words)
-    return seen.model_copy(update={"detail": message or None})
+    message = " ".join(str(condition.get("message") or "").split())[:_MAX_CONDITION]
+    message_text = "it reached its time limit" if deadline else failure_message(message)
+    observation = _observe_end(
+        job, condition, now, "TIMEOUT" if deadline else "FAILED", message_text
+    )
+    return observation.model_copy(update={"detail": message or None})
 
 
-def _ended(
+def _observe_end(
     job: Mapping[str, Any],
     condition: Mapping[str, Any],
     now: float,
     verdict: str,
     reason: str | None,
 ) -> Observation:
-    text = status_of(job).get("completionTime") or condition.get("lastTransitionTime")
+    text = find_status(job).get("completionTime") or condition.get("lastTransitionTime")
     return Observation(
-        time=min(now, unix_time(text, now)),
+        time=min(now, parse_time(text, now)),
         observer=OBSERVER,
         scheduler_id=_name(job),
         state="ended",
@@ -170,15 +174,15 @@ def _ended(
     )
 
 
-def unix_time(text: object, otherwise: float) -> float:
+def parse_time(text: object, default: float) -> float:
     """A time as Kubernetes writes it (RFC 3339) in Unix seconds."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except (ValueError, OverflowError, OSError):
-        return otherwise
+        return default
 
 
-def whole(value: object) -> int:
+def as_int(value: object) -> int:
     """A number in a status; 0 when it is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
@@ -198,12 +202,12 @@ class Rendezvous:
     Attributes:
         node_rank: The pod's place among the run's nodes.
         master_addr: Name or address of node 0's pod.
-        late: Whether a shell replaces them instead, once a program around the launcher has set the variables.
+        starts_late: Whether a shell replaces them instead, once a program around the launcher has set the variables.
     """
 
     node_rank: str
     master_addr: str
-    late: bool = False
+    starts_late: bool = False
 
 
 @dataclass(frozen=True)
@@ -251,7 +255,7 @@ class KindInput:
         labels: Of the object.
         annotations: Of the object.
         time_limit: Seconds after which it is ended, or None.
-        anew: Whether pods that were deleted, evicted or lost with their node are to be replaced.
+        is_retry: Whether pods that were deleted, evicted or lost with their node are to be replaced.
         retries: How often HyperPod may resume it on other nodes, or None for not at all.
         array: As an array: how many tasks, each a pod, and how many of them at once.
     """
@@ -263,7 +267,7 @@ class KindInput:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     time_limit: int | None = None
-    anew: bool = False
+    is_retry: bool = False
     retries: int | None = None
     array: tuple[int, int] | None = None
 
@@ -278,7 +282,7 @@ class Kind(Protocol):
         plural: Its name in paths.
         container: The container of its pods in which the launcher runs.
         labels_pods: Whether its pods can be given labels of ours, such as the run's.
-        suspend_in: The way to the part that has ``suspend``.
+        suspend_path: The way to the part that has ``suspend``.
     """
 
     name: str
@@ -287,24 +291,24 @@ class Kind(Protocol):
     plural: str
     container: str
     labels_pods: bool
-    suspend_in: tuple[str, ...]
+    suspend_path: tuple[str, ...]
 
-    def meeting(self, name: str, nodes: int) -> Rendezvous:
+    def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """What the launchers of an object with this name and so many pods are told of each other."""
         ...
 
-    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
         """The container's command for a launcher's command: the same, or a program of the kind's around it.
 
-        With `anew` pods that were deleted or lost are to be replaced.
+        With `is_retry` pods that were deleted or lost are to be replaced.
         """
         ...
 
-    def manifest(self, wanted: KindInput) -> dict[str, Any]:
+    def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object."""
         ...
 
-    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Further objects that its pods need, which it owns; the owner is put in when the object is there."""
         ...
 
@@ -328,30 +332,30 @@ class Kind(Protocol):
 
 def jobs_path(kind: Kind, namespace: str | None) -> str:
     """Where a namespace's objects of a kind are; of all namespaces with None."""
-    where = f"/namespaces/{namespace}" if namespace is not None else ""
-    return f"/apis/{kind.group}/{kind.version}{where}/{kind.plural}"
+    namespace_path = f"/namespaces/{namespace}" if namespace is not None else ""
+    return f"/apis/{kind.group}/{kind.version}{namespace_path}/{kind.plural}"
 
 
-def head_of(
-    kind: Kind, wanted: KindInput, annotations: Mapping[str, str] = MappingProxyType({})
+def build_head(
+    kind: Kind, kind_input: KindInput, annotations: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     """The part of an object that comes before its spec, with further annotations."""
     return {
         "apiVersion": f"{kind.group}/{kind.version}",
         "kind": kind.name,
         "metadata": {
-            "name": wanted.name,
-            "namespace": wanted.namespace,
-            "labels": dict(wanted.labels),
-            "annotations": {**wanted.annotations, **annotations},
+            "name": kind_input.name,
+            "namespace": kind_input.namespace,
+            "labels": dict(kind_input.labels),
+            "annotations": {**kind_input.annotations, **annotations},
         },
     }
 
 
-def suspension(kind: Kind, on: bool) -> dict[str, Any]:
+def suspend_patch(kind: Kind, suspend: bool) -> dict[str, Any]:
     """The merge patch that holds an object of this kind, or lets it go on."""
-    patch: dict[str, Any] = {"suspend": on}
-    for name in reversed(kind.suspend_in):
+    patch: dict[str, Any] = {"suspend": suspend}
+    for name in reversed(kind.suspend_path):
         patch = {name: patch}
     return patch
 
@@ -359,19 +363,19 @@ def suspension(kind: Kind, on: bool) -> dict[str, Any]:
 def is_suspended(kind: Kind, job: Mapping[str, Any]) -> bool:
     """Whether an object's spec holds it."""
     part: Mapping[str, Any] = job
-    for name in kind.suspend_in:
+    for name in kind.suspend_path:
         part = part.get(name) or {}
     return bool(part.get("suspend"))
 
 
-def labels_of(thing: Mapping[str, Any]) -> Mapping[str, str]:
+def find_labels(document: Mapping[str, Any]) -> Mapping[str, str]:
     """The labels of an object."""
-    return (thing.get("metadata") or {}).get("labels") or {}
+    return (document.get("metadata") or {}).get("labels") or {}
 
 
-def number_label(thing: Mapping[str, Any], name: str) -> int | None:
+def int_label(document: Mapping[str, Any], name: str) -> int | None:
     """A label that is a number."""
-    text = str(labels_of(thing).get(name, ""))
+    text = str(find_labels(document).get(name, ""))
     return int(text) if text.isdecimal() and len(text) < 9 else None
 
 
@@ -396,27 +400,27 @@ def pod_template(pod: PodSpec, container: str, *, restart: str | None = None) ->
     if pod.node_selector:
         spec["nodeSelector"] = dict(pod.node_selector)
     if pod.tolerations:
-        spec["tolerations"] = [dict(one) for one in pod.tolerations]
+        spec["tolerations"] = [dict(toleration) for toleration in pod.tolerations]
     if pod.priority_class is not None:
         spec["priorityClassName"] = pod.priority_class
     if pod.service_account is not None:
         spec["serviceAccountName"] = pod.service_account
     spec["containers"] = [_container(pod, container)]
-    spec["volumes"] = [dict(one) for one in pod.volumes]
+    spec["volumes"] = [dict(volume) for volume in pod.volumes]
     return {"metadata": metadata, "spec": spec}
 
 
 def _container(pod: PodSpec, name: str) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    template: dict[str, Any] = {
         "name": name,
         "image": pod.image,
         "command": list(pod.command),
-        "env": [dict(one) for one in pod.env],
-        "volumeMounts": [dict(one) for one in pod.mounts],
+        "env": [dict(variable) for variable in pod.env],
+        "volumeMounts": [dict(mount) for mount in pod.mounts],
     }
     if pod.resources:
-        made["resources"] = requests(pod.resources)
-    return made
+        template["resources"] = requests(pod.resources)
+    return template
 
 
 def requests(resources: Mapping[str, str]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     KindInput,
     Rendezvous,
-    head_of,
-    labels_of,
-    number_label,
+    build_head,
+    find_labels,
+    int_label,
     pod_template,
 )
 
@@ -37,33 +37,33 @@ _NAMESPACE = re.compile(r"kubeflow|(aws-)?hyperpod.*")
 _FIELD = "auto_resume"
 
 
-def notes_for(retries: int | None) -> dict[str, str]:
+def resume_annotations(retries: int | None) -> dict[str, str]:
     """Those that ask for it; none without a number of retries."""
     return {} if retries is None else {ENABLED: "true", RETRIES: str(retries)}
 
 
-def is_asked_for(document: Mapping[str, Any]) -> bool:
+def is_requested(document: Mapping[str, Any]) -> bool:
     """Whether a manifest has the annotation."""
-    notes = _mapping(_mapping(document.get("metadata")).get("annotations"))
-    return str(notes.get(ENABLED)).lower() == "true"
+    annotations = _mapping(_mapping(document.get("metadata")).get("annotations"))
+    return str(annotations.get(ENABLED)).lower() == "true"
 
 
-def version_of(image: str) -> str | None:
+def parse_image_version(image: str) -> str | None:
     """The training operator's version by its image; None when that does not say it."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    found = re.fullmatch(r"v?(\d+\.\d+\.\d+)", tag)
-    return found[1] if found else _TAGS.get(tag)
+    match = re.fullmatch(r"v?(\d+\.\d+\.\d+)", tag)
+    return match[1] if match else _TAGS.get(tag)
 
 
-def obstacles(
-    namespace: str, operator: str | None, *, shared: bool, field: str = _FIELD
+def find_obstacles(
+    namespace: str, operator: str | None, *, is_shared: bool, field: str = _FIELD
 ) -> Iterator[Finding]:
     """What keeps HyperPod from resuming a run.
 
     Args:
         namespace: Where its job is.
         operator: The training operator's version; None when it cannot be seen.
-        shared: Whether its pods mount the partition.
+        is_shared: Whether its pods mount the partition.
         field: The spec's field that the findings are on.
     """
     if not _NAMESPACE.fullmatch(namespace):
@@ -80,7 +80,7 @@ def obstacles(
             f"ask your cluster administrator for {_VERSIONS}",
             field,
         )
-    if not shared:
+    if not is_shared:
         yield _finding(
             "restart_policy",
             f"HyperPod resumes only jobs with restartPolicy: {RESTART_POLICY}. With that policy the logs of a failed run are deleted with its pods, and this cluster has no shared storage to keep them",
@@ -101,7 +101,7 @@ def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
             )
 
 
-def wrong_kind(name: str) -> Finding:
+def wrong_kind_finding(name: str) -> Finding:
     """What to say of a kind that HyperPod resumes never."""
     return _finding(
         "kind",
@@ -111,7 +111,7 @@ def wrong_kind(name: str) -> Finding:
     )
 
 
-def unknown_operator(field: str = _FIELD) -> Finding:
+def unknown_operator_finding(field: str = _FIELD) -> Finding:
     """What to say where the version cannot be seen."""
     return _finding(
         "operator",
@@ -125,40 +125,42 @@ def unknown_operator(field: str = _FIELD) -> Finding:
 def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterator[Finding]:
     """What keeps HyperPod from resuming a manifest's job that has the annotation: pods of another restart policy."""
     policies = {
-        name: str(_mapping(one).get("restartPolicy") or "none")
-        for name, one in _replicas(document).items()
+        name: str(_mapping(replica).get("restartPolicy") or "none")
+        for name, replica in _replicas(document).items()
     }
-    wrong = [f"{name} {policy}" for name, policy in policies.items() if policy != RESTART_POLICY]
-    if wrong:
+    wrong_policies = [
+        f"{name} {policy}" for name, policy in policies.items() if policy != RESTART_POLICY
+    ]
+    if wrong_policies:
         yield _finding(
             "restart_policy",
-            f"HyperPod resumes jobs only with restartPolicy: {RESTART_POLICY}, but this job has: {', '.join(wrong)}",
+            f"HyperPod resumes jobs only with restartPolicy: {RESTART_POLICY}, but this job has: {', '.join(wrong_policies)}",
             f"write restartPolicy: {RESTART_POLICY} for each of pytorchReplicaSpecs",
             field,
         )
 
 
-def of_manifest(document: Mapping[str, Any], operator: str | None) -> Iterator[Finding]:
+def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iterator[Finding]:
     """The same of a user's own manifest, which is sent as it is."""
-    if not is_asked_for(document):
+    if not is_requested(document):
         return
     namespace = str(_mapping(document.get("metadata")).get("namespace"))
-    yield from obstacles(namespace, operator, shared=True, field="source")
+    yield from find_obstacles(namespace, operator, is_shared=True, field="source")
     yield from restart_policies(document, "source")
     if operator is None:
-        yield unknown_operator("source")
+        yield unknown_operator_finding("source")
 
 
-def _finding(what: str, message: str, hint: str, field: str, level: Level = "warning") -> Finding:
-    return Finding(level=level, code=f"auto_resume_{what}", message=message, hint=hint, field=field)
+def _finding(code: str, message: str, hint: str, field: str, level: Level = "warning") -> Finding:
+    return Finding(level=level, code=f"auto_resume_{code}", message=message, hint=hint, field=field)
 
 
 def _replicas(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return _mapping(_mapping(document.get("spec")).get("pytorchReplicaSpecs"))
 
 
-def _mapping(found: object) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
+def _mapping(content: object) -> Mapping[str, Any]:
+    return content if isinstance(content, Mapping) else {}
 
 
 _INDEX = {
@@ -194,45 +196,47 @@ class PyTorchJob:
     plural = "pytorchjobs"
     container = "pytorch"  # its webhook wants this very name
     labels_pods = True
-    suspend_in: tuple[str, ...] = ("spec", "runPolicy")
+    suspend_path: tuple[str, ...] = ("spec", "runPolicy")
 
     def __init__(self, *, resumed: bool = False) -> None:
         self.resumed = resumed
 
-    def meeting(self, name: str, nodes: int) -> Rendezvous:
+    def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """With one process a pod for the operator, RANK is the pod's; workers alone get neither that nor an address."""
         del nodes
         if self.resumed:
             return Rendezvous(f"$({_INDEX['name']})", f"{name}-worker-0")
         return Rendezvous("$(RANK)", "$(MASTER_ADDR)")
 
-    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
         """The launcher; where pods are replaced, so that no code from 128 on comes of what a new pod would not mend: a rank's signal, a missing python."""
         del nodes
-        if self.resumed or not anew:
+        if self.resumed or not is_retry:
             return list(command)
         return ["/bin/sh", "-c", 'exec "$0" "$@"', *command, "--no-signal-codes"]
 
-    def manifest(self, wanted: KindInput) -> dict[str, Any]:
+    def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object; its pods stay when it ends, and with them their logs."""
-        template = pod_template(wanted.pod, self.container)
+        template = pod_template(kind_input.pod, self.container)
         # At a backoffLimit the operator removes all pods, whatever the policy, and their logs with them (seen on 1.8.1).
         policy: dict[str, Any] = {"cleanPodPolicy": "None"}
-        if wanted.time_limit is not None:
-            policy["activeDeadlineSeconds"] = wanted.time_limit
+        if kind_input.time_limit is not None:
+            policy["activeDeadlineSeconds"] = kind_input.time_limit
         if self.resumed:
             # The operator may make pods anew while it notes that the job has failed (seen on 1.8.1); by None they would start again for ever.
             policy["cleanPodPolicy"] = "Running"
-            policy["backoffLimit"] = _RESTARTS * wanted.nodes
+            policy["backoffLimit"] = _RESTARTS * kind_input.nodes
             template["spec"]["containers"][0]["env"].append(_INDEX)
-            replicas = {"Worker": _replica(wanted.nodes, RESTART_POLICY, template)}
+            replicas = {"Worker": _replica(kind_input.nodes, RESTART_POLICY, template)}
         else:
-            restart = _restart(wanted)
+            restart = _restart(kind_input)
             replicas = {"Master": _replica(1, restart, template)}
-            if wanted.nodes > 1:
-                replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
+            if kind_input.nodes > 1:
+                replicas["Worker"] = _replica(kind_input.nodes - 1, restart, template)
         return {
-            **head_of(self, wanted, notes_for(wanted.retries if self.resumed else None)),
+            **build_head(
+                self, kind_input, resume_annotations(kind_input.retries if self.resumed else None)
+            ),
             "spec": {
                 # One launcher a pod starts all of its ranks, so for the operator each pod is one process.
                 "nprocPerNode": "1",
@@ -241,22 +245,22 @@ class PyTorchJob:
             },
         }
 
-    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         """None: the operator makes a service for each pod."""
-        del wanted
+        del manifest
         return []
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """By its conditions; an end in success only when all replicas are done."""
-        true = conditions.true_conditions(job)
-        if "Failed" in true:
-            return conditions.failed(job, true["Failed"], now)
-        if "Succeeded" in true and _all_done(job):
-            return conditions.succeeded(job, true["Succeeded"], now)
-        if true.keys() & {"Succeeded", "Running", "Restarting"}:
-            return conditions.running(job, now)
-        if "Suspended" in true:
-            return conditions.suspended(job, now)
+        true_by_type = conditions.active_conditions(job)
+        if "Failed" in true_by_type:
+            return conditions.observe_failed(job, true_by_type["Failed"], now)
+        if "Succeeded" in true_by_type and _all_succeeded(job):
+            return conditions.observe_succeeded(job, true_by_type["Succeeded"], now)
+        if true_by_type.keys() & {"Succeeded", "Running", "Restarting"}:
+            return conditions.observe_running(job, now)
+        if "Suspended" in true_by_type:
+            return conditions.observe_suspended(job, now)
         return conditions.waiting(job, now)
 
     def pods_selector(self, name: str) -> str:
@@ -265,33 +269,34 @@ class PyTorchJob:
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
         """The master is 0, worker i is i + 1, or i in a job that has only workers."""
-        index = number_label(pod, "training.kubeflow.org/replica-index")
-        role = labels_of(pod).get("training.kubeflow.org/replica-type", "").lower()
+        index = int_label(pod, "training.kubeflow.org/replica-index")
+        role = find_labels(pod).get("training.kubeflow.org/replica-type", "").lower()
         if index is None or role not in {"master", "worker"}:
             return None
-        return index + 1 if role == "worker" and _waits_for_master(pod) else index
+        return index + 1 if role == "worker" and _is_waiting_for_master(pod) else index
 
 
-def _waits_for_master(pod: Mapping[str, Any]) -> bool:
+def _is_waiting_for_master(pod: Mapping[str, Any]) -> bool:
     """Whether a worker's job has a master: only then the operator gives it the container that waits for that (setInitContainer, 1.7 to 1.9)."""
     prepared = (pod.get("spec") or {}).get("initContainers") or []
-    return any(one.get("name") == "init-pytorch" for one in prepared)
+    return any(container.get("name") == "init-pytorch" for container in prepared)
 
 
-def _restart(wanted: KindInput) -> str:
+def _restart(kind_input: KindInput) -> str:
     """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.8.1)."""
-    return "ExitCode" if wanted.anew else "Never"
+    return "ExitCode" if kind_input.is_retry else "Never"
 
 
 def _replica(count: int, restart: str, template: dict[str, Any]) -> dict[str, Any]:
     return {"replicas": count, "restartPolicy": restart, "template": template}
 
 
-def _all_done(job: Mapping[str, Any]) -> bool:
+def _all_succeeded(job: Mapping[str, Any]) -> bool:
     """Whether the pods of all replicas have succeeded."""
-    wanted = (job.get("spec") or {}).get("pytorchReplicaSpecs") or {}
-    found = conditions.status_of(job).get("replicaStatuses") or {}
+    replica_specs = (job.get("spec") or {}).get("pytorchReplicaSpecs") or {}
+    replica_statuses = conditions.find_status(job).get("replicaStatuses") or {}
     return all(
-        conditions.whole((found.get(kind) or {}).get("succeeded")) >= replica.get("replicas", 1)
-        for kind, replica in wanted.items()
+        conditions.as_int((replica_statuses.get(kind) or {}).get("succeeded"))
+        >= replica.get("replicas", 1)
+        for kind, replica in replica_specs.items()
     )

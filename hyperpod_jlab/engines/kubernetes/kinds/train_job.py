@@ -11,8 +11,8 @@ from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     KindInput,
     Rendezvous,
-    head_of,
-    number_label,
+    build_head,
+    int_label,
     requests,
 )
 
@@ -37,29 +37,29 @@ class TrainJob:
     plural = "trainjobs"
     container = "node"
     labels_pods = False
-    suspend_in: tuple[str, ...] = ("spec",)
+    suspend_path: tuple[str, ...] = ("spec",)
 
     def __init__(self, runtime: Runtime | None = None) -> None:
         self.runtime = runtime or Runtime()
 
-    def meeting(self, name: str, nodes: int) -> Rendezvous:
+    def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """As the torch runtime's variables say; the master's name is that of the pod's service."""
         del name, nodes
         return Rendezvous("$(PET_NODE_RANK)", "$(PET_MASTER_ADDR)")
 
-    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
         """The launcher itself."""
-        del nodes, anew
+        del nodes, is_retry
         return list(command)
 
-    def manifest(self, wanted: KindInput) -> dict[str, Any]:
+    def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object. Labels of its own on pods it cannot ask for, nor a restart policy: both are the runtime's."""
-        pod = wanted.pod
+        pod = kind_input.pod
         trainer: dict[str, Any] = {
             "image": pod.image,
             "command": list(pod.command),
-            "env": [dict(one) for one in pod.env],
-            "numNodes": wanted.nodes,
+            "env": [dict(variable) for variable in pod.env],
+            "numNodes": kind_input.nodes,
             "numProcPerNode": 1,  # one launcher a pod
         }
         if pod.resources:
@@ -68,15 +68,15 @@ class TrainJob:
         if pod.node_selector:
             override["nodeSelector"] = dict(pod.node_selector)
         if pod.tolerations:
-            override["tolerations"] = [dict(one) for one in pod.tolerations]
+            override["tolerations"] = [dict(toleration) for toleration in pod.tolerations]
         if pod.service_account is not None:
             override["serviceAccountName"] = pod.service_account
-        override["volumes"] = [dict(one) for one in pod.volumes]
+        override["volumes"] = [dict(volume) for volume in pod.volumes]
         override["containers"] = [
-            {"name": self.container, "volumeMounts": [dict(one) for one in pod.mounts]}
+            {"name": self.container, "volumeMounts": [dict(mount) for mount in pod.mounts]}
         ]
         return {
-            **head_of(self, wanted),
+            **build_head(self, kind_input),
             "spec": {
                 "runtimeRef": {
                     "apiGroup": self.group,
@@ -89,25 +89,26 @@ class TrainJob:
             },
         }
 
-    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         """None: JobSet makes a service."""
-        del wanted
+        del manifest
         return []
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """By its conditions, and by its jobs' counts where the version has them."""
-        true = conditions.true_conditions(job)
-        if "Failed" in true:
-            return conditions.failed(job, true["Failed"], now)
-        if "Complete" in true:
-            return conditions.succeeded(job, true["Complete"], now)
-        if "Suspended" in true:
-            return conditions.suspended(job, now)
-        counts = conditions.status_of(job).get("jobsStatus")
-        ready = isinstance(counts, list) and any(
-            isinstance(one, Mapping) and conditions.whole(one.get("ready")) for one in counts
+        true_by_type = conditions.active_conditions(job)
+        if "Failed" in true_by_type:
+            return conditions.observe_failed(job, true_by_type["Failed"], now)
+        if "Complete" in true_by_type:
+            return conditions.observe_succeeded(job, true_by_type["Complete"], now)
+        if "Suspended" in true_by_type:
+            return conditions.observe_suspended(job, now)
+        counts = conditions.find_status(job).get("jobsStatus")
+        is_ready = isinstance(counts, list) and any(
+            isinstance(job_status, Mapping) and conditions.as_int(job_status.get("ready"))
+            for job_status in counts
         )
-        return conditions.running(job, now) if ready else conditions.waiting(job, now)
+        return conditions.observe_running(job, now) if is_ready else conditions.waiting(job, now)
 
     def pods_selector(self, name: str) -> str:
         """By JobSet's label; the set has the object's name."""
@@ -115,4 +116,4 @@ class TrainJob:
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
         """The index in the Job below."""
-        return number_label(pod, "batch.kubernetes.io/job-completion-index")
+        return int_label(pod, "batch.kubernetes.io/job-completion-index")

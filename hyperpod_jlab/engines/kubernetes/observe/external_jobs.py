@@ -12,22 +12,22 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     QUEUE_LABEL,
     RUN_LABEL,
     USER_ANNOTATION,
-    labels_of,
-    unix_time,
+    find_labels,
+    parse_time,
 )
 from hyperpod_jlab.engines.kubernetes.submit.native import node_count
 from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
 from hyperpod_jlab.engines.kubernetes.submit.sent import ADOPTED_FILENAME as ADOPTED
-from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_text
-from hyperpod_jlab.engines.kubernetes.targets import Target, named, this_user
+from hyperpod_jlab.engines.kubernetes.submit.sent import render_adopted
+from hyperpod_jlab.engines.kubernetes.targets import Target, find_target, this_user
 from hyperpod_jlab.engines.protocol import ExternalJob, NativeFacts
 
 _SCRIPT = "code/job.yaml"
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_KEPT = ("name", "namespace", "labels", "annotations")
+_KEPT_METADATA = ("name", "namespace", "labels", "annotations")
 
 
-async def look_up(client: KubeClient, job: str, namespace: str) -> ExternalJob:
+async def find_job(client: KubeClient, job: str, namespace: str) -> ExternalJob:
     """A job as it can be adopted.
 
     Args:
@@ -41,7 +41,7 @@ async def look_up(client: KubeClient, job: str, namespace: str) -> ExternalJob:
         NotFoundError: There is no such job.
         DeniedError: It is a run of somebody else's, or this user may not see it.
     """
-    target = await named(client, job, namespace)
+    target = await find_target(client, job, namespace)
     metadata = target.job["metadata"]
     owner = (metadata.get("annotations") or {}).get(USER_ANNOTATION)
     if owner is not None and owner != this_user():
@@ -51,9 +51,9 @@ async def look_up(client: KubeClient, job: str, namespace: str) -> ExternalJob:
             hint="see: hpj jobs",
             detail={"job": str(target), "user": str(owner)},
         )
-    labels = labels_of(target.job)
-    manifest = to_yaml(_as_sent(target))
-    submitted = unix_time(metadata.get("creationTimestamp"), 0.0)
+    labels = find_labels(target.job)
+    manifest = to_yaml(_submitted_document(target))
+    submitted = parse_time(metadata.get("creationTimestamp"), 0.0)
     return ExternalJob(
         scheduler_id=target.name,
         facts=NativeFacts(
@@ -62,43 +62,49 @@ async def look_up(client: KubeClient, job: str, namespace: str) -> ExternalJob:
         submitted_at=submitted or None,
         run_id=labels.get(RUN_LABEL),
         path=f"{target}.yaml",
-        script=(_SCRIPT, _written(metadata, manifest).encode()),
-        files={FILENAME: manifest.encode(), ADOPTED: adopted_text(target.uid)},
+        script=(_SCRIPT, _applied_text(metadata, manifest).encode()),
+        files={FILENAME: manifest.encode(), ADOPTED: render_adopted(target.uid)},
         kind=target.kind.name,
     )
 
 
-async def mark(client: KubeClient, target: Target, run_id: str) -> None:
+async def mark_job(client: KubeClient, target: Target, run_id: str) -> None:
     """Label an adopted job as a run of this user's. A run of another storage partition keeps the label by which it is known there.
 
     Raises:
         DeniedError: This user may only look.
     """
-    if RUN_LABEL not in labels_of(target.job):
+    if RUN_LABEL not in find_labels(target.job):
         labels = {RUN_LABEL: run_id}
-        notes = {USER_ANNOTATION: this_user()}
-        await client.patch(target.place, {"metadata": {"labels": labels, "annotations": notes}})
+        annotations = {USER_ANNOTATION: this_user()}
+        await client.patch(
+            target.object_text, {"metadata": {"labels": labels, "annotations": annotations}}
+        )
 
 
-def _as_sent(target: Target) -> dict[str, Any]:
+def _submitted_document(target: Target) -> dict[str, Any]:
     """The object less what the cluster has put in."""
     metadata = target.job["metadata"]
-    kept = {name: metadata[name] for name in _KEPT if name in metadata}
-    notes = {key: text for key, text in (kept.get("annotations") or {}).items() if key != _APPLIED}
-    if "annotations" in kept:
-        kept["annotations"] = notes
+    metadata_kept = {name: metadata[name] for name in _KEPT_METADATA if name in metadata}
+    annotations = {
+        key: text
+        for key, text in (metadata_kept.get("annotations") or {}).items()
+        if key != _APPLIED
+    }
+    if "annotations" in metadata_kept:
+        metadata_kept["annotations"] = annotations
     return {
         "apiVersion": f"{target.kind.group}/{target.kind.version}",
         "kind": target.kind.name,
-        "metadata": kept,
+        "metadata": metadata_kept,
         "spec": target.job.get("spec") or {},
     }
 
 
-def _written(metadata: Mapping[str, Any], otherwise: str) -> str:
+def _applied_text(metadata: Mapping[str, Any], default: str) -> str:
     """What the user wrote, where kubectl has noted it down."""
     try:
-        found = json.loads((metadata.get("annotations") or {})[_APPLIED])
-        return to_yaml(found) if isinstance(found, dict) else otherwise
+        document = json.loads((metadata.get("annotations") or {})[_APPLIED])
+        return to_yaml(document) if isinstance(document, dict) else default
     except (KeyError, ValueError, TypeError):
-        return otherwise
+        return default

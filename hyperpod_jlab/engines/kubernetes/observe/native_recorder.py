@@ -1,6 +1,6 @@
 """Records of jobs that run without our launcher (a user's own manifest, an adopted job), written from what their pods' statuses say.
 
-Which runs these are is told by their spec: its source is ``native``. Their object is found as that of any run is (`look.Where`: the manifest in the bundle, and
+Which runs these are is told by their spec: its source is ``native``. Their object is found as that of any run is (`poll.RunLocation`: the manifest in the bundle, and
 ``adopted.json`` for one that was sent elsewhere), their pods by the kind's own labels (`Kind.pods_selector`, `Kind.node_rank`), and their nodes' logs are the
 pods' raw lines (`pod_spool.RawPod`). Nothing else is asked of those who make such bundles.
 
@@ -19,10 +19,10 @@ from typing import Any
 
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.engines.kubernetes.api.pod_log import Exit
-from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, ranked
+from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, assign_ranks
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import attempt_folders
-from hyperpod_jlab.engines.kubernetes.observe.verdicts import NOT_STARTED
-from hyperpod_jlab.engines.kubernetes.waiting.messages import told
+from hyperpod_jlab.engines.kubernetes.observe.verdicts import NOT_STARTED_REASONS
+from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_reason
 from hyperpod_jlab.engines.native_records import NativeRecords, node_record, read_record
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
@@ -31,14 +31,14 @@ _NODE = re.compile(r"node-[0-9]+\.json")
 
 
 @dataclass(frozen=True)
-class Begun:
+class ContainerStart:
     """A container that has begun.
 
     Attributes:
         rank: The node's rank.
         uid: The pod's uid; `pod` is its name.
         restart: Number of the container's restarts before it.
-        at: When it began (Unix seconds).
+        started_at: When it began (Unix seconds).
         exit: How it ended by itself; None while it runs, or when it was ended.
     """
 
@@ -47,41 +47,41 @@ class Begun:
     restart: int
     pod: str
     node: str
-    at: float
+    started_at: float
     exit: Exit | None = None
 
     @classmethod
-    def of(cls, pod: RunPod, rank: int, restart: int) -> Begun:
+    def from_pod(cls, pod: RunPod, rank: int, restart: int) -> ContainerStart:
         """A container of a pod."""
         main = pod.main
         newest = restart == main.restart
         exit_ = main.exit if newest else main.previous
-        began = main.started_at if newest else None
+        started_at = main.started_at if newest else None
         # A pod that is being ended starts no container again: those before its newest one ended by themselves.
-        left_alone = pod.ended_by is None and not pod.state.deleting
-        by_itself = exit_ if left_alone or not newest else None
+        ended_alone = pod.termination is None and not pod.state.deleting
+        own_exit = exit_ if ended_alone or not newest else None
         return cls(
             rank,
             pod.uid,
             restart,
             pod.name,
             pod.state.node or "",
-            began or pod.created or 0.0,
-            by_itself,
+            started_at or pod.created or 0.0,
+            own_exit,
         )
 
     def record(self) -> dict[str, Any]:
         """As the record of its node."""
         end = self.exit
         error: dict[str, Any] | None = None
-        if end is not None and end.reason in NOT_STARTED:
-            found = told(end.reason, end.message or "")
-            error = {"code": found.code, "message": found.words, "hint": None, "detail": {}}
+        if end is not None and end.reason in NOT_STARTED_REASONS:
+            reason = explain_reason(end.reason, end.message or "")
+            error = {"code": reason.code, "message": reason.message, "hint": None, "detail": {}}
         return node_record(
             self.rank,
             self.node,
-            self.at,
-            ended_at=(end.at or self.at) if end is not None else None,
+            self.started_at,
+            ended_at=(end.at or self.started_at) if end is not None else None,
             exit_code=end.code if end is not None else None,
             error=error,
             host=self.pod,
@@ -90,7 +90,7 @@ class Begun:
         )
 
 
-class NativeRecorder:
+class PodRecorder:
     """The records of one run. Methods may block.
 
     Args:
@@ -103,72 +103,83 @@ class NativeRecorder:
         self._records = NativeRecords(bundle)
         self._scheduler_id = scheduler_id
 
-    def play(self, pods: Sequence[RunPod]) -> None:
+    def record(self, pods: Sequence[RunPod]) -> None:
         """Write down what the pods' statuses say now; a partition that cannot be written to is passed over."""
         with contextlib.suppress(OSError, StorageError):
-            for rank, pod in self.ranked(pods):
+            for rank, pod in self.rank_pods(pods):
                 if pod.main.previous is not None and pod.main.restart > 0:
-                    self._write(Begun.of(pod, rank, pod.main.restart - 1))
+                    self._write(ContainerStart.from_pod(pod, rank, pod.main.restart - 1))
                 if pod.main.container_id:
-                    self._write(Begun.of(pod, rank, pod.main.restart))
+                    self._write(ContainerStart.from_pod(pod, rank, pod.main.restart))
 
-    def ranked(self, pods: Sequence[RunPod]) -> list[tuple[int, RunPod]]:
+    def rank_pods(self, pods: Sequence[RunPod]) -> list[tuple[int, RunPod]]:
         """Pods with their ranks; one that was noted down keeps its own."""
-        silent = any(pod.node_rank is None for pod in pods)
-        return ranked(pods, self._known() if silent else None)
+        lacks_ranks = any(pod.node_rank is None for pod in pods)
+        return assign_ranks(pods, self._known_pods() if lacks_ranks else None)
 
-    def number(self, begun: Begun) -> int:
+    def find_number(self, container_start: ContainerStart) -> int:
         """The attempt of a container; its record is made if need be."""
         while True:
-            number = self._find(begun)
-            if number is not None:
-                return number
-            number = self._next(begun)
+            find_number = self._find_number(container_start)
+            if find_number is not None:
+                return find_number
+            find_number = self._next_number(container_start)
             self._records.claim(
-                self._scheduler_id, number, str(number), node=begun.node or None, time=begun.at
+                self._scheduler_id,
+                find_number,
+                str(find_number),
+                node=container_start.node or None,
+                time=container_start.started_at,
             )
-            if self._records.create(self._records.node(number, begun.rank), begun.record()):
-                return number
+            if self._records.create(
+                self._records.node(find_number, container_start.rank), container_start.record()
+            ):
+                return find_number
 
-    def _write(self, begun: Begun) -> None:
-        path = self._records.node(self.number(begun), begun.rank)
+    def _write(self, container_start: ContainerStart) -> None:
+        path = self._records.node(self.find_number(container_start), container_start.rank)
         if read_record(path).get("ended_at") is None:
-            self._records.replace(path, begun.record())
+            self._records.replace(path, container_start.record())
 
-    def _find(self, begun: Begun) -> int | None:
+    def _find_number(self, container_start: ContainerStart) -> int | None:
         """The attempt of a container whose record is there."""
-        for number, record in self._known_of(begun.rank).items():
-            if (record.get("pod_uid"), record.get("restart")) == (begun.uid, begun.restart):
-                return number
+        for find_number, record in self._known_attempts(container_start.rank).items():
+            if (record.get("pod_uid"), record.get("restart")) == (
+                container_start.uid,
+                container_start.restart,
+            ):
+                return find_number
         return None
 
-    def _next(self, begun: Begun) -> int:
+    def _next_number(self, container_start: ContainerStart) -> int:
         """The number for a container that has none."""
-        known = self._known_of(begun.rank)
-        for number, record in known.items():
-            if record.get("pod_uid") == begun.uid:
-                return max(1, number + begun.restart - int(record.get("restart", 0)))
-        return max(known, default=0) + 1 + begun.restart
+        known_attempts = self._known_attempts(container_start.rank)
+        for find_number, record in known_attempts.items():
+            if record.get("pod_uid") == container_start.uid:
+                return max(1, find_number + container_start.restart - int(record.get("restart", 0)))
+        return max(known_attempts, default=0) + 1 + container_start.restart
 
-    def _known_of(self, rank: int) -> dict[int, dict[str, Any]]:
+    def _known_attempts(self, rank: int) -> dict[int, dict[str, Any]]:
         """A node's records by attempt."""
-        found = {}
-        for number, folder in attempt_folders(self._status):
+        attempts = {}
+        for find_number, folder in attempt_folders(self._status):
             record = read_record(folder / f"node-{rank}.json")
             if record:
-                found[number] = record
-        return found
+                attempts[find_number] = record
+        return attempts
 
-    def _known(self) -> dict[str, KnownPod]:
+    def _known_pods(self) -> dict[str, KnownPod]:
         """The pods that are noted down, by uid, the oldest first."""
-        found: dict[str, KnownPod] = {}
+        pods: dict[str, KnownPod] = {}
         for _, folder in attempt_folders(self._status):
             for name in filter(_NODE.fullmatch, _names(folder)):
                 record = read_record(folder / name)
                 if record.get("pod_uid") and isinstance(record.get("node_rank"), int):
-                    well = record.get("ended_at") is not None and record.get("exit_code") == 0
-                    found[str(record["pod_uid"])] = KnownPod(record["node_rank"], well)
-        return found
+                    has_succeeded = (
+                        record.get("ended_at") is not None and record.get("exit_code") == 0
+                    )
+                    pods[str(record["pod_uid"])] = KnownPod(record["node_rank"], has_succeeded)
+        return pods
 
 
 def _names(folder: Path) -> list[str]:

@@ -10,20 +10,25 @@ from typing import Any
 
 from hyperpod_jlab.core.quantities import parse_array, parse_ranges
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.api.pod_log import ContainerState, PodState, pod_state, when
+from hyperpod_jlab.engines.kubernetes.api.pod_log import (
+    ContainerState,
+    PodState,
+    parse_timestamp,
+    pod_state,
+)
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     RUN_LABEL,
     Kind,
-    labels_of,
-    status_of,
-    unix_time,
-    whole,
+    as_int,
+    find_labels,
+    find_status,
+    parse_time,
 )
 from hyperpod_jlab.engines.kubernetes.tables.pods import pod_row
 
-_ENDED = frozenset({"Succeeded", "Failed"})
-_LONGEST = 600
+_END_PHASES = frozenset({"Succeeded", "Failed"})
+_MAX_MESSAGE = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,10 @@ class RunPod:
         container: Of its containers the one that counts: the first.
         created: When it was made (Unix seconds), as far as known.
         state: What the kubelet says of it.
-        trouble: Why it does not run, in Kubernetes' words: a reason and a message; None when it runs, has ended, or has only begun to start.
-        ended_by: Who ended it, and how: a reason and a message; None when it ended by itself, or has not.
+        problem: Why it does not run, in Kubernetes' words: a reason and a message; None when it runs, has ended, or has only begun to start.
+        termination: Who ended it, and how: a reason and a message; None when it ended by itself, or has not.
         memory: What its container may have of it, as its limit says; None without one.
-        others: Its other containers, those apart that only prepare it.
+        other_containers: Its other containers, those apart that only prepare it.
     """
 
     run_id: str
@@ -47,10 +52,10 @@ class RunPod:
     container: str
     created: float | None
     state: PodState
-    trouble: tuple[str, str] | None = None
-    ended_by: tuple[str, str] | None = None
+    problem: tuple[str, str] | None = None
+    termination: tuple[str, str] | None = None
     memory: str | None = None
-    others: tuple[str, ...] = ()
+    other_containers: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -63,9 +68,9 @@ class RunPod:
         return self.state.uid
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether its containers have ended for good."""
-        return self.state.phase in _ENDED
+        return self.state.phase in _END_PHASES
 
     @property
     def main(self) -> ContainerState:
@@ -73,36 +78,38 @@ class RunPod:
         return self.state.container(self.container)
 
 
-def run_pod(pod: Mapping[str, Any]) -> RunPod:
+def parse_pod(pod: Mapping[str, Any]) -> RunPod:
     """The row of a pod."""
     spec, row = pod.get("spec") or {}, pod_row(pod)
     containers = spec.get("containers") or [{}]
     limits = (containers[0].get("resources") or {}).get("limits") or {}
     ranks = (kind.node_rank(pod) for kind in KINDS)
     return RunPod(
-        run_id=str(labels_of(pod).get(RUN_LABEL, "")),
+        run_id=str(find_labels(pod).get(RUN_LABEL, "")),
         node_rank=next((rank for rank in ranks if rank is not None), None),
         container=str(containers[0].get("name", "")),
-        created=when(pod["metadata"].get("creationTimestamp")),
+        created=parse_timestamp(pod["metadata"].get("creationTimestamp")),
         state=pod_state(pod),
-        trouble=row.trouble if row is not None else None,
-        ended_by=_ended_by(pod.get("status") or {}),
+        problem=row.problem if row is not None else None,
+        termination=_find_termination(pod.get("status") or {}),
         memory=str(limits["memory"]) if limits.get("memory") else None,
-        others=tuple(str(one.get("name", "")) for one in containers[1:]),
+        other_containers=tuple(str(container.get("name", "")) for container in containers[1:]),
     )
 
 
-def _ended_by(status: Mapping[str, Any]) -> tuple[str, str] | None:
+def _find_termination(status: Mapping[str, Any]) -> tuple[str, str] | None:
     """Who ended a pod: the cluster, by the pod's own reason or by its condition ``DisruptionTarget``."""
     if status.get("reason"):
-        return str(status["reason"]), str(status.get("message") or "")[:_LONGEST]
-    for one in status.get("conditions") or []:
-        if one.get("type") == "DisruptionTarget" and one.get("status") == "True":
-            return str(one.get("reason") or ""), str(one.get("message") or "")[:_LONGEST]
+        return str(status["reason"]), str(status.get("message") or "")[:_MAX_MESSAGE]
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            return str(condition.get("reason") or ""), str(condition.get("message") or "")[
+                :_MAX_MESSAGE
+            ]
     return None
 
 
-def in_order(pods: list[RunPod]) -> list[RunPod]:
+def sort_pods(pods: list[RunPod]) -> list[RunPod]:
     """Pods in the order of their nodes' ranks; of several of one rank the newest last."""
     return sorted(
         pods,
@@ -127,58 +134,61 @@ class KnownPod:
 
     Attributes:
         rank: The node's rank.
-        well: Whether it ended well, so that no other comes in its place.
+        has_succeeded: Whether it ended well, so that no other comes in its place.
     """
 
     rank: int
-    well: bool
+    has_succeeded: bool
 
 
-def ranked(
-    pods: Sequence[RunPod], known: Mapping[str, KnownPod] | None = None
+def assign_ranks(
+    pods: Sequence[RunPod], known_pods: Mapping[str, KnownPod] | None = None
 ) -> list[tuple[int, RunPod]]:
     """Pods with their ranks.
 
     Args:
         pods: The pods that the cluster has.
-        known: Those of pods that do not say their rank which were noted down, by uid, the oldest first; some may be gone.
+        known_pods: Those of pods that do not say their rank which were noted down, by uid, the oldest first; some may be gone.
     """
-    known = known or {}
-    own = {pod.node_rank for pod in pods if pod.node_rank is not None}
+    known_pods = known_pods or {}
+    own_ranks = {pod.node_rank for pod in pods if pod.node_rank is not None}
     present = {pod.uid for pod in pods}
-    ranks = {pod.uid: known[pod.uid].rank for pod in pods if pod.uid in known}
-    holders: dict[int, RunPod | KnownPod] = {
-        one.rank: one for uid, one in known.items() if uid not in present
+    ranks = {pod.uid: known_pods[pod.uid].rank for pod in pods if pod.uid in known_pods}
+    pods_by_rank: dict[int, RunPod | KnownPod] = {
+        known_pod.rank: known_pod for uid, known_pod in known_pods.items() if uid not in present
     }
-    silent = [pod for pod in pods if pod.node_rank is None]
-    for pod in sorted(silent, key=lambda pod: (pod.created or 0.0, pod.name)):
+    unranked = [pod for pod in pods if pod.node_rank is None]
+    for pod in sorted(unranked, key=lambda pod: (pod.created or 0.0, pod.name)):
         rank = ranks.get(pod.uid)
         if rank is None:
-            rank = _place(pod, holders, own, set(ranks.values()))
+            rank = _find_rank(pod, pods_by_rank, own_ranks, set(ranks.values()))
             ranks[pod.uid] = rank
-        holders[rank] = pod
+        pods_by_rank[rank] = pod
     return [(pod.node_rank if pod.node_rank is not None else ranks[pod.uid], pod) for pod in pods]
 
 
-def _place(
-    pod: RunPod, holders: Mapping[int, RunPod | KnownPod], own: set[int], held: set[int]
+def _find_rank(
+    pod: RunPod,
+    pods_by_rank: Mapping[int, RunPod | KnownPod],
+    own_ranks: set[int],
+    assigned_ranks: set[int],
 ) -> int:
     """The rank of a pod that nobody has seen before: that of one that it replaces, else the first free one."""
-    for rank in sorted(holders.keys() - own):
-        if _is_replaced(holders[rank], pod):
+    for rank in sorted(pods_by_rank.keys() - own_ranks):
+        if _is_replaced_by(pods_by_rank[rank], pod):
             return rank
-    taken = own | holders.keys() | held
-    return next(rank for rank in range(len(taken) + 1) if rank not in taken)
+    used_ranks = own_ranks | pods_by_rank.keys() | assigned_ranks
+    return next(rank for rank in range(len(used_ranks) + 1) if rank not in used_ranks)
 
 
-def _is_replaced(before: RunPod | KnownPod, pod: RunPod) -> bool:
-    if isinstance(before, KnownPod):
-        return not before.well
-    if before.state.phase == "Succeeded":
+def _is_replaced_by(earlier: RunPod | KnownPod, pod: RunPod) -> bool:
+    if isinstance(earlier, KnownPod):
+        return not earlier.has_succeeded
+    if earlier.state.phase == "Succeeded":
         return False
-    over = before.ended or before.state.deleting or before.ended_by is not None
-    ended = before.main.exit.at if before.main.exit is not None else None
-    return over and (ended or before.created or 0.0) <= (pod.created or 0.0)
+    is_over = earlier.is_ended or earlier.state.deleting or earlier.termination is not None
+    ended_at = earlier.main.exit.at if earlier.main.exit is not None else None
+    return is_over and (ended_at or earlier.created or 0.0) <= (pod.created or 0.0)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -189,14 +199,14 @@ LIMIT = "array_limit"
 
 
 @lru_cache(maxsize=64)
-def indices_of(array: str) -> tuple[int, ...]:
+def parse_indices(array: str) -> tuple[int, ...]:
     """The indices of an array, in order."""
     return parse_array(array).indices
 
 
-def place_in(array: str, index: int) -> int:
+def find_position(array: str, index: int) -> int:
     """The index that an array's Job has for one of the array's."""
-    return bisect.bisect_left(indices_of(array), index)
+    return bisect.bisect_left(parse_indices(array), index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,41 +214,45 @@ class Task:
     """What a Job says of one of its indexes.
 
     Attributes:
-        well: Whether it ended well; None when it has not ended.
+        has_succeeded: Whether it ended well; None when it has not ended.
         ended_at: When its pod ended (Unix seconds), as far as known.
         has_pod: Whether the cluster has a pod of it.
     """
 
-    well: bool | None
+    has_succeeded: bool | None
     ended_at: float | None
     has_pod: bool
 
-    def observe(self, said: Observation, job: Mapping[str, Any]) -> Observation:
+    def observe(self, observation: Observation, job: Mapping[str, Any]) -> Observation:
         """The word on the task.
 
         Args:
-            said: What the Job says of all of them.
+            observation: What the Job says of all of them.
             job: The Job.
         """
-        if self.well is not None:
-            begun = unix_time(status_of(job).get("startTime"), 0.0)
-            ended = {
-                "time": min(said.time, self.ended_at or begun),
+        if self.has_succeeded is not None:
+            job_started_at = parse_time(find_status(job).get("startTime"), 0.0)
+            end_fields = {
+                "time": min(observation.time, self.ended_at or job_started_at),
                 "state": "ended",
-                "verdict": "COMPLETED" if self.well else "FAILED",
-                "exit_code": 0 if self.well else None,
+                "verdict": "COMPLETED" if self.has_succeeded else "FAILED",
+                "exit_code": 0 if self.has_succeeded else None,
             }
-            return said.model_copy(update={**ended, "reason": None, "reason_code": None})
-        if said.state == "ended" or said.reason_code is not None:  # such as suspended
-            return said
+            return observation.model_copy(
+                update={**end_fields, "reason": None, "reason_code": None}
+            )
+        if observation.state == "ended" or observation.reason_code is not None:  # such as suspended
+            return observation
         reason, code = None, None
-        at_once = whole((job.get("spec") or {}).get("parallelism"))
-        if not self.has_pod and whole(status_of(job).get("active")) >= at_once:
+        parallelism = as_int((job.get("spec") or {}).get("parallelism"))
+        if not self.has_pod and as_int(find_status(job).get("active")) >= parallelism:
             reason, code = (
-                f"{at_once} tasks of its array run at once, and other tasks are before it",
+                f"{parallelism} tasks of its array run at once, and other tasks are before it",
                 LIMIT,
             )
-        return said.model_copy(update={"state": "waiting", "reason": reason, "reason_code": code})
+        return observation.model_copy(
+            update={"state": "waiting", "reason": reason, "reason_code": code}
+        )
 
 
 class Tasks:
@@ -250,7 +264,7 @@ class Tasks:
     """
 
     def __init__(self, job: Mapping[str, Any] | None, pods: Sequence[RunPod]) -> None:
-        status = status_of(job or {})
+        status = find_status(job or {})
         self.completed = _indexes(status.get("completedIndexes"))
         self.failed = _indexes(status.get("failedIndexes"))
         self._pods: dict[int, list[RunPod]] = {}
@@ -263,16 +277,18 @@ class Tasks:
         """The indexes with pods that have not ended for good: another pod may come in place of one that did."""
         return self._pods.keys() - self.completed - self.failed
 
-    def pods(self, place: int) -> tuple[RunPod, ...]:
+    def pods(self, position: int) -> tuple[RunPod, ...]:
         """The pods of a task, as those of a run of one node."""
-        return tuple(self._pods.get(place, ()))
+        return tuple(self._pods.get(position, ()))
 
-    def task(self, place: int) -> Task:
+    def build_task(self, position: int) -> Task:
         """What the Job says of a task."""
-        pods = self.pods(place)
-        ends = [pod.main.exit.at for pod in pods if pod.main.exit and pod.main.exit.at]
-        well = True if place in self.completed else False if place in self.failed else None
-        return Task(well, max(ends, default=None), bool(pods))
+        pods = self.pods(position)
+        end_times = [pod.main.exit.at for pod in pods if pod.main.exit and pod.main.exit.at]
+        has_succeeded = (
+            True if position in self.completed else False if position in self.failed else None
+        )
+        return Task(has_succeeded, max(end_times, default=None), bool(pods))
 
 
 def _indexes(text: object) -> frozenset[int]:
@@ -311,17 +327,17 @@ class JobRow:
 
     def observe(self, now: float) -> Observation:
         """What it says of its run, seen at `now` (Unix seconds)."""
-        word = self.kind.observe(self.job, now)
-        return word if self.task is None else self.task.observe(word, self.job)
+        observation = self.kind.observe(self.job, now)
+        return observation if self.task is None else self.task.observe(observation, self.job)
 
 
 def job_row(kind: Kind, job: Mapping[str, Any]) -> JobRow:
     """The row of an object."""
     return JobRow(
         kind=kind,
-        run_id=str(labels_of(job).get(RUN_LABEL, "")),
+        run_id=str(find_labels(job).get(RUN_LABEL, "")),
         uid=str(job["metadata"].get("uid", "")),
-        job=_without_large(job),
+        job=_drop_large(job),
     )
 
 
@@ -331,9 +347,9 @@ REDUCE: Mapping[str, Callable[[Mapping[str, Any]], JobRow]] = {
 """Makes the rows of a kind, by its name: one function each, so that all who ask share a watch."""
 
 
-def _without_large(found: Any) -> Any:
-    if isinstance(found, Mapping):
-        return {key: _without_large(value) for key, value in found.items() if key not in _DROPPED}
-    if isinstance(found, list):
-        return [_without_large(value) for value in found]
-    return found
+def _drop_large(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {key: _drop_large(value) for key, value in content.items() if key not in _DROPPED}
+    if isinstance(content, list):
+        return [_drop_large(value) for value in content]
+    return content

@@ -15,7 +15,7 @@ from functools import partial
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodNews
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodChanges
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.observe.pods import (
@@ -23,28 +23,28 @@ from hyperpod_jlab.engines.kubernetes.observe.pods import (
     JobRow,
     RunPod,
     Tasks,
-    in_order,
-    place_in,
-    run_pod,
+    find_position,
+    parse_pod,
+    sort_pods,
 )
 from hyperpod_jlab.engines.kubernetes.submit.companions import is_kept
 from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
 from hyperpod_jlab.storage.records import BundleReader
 
 _FEW = 4
-_FRESH = 1.0
+_TTL_S = 1.0
 """Seconds for which what was seen of a run serves whoever asks."""
 _OLDEST = 15.0
 """Seconds for which what a watch knew last will do while it is broken."""
-_ACTIVE_SECONDS = 180.0
-_GONE = 60.0
+_ACTIVE_S = 180.0
+_DELETED_TTL_S = 60.0
 """Seconds for which a job that is not there is not asked for again."""
-_AT_ONCE = 16
-_MOST = 10_000
+_CONCURRENCY = 16
+_MAX_ENTRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class RunLocation:
     """Where a run's object is.
 
     Attributes:
@@ -54,7 +54,7 @@ class Where:
         name: Its name.
         uid: Its own id, for an adopted job: a later object of the same name is another one. None for those that have their run's label.
         native: Whether its pods run without our launcher.
-        accompanied: Whether objects stand beside it that go when it has ended.
+        has_companions: Whether objects stand beside it that go when it has ended.
         array: The indices of an array, or of the array that a task belongs to; None for any other run.
         task: The index in the array's Job, for a task.
     """
@@ -65,7 +65,7 @@ class Where:
     name: str
     uid: str | None
     native: bool = False
-    accompanied: bool = False
+    has_companions: bool = False
     array: str | None = None
     task: int | None = None
 
@@ -75,7 +75,7 @@ class Where:
         return self.array is not None and self.task is None
 
     @property
-    def whole(self) -> Where:
+    def parent(self) -> RunLocation:
         """The array that a task belongs to; any other run itself."""
         if self.task is None:
             return self
@@ -87,16 +87,16 @@ class Where:
         return jobs_path(self.kind, self.namespace)
 
     @property
-    def labelled(self) -> bool:
+    def is_labelled(self) -> bool:
         """Whether its pods have their run's label."""
         return not self.native and self.kind.labels_pods
 
     @property
     def selector(self) -> str:
         """The labels of its pods."""
-        if not self.labelled:
+        if not self.is_labelled:
             return self.kind.pods_selector(self.name)
-        return f"{RUN_LABEL}={self.whole.run_id}"
+        return f"{RUN_LABEL}={self.parent.run_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +111,13 @@ class RunSnapshot:
         """An array's tasks."""
         return Tasks(self.job.job if self.job is not None else None, self.pods)
 
-    def of_task(self, tasks: Tasks, place: int) -> RunSnapshot:
+    def for_task(self, tasks: Tasks, position: int) -> RunSnapshot:
         """The same of one task of an array."""
-        job = self.job and replace(self.job, task=tasks.task(place))
-        return RunSnapshot(job, tasks.pods(place), self.time)
+        job = self.job and replace(self.job, task=tasks.build_task(position))
+        return RunSnapshot(job, tasks.pods(position), self.time)
 
 
-class RunLook:
+class RunPoller:
     """Looks at the runs of one cluster.
 
     Args:
@@ -126,176 +126,187 @@ class RunLook:
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
-        self._where: dict[tuple[str, int], Where] = {}
-        self._seen: Cache[str, RunSnapshot] = Cache(limit=_MOST)
-        self._gone: Cache[str, None] = Cache(_GONE, limit=_MOST)
+        self._locations: dict[tuple[str, int], RunLocation] = {}
+        self._snapshots: Cache[str, RunSnapshot] = Cache(limit=_MAX_ENTRIES)
+        self._deleted: Cache[str, None] = Cache(_DELETED_TTL_S, limit=_MAX_ENTRIES)
         self._sorted: dict[str, tuple[int, Mapping[str, tuple[RunPod, ...]]]] = {}
-        self._marked = float("-inf")
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._active_at = float("-inf")
+        self._semaphore = asyncio.Semaphore(_CONCURRENCY)
 
     def mark_active(self) -> None:
         """Somebody goes on looking: lists are watched."""
-        self._marked = time.monotonic()
+        self._active_at = time.monotonic()
 
     def forget(self) -> None:
         """Something was or may have been changed: what was seen before counts no more."""
-        self._seen.clear()
-        self._gone.clear()
+        self._snapshots.clear()
+        self._deleted.clear()
 
-    async def where(self, bundle: BundleReader) -> Where:
+    async def locate(self, bundle: BundleReader) -> RunLocation:
         """Where a run's object is.
 
         Raises:
             StorageError: Its manifest cannot be read.
         """
         key = bundle.run_id, await asyncio.to_thread(lambda: bundle.owner)
-        found = self._where.get(key)
-        if found is None and bundle.index is not None:
-            array = await self.where(bundle.array())
-            found = task_of(array, bundle.index)
-        elif found is None:
-            found = await asyncio.to_thread(_read_where, bundle)
-        self._where[key] = found
-        return found
+        location = self._locations.get(key)
+        if location is None and bundle.index is not None:
+            array = await self.locate(bundle.array())
+            location = task_location(array, bundle.index)
+        elif location is None:
+            location = await asyncio.to_thread(_read_location, bundle)
+        self._locations[key] = location
+        return location
 
-    async def look(self, places: Sequence[Where]) -> dict[str, RunSnapshot]:
+    async def get_all(self, locations: Sequence[RunLocation]) -> dict[str, RunSnapshot]:
         """What the cluster has of runs, by run id.
 
         Raises:
             DeniedError: This user may not see them.
             UnreachableError: The cluster does not answer.
         """
-        found = await self._look([*dict.fromkeys(one.whole for one in places)])
-        arrays = {one.whole.run_id for one in places if one.task is not None}
-        tasks = {run_id: found[run_id].tasks() for run_id in arrays}
-        for one in places:
-            if one.task is not None:
-                array = one.whole.run_id
-                found[one.run_id] = found[array].of_task(tasks[array], one.task)
-        return found
+        snapshots = await self._refresh([*dict.fromkeys(location.parent for location in locations)])
+        arrays = {location.parent.run_id for location in locations if location.task is not None}
+        tasks = {run_id: snapshots[run_id].tasks() for run_id in arrays}
+        for location in locations:
+            if location.task is not None:
+                array = location.parent.run_id
+                snapshots[location.run_id] = snapshots[array].for_task(tasks[array], location.task)
+        return snapshots
 
-    async def _look(self, places: Sequence[Where]) -> dict[str, RunSnapshot]:
-        found: dict[str, RunSnapshot] = {}
-        asked = []
-        for one in places:
-            seen = self._seen.last(one.run_id)
-            if seen is not None and self._seen.is_fresh(one.run_id, _FRESH):
-                found[one.run_id] = seen.value
+    async def _refresh(self, locations: Sequence[RunLocation]) -> dict[str, RunSnapshot]:
+        snapshots: dict[str, RunSnapshot] = {}
+        polled = []
+        for location in locations:
+            cached = self._snapshots.last(location.run_id)
+            if cached is not None and self._snapshots.is_fresh(location.run_id, _TTL_S):
+                snapshots[location.run_id] = cached.value
             else:
-                asked.append(one)
-        watched = [one for one in asked if one.labelled]
-        if self._is_marked() or len(watched) > _FEW:
-            found |= await self._watch(watched)
-        single = [one for one in asked if one.run_id not in found]
-        looks = [
-            self._seen.get(one.run_id, partial(self._ask, one), max_age=_FRESH) for one in single
+                polled.append(location)
+        labelled_locations = [location for location in polled if location.is_labelled]
+        if self._is_active() or len(labelled_locations) > _FEW:
+            snapshots |= await self._from_informers(labelled_locations)
+        single = [location for location in polled if location.run_id not in snapshots]
+        queries = [
+            self._snapshots.get(location.run_id, partial(self._query, location), max_age=_TTL_S)
+            for location in single
         ]
-        for place, told in zip(single, await asyncio.gather(*looks), strict=True):
-            found[place.run_id] = told
-        return found
+        for location, snapshot in zip(single, await asyncio.gather(*queries), strict=True):
+            snapshots[location.run_id] = snapshot
+        return snapshots
 
-    async def anew(self, place: Where) -> RunSnapshot:
+    async def refresh(self, location: RunLocation) -> RunSnapshot:
         """What the cluster has of a run now, whatever was seen before, and whatever a watch tells.
 
         Raises:
             DeniedError: This user may not see it.
             UnreachableError: The cluster does not answer.
         """
-        self._seen.forget(place.whole.run_id)  # a look that is under way may have begun too early
-        seen = await self._seen.get(place.whole.run_id, partial(self._ask, place.whole))
-        return seen if place.task is None else seen.of_task(seen.tasks(), place.task)
+        self._snapshots.forget(
+            location.parent.run_id
+        )  # a look that is under way may have begun too early
+        entry = await self._snapshots.get(
+            location.parent.run_id, partial(self._query, location.parent)
+        )
+        return entry if location.task is None else entry.for_task(entry.tasks(), location.task)
 
-    async def pods(self, place: Where) -> tuple[RunPod, ...]:
+    async def pods(self, location: RunLocation) -> tuple[RunPod, ...]:
         """A run's pods."""
-        return (await self.look([place]))[place.run_id].pods
+        return (await self.get_all([location]))[location.run_id].pods
 
-    async def news(self, place: Where, pod: str) -> PodNews | None:
+    async def changes(self, location: RunLocation, pod: str) -> PodChanges | None:
         """Who tells when a pod changes; None when it has to be asked for."""
-        if not self._is_marked() or not place.labelled:
+        if not self._is_active() or not location.is_labelled:
             return None
-        watches = await self._connection.watches()
-        path = f"/api/v1/namespaces/{place.namespace}/pods"
-        return watches.of(path, run_pod, labels=RUN_LABEL).one(pod)
+        watches = await self._connection.informers()
+        path = f"/api/v1/namespaces/{location.namespace}/pods"
+        return watches.get(path, parse_pod, labels=RUN_LABEL).row_watch(pod)
 
-    def _is_marked(self) -> bool:
-        return time.monotonic() - self._marked < _ACTIVE_SECONDS
+    def _is_active(self) -> bool:
+        return time.monotonic() - self._active_at < _ACTIVE_S
 
-    async def _watch(self, places: Sequence[Where]) -> dict[str, RunSnapshot]:
+    async def _from_informers(self, locations: Sequence[RunLocation]) -> dict[str, RunSnapshot]:
         """By the watches; those whose object they do not show are left out, for it may be too new, or be gone."""
-        watches = await self._connection.watches()
-        found: dict[str, RunSnapshot] = {}
-        for path, kind, namespace in {(one.path, one.kind.name, one.namespace) for one in places}:
-            jobs = watches.of(path, REDUCE[kind], labels=RUN_LABEL)
-            pods = watches.of(f"/api/v1/namespaces/{namespace}/pods", run_pod, labels=RUN_LABEL)
+        watches = await self._connection.informers()
+        snapshots: dict[str, RunSnapshot] = {}
+        for path, kind, namespace in {
+            (location.path, location.kind.name, location.namespace) for location in locations
+        }:
+            jobs = watches.get(path, REDUCE[kind], labels=RUN_LABEL)
+            pods = watches.get(f"/api/v1/namespaces/{namespace}/pods", parse_pod, labels=RUN_LABEL)
             try:
                 job_rows, pod_rows = await asyncio.gather(jobs.rows(_OLDEST), pods.rows(_OLDEST))
             except (DeniedError, NotFoundError):
                 continue  # lists may be denied where single objects are not
-            seen_at = time.time() - max(jobs.age, pods.age)
-            by_run = self._by_run(namespace, pods.version, pod_rows.values())
-            for place in places:
-                job = job_rows.get(place.name) if place.path == path else None
-                if job is not None and job.run_id == place.run_id:
-                    found[place.run_id] = RunSnapshot(job, by_run.get(place.run_id, ()), seen_at)
-                elif place.path == path and self._gone.is_fresh(place.run_id):
-                    found[place.run_id] = RunSnapshot(None, (), seen_at)
-        return found
+            observed_at = time.time() - max(jobs.age, pods.age)
+            pods_by_run = self._group_by_run(namespace, pods.version, pod_rows.values())
+            for current in locations:
+                job = job_rows.get(current.name) if current.path == path else None
+                if job is not None and job.run_id == current.run_id:
+                    snapshots[current.run_id] = RunSnapshot(
+                        job, pods_by_run.get(current.run_id, ()), observed_at
+                    )
+                elif current.path == path and self._deleted.is_fresh(current.run_id):
+                    snapshots[current.run_id] = RunSnapshot(None, (), observed_at)
+        return snapshots
 
-    def _by_run(
+    def _group_by_run(
         self, namespace: str, version: int, pods: Iterable[RunPod]
     ) -> Mapping[str, tuple[RunPod, ...]]:
         """Pods by run, sorted once for all who ask before something changes."""
-        known = self._sorted.get(namespace)
-        if known is not None and known[0] == version:
-            return known[1]
-        found: dict[str, list[RunPod]] = {}
+        cached = self._sorted.get(namespace)
+        if cached is not None and cached[0] == version:
+            return cached[1]
+        pods_by_run: dict[str, list[RunPod]] = {}
         for pod in pods:
-            found.setdefault(pod.run_id, []).append(pod)
-        rows = {run_id: tuple(in_order(listed)) for run_id, listed in found.items()}
+            pods_by_run.setdefault(pod.run_id, []).append(pod)
+        rows = {run_id: tuple(sort_pods(run_pods)) for run_id, run_pods in pods_by_run.items()}
         self._sorted[namespace] = (version, rows)
         return rows
 
-    async def _ask(self, place: Where) -> RunSnapshot:
+    async def _query(self, location: RunLocation) -> RunSnapshot:
         """By requests for just this run."""
         client = await self._connection.client()
-        asked = time.time()
-        async with self._room:
+        asked_at = time.time()
+        async with self._semaphore:
             job: JobRow | None = None
             try:
-                job = REDUCE[place.kind.name](await client.get(f"{place.path}/{place.name}"))
+                job = REDUCE[location.kind.name](
+                    await client.get(f"{location.path}/{location.name}")
+                )
             except NotFoundError:
-                self._gone.put(place.run_id, None)
-            if job is not None and not _is_it(job, place):
+                self._deleted.put(location.run_id, None)
+            if job is not None and not _belongs_to(job, location):
                 job = None
-            path = f"/api/v1/namespaces/{place.namespace}/pods"
+            path = f"/api/v1/namespaces/{location.namespace}/pods"
             try:
-                listed = await client.get(path, labelSelector=place.selector)
-                pods = in_order([run_pod(one) for one in listed.get("items") or []])
+                response = await client.get(path, labelSelector=location.selector)
+                pods = sort_pods([parse_pod(item) for item in response.get("items") or []])
             except DeniedError:
                 pods = []
-        return RunSnapshot(job, tuple(pods), asked)
+        return RunSnapshot(job, tuple(pods), asked_at)
 
 
-def _is_it(job: JobRow, place: Where) -> bool:
-    return job.run_id == place.run_id if place.uid is None else job.uid == place.uid
+def _belongs_to(job: JobRow, location: RunLocation) -> bool:
+    return job.run_id == location.run_id if location.uid is None else job.uid == location.uid
 
 
-def task_of(array: Where, index: int) -> Where:
+def task_location(array: RunLocation, index: int) -> RunLocation:
     """A task of an array, by its index in the array."""
     run_id = f"{array.run_id}.{index}"
-    return replace(array, run_id=run_id, task=place_in(array.array or "", index))
+    return replace(array, run_id=run_id, task=find_position(array.array or "", index))
 
 
-def _read_where(bundle: BundleReader) -> Where:
+def _read_location(bundle: BundleReader) -> RunLocation:
     sent = read_sent(bundle)
     spec = bundle.spec()
-    return Where(
+    return RunLocation(
         bundle.run_id,
         sent.kind,
         sent.namespace,
         sent.name,
         adopted_uid(bundle),
         native=spec.source.kind == "native",
-        accompanied=any(not is_kept(one) for one in sent.companions),
+        has_companions=any(not is_kept(companion) for companion in sent.companions),
         array=spec.array,
     )

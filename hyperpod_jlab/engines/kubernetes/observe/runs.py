@@ -18,24 +18,29 @@ from hyperpod_jlab.core.state import Moment, derive
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_asked_for
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_requested
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
-from hyperpod_jlab.engines.kubernetes.observe.native_recorder import NativeRecorder
-from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, indices_of, ranked
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, RunSnapshot, Where, task_of
-from hyperpod_jlab.engines.kubernetes.observe.spool import Spooler, is_done, note_done
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import note_cut_off
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import PodRecorder
+from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, assign_ranks, parse_indices
+from hyperpod_jlab.engines.kubernetes.observe.poll import (
+    RunLocation,
+    RunPoller,
+    RunSnapshot,
+    task_location,
+)
+from hyperpod_jlab.engines.kubernetes.observe.spool import Spooler, is_done, mark_done
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import mark_cut_off
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
     POD_ENDED,
-    between_attempts,
-    cut_short,
-    explained,
-    gave_up,
-    refined,
+    between_attempts_observation,
+    explain_end,
+    interrupted_end,
+    refine,
+    retries_exhausted,
 )
 from hyperpod_jlab.engines.kubernetes.submit.companion_objects import remove
 from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
-from hyperpod_jlab.engines.kubernetes.tables.lists import NODES, Looks
+from hyperpod_jlab.engines.kubernetes.tables.lists import NODES, ListCache
 from hyperpod_jlab.engines.kubernetes.tables.nodes import HEALTH_LABEL, node_facts
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
@@ -43,41 +48,45 @@ from hyperpod_jlab.storage.records import BundleReader
 # --------------------------------------------------------------------------------------------------
 # Runs whose launchers are done though their job goes on: pods that failed are started again, by a runtime again and again, by OnFailure up to the job's limit.
 
-_LARGEST = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
-def restarts_anyway(seen: JobRow) -> bool:
+def has_restart_left(job_row: JobRow) -> bool:
     """Whether a job's pods may be started again though they are done: a TrainJob's are its runtime's, those that HyperPod resumes have OnFailure."""
-    return seen.kind.name == TrainJob.name or is_asked_for(seen.job)
+    return job_row.kind.name == TrainJob.name or is_requested(job_row.job)
 
 
-def over(
-    bundle: BundleReader, seen: JobRow, records: RunRecords, word: Observation
+def is_over(
+    bundle: BundleReader, job_row: JobRow, records: RunRecords, observation: Observation
 ) -> Observation | None:
     """The end of a run that failed, as its node 0 said it; None as long as its job decides. Blocking.
 
     Args:
         bundle: The run.
-        seen: Its job.
+        job_row: Its job.
         records: Its records.
-        word: What the job says: that it goes on.
+        observation: What the job says: that it goes on.
     """
-    if not restarts_anyway(seen) or not records.attempts:
+    if not has_restart_left(job_row) or not records.attempts:
         return None
-    told = any(
-        one.observer == OBSERVER and one.verdict and one.state == "ended"
-        for one in records.observations
+    is_cancelled = any(
+        recorded.observer == OBSERVER and recorded.verdict and recorded.state == "ended"
+        for recorded in records.observations
     )
-    said = _said(bundle)
-    code = said.get("exit_code")
-    if said.get("scheduler_id") != word.scheduler_id or not isinstance(code, int) or code == 0:
+    launch_plan = _read_plan(bundle)
+    code = launch_plan.get("exit_code")
+    if (
+        launch_plan.get("scheduler_id") != observation.scheduler_id
+        or not isinstance(code, int)
+        or code == 0
+    ):
         return None
     nodes = records.attempts[-1].nodes
-    ended = [node.ended_at for node in nodes if node.ended_at is not None]
-    if not told and (len(ended) < records.head.nodes or len(ended) < len(nodes)):
+    end_times = [node.ended_at for node in nodes if node.ended_at is not None]
+    if not is_cancelled and (len(end_times) < records.head.nodes or len(end_times) < len(nodes)):
         return None
     changes = {
-        "time": float(said.get("time") or word.time),
+        "time": float(launch_plan.get("time") or observation.time),
         "state": "ended",
         "verdict": "FAILED",
         # Node 0 ends with its own, which need not be the first.
@@ -85,17 +94,17 @@ def over(
         "reason": None,
         "reason_code": None,
     }
-    return word.model_copy(update=changes)
+    return observation.model_copy(update=changes)
 
 
-def _said(bundle: BundleReader) -> dict[str, Any]:
+def _read_plan(bundle: BundleReader) -> dict[str, Any]:
     try:
-        found = from_json(
-            descent.read(bundle.records / "status" / "over" / "node-0.json", _LARGEST)
+        plan = from_json(
+            descent.read(bundle.records / "status" / "over" / "node-0.json", _MAX_BYTES)
         )
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return plan if isinstance(plan, dict) else {}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -116,58 +125,69 @@ class OrphanedPods:
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
-        self._seen: set[str] = set()
-        self._alone: set[str] = set()
+        self._seen_runs: set[str] = set()
+        self._native_runs: set[str] = set()
 
     async def end(
-        self, bundle: BundleReader, where: Where, seen: RunSnapshot, word: Observation
+        self,
+        bundle: BundleReader,
+        location: RunLocation,
+        snapshot: RunSnapshot,
+        observation: Observation,
     ) -> None:
         """Look at a run that has ended.
 
         Args:
             bundle: The run.
-            where: Its job.
-            seen: What the cluster has of it.
-            word: Its end.
+            location: Its job.
+            snapshot: What the cluster has of it.
+            observation: Its end.
         """
-        left = [
+        remaining_children = [
             pod
-            for pod in seen.pods
-            if not (pod.ended or pod.state.deleting or pod.uid in self._seen)
+            for pod in snapshot.pods
+            if not (pod.is_ended or pod.state.deleting or pod.uid in self._seen_runs)
         ]
-        if not left or seen.job is None or where.native or where.task is not None:
+        if (
+            not remaining_children
+            or snapshot.job is None
+            or location.native
+            or location.task is not None
+        ):
             return
-        ended = seen.job.observe(seen.time)
-        goes_on = ended.state != "ended"
-        late = seen.time - (word if goes_on else ended).time > TIMEOUT
-        if not late or not await asyncio.to_thread(lambda: bundle.is_own):
+        ended_observation = snapshot.job.observe(snapshot.time)
+        is_running = ended_observation.state != "ended"
+        is_overdue = (
+            snapshot.time - (observation if is_running else ended_observation).time > TIMEOUT
+        )
+        if not is_overdue or not await asyncio.to_thread(lambda: bundle.is_own):
             return
-        self._seen.update(pod.uid for pod in left)
-        if goes_on and where.kind.name != TrainJob.name:  # it has a limit
+        self._seen_runs.update(pod.uid for pod in remaining_children)
+        if is_running and location.kind.name != TrainJob.name:  # it has a limit
             return
-        if goes_on:  # its job would make its pods anew
-            await self._delete(f"{where.path}/{where.name}", seen.job.uid)
+        if is_running:  # its job would make its pods anew
+            await self._delete(f"{location.path}/{location.name}", snapshot.job.uid)
             return
-        for pod in left:
-            await self._delete(f"/api/v1/namespaces/{where.namespace}/pods/{pod.name}", pod.uid)
+        for pod in remaining_children:
+            await self._delete(f"/api/v1/namespaces/{location.namespace}/pods/{pod.name}", pod.uid)
 
-    async def remove_companions(self, bundle: BundleReader, where: Where) -> None:
+    async def remove_companions(self, bundle: BundleReader, location: RunLocation) -> None:
         """Remove what stood beside the job of a run of this user's that has ended: its manifest in the bundle says what that was, whoever sees the end.
 
         Args:
             bundle: The run.
-            where: Its job.
+            location: Its job.
         """
-        if not where.accompanied or bundle.run_id in self._alone:
+        if not location.has_companions or bundle.run_id in self._native_runs:
             return
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return
-        self._alone.add(bundle.run_id)
+        self._native_runs.add(bundle.run_id)
         try:
             sent = await asyncio.to_thread(read_sent, bundle)
             await remove(await self._connection.client(), sent)
         except UnreachableError:
-            self._alone.discard(bundle.run_id)  # the next look comes
+            self._native_runs.discard(bundle.run_id)  # the next look comes
         except HyperpodError as error:
             _LOG.warning("companion objects of %s were not removed: %s", bundle.run_id, error)
 
@@ -187,31 +207,31 @@ _ACTIONS: Mapping[str, NodeRepair] = {
 }
 
 
-async def labelled_repairs(looks: Looks) -> dict[str, NodeRepair]:
+async def find_repairs(list_cache: ListCache) -> dict[str, NodeRepair]:
     """What HyperPod does to nodes, by their names; nothing where they may not be seen.
 
     Raises:
         UnreachableError: The cluster does not answer.
     """
-    seen = await looks.everywhere(NODES, node_facts)
-    found: dict[str, NodeRepair] = {}
-    for node in seen.rows or ():
+    nodes = await list_cache.everywhere(NODES, node_facts)
+    repairs: dict[str, NodeRepair] = {}
+    for node in nodes.rows or ():
         action = _ACTIONS.get(dict(node.labels).get(HEALTH_LABEL, ""))
         if action is not None:
-            found[node.name] = action
-    return found
+            repairs[node.name] = action
+    return repairs
 
 
 # --------------------------------------------------------------------------------------------------
 # Words on runs as wholes: that one ends, that it is gone, that an array has ended.
 
-_SETTLES = 20.0
+_SETTLE_S = 20.0
 """Seconds after a submit in which the API server may not have the job yet."""
 
 
-def ending(word: Observation, now: float) -> Observation:
+def ending_observation(observation: Observation, now: float) -> Observation:
     """The word on a run that has ended, while its pods may still say something."""
-    return word.model_copy(
+    return observation.model_copy(
         update={
             "time": now,
             "state": "running",
@@ -223,10 +243,12 @@ def ending(word: Observation, now: float) -> Observation:
     )
 
 
-def after(records: RunRecords, word: Observation) -> Observation:
+def after_recorded(records: RunRecords, observation: Observation) -> Observation:
     """A word that is later than all that was said before: the cluster's clock may be behind ours."""
-    moment = max([word.time, *(seen.time + 0.001 for seen in records.observations)])
-    return word.model_copy(update={"time": moment})
+    timestamp = max(
+        [observation.time, *(recorded.time + 0.001 for recorded in records.observations)]
+    )
+    return observation.model_copy(update={"time": timestamp})
 
 
 def is_new(records: RunRecords, now: float) -> bool:
@@ -234,45 +256,47 @@ def is_new(records: RunRecords, now: float) -> bool:
     if records.attempts or records.claim is not None:
         return False
     sent = records.submission
-    return sent is None or now - sent.submitted_at < _SETTLES
+    return sent is None or now - sent.submitted_at < _SETTLE_S
 
 
-def is_told(records: RunRecords) -> bool:
+def is_reported(records: RunRecords) -> bool:
     """Whether the cluster's word that it ended is written down."""
     return any(
-        one.observer == OBSERVER and one.verdict and one.state == "ended"
-        for one in records.observations
+        recorded.observer == OBSERVER and recorded.verdict and recorded.state == "ended"
+        for recorded in records.observations
     )
 
 
-def array_word(
-    bundle: BundleReader, place: Where, seen: RunSnapshot, *, is_open: bool
+def array_observation(
+    bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot, *, is_open: bool
 ) -> Observation | None:
     """The word on an array as a whole, which has ended once all of its tasks have. Blocking."""
     records = bundle.read()
-    if seen.job is None:
-        return gone(place, records, seen)
-    word = seen.job.observe(seen.time)
-    if word.state != "ended":
-        return word
+    if snapshot.job is None:
+        return gone_observation(location, records, snapshot)
+    observation = snapshot.job.observe(snapshot.time)
+    if observation.state != "ended":
+        return observation
     if is_open:
-        return ending(word, seen.time)
+        return ending_observation(observation, snapshot.time)
     with contextlib.suppress(StorageError):
-        bundle.add_observation(after(records, word))
-    return word
+        bundle.add_observation(after_recorded(records, observation))
+    return observation
 
 
-def gone(place: Where, records: RunRecords, seen: RunSnapshot) -> Observation | None:
+def gone_observation(
+    location: RunLocation, records: RunRecords, snapshot: RunSnapshot
+) -> Observation | None:
     """The word on a run whose object is not there any more: somebody removed it. None when it was never seen there."""
-    if is_told(records) or is_new(records, seen.time):
+    if is_reported(records) or is_new(records, snapshot.time):
         return None
     return Observation(
-        time=max([seen.time, *(one.time + 0.001 for one in records.observations)]),
+        time=max([snapshot.time, *(recorded.time + 0.001 for recorded in records.observations)]),
         observer=OBSERVER,
-        scheduler_id=place.name,
+        scheduler_id=location.name,
         state="ended",
         verdict="LOST",
-        reason=f"its {place.kind.name} {place.name} was removed from the cluster",
+        reason=f"its {location.kind.name} {location.name} was removed from the cluster",
         reason_code="lost",
     )
 
@@ -281,7 +305,7 @@ def gone(place: Where, records: RunRecords, seen: RunSnapshot) -> Observation | 
 # Which tasks of an array are to be looked at: those that have pods now, and those whose end is not known yet. Methods may block.
 
 
-class ArrayWatch:
+class ArrayTaskTracker:
     """Remembers which tasks are over and done with, so that those of a large array are looked at once.
 
     Args:
@@ -289,46 +313,51 @@ class ArrayWatch:
     """
 
     def __init__(self, *, fetched: bool) -> None:
-        self._fetched = fetched
-        self._settled: dict[str, set[int]] = {}
+        self._is_spooled = fetched
+        self._settled_tasks: dict[str, set[int]] = {}
 
-    def due(
-        self, bundle: BundleReader, place: Where, seen: RunSnapshot
-    ) -> list[tuple[BundleReader, Where]]:
+    def find_due(
+        self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
+    ) -> list[tuple[BundleReader, RunLocation]]:
         """The tasks of an array to look at; all others are as their records say, or as the array."""
-        tasks, indices = seen.tasks(), indices_of(place.array or "")
-        settled = self._settled.setdefault(bundle.run_id, set())
-        over: set[int] = set()
+        tasks, indices = snapshot.tasks(), parse_indices(location.array or "")
+        settled_tasks = self._settled_tasks.setdefault(bundle.run_id, set())
+        ended_tasks: set[int] = set()
         if bundle.is_own:  # nothing is written into another user's
-            over = {*tasks.failed, *(tasks.completed if self._fetched else ())} - settled
+            ended_tasks = {
+                *tasks.failed,
+                *(tasks.completed if self._is_spooled else ()),
+            } - settled_tasks
         records = bundle.read()
-        found = []
-        for number in sorted(tasks.live | over):
+        children = []
+        for number in sorted(tasks.live | ended_tasks):
             if number >= len(indices):
                 continue
             child = bundle.child(indices[number], records)
-            if number in over and self._is_settled(child):
-                settled.add(number)
+            if number in ended_tasks and self._is_settled(child):
+                settled_tasks.add(number)
             else:
-                found.append((child, task_of(place, indices[number])))
-        return found
+                children.append((child, task_location(location, indices[number])))
+        return children
 
     def _is_settled(self, child: BundleReader) -> bool:
-        if self._fetched and not is_done(child):
+        if self._is_spooled and not is_done(child):
             return False
         return derive(child.read(), Moment(time.time(), "alive")).ended
 
 
-def has_open_task(array: str, words: Mapping[str, Observation]) -> bool:
+def has_open_task(array: str, observations: Mapping[str, Observation]) -> bool:
     """Whether a task of an array has not ended, as far as there are words on them."""
     return any(
-        word.state != "ended" for run_id, word in words.items() if run_id.startswith(f"{array}.")
+        observation.state != "ended"
+        for run_id, observation in observations.items()
+        if run_id.startswith(f"{array}.")
     )
 
 
 _RUNS_LOG = logging.getLogger(__name__)
 
-_LAST_WORDS = 30.0
+_FINAL_READ_S = 30.0
 """Seconds after a run's end in which it counts as running while its last pods end, and what they said last is fetched."""
 
 _REMOVAL = 10.0
@@ -337,89 +366,103 @@ _REMOVAL = 10.0
 _JOB_FOLLOWS = 10.0
 """Seconds in which a job ends once all of its pods have."""
 
-_AT_ONCE = 16
+_CONCURRENCY = 16
 """Tasks of an array of which what they say is fetched at a time."""
 
 
-class RunWatch:
+class RunObserver:
     """The runs of one cluster.
 
     Args:
         connection: The cluster.
-        shared: Whether its pods mount the partition; else what they say is fetched.
+        is_shared: Whether its pods mount the partition; else what they say is fetched.
     """
 
-    def __init__(self, connection: ClusterConnection, *, shared: bool = True) -> None:
-        self._shared = shared
-        self._look = RunLook(connection)
-        self._spooler = Spooler(connection, self._look)
+    def __init__(self, connection: ClusterConnection, *, is_shared: bool = True) -> None:
+        self._is_shared = is_shared
+        self._poller = RunPoller(connection)
+        self._spooler = Spooler(connection, self._poller)
         self._leftovers = OrphanedPods(connection)
-        self._arrays = ArrayWatch(fetched=not shared)
-        self._ends: dict[str, asyncio.Task[bool]] = {}
-        self._marked = False
+        self._arrays = ArrayTaskTracker(fetched=not is_shared)
+        self._cleanup_tasks: dict[str, asyncio.Task[bool]] = {}
+        self._is_active = False
 
     @property
-    def look(self) -> RunLook:
+    def poller(self) -> RunPoller:
         """Tells what the cluster has of a run."""
-        return self._look
+        return self._poller
 
     def mark_active(self) -> None:
         """Somebody goes on looking at runs: lists are watched, and what pods say is fetched as it comes."""
-        self._marked = True
-        self._look.mark_active()
+        self._is_active = True
+        self._poller.mark_active()
 
     def forget(self) -> None:
         """Something was or may have been changed: what was seen before counts no more."""
-        self._look.forget()
+        self._poller.forget()
 
     async def observe(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the cluster says of these runs."""
-        places = await self._places(bundles)
-        seen = await self._look.look([place for _, place in places])
-        arrays = [(bundle, place) for bundle, place in places if place.is_array]
-        places = [(bundle, place) for bundle, place in places if not place.is_array]
+        locations = await self._locate_all(bundles)
+        snapshots = await self._poller.get_all([location for _, location in locations])
+        arrays = [(bundle, location) for bundle, location in locations if location.is_array]
+        locations = [(bundle, location) for bundle, location in locations if not location.is_array]
         if arrays:
-            asked = {place.run_id for _, place in places}
-            due = await asyncio.to_thread(self._tasks_due, arrays, seen)
-            places += [(bundle, place) for bundle, place in due if place.run_id not in asked]
-            seen |= await self._look.look([place for _, place in places])
-        said, undone, doubted = await asyncio.to_thread(self._words, places, seen)
-        for bundle, place, records in doubted:
-            seen[place.run_id] = again = await self._look.anew(place)
-            word = await asyncio.to_thread(self._word, bundle, place, again, records)
-            if isinstance(word, Observation):
-                said[place.run_id] = word
-        for bundle, place in places:
-            found, word = seen[place.run_id], said.get(place.run_id)
-            if self._marked and place.run_id in undone:
-                self._fetch(bundle, place, found)
-            ended = word is not None and word.state == "ended"
-            if word is not None and ended:
-                await self._leftovers.end(bundle, place, found, word)
-            if place.accompanied and (ended or await self._follows(bundle, place)):
-                await self._leftovers.remove_companions(bundle, place)
-        for bundle, place in arrays:
-            is_open = has_open_task(place.run_id, said)
-            found = seen[place.run_id]
-            word = await asyncio.to_thread(array_word, bundle, place, found, is_open=is_open)
-            said |= {place.run_id: word} if word is not None else {}
-        return said
+            run_ids = {location.run_id for _, location in locations}
+            find_due = await asyncio.to_thread(self._find_due_tasks, arrays, snapshots)
+            locations += [
+                (bundle, location)
+                for bundle, location in find_due
+                if location.run_id not in run_ids
+            ]
+            snapshots |= await self._poller.get_all([location for _, location in locations])
+        observations, unfinished, uncertain = await asyncio.to_thread(
+            self._observe_all, locations, snapshots
+        )
+        for bundle, location, records in uncertain:
+            snapshots[location.run_id] = fresh = await self._poller.refresh(location)
+            observation = await asyncio.to_thread(
+                self._observe_one, bundle, location, fresh, records
+            )
+            if isinstance(observation, Observation):
+                observations[location.run_id] = observation
+        for bundle, location in locations:
+            snapshot, observation = snapshots[location.run_id], observations.get(location.run_id)
+            if self._is_active and location.run_id in unfinished:
+                self._start_cleanup(bundle, location, snapshot)
+            has_ended = observation is not None and observation.state == "ended"
+            if observation is not None and has_ended:
+                await self._leftovers.end(bundle, location, snapshot, observation)
+            if location.has_companions and (
+                has_ended or await self._should_follow(bundle, location)
+            ):
+                await self._leftovers.remove_companions(bundle, location)
+        for bundle, location in arrays:
+            is_open = has_open_task(location.run_id, observations)
+            snapshot = snapshots[location.run_id]
+            observation = await asyncio.to_thread(
+                array_observation, bundle, location, snapshot, is_open=is_open
+            )
+            observations |= {location.run_id: observation} if observation is not None else {}
+        return observations
 
-    def _tasks_due(
-        self, arrays: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, RunSnapshot]
-    ) -> list[tuple[BundleReader, Where]]:
+    def _find_due_tasks(
+        self,
+        arrays: Sequence[tuple[BundleReader, RunLocation]],
+        snapshots: Mapping[str, RunSnapshot],
+    ) -> list[tuple[BundleReader, RunLocation]]:
         """The tasks of arrays that are to be looked at. Blocking."""
         return [
             task
-            for bundle, place in arrays
-            for task in self._arrays.due(bundle, place, seen[place.run_id])
+            for bundle, location in arrays
+            for task in self._arrays.find_due(bundle, location, snapshots[location.run_id])
         ]
 
-    async def _follows(self, bundle: BundleReader, place: Where) -> bool:
+    async def _should_follow(self, bundle: BundleReader, location: RunLocation) -> bool:
         """Whether a run's job ends now, whose records say already that the run has succeeded: it may be that nobody looks again."""
         end = time.monotonic() + _JOB_FOLLOWS
         while await asyncio.to_thread(_has_succeeded, bundle) and time.monotonic() < end:
-            job = (await self._look.anew(place)).job
+            job = (await self._poller.refresh(location)).job
             if job is None or job.observe(time.time()).state == "ended":
                 return True
             await asyncio.sleep(0.5)
@@ -427,19 +470,23 @@ class RunWatch:
 
     async def remove_companions(self, bundle: BundleReader) -> None:
         """Remove what stood beside the job of a run that has ended."""
-        await self._leftovers.remove_companions(bundle, await self._look.where(bundle))
+        await self._leftovers.remove_companions(bundle, await self._poller.locate(bundle))
 
-    def _fetch(self, bundle: BundleReader, place: Where, seen: RunSnapshot) -> None:
+    def _start_cleanup(
+        self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
+    ) -> None:
         """Go on fetching what a run's pods say; of one that has ended all, after which nothing is fetched any more."""
-        if seen.job is not None and seen.job.observe(seen.time).state != "ended":
-            self._spooler.follow(bundle, place)
-        elif place.run_id not in self._ends:
-            task = asyncio.create_task(self.catch_up(bundle, _LAST_WORDS), name="hyperpod-end")
-            self._ends[place.run_id] = task
-            task.add_done_callback(lambda done: self._fetched(place.run_id, done))
+        if snapshot.job is not None and snapshot.job.observe(snapshot.time).state != "ended":
+            self._spooler.follow(bundle, location)
+        elif location.run_id not in self._cleanup_tasks:
+            task = asyncio.create_task(self.catch_up(bundle, _FINAL_READ_S), name="hyperpod-end")
+            self._cleanup_tasks[location.run_id] = task
+            task.add_done_callback(
+                lambda finished_task: self._on_cleanup_done(location.run_id, finished_task)
+            )
 
-    def _fetched(self, run_id: str, task: asyncio.Task[bool]) -> None:
-        del self._ends[run_id]
+    def _on_cleanup_done(self, run_id: str, task: asyncio.Task[bool]) -> None:
+        del self._cleanup_tasks[run_id]
         if not task.cancelled() and task.exception() is not None:
             _RUNS_LOG.debug("the final logs of %s cannot be fetched: %s", run_id, task.exception())
 
@@ -458,127 +505,148 @@ class RunWatch:
         """
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return False
-        place = await self._look.where(bundle)
-        if not self._is_fetched(place) or await asyncio.to_thread(is_done, bundle):
+        location = await self._poller.locate(bundle)
+        if not self._is_spooled(location) or await asyncio.to_thread(is_done, bundle):
             return False
-        if place.is_array:
-            return await self._catch_up_tasks(bundle, place, seconds)
-        over = await self._spooler.catch_up(bundle, place, seconds)
-        if over is not None:
-            seen = (await self._look.look([place]))[place.run_id]
-            if over.issuperset(pod.uid for pod in seen.pods):  # else one came meanwhile
-                await asyncio.to_thread(_note_end, bundle, place, seen)
-        trouble = self._spooler.trouble(bundle.run_id)
-        if isinstance(trouble, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
-            raise trouble
+        if location.is_array:
+            return await self._catch_up_tasks(bundle, location, seconds)
+        is_complete = await self._spooler.catch_up(bundle, location, seconds)
+        if is_complete is not None:
+            snapshot = (await self._poller.get_all([location]))[location.run_id]
+            if is_complete.issuperset(pod.uid for pod in snapshot.pods):  # else one came meanwhile
+                await asyncio.to_thread(_record_end, bundle, location, snapshot)
+        problem = self._spooler.problem(bundle.run_id)
+        if isinstance(problem, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
+            raise problem
         return True
 
-    async def _catch_up_tasks(self, bundle: BundleReader, place: Where, seconds: float) -> bool:
+    async def _catch_up_tasks(
+        self, bundle: BundleReader, location: RunLocation, seconds: float
+    ) -> bool:
         """The same of an array: some of its tasks at a time, in their order, as many as the time allows."""
-        seen = await self._look.look([place])
-        due = await asyncio.to_thread(self._tasks_due, [(bundle, place)], seen)
-        room = asyncio.Semaphore(_AT_ONCE)
+        snapshots = await self._poller.get_all([location])
+        due_tasks = await asyncio.to_thread(self._find_due_tasks, [(bundle, location)], snapshots)
+        semaphore = asyncio.Semaphore(_CONCURRENCY)
 
-        async def one(child: BundleReader) -> None:
-            async with room:
+        async def catch_up_child(child: BundleReader) -> None:
+            async with semaphore:
                 await self.catch_up(child, seconds)
 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await asyncio.gather(*(one(child) for child, _ in due))
-        return bool(due)
+                await asyncio.gather(*(catch_up_child(child) for child, _ in due_tasks))
+        return bool(due_tasks)
 
     async def close(self) -> None:
         """Fetch nothing any more."""
-        ends = list(self._ends.values())
-        for task in ends:
+        cleanup_tasks = list(self._cleanup_tasks.values())
+        for task in cleanup_tasks:
             task.cancel()
-        await asyncio.gather(*ends, return_exceptions=True)
+        await asyncio.gather(*cleanup_tasks, return_exceptions=True)
         await self._spooler.close()
 
-    async def _places(self, bundles: Sequence[BundleReader]) -> list[tuple[BundleReader, Where]]:
-        found = []
+    async def _locate_all(
+        self, bundles: Sequence[BundleReader]
+    ) -> list[tuple[BundleReader, RunLocation]]:
+        located = []
         for bundle in bundles:
             with contextlib.suppress(StorageError):  # its records tell what can be told
-                found.append((bundle, await self._look.where(bundle)))
-        return found
+                located.append((bundle, await self._poller.locate(bundle)))
+        return located
 
-    def _words(
-        self, places: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, RunSnapshot]
-    ) -> tuple[dict[str, Observation], set[str], list[tuple[BundleReader, Where, RunRecords]]]:
+    def _observe_all(
+        self,
+        locations: Sequence[tuple[BundleReader, RunLocation]],
+        snapshots: Mapping[str, RunSnapshot],
+    ) -> tuple[
+        dict[str, Observation], set[str], list[tuple[BundleReader, RunLocation, RunRecords]]
+    ]:
         """The words on runs, by run id; those of which something is left to be fetched; and those to look at anew, with their records. Blocking."""
-        found, undone, doubted = {}, set(), []
-        for bundle, place in places:
-            word = self._word(bundle, place, seen[place.run_id])
-            if isinstance(word, RunRecords):
-                doubted.append((bundle, place, word))
-            elif word is not None:
-                found[bundle.run_id] = word
-            fetched = self._is_fetched(place) and bundle.is_own
-            if fetched and seen[place.run_id].pods and not is_done(bundle):
-                undone.add(place.run_id)
-        return found, undone, doubted
+        observations, unfinished, uncertain = {}, set(), []
+        for bundle, location in locations:
+            observation = self._observe_one(bundle, location, snapshots[location.run_id])
+            if isinstance(observation, RunRecords):
+                uncertain.append((bundle, location, observation))
+            elif observation is not None:
+                observations[bundle.run_id] = observation
+            fetched = self._is_spooled(location) and bundle.is_own
+            if fetched and snapshots[location.run_id].pods and not is_done(bundle):
+                unfinished.add(location.run_id)
+        return observations, unfinished, uncertain
 
-    def _word(
-        self, bundle: BundleReader, place: Where, seen: RunSnapshot, known: RunRecords | None = None
+    def _observe_one(
+        self,
+        bundle: BundleReader,
+        location: RunLocation,
+        snapshot: RunSnapshot,
+        known_records: RunRecords | None = None,
     ) -> Observation | RunRecords | None:
         """The word on a run, or what its records are when they may be of a later moment than what was seen. Blocking.
 
         Args:
             bundle: The run.
-            place: Its job.
-            seen: What the cluster has of it.
-            known: Its records as they were read before that was seen.
+            location: Its job.
+            snapshot: What the cluster has of it.
+            known_records: Its records as they were read before that was seen.
         """
-        if place.native and seen.pods and bundle.is_own:
-            NativeRecorder(bundle, place.name).play(seen.pods)
-        records = known or bundle.read()
-        if seen.job is None:
-            return gone(place, records, seen)
-        if place.task is not None and _is_cancelled(records, seen):
+        if location.native and snapshot.pods and bundle.is_own:
+            PodRecorder(bundle, location.name).record(snapshot.pods)
+        records = known_records or bundle.read()
+        if snapshot.job is None:
+            return gone_observation(location, records, snapshot)
+        if location.task is not None and _is_cancelled(records, snapshot):
             return None
-        retried = place.native and place.kind.name == BatchJob.name
-        word = refined(seen.job.observe(seen.time), seen.pods, records.head.nodes, retried=retried)
-        if place.native:
-            word = gave_up(word, seen.job.job, records)
-        if word.state != "ended" and not place.native:
-            word = over(bundle, seen.job, records, word) or word
-        if word.state != "ended":
-            if place.native and _is_retried(records):
-                return _again(bundle, records, seen, word, retried=True)
-            if known is None and _may_be_older(records, seen, word):
+        retried = location.native and location.kind.name == BatchJob.name
+        observation = refine(
+            snapshot.job.observe(snapshot.time), snapshot.pods, records.head.nodes, retried=retried
+        )
+        if location.native:
+            observation = retries_exhausted(observation, snapshot.job.job, records)
+        if observation.state != "ended" and not location.native:
+            observation = is_over(bundle, snapshot.job, records, observation) or observation
+        if observation.state != "ended":
+            if location.native and _is_retried(records):
+                return _observe_retry(bundle, records, snapshot, observation, retried=True)
+            if known_records is None and _may_be_stale(records, snapshot, observation):
                 return records
-            return _again(bundle, records, seen, word)
-        if not self._is_settled(bundle, place, seen) and seen.time - word.time < _LAST_WORDS:
-            return ending(word, seen.time)
-        word = explained(word, bundle, records)
-        if word.reason_code == POD_ENDED and seen.time - word.time < _REMOVAL:
-            return ending(word, seen.time)
-        if place.task is None or not is_told(records):  # of tasks there may be many
+            return _observe_retry(bundle, records, snapshot, observation)
+        if (
+            not self._is_settled(bundle, location, snapshot)
+            and snapshot.time - observation.time < _FINAL_READ_S
+        ):
+            return ending_observation(observation, snapshot.time)
+        observation = explain_end(observation, bundle, records)
+        if observation.reason_code == POD_ENDED and snapshot.time - observation.time < _REMOVAL:
+            return ending_observation(observation, snapshot.time)
+        if location.task is None or not is_reported(records):  # of tasks there may be many
             with contextlib.suppress(StorageError):  # another user's: nothing is written there
-                bundle.add_observation(after(records, word))
-        return word
+                bundle.add_observation(after_recorded(records, observation))
+        return observation
 
-    def _is_fetched(self, where: Where) -> bool:
+    def _is_spooled(self, location: RunLocation) -> bool:
         """Whether what its pods say must be fetched: no launcher of ours writes it into the bundle."""
-        return where.native or not self._shared
+        return location.native or not self._is_shared
 
-    def _is_settled(self, bundle: BundleReader, place: Where, seen: RunSnapshot) -> bool:
+    def _is_settled(
+        self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
+    ) -> bool:
         """Whether all that can be known of an ended run is there. Blocking."""
-        if self._is_fetched(place):
+        if self._is_spooled(location):
             return is_done(bundle)
-        again = seen.job is not None and restarts_anyway(seen.job)
-        return again or all(pod.ended for pod in seen.pods)
+        may_restart = snapshot.job is not None and has_restart_left(snapshot.job)
+        return may_restart or all(pod.is_ended for pod in snapshot.pods)
 
 
-def _is_cancelled(records: RunRecords, seen: RunSnapshot) -> bool:
+def _is_cancelled(records: RunRecords, snapshot: RunSnapshot) -> bool:
     """Whether a task was cancelled and nothing of it runs any more, or its turn had not come; its Job may take a moment to count it as failed."""
-    if not is_told(records):
+    if not is_reported(records):
         return False
     if not records.attempts:
         return True
-    asked = any(one.action == "cancel" for one in records.actions)
-    return asked and not any(pod.main.container_id and not pod.ended for pod in seen.pods)
+    is_requested = any(action.action == "cancel" for action in records.actions)
+    return is_requested and not any(
+        pod.main.container_id and not pod.is_ended for pod in snapshot.pods
+    )
 
 
 def _has_succeeded(bundle: BundleReader) -> bool:
@@ -588,18 +656,18 @@ def _has_succeeded(bundle: BundleReader) -> bool:
     )
 
 
-def _note_end(bundle: BundleReader, where: Where, seen: RunSnapshot) -> None:
+def _record_end(bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot) -> None:
     """Write down that all was fetched of a run whose job has ended or was removed. Blocking."""
     records = bundle.read()
-    if seen.job is None:
-        if is_new(records, seen.time):
+    if snapshot.job is None:
+        if is_new(records, snapshot.time):
             return
-    elif seen.job.observe(seen.time).state != "ended":
+    elif snapshot.job.observe(snapshot.time).state != "ended":
         return
-    if not where.native:
-        begun = [rank for rank, pod in ranked(seen.pods) if pod.main.container_id]
-        note_cut_off(bundle, records, begun)
-    note_done(bundle)
+    if not location.native:
+        started_ranks = [rank for rank, pod in assign_ranks(snapshot.pods) if pod.main.container_id]
+        mark_cut_off(bundle, records, started_ranks)
+    mark_done(bundle)
 
 
 def _has_logs(bundle: BundleReader) -> bool:
@@ -608,17 +676,21 @@ def _has_logs(bundle: BundleReader) -> bool:
     return False
 
 
-def _may_be_older(records: RunRecords, seen: RunSnapshot, word: Observation) -> bool:
+def _may_be_stale(records: RunRecords, snapshot: RunSnapshot, observation: Observation) -> bool:
     """Whether a word by which the newest attempt is over may be from before it began: its records came while the cluster was asked, or a watch is behind."""
-    if not _waits_after_attempt(records, seen, word):
+    if not _is_waiting_after_attempt(records, snapshot, observation):
         return False
     number = records.attempts[-1].number
-    return not any(one.attempt == number and one.verdict for one in records.observations)
+    return not any(
+        recorded.attempt == number and recorded.verdict for recorded in records.observations
+    )
 
 
-def _waits_after_attempt(records: RunRecords, seen: RunSnapshot, word: Observation) -> bool:
-    begun = any(pod.main.container_id and not pod.ended for pod in seen.pods)
-    return word.state == "waiting" and bool(records.attempts) and not begun
+def _is_waiting_after_attempt(
+    records: RunRecords, snapshot: RunSnapshot, observation: Observation
+) -> bool:
+    has_running_pod = any(pod.main.container_id and not pod.is_ended for pod in snapshot.pods)
+    return observation.state == "waiting" and bool(records.attempts) and not has_running_pod
 
 
 def _is_retried(records: RunRecords) -> bool:
@@ -627,38 +699,46 @@ def _is_retried(records: RunRecords) -> bool:
     return bool(nodes) and all(node.exit_code for node in nodes)
 
 
-def _again(
+def _observe_retry(
     bundle: BundleReader,
     records: RunRecords,
-    seen: RunSnapshot,
-    word: Observation,
+    snapshot: RunSnapshot,
+    observation: Observation,
     *,
     retried: bool = False,
 ) -> Observation:
     """A word on a run that goes on: when it waits after an attempt, that attempt is over, and why is written down, unless it is `retried`. Blocking."""
-    if word.state == "running":
-        launchers = _launchers_wait(records)
+    if observation.state == "running":
+        launchers = _launcher_observation(records)
         if launchers is None:
-            return word
-        return after(records, between_attempts(word, seen.pods, launchers))
-    if not _waits_after_attempt(records, seen, word):
-        return word
+            return observation
+        return after_recorded(
+            records, between_attempts_observation(observation, snapshot.pods, launchers)
+        )
+    if not _is_waiting_after_attempt(records, snapshot, observation):
+        return observation
     number = records.attempts[-1].number
-    word = after(records, word).model_copy(
-        update={"attempt": number, "reason_code": word.reason_code or "recovering"}
+    observation = after_recorded(records, observation).model_copy(
+        update={"attempt": number, "reason_code": observation.reason_code or "recovering"}
     )
-    if retried or any(one.attempt == number and one.verdict for one in records.observations):
-        return word
-    verdict, why = cut_short(seen.pods)
+    if retried or any(
+        recorded.attempt == number and recorded.verdict for recorded in records.observations
+    ):
+        return observation
+    verdict, reason = interrupted_end(snapshot.pods)
     with contextlib.suppress(StorageError):
-        bundle.add_observation(word.model_copy(update={"verdict": verdict, "reason": why}))
-    return word
+        bundle.add_observation(
+            observation.model_copy(update={"verdict": verdict, "reason": reason})
+        )
+    return observation
 
 
-def _launchers_wait(records: RunRecords) -> Observation | None:
+def _launcher_observation(records: RunRecords) -> Observation | None:
     """What the launchers said last, when it is that the attempt after the newest one waits."""
-    said = [one for one in records.observations if one.observer == "launcher"]
-    newest = max(said, key=lambda one: one.time, default=None)
+    launcher_observations = [
+        recorded for recorded in records.observations if recorded.observer == "launcher"
+    ]
+    newest = max(launcher_observations, key=lambda recorded: recorded.time, default=None)
     if newest is None or newest.state != "waiting" or not records.attempts:
         return None
     return newest if newest.attempt == records.attempts[-1].number else None

@@ -23,7 +23,7 @@ from typing import Any
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.engines.native_records import read_record
-from hyperpod_jlab.launcher.frames import FILE_FRAME, LARGEST, PATHS
+from hyperpod_jlab.launcher.frames import FILE_FRAME, MAX_DOCUMENT, PATHS
 from hyperpod_jlab.launcher.logs import TimeIndex
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
@@ -36,12 +36,12 @@ from hyperpod_jlab.storage.removal import remove_tree
 # Pure: lines go in, in the order in which the pod wrote them. Nothing of a line is trusted: a path that the launcher would not name, an impossible number, or a part that does
 # not fit is no frame.
 
-_BYTES = re.compile(
+_LOG_FRAME = re.compile(
     rb"([1-9][0-9]{0,8})\.([0-9]{1,6})\.(node|[0-9]{1,4})@([0-9]{1,15})([|\\])([ >])"
     rb"([^\x00-\x08\x0a-\x1a\x1c-\x1f\x7f]*)"
 )
 _ESCAPED = re.compile(rb"\\(?:(\\)|(r)|x([0-9a-f]{2}))")
-_MOST_PARTS = 64
+_MAX_PARTS = 64
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class RecordFile:
     Attributes:
         path: Where it lies, relative to the records folder.
         time: When the launcher sent it (Unix seconds); of several the latest counts.
-        once: Whether a file that is already there stays.
+        write_once: Whether a file that is already there stays.
         content: Its bytes.
     """
 
     path: str
     time: float
-    once: bool
+    write_once: bool
     content: bytes
 
 
@@ -90,13 +90,13 @@ class FrameReader:
     """Reads one container's lines. It holds only the parts of a file that is not complete yet."""
 
     def __init__(self) -> None:
-        self._of: tuple[str, str, int] | None = None
+        self._current: tuple[str, str, int] | None = None
         self._parts: list[bytes] = []
 
     @property
     def midway(self) -> bool:
         """Whether parts of a file are still to come: a cursor behind this line would lose it."""
-        return self._of is not None
+        return self._current is not None
 
     def read(self, line: bytes) -> LogBytes | RecordFile | None:
         """What a line says; None when it is no frame, or not the last part of one.
@@ -107,56 +107,56 @@ class FrameReader:
         if not line.startswith(FILE_FRAME):
             return read_bytes(line)
         try:
-            found = json.loads(line[len(FILE_FRAME) :])
-            path, time = found["path"], found["time"]
+            header = json.loads(line[len(FILE_FRAME) :])
+            path, time = header["path"], header["time"]
             if not PATHS.fullmatch(path) or not 0 <= time < 253_402_300_000:
                 return None
-            content = self._content(path, found)
+            content = self._content(path, header)
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
-        once = found.get("once") is True
-        return RecordFile(path, float(time), once, content) if content is not None else None
+        write_once = header.get("once") is True
+        return RecordFile(path, float(time), write_once, content) if content is not None else None
 
-    def _content(self, path: str, found: dict[str, Any]) -> bytes | None:
-        if isinstance(found.get("document"), dict):
-            return json.dumps(found["document"]).encode() + b"\n"
-        data = base64.b64decode(found["base64"], validate=True)
-        part, parts, digest = found["part"], found["parts"], found["sha256"]
-        if not 0 <= part < parts <= _MOST_PARTS:
+    def _content(self, path: str, header: dict[str, Any]) -> bytes | None:
+        if isinstance(header.get("document"), dict):
+            return json.dumps(header["document"]).encode() + b"\n"
+        data = base64.b64decode(header["base64"], validate=True)
+        part, parts, digest = header["part"], header["parts"], header["sha256"]
+        if not 0 <= part < parts <= _MAX_PARTS:
             return None
         if part == 0:
-            self._of, self._parts = (path, digest, parts), []
-        if self._of != (path, digest, parts) or part < len(self._parts):
+            self._current, self._parts = (path, digest, parts), []
+        if self._current != (path, digest, parts) or part < len(self._parts):
             return None
         if part > len(self._parts):  # one is missing: only a new beginning helps
-            self._of = None
+            self._current = None
             return None
         self._parts.append(data)
         if part + 1 < parts:
             return None
-        self._of = None
+        self._current = None
         content = b"".join(self._parts)
-        fits = len(content) <= LARGEST and hashlib.sha256(content).hexdigest() == digest
-        return content if fits else None
+        is_valid = len(content) <= MAX_DOCUMENT and hashlib.sha256(content).hexdigest() == digest
+        return content if is_valid else None
 
 
 def read_bytes(line: bytes) -> LogBytes | None:
     """A line as a log's bytes, or None when it is something else."""
-    found = _BYTES.fullmatch(line)
-    if found is None:
+    match = _LOG_FRAME.fullmatch(line)
+    if match is None:
         return None
-    attempt, node, stream, offset, sign, whole, body = found.groups()
+    attempt, node, stream, offset, sign, whole, body = match.groups()
     return LogBytes(
         int(attempt),
         int(node),
         None if stream == b"node" else int(stream),
         int(offset),
-        (body if sign == b"|" else _ESCAPED.sub(_unescaped, body)) + b"\n" * (whole == b" "),
+        (body if sign == b"|" else _ESCAPED.sub(_unescape, body)) + b"\n" * (whole == b" "),
     )
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    backslash, carriage_return, code = found.groups()
+def _unescape(match: re.Match[bytes]) -> bytes:
+    backslash, carriage_return, code = match.groups()
     if backslash:
         return b"\\"
     return b"\r" if carriage_return else bytes([int(code, 16)])
@@ -165,7 +165,7 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 FOLDER = "spool"
 """In the records folder: how far each pod's log was read, and what of logs is lost."""
 
-SETTLES = 2.0
+SETTLE_S = 2.0
 """Seconds after which pieces that another process may just be writing count as lost."""
 
 
@@ -178,7 +178,7 @@ class Modes:
         self.file = file_mode
 
     @classmethod
-    def of(cls, bundle: BundleReader) -> Modes:
+    def from_bundle(cls, bundle: BundleReader) -> Modes:
         """For a bundle of this user's.
 
         Raises:
@@ -196,27 +196,27 @@ class Modes:
 
 
 @dataclass(frozen=True)
-class Piece:
+class LogSegment:
     """Consecutive bytes of a log: their offset in the launcher's file, and when they were written (Unix nanoseconds, by the node's clock)."""
 
     offset: int
     data: bytes
-    stamp: int
+    timestamp_ns: int
 
 
 @dataclass(frozen=True)
-class Lost:
-    """Bytes of a launcher's file that are lost: from `begin` up to `end`."""
+class LostRange:
+    """Bytes of a launcher's file that are lost: from `start` up to `end`."""
 
-    begin: int
+    start: int
     end: int
 
     @property
-    def words(self) -> bytes:
+    def marker(self) -> bytes:
         """The line that stands in their place."""
         return (
             b"hyperpod: %d bytes of this log are lost here: the cluster no longer had them when they were fetched\n"
-            % (self.end - self.begin)
+            % (self.end - self.start)
         )
 
 
@@ -237,25 +237,25 @@ class SpooledLog:
         self._claims = claims
         self._modes = modes
         self._sleep = sleep
-        self._lost: list[Lost] = []
+        self._lost_ranges: list[LostRange] = []
         modes.make(path.parent)
         self._fd = descent.open_file(path, os.O_RDWR | os.O_CREAT, modes.file)
         self._index = SpooledIndex(path.with_suffix(".idx"), modes.file)
         self._read_claims()
 
-    def write(self, pieces: Sequence[Piece]) -> None:
+    def write(self, segments: Sequence[LogSegment]) -> None:
         """Put pieces where they belong; what is there already stays the same."""
-        begin, run = 0, bytearray()
-        for piece in pieces:
-            if piece.offset != begin + len(run):
-                self._put(begin, run)
-                begin, run = piece.offset, bytearray()
-            if not run and self._place(piece.offset) > self._size():
-                self._miss(piece.offset)
-            run += piece.data
-        self._put(begin, run)
-        for piece in pieces:
-            self._index.add(self._place(piece.offset), piece.stamp)
+        start, pending = 0, bytearray()
+        for segment in segments:
+            if segment.offset != start + len(pending):
+                self._write_range(start, pending)
+                start, pending = segment.offset, bytearray()
+            if not pending and self._file_offset(segment.offset) > self._size():
+                self._record_gap(segment.offset)
+            pending += segment.data
+        self._write_range(start, pending)
+        for segment in segments:
+            self._index.add(self._file_offset(segment.offset), segment.timestamp_ns)
 
     def close(self) -> None:
         """Give the files back."""
@@ -265,64 +265,67 @@ class SpooledLog:
     def _size(self) -> int:
         return os.fstat(self._fd).st_size
 
-    def _place(self, offset: int) -> int:
+    def _file_offset(self, offset: int) -> int:
         """Where in the file here an offset of the launcher's file lies; inside of what is lost: where the line that says so lies."""
-        moved = offset
-        for lost in self._lost:
-            if offset < lost.begin:
+        shifted = offset
+        for lost_range in self._lost_ranges:
+            if offset < lost_range.start:
                 break
-            if offset < lost.end:
-                return moved - (offset - lost.begin)
-            moved += len(lost.words) - (lost.end - lost.begin)
-        return moved
+            if offset < lost_range.end:
+                return shifted - (offset - lost_range.start)
+            shifted += len(lost_range.marker) - (lost_range.end - lost_range.start)
+        return shifted
 
-    def _put(self, offset: int, data: bytes | bytearray) -> None:
+    def _write_range(self, offset: int, data: bytes | bytearray) -> None:
         """Write bytes of the launcher's file, but for what is lost by claim."""
-        view, end = memoryview(data), offset + len(data)
-        at = offset
-        for lost in [*self._lost, Lost(end, end)]:
-            until = min(lost.begin, end)
-            if at < until:
-                self._write(self._place(at), view[at - offset : until - offset])
-            at = max(at, min(lost.end, end))
+        buffer, end = memoryview(data), offset + len(data)
+        position = offset
+        for lost_range in [*self._lost_ranges, LostRange(end, end)]:
+            stop = min(lost_range.start, end)
+            if position < stop:
+                self._pwrite(self._file_offset(position), buffer[position - offset : stop - offset])
+            position = max(position, min(lost_range.end, end))
 
-    def _write(self, place: int, view: memoryview) -> None:
-        while view:
-            done = os.pwrite(self._fd, view, place)
-            view, place = view[done:], place + done
+    def _pwrite(self, file_offset: int, buffer: memoryview) -> None:
+        while buffer:
+            written = os.pwrite(self._fd, buffer, file_offset)
+            buffer, file_offset = buffer[written:], file_offset + written
 
-    def _miss(self, offset: int) -> None:
+    def _record_gap(self, offset: int) -> None:
         """Pieces before this offset did not come. Another process may have them, or say first that they are lost."""
         size = -1
-        while self._see_lost() < self._place(offset):
-            before, size = size, self._size()
-            if size > before:  # another process may go on writing
-                self._sleep(SETTLES)
+        while self._reload_lost() < self._file_offset(offset):
+            previous_size, size = size, self._size()
+            if size > previous_size:  # another process may go on writing
+                self._sleep(SETTLE_S)
                 continue
             # The offset at which the file here ends, behind all that is known to be lost.
-            begin = size + sum(one.end - one.begin - len(one.words) for one in self._lost)
+            start = size + sum(
+                lost_range.end - lost_range.start - len(lost_range.marker)
+                for lost_range in self._lost_ranges
+            )
             self._modes.make(self._claims)
             descent.create(
-                self._claims / (self._claim_names % len(self._lost)),
-                atomic.to_json([begin, offset]),
+                self._claims / (self._claim_names % len(self._lost_ranges)),
+                atomic.to_json([start, offset]),
                 mode=self._modes.file,
             )
 
-    def _see_lost(self) -> int:
+    def _reload_lost(self) -> int:
         """Take in what was claimed to be lost, and see that the lines that say so are there; the file's size then."""
         self._read_claims()
-        for lost in self._lost:
-            place = self._place(lost.begin)
-            if place <= self._size() < place + len(lost.words):
-                self._write(place, memoryview(lost.words))
+        for lost_range in self._lost_ranges:
+            file_offset = self._file_offset(lost_range.start)
+            if file_offset <= self._size() < file_offset + len(lost_range.marker):
+                self._pwrite(file_offset, memoryview(lost_range.marker))
         return self._size()
 
     def _read_claims(self) -> None:
         with contextlib.suppress(OSError, ValueError, TypeError):
             while True:
-                claim = self._claims / (self._claim_names % len(self._lost))
-                begin, end = json.loads(descent.read(claim))
-                self._lost.append(Lost(int(begin), int(end)))
+                claim = self._claims / (self._claim_names % len(self._lost_ranges))
+                start, end = json.loads(descent.read(claim))
+                self._lost_ranges.append(LostRange(int(start), int(end)))
 
 
 class SpooledIndex:
@@ -335,25 +338,27 @@ class SpooledIndex:
         self._fd = descent.open_file(path, os.O_RDWR | os.O_CREAT, mode)
         self._count = 0
         self._time, self._offset = 0, -1
-        self._see_others()
+        self._reload_index()
 
-    def add(self, offset: int, stamp: int) -> None:
+    def add(self, offset: int, timestamp_ns: int) -> None:
         """The bytes from `offset` on were written at that time (Unix nanoseconds)."""
-        if not self._is_due(offset, stamp):
+        if not self._is_due(offset, timestamp_ns):
             return
-        self._see_others()
-        if self._is_due(offset, stamp):
-            record = TimeIndex.RECORD.pack(stamp, offset)
+        self._reload_index()
+        if self._is_due(offset, timestamp_ns):
+            record = TimeIndex.RECORD.pack(timestamp_ns, offset)
             os.pwrite(self._fd, record, self._count * TimeIndex.RECORD.size)
             self._count += 1
-            self._time, self._offset = stamp, offset
+            self._time, self._offset = timestamp_ns, offset
 
-    def _is_due(self, offset: int, stamp: int) -> bool:
-        spacing = next((gap for most, gap in TimeIndex.SPACING if self._count < most), None)
-        spacing = TimeIndex.WIDEST if spacing is None else spacing
-        return offset > self._offset and stamp - self._time > spacing * 1e9
+    def _is_due(self, offset: int, timestamp_ns: int) -> bool:
+        interval = next(
+            (gap for limit, gap in TimeIndex.INDEX_SPACING if self._count < limit), None
+        )
+        interval = TimeIndex.WIDEST if interval is None else interval
+        return offset > self._offset and timestamp_ns - self._time > interval * 1e9
 
-    def _see_others(self) -> None:
+    def _reload_index(self) -> None:
         """Take in what other processes wrote."""
         size = TimeIndex.RECORD.size
         count = os.fstat(self._fd).st_size // size
@@ -369,7 +374,7 @@ class SpooledIndex:
 
 # ------------------------------------------------------------------------------------------ records
 
-_IN_ATTEMPT = re.compile(r"(status/(?:observations/launcher\.)?attempt-)([0-9]+)((?:/|\.).*)")
+_ATTEMPT_PATH = re.compile(r"(status/(?:observations/launcher\.)?attempt-)([0-9]+)((?:/|\.).*)")
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
 
 
@@ -386,27 +391,27 @@ class SpooledRecords:
         self._status = records / "status"
         self._modes = modes
 
-    def attempt(self, told: int, claim: bytes) -> int:
+    def attempt(self, printed_attempt: int, claim: bytes) -> int:
         """The number of an attempt here, which is opened if need be.
 
         Args:
-            told: Its number as its launchers count: they begin anew when none of the run's pods is left that remembers.
+            printed_attempt: Its number as its launchers count: they begin anew when none of the run's pods is left that remembers.
             claim: Its claim. By the incarnation in it an attempt is known.
         """
-        wanted = _document(claim).get("incarnation")
+        incarnation = _document(claim).get("incarnation")
         while True:
             claims = {
                 number: read_record(folder / "claim.json").get("incarnation")
                 for number, folder in attempt_folders(self._status)
             }
-            for number, found in claims.items():
-                if found == wanted:
+            for number, claimed in claims.items():
+                if claimed == incarnation:
                     return number
-            number = told if told not in claims else max(claims) + 1
+            number = printed_attempt if printed_attempt not in claims else max(claims) + 1
             if self._open(number, claim):
                 return number
 
-    def put(self, file: RecordFile, number: int | None) -> None:
+    def store(self, file: RecordFile, number: int | None) -> None:
         """Write a file, unless a later one of the same path is there.
 
         Args:
@@ -414,23 +419,23 @@ class SpooledRecords:
             number: Of its attempt here; None for one that belongs to no attempt.
         """
         path, content = file.path, file.content
-        found = _IN_ATTEMPT.fullmatch(path)
-        if found is not None and number is not None:
-            path = f"{found[1]}{number}{found[3]}"
+        match = _ATTEMPT_PATH.fullmatch(path)
+        if match is not None and number is not None:
+            path = f"{match[1]}{number}{match[3]}"
             if "observations" in path and (document := _document(content)):
                 content = atomic.to_json({**document, "attempt": number})
         target = self._records / path
         self._modes.make(target.parent)
-        if file.once:
+        if file.write_once:
             if not descent.is_file(target):
                 descent.create(target, content, mode=self._modes.file)
             return
         # The time of change is when the launcher sent it, so that all processes see which one is later.
-        stamp = int(file.time * 1e9)
+        timestamp_ns = int(file.time * 1e9)
         with contextlib.suppress(FileNotFoundError):
-            if descent.state(target).st_mtime_ns >= stamp:
+            if descent.state(target).st_mtime_ns >= timestamp_ns:
                 return
-        descent.replace(target, content, mode=self._modes.file, stamp=stamp)
+        descent.replace(target, content, mode=self._modes.file, stamp=timestamp_ns)
 
     def _open(self, number: int, claim: bytes) -> bool:
         """Make an attempt's folder with its claim in it; False when another process did."""
@@ -448,75 +453,75 @@ class SpooledRecords:
                 remove_tree(staging)
 
 
-def attempt_of(path: str) -> int | None:
+def parse_attempt(path: str) -> int | None:
     """The attempt to which a file of the records folder belongs, as its launcher counts; None for one that belongs to none."""
-    found = _IN_ATTEMPT.fullmatch(path)
-    return int(found[2]) if found is not None else None
+    match = _ATTEMPT_PATH.fullmatch(path)
+    return int(match[2]) if match is not None else None
 
 
 def attempt_folders(status: Path) -> list[tuple[int, Path]]:
     """The folders of a run's attempts by number, the oldest first."""
     try:
-        found = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.names(status)]
+        folders = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.names(status)]
     except OSError:
         return []
-    return sorted((int(match[1]), folder) for match, folder in found if match is not None)
+    return sorted((int(match[1]), folder) for match, folder in folders if match is not None)
 
 
 def _document(content: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 # ------------------------------------------------------------------------------------------ what a node's log lacks
 
-_CUT_OFF = "hyperpod: this node ended without a final record (it was killed, or its pod was removed); its last lines may be lost\n"
-_LOST = "hyperpod: the log of this node is lost: the cluster keeps little pod output, and it was not fetched in time\n"
+_CUT_OFF_TEXT = "hyperpod: this node ended without a final record (it was killed, or its pod was removed); its last lines may be lost\n"
+_LOST_TEXT = "hyperpod: the log of this node is lost: the cluster keeps little pod output, and it was not fetched in time\n"
 
 
-def note_cut_off(bundle: BundleReader, records: RunRecords, begun: Iterable[int]) -> None:
+def mark_cut_off(bundle: BundleReader, records: RunRecords, started_ranks: Iterable[int]) -> None:
     """Say of each node that never told its end that its logs may lack their end, or that there are none; once, whichever process comes.
 
     Args:
         bundle: The run.
         records: Its records.
-        begun: Ranks of the nodes whose containers have begun.
+        started_ranks: Ranks of the nodes whose containers have begun.
     """
     last = records.attempts[-1] if records.attempts else None
     with contextlib.suppress(OSError, StorageError):
         for attempt in records.attempts:
-            told = {node.node_rank for node in attempt.nodes}
+            recorded_ranks = {node.node_rank for node in attempt.nodes}
             for node in attempt.nodes:
                 if node.ended_at is None:
-                    note_in_log(bundle, attempt.number, node.node_rank, _CUT_OFF)
-            ran = begun if attempt is last else range(records.head.nodes)
-            for rank in sorted({*ran} - told):
-                note_lost(bundle, attempt.number, rank)
-        for rank in sorted({*begun}) if last is None else ():
-            note_lost(bundle, 1, rank)
+                    append_note(bundle, attempt.number, node.node_rank, _CUT_OFF_TEXT)
+            started = started_ranks if attempt is last else range(records.head.nodes)
+            for rank in sorted({*started} - recorded_ranks):
+                mark_lost(bundle, attempt.number, rank)
+        for rank in sorted({*started_ranks}) if last is None else ():
+            mark_lost(bundle, 1, rank)
 
 
-def note_lost(bundle: BundleReader, attempt: int, rank: int) -> None:
+def mark_lost(bundle: BundleReader, attempt: int, rank: int) -> None:
     """Say in a node's log of an attempt that it is lost; once, whichever process comes."""
-    note_in_log(bundle, attempt, rank, _LOST)
+    append_note(bundle, attempt, rank, _LOST_TEXT)
 
 
-def note_in_log(
-    bundle: BundleReader, attempt: int, rank: int, words: str, what: str = "cut-off"
+def append_note(
+    bundle: BundleReader, attempt: int, rank: int, text: str, label: str = "cut-off"
 ) -> None:
-    """Add a line to a node's own log; once for each `what`, whichever process comes."""
+    """Add a line to a node's own log; once for each `label`, whichever process comes."""
     modes = Modes(bundle.folder, bundle.folder_mode, bundle.file_mode)
-    mark = bundle.records / FOLDER / f"attempt-{attempt}.node-{rank}.{what}.json"
+    marker_path = bundle.records / FOLDER / f"attempt-{attempt}.node-{rank}.{label}.json"
     log = bundle.records / "logs" / f"attempt-{attempt}" / f"node-{rank}.log"
-    modes.make(mark.parent)
-    if not descent.create(mark, b"{}\n", mode=modes.file):
+    modes.make(marker_path.parent)
+    if not descent.create(marker_path, b"{}\n", mode=modes.file):
         return
     modes.make(log.parent)
     descriptor = descent.open_file(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, modes.file)
     try:
-        os.write(descriptor, words.encode())
+        os.write(descriptor, text.encode())
     finally:
         os.close(descriptor)

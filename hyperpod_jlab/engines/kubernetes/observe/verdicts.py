@@ -16,17 +16,17 @@ from pydantic_core import from_json
 from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.core.records import AttemptRecords, NodeRecord, Observation, RunRecords
 from hyperpod_jlab.core.state import RESTARTS_USED_UP
-from hyperpod_jlab.engines.kubernetes.kinds.kind import true_conditions
+from hyperpod_jlab.engines.kubernetes.kinds.kind import active_conditions
 from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod
-from hyperpod_jlab.engines.kubernetes.waiting.messages import told
-from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, UNTRUSTED, refusal
+from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_reason
+from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, UNTRUSTED, untrusted_reason
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
-SETTLES = 15.0
+SETTLE_S = 15.0
 """Seconds after which pods that have all ended count, though their object does not say so: its operator may be down."""
 
-BY_CLUSTER = {
+END_BY_REASON = {
     "Evicted": ("NODE_FAIL", "evicted"),
     "PreemptionByScheduler": ("PREEMPTED", "preempted"),
     "PreemptionByKubeScheduler": ("PREEMPTED", "preempted"),
@@ -43,115 +43,121 @@ BY_CLUSTER = {
 }
 """Reasons of pods that the cluster ended (k8s.io/api/core/v1, PodConditionType DisruptionTarget; kubelet), and our verdicts."""
 
-_LOST_NODE = frozenset({"DeletionByTaintManager", "NodeLost"})
+_LOST_NODE_REASONS = frozenset({"DeletionByTaintManager", "NodeLost"})
 
-NOT_STARTED = frozenset({"StartError", "ContainerCannotRun", "CreateContainerError"})
+NOT_STARTED_REASONS = frozenset({"StartError", "ContainerCannotRun", "CreateContainerError"})
 """Reasons of containers that ended before they began."""
 
 
-def refined(
-    word: Observation, pods: Sequence[RunPod], nodes: int, *, retried: bool = False
+def refine(
+    observation: Observation, pods: Sequence[RunPod], nodes: int, *, retried: bool = False
 ) -> Observation:
     """The word on a run, with what its pods say.
 
     Args:
-        word: What its object says.
+        observation: What its object says.
         pods: Its pods, in the order of their ranks.
         nodes: How many it is to have.
         retried: Whether others may come in place of pods that have failed, some time later.
     """
-    if word.state == "ended":
-        return _ended(word, pods)
-    if word.state == "waiting" and not pods:
-        return word
-    over = None if retried else _all_over(word, pods, nodes)
-    if over is not None:
-        return over
+    if observation.state == "ended":
+        return _refine_ended(observation, pods)
+    if observation.state == "waiting" and not pods:
+        return observation
+    all_ended = None if retried else _observe_all_ended(observation, pods, nodes)
+    if all_ended is not None:
+        return all_ended
     if retried:
-        pods = [pod for pod in pods if not pod.ended]
-    return _waiting(word, pods)
+        pods = [pod for pod in pods if not pod.is_ended]
+    return _refine_waiting(observation, pods)
 
 
-def _waiting(word: Observation, pods: Sequence[RunPod]) -> Observation:
+def _refine_waiting(observation: Observation, pods: Sequence[RunPod]) -> Observation:
     """Why pods do not run, where some do not; a run waits as long as none of its containers has begun."""
-    troubled = [pod for pod in pods if pod.trouble is not None]
+    troubled = [pod for pod in pods if pod.problem is not None]
     if not troubled:
-        return _begun(word, pods)
-    reason, message = troubled[0].trouble or ("", "")
-    found = told(reason, message)
-    words = found.words
+        return _refine_started(observation, pods)
+    reason, message = troubled[0].problem or ("", "")
+    pod_reason = explain_reason(reason, message)
+    text = pod_reason.message
     if len(pods) > 1:
         count = len(troubled)
-        words = f"{_name(troubled[0])}{f' and {count - 1} more' if count > 1 else ''}: {words}"
-    begun = any(pod.main.container_id for pod in pods)
-    return word.model_copy(
+        text = f"{_name(troubled[0])}{f' and {count - 1} more' if count > 1 else ''}: {text}"
+    has_started = any(pod.main.container_id for pod in pods)
+    return observation.model_copy(
         update={
-            "state": "running" if begun else "waiting",
-            "reason": words,
-            "reason_code": found.code,
+            "state": "running" if has_started else "waiting",
+            "reason": text,
+            "reason_code": pod_reason.code,
         }
     )
 
 
-def _begun(word: Observation, pods: Sequence[RunPod]) -> Observation:
+def _refine_started(observation: Observation, pods: Sequence[RunPod]) -> Observation:
     """A word that says nothing, of a run whose pods have begun: of a TrainJob that runs its object says no more than of one that waits (research)."""
-    silent = word.state == "waiting" and word.reason_code is None
-    begun = any(pod.main.container_id and not pod.state.deleting for pod in pods)
-    return word.model_copy(update={"state": "running"}) if silent and begun else word
+    lacks_reason = observation.state == "waiting" and observation.reason_code is None
+    has_started = any(pod.main.container_id and not pod.state.deleting for pod in pods)
+    return (
+        observation.model_copy(update={"state": "running"})
+        if lacks_reason and has_started
+        else observation
+    )
 
 
-def _all_over(word: Observation, pods: Sequence[RunPod], nodes: int) -> Observation | None:
+def _observe_all_ended(
+    observation: Observation, pods: Sequence[RunPod], nodes: int
+) -> Observation | None:
     """The end that all pods tell, though their object does not (yet); None when they do not."""
     newest = {pod.node_rank: pod for pod in pods}
     last = list(newest.values())
-    if len(last) < nodes or not all(pod.ended and not pod.state.deleting for pod in last):
+    if len(last) < nodes or not all(pod.is_ended and not pod.state.deleting for pod in last):
         return None
-    ends = [pod.main.exit.at for pod in last if pod.main.exit and pod.main.exit.at]
-    if len(ends) < len(last) or word.time - max(ends) < SETTLES:
+    end_times = [pod.main.exit.at for pod in last if pod.main.exit and pod.main.exit.at]
+    if len(end_times) < len(last) or observation.time - max(end_times) < SETTLE_S:
         return None
-    well = all(pod.state.phase == "Succeeded" for pod in last)
-    ended = word.model_copy(
+    has_succeeded = all(pod.state.phase == "Succeeded" for pod in last)
+    ended_observation = observation.model_copy(
         update={
-            "time": max(ends),
+            "time": max(end_times),
             "state": "ended",
-            "verdict": "COMPLETED" if well else "FAILED",
-            "exit_code": 0 if well else None,
+            "verdict": "COMPLETED" if has_succeeded else "FAILED",
+            "exit_code": 0 if has_succeeded else None,
             "reason": None,
             "reason_code": None,
         }
     )
-    return _ended(ended, last)
+    return _refine_ended(ended_observation, last)
 
 
-def _ended(word: Observation, pods: Sequence[RunPod]) -> Observation:
-    if word.verdict != "FAILED":
-        return word
+def _refine_ended(observation: Observation, pods: Sequence[RunPod]) -> Observation:
+    if observation.verdict != "FAILED":
+        return observation
     for pod in pods:
-        said = _by_cluster(pod)
-        if said is not None:
-            return word.model_copy(update=said)
+        cluster_end = _cluster_end(pod)
+        if cluster_end is not None:
+            return observation.model_copy(update=cluster_end)
     for pod in pods:
-        said = _out_of_memory(pod)
-        if said is not None:
-            return word.model_copy(update=said)
-    return word.model_copy(update=_by_itself(pods))
+        cluster_end = _out_of_memory_end(pod)
+        if cluster_end is not None:
+            return observation.model_copy(update=cluster_end)
+    return observation.model_copy(update=_own_end(pods))
 
 
-def _by_cluster(pod: RunPod) -> dict[str, Any] | None:
+def _cluster_end(pod: RunPod) -> dict[str, Any] | None:
     """The verdict on a pod that the cluster ended."""
-    if pod.ended_by is None:
+    if pod.termination is None:
         return None
-    reason, message = pod.ended_by
-    found = told(reason, message)
-    verdict, code = BY_CLUSTER.get(reason, ("FAILED", found.code))
+    reason, message = pod.termination
+    pod_reason = explain_reason(reason, message)
+    verdict, code = END_BY_REASON.get(reason, ("FAILED", pod_reason.code))
     return {
         "verdict": verdict,
-        "reason": f"{_name(pod)}: {found.words}",
+        "reason": f"{_name(pod)}: {pod_reason.message}",
         "reason_code": code,
     }
 
 
-def _out_of_memory(pod: RunPod) -> dict[str, Any] | None:
+def _out_of_memory_end(pod: RunPod) -> dict[str, Any] | None:
     end = pod.main.exit or pod.main.previous
     if end is None or end.reason != "OOMKilled":
         return None
@@ -159,7 +165,7 @@ def _out_of_memory(pod: RunPod) -> dict[str, Any] | None:
     return {
         "verdict": "OOM",
         "exit_code": end.code,
-        "reason": f"{_name(pod)}: {told('OOMKilled', '').words}{limit}",
+        "reason": f"{_name(pod)}: {explain_reason('OOMKilled', '').message}{limit}",
         "reason_code": "out_of_memory",
     }
 
@@ -169,33 +175,33 @@ def _size(memory: str) -> str:
     return format_size(int(memory)) if memory.isdecimal() else memory
 
 
-def _by_itself(pods: Sequence[RunPod]) -> dict[str, Any]:
+def _own_end(pods: Sequence[RunPod]) -> dict[str, Any]:
     """The first container that ended with an error: with why, when it never began."""
     failed = [pod for pod in pods if pod.main.exit is not None and pod.main.exit.code]
     if not failed:
         return {}
     first = min(failed, key=lambda pod: (pod.main.exit.at if pod.main.exit else None) or 0.0)
     end = first.main.exit
-    if end is not None and end.reason in NOT_STARTED:
-        found = told(end.reason, end.message or "")
-        return {"reason": f"{_name(first)}: {found.words}", "reason_code": found.code}
+    if end is not None and end.reason in NOT_STARTED_REASONS:
+        reason = explain_reason(end.reason, end.message or "")
+        return {"reason": f"{_name(first)}: {reason.message}", "reason_code": reason.code}
     return {"exit_code": end.code if end is not None else None}
 
 
-def between_attempts(
-    word: Observation, pods: Sequence[RunPod], launchers: Observation
+def between_attempts_observation(
+    observation: Observation, pods: Sequence[RunPod], launchers: Observation
 ) -> Observation:
     """The word on a run whose job runs, while its launchers wait for a node that was lost or has to come anew.
 
     Args:
-        word: What the job and its pods say.
+        observation: What the job and its pods say.
         pods: Its pods.
         launchers: What its launchers said: that the next attempt waits.
     """
-    reason, code = word.reason, word.reason_code
+    reason, code = observation.reason, observation.reason_code
     if reason is None:
-        reason, code = _on_lost_node(pods) or launchers.reason, launchers.reason_code
-    return word.model_copy(
+        reason, code = _find_lost_node(pods) or launchers.reason, launchers.reason_code
+    return observation.model_copy(
         update={
             "state": "waiting",
             "attempt": launchers.attempt,
@@ -205,28 +211,28 @@ def between_attempts(
     )
 
 
-def _on_lost_node(pods: Sequence[RunPod]) -> str | None:
+def _find_lost_node(pods: Sequence[RunPod]) -> str | None:
     """Which pod is still counted on a node that does not answer: it comes anew only when the node is back or was removed."""
     for pod in pods:
-        lost = pod.ended_by is not None and pod.ended_by[0] in _LOST_NODE
-        if lost and pod.state.deleting and not pod.ended:
+        is_lost = pod.termination is not None and pod.termination[0] in _LOST_NODE_REASONS
+        if is_lost and pod.state.deleting and not pod.is_ended:
             return f"{_name(pod)}: its node does not respond; its pod is recreated when the node is back or an administrator removes it from the cluster"
     return None
 
 
-def cut_short(pods: Sequence[RunPod]) -> tuple[str, str | None]:
+def interrupted_end(pods: Sequence[RunPod]) -> tuple[str, str | None]:
     """Why an attempt ended whose job waits anew: a verdict, and why, as far as pods that are still there tell."""
     for pod in pods:
-        said = _by_cluster(pod)
-        if said is not None and said["verdict"] in {"PREEMPTED", "NODE_FAIL"}:
-            return said["verdict"], said["reason"]
+        cluster_end = _cluster_end(pod)
+        if cluster_end is not None and cluster_end["verdict"] in {"PREEMPTED", "NODE_FAIL"}:
+            return cluster_end["verdict"], cluster_end["reason"]
     return "REQUEUED", None
 
 
 def _name(pod: RunPod) -> str:
     """The pod for people: which node of the run, and where that is."""
-    which = f"node {pod.node_rank}" if pod.node_rank is not None else pod.name
-    return f"{which} ({pod.state.node})" if pod.state.node else which
+    pod_text = f"node {pod.node_rank}" if pod.node_rank is not None else pod.name
+    return f"{pod_text} ({pod.state.node})" if pod.state.node else pod_text
 
 
 # --------------------------------------------------------------------------------------------------
@@ -235,7 +241,7 @@ def _name(pod: RunPod) -> str:
 POD_ENDED = "pod_ended"
 """The reason code of a run of which a pod was told to end."""
 
-_NOT_FOUND = frozenset({126, 127})
+_EXIT_NOT_FOUND = frozenset({126, 127})
 """Exit codes of a shell that cannot find or execute a program (POSIX, Shell Command Language 2.8.2)."""
 _NO_PYTHON = (
     "the image does not have this Python: set --python to one that it has, or use another image"
@@ -243,63 +249,65 @@ _NO_PYTHON = (
 
 _NODE = re.compile(r"node-[0-9]+\.json")
 _LOG = re.compile(r".+\.log")
-_MOST = 1000
+_MAX_FILES = 1000
 """Names that are looked at, and files that are read, at most."""
-_LARGEST = 1 << 20
-_LONGEST = 300
-_TAIL = 1 << 16
+_MAX_BYTES = 1 << 20
+_MAX_TEXT = 300
+_TAIL_BYTES = 1 << 16
 """Bytes at the end of a log in which its last words are looked for."""
 
 
-def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> Observation:
+def explain_end(observation: Observation, bundle: BundleReader, records: RunRecords) -> Observation:
     """The word on a job that failed, with why. Blocking."""
-    if word.verdict != "FAILED" or word.reason_code is not None:
-        return word
+    if observation.verdict != "FAILED" or observation.reason_code is not None:
+        return observation
     if records.attempts:
-        node = _ended_from_outside(records.attempts[-1])
+        node = _find_stopped_node(records.attempts[-1])
         cancelled = any(action.action == "cancel" for action in records.actions)
         if node is None or cancelled:
-            return word
-        words = f"node {node.node_rank} ({node.node}): its pod was deleted or evicted"
-        return word.model_copy(
-            update={"verdict": "NODE_FAIL", "reason": words, "reason_code": POD_ENDED}
+            return observation
+        message = f"node {node.node_rank} ({node.node}): its pod was deleted or evicted"
+        return observation.model_copy(
+            update={"verdict": "NODE_FAIL", "reason": message, "reason_code": POD_ENDED}
         )
-    said = unstarted(bundle)
-    if said is not None:
-        reason, code = said
-        return word.model_copy(update={"reason": reason, "reason_code": code})
-    if word.exit_code == EXIT_UNTRUSTED:
-        reason = refusal(bundle.run_id)
-        return word.model_copy(update={"reason": reason, "reason_code": UNTRUSTED})
-    if word.exit_code in _NOT_FOUND:
-        return word.model_copy(update={"reason": _NO_PYTHON, "reason_code": "no_program"})
-    last = last_words(bundle)
-    return word if last is None else word.model_copy(update={"reason": last})
+    launch_error = find_launch_error(bundle)
+    if launch_error is not None:
+        reason, code = launch_error
+        return observation.model_copy(update={"reason": reason, "reason_code": code})
+    if observation.exit_code == EXIT_UNTRUSTED:
+        reason = untrusted_reason(bundle.run_id)
+        return observation.model_copy(update={"reason": reason, "reason_code": UNTRUSTED})
+    if observation.exit_code in _EXIT_NOT_FOUND:
+        return observation.model_copy(update={"reason": _NO_PYTHON, "reason_code": "no_program"})
+    last = last_output(bundle)
+    return observation if last is None else observation.model_copy(update={"reason": last})
 
 
-def gave_up(word: Observation, job: Mapping[str, Any], records: RunRecords) -> Observation:
+def retries_exhausted(
+    observation: Observation, job: Mapping[str, Any], records: RunRecords
+) -> Observation:
     """The word on a user's own Job that failed because its containers did so too often.
 
     With ``restartPolicy: OnFailure`` the Job gives up while the container after the last failure runs already, which it ends (seen on 1.34): of that one nobody
     knows an exit code, so the run has that of the last one that ended by itself.
 
     Args:
-        word: What the Job and its pods say.
+        observation: What the Job and its pods say.
         job: The Job.
         records: The run's records.
     """
-    failed = true_conditions(job).get("Failed") or {}
-    if word.verdict != "FAILED" or failed.get("reason") != "BackoffLimitExceeded":
-        return word
+    failed = active_conditions(job).get("Failed") or {}
+    if observation.verdict != "FAILED" or failed.get("reason") != "BackoffLimitExceeded":
+        return observation
     codes = [
         node.exit_code
         for attempt in reversed(records.attempts)
         for node in attempt.nodes
         if node.exit_code
     ]
-    code = word.exit_code or next(iter(codes), None)
+    code = observation.exit_code or next(iter(codes), None)
     last = f": the last one that ended by itself had exit code {code}" if code else ""
-    return word.model_copy(
+    return observation.model_copy(
         update={
             "exit_code": code,
             "reason": f"its containers failed more often than the backoffLimit of the Job allows{last}",
@@ -308,44 +316,44 @@ def gave_up(word: Observation, job: Mapping[str, Any], records: RunRecords) -> O
     )
 
 
-def _ended_from_outside(attempt: AttemptRecords) -> NodeRecord | None:
+def _find_stopped_node(attempt: AttemptRecords) -> NodeRecord | None:
     """The node that was told to end, when none of the attempt failed by itself."""
     if any(node.exit_code and node.stopped_by is None for node in attempt.nodes):
         return None
-    told = [node for node in attempt.nodes if node.stopped_by in {"SIGTERM", "SIGINT"}]
-    return min(told, key=lambda node: node.ended_at or 0.0, default=None)
+    stopped_nodes = [node for node in attempt.nodes if node.stopped_by in {"SIGTERM", "SIGINT"}]
+    return min(stopped_nodes, key=lambda node: node.ended_at or 0.0, default=None)
 
 
-def unstarted(bundle: BundleReader) -> tuple[str, str | None] | None:
+def find_launch_error(bundle: BundleReader) -> tuple[str, str | None] | None:
     """What a launcher wrote down that came into no attempt. Blocking."""
     for path in _files(bundle.records / "status" / "unstarted", _NODE):
         try:
-            error = from_json(descent.read(path, _LARGEST))["error"]
+            error = from_json(descent.read(path, _MAX_BYTES))["error"]
             return str(error["message"]), str(error["code"]) if error.get("code") else None
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return None
 
 
-def last_words(bundle: BundleReader) -> str | None:
+def last_output(bundle: BundleReader) -> str | None:
     """The last line that says something of what a pod printed beside its launcher's frames. Blocking."""
     for path in _files(bundle.records / "logs" / "pods", _LOG):
         try:
             with os.fdopen(descent.open_file(path), "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-                text = file.read(_TAIL).decode("utf-8", "replace")
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+                text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
         except OSError:
             continue
-        said = [line.strip() for line in text.splitlines() if line.strip()]
-        if said:
-            return said[-1].removeprefix("hyperpod: ")[:_LONGEST]
+        output_lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if output_lines:
+            return output_lines[-1].removeprefix("hyperpod: ")[:_MAX_TEXT]
     return None
 
 
 def _files(folder: Path, names: re.Pattern[str]) -> list[Path]:
     """The files of a folder whose names match, in order."""
     try:
-        found = descent.names(folder, _MOST)
+        file_names = descent.names(folder, _MAX_FILES)
     except OSError:
         return []
-    return [folder / name for name in sorted(filter(names.fullmatch, found))]
+    return [folder / name for name in sorted(filter(names.fullmatch, file_names))]

@@ -33,7 +33,7 @@ from hyperpod_jlab.storage import descent
 # --------------------------------------------------------------------------------------------------
 # How large an object may be. The dry run does not tell: only the store behind the API server counts.
 
-MOST_BYTES = 1_500_000
+MAX_MANIFEST_BYTES = 1_500_000
 """Bytes of an object as JSON. etcd takes requests of 1.5 MiB (its --max-request-bytes; seen on Kubernetes 1.34: 1,572,362 bytes went in, 1,573,400 did not), and the status that the job gets later has to find room in them."""
 
 
@@ -50,11 +50,11 @@ def size_findings(document: Mapping[str, Any], field: str | None = None) -> Iter
         field: The spec's field that it comes from, where it is one.
     """
     size = object_bytes(document)
-    if size > MOST_BYTES:
+    if size > MAX_MANIFEST_BYTES:
         yield Finding(
             level="error",
             code="object_too_large",
-            message=f"the {document['kind']} has {size:,} bytes, but the limit of the cluster is {MOST_BYTES:,}",
+            message=f"the {document['kind']} has {size:,} bytes, but the limit of the cluster is {MAX_MANIFEST_BYTES:,}",
             hint="put large values into files or a separate ConfigMap, and refer to them",
             field=field,
         )
@@ -74,13 +74,13 @@ class BundleVolume:
         volumes: Of the pod.
         mounts: Of the container.
         env: Of the container.
-        shared: Whether the bundle lies there already; else it is unpacked there.
+        is_shared: Whether the bundle lies there already; else it is unpacked there.
     """
 
     volumes: tuple[dict[str, Any], ...] = ()
     mounts: tuple[dict[str, Any], ...] = ()
     env: tuple[dict[str, Any], ...] = ()
-    shared: bool = True
+    is_shared: bool = True
 
 
 def claimed(storage: PodStorage) -> BundleVolume:
@@ -104,19 +104,19 @@ INLINE_LIMIT = 96 << 10
 """Bytes of an archive that travels in the job's object: base64 makes four of three, and a PyTorchJob has its template twice."""
 PART_SIZE = 960 << 10
 """Bytes of an archive in one ConfigMap, of which 1 MiB may be."""
-LARGEST = 8 * PART_SIZE
+MAX_ARCHIVE_BYTES = 8 * PART_SIZE
 
 _VARIABLE = "HYPERPOD_CODE"
 _CHUNK = 96_000
 _PARTS = "/hyperpod-code"
-_WHOLE = "hyperpod-bundle"
+_ARCHIVE_NAME = "hyperpod-bundle"
 _CODE_VOLUME = "hyperpod-code"
 _PLACEHOLDER = "(packed and inserted at submit)"
-_TAKEN = ("launch.json", "launcher.py", "code", "work")
+_ARCHIVED_NAMES = ("launch.json", "launcher.py", "code", "work")
 
-NOTE = f"""\
+CODE_NOTE = f"""\
 # The code and files of this run come without shared storage: they are packed when it is sent, and unpacked in each pod.
-# Up to {INLINE_LIMIT >> 10} KiB travel in the variable {_VARIABLE}, up to {LARGEST / (1 << 20):g} MiB in ConfigMaps that the volume {_CODE_VOLUME} names.
+# Up to {INLINE_LIMIT >> 10} KiB travel in the variable {_VARIABLE}, up to {MAX_ARCHIVE_BYTES / (1 << 20):g} MiB in ConfigMaps that the volume {_CODE_VOLUME} names.
 """
 """Stands above the manifest."""
 
@@ -148,15 +148,15 @@ def carried() -> BundleVolume:
     """What a pod has, instead of a claim, so that its launcher finds the bundle: a folder of its own, and a place for the archive."""
     return BundleVolume(
         volumes=(
-            {"name": _WHOLE, "emptyDir": {}},
+            {"name": _ARCHIVE_NAME, "emptyDir": {}},
             {"name": _CODE_VOLUME, "emptyDir": {}},
         ),
         mounts=(
-            {"name": _WHOLE, "mountPath": FOLDER},
+            {"name": _ARCHIVE_NAME, "mountPath": FOLDER},
             {"name": _CODE_VOLUME, "mountPath": _PARTS, "readOnly": True},
         ),
         env=({"name": _VARIABLE, "value": _PLACEHOLDER},),
-        shared=False,
+        is_shared=False,
     )
 
 
@@ -192,7 +192,9 @@ class Archive:
         """What each ConfigMap holds; none when the archive is small enough for the job's object."""
         if len(self.data) <= INLINE_LIMIT:
             return []
-        return [self.data[at : at + PART_SIZE] for at in range(0, len(self.data), PART_SIZE)]
+        return [
+            self.data[offset : offset + PART_SIZE] for offset in range(0, len(self.data), PART_SIZE)
+        ]
 
     @property
     def text(self) -> list[str]:
@@ -200,87 +202,94 @@ class Archive:
         if self.parts:
             return []
         text = base64.b64encode(self.data).decode()
-        return [text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK)]
+        return [text[offset : offset + _CHUNK] for offset in range(0, len(text), _CHUNK)]
 
 
-def pack(bundle: Path) -> Archive:
+def build_archive(bundle: Path) -> Archive:
     """Pack what the pods need of a bundle. Blocking.
 
     Raises:
         RefusedError: It is too much.
     """
-    written = io.BytesIO()
+    buffer = io.BytesIO()
     sizes: dict[str, int] = {}
-    with tarfile.open(fileobj=written, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path, found in _taken(bundle):
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path, file_status in _archived_files(bundle):
             name = path.relative_to(bundle).as_posix()
             item = tarfile.TarInfo(name)
-            if stat.S_ISDIR(found.st_mode):
+            if stat.S_ISDIR(file_status.st_mode):
                 item.type, item.mode = tarfile.DIRTYPE, 0o755
                 tar.addfile(item)
                 continue
-            data = descent.read(path, found.st_size)
+            data = descent.read(path, file_status.st_size)
             item.size = sizes[name] = len(data)
-            item.mode = 0o755 if found.st_mode & 0o100 else 0o644
+            item.mode = 0o755 if file_status.st_mode & 0o100 else 0o644
             tar.addfile(item, io.BytesIO(data))
-    packed = zlib.compress(written.getvalue(), 9)
-    if len(packed) > LARGEST:
-        raise _too_much(len(packed), sizes)
+    packed = zlib.compress(buffer.getvalue(), 9)
+    if len(packed) > MAX_ARCHIVE_BYTES:
+        raise _too_large_error(len(packed), sizes)
     return Archive(packed, hashlib.sha256(packed).hexdigest())
 
 
-def _taken(bundle: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _archived_files(bundle: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Files and folders, in the same order wherever the bundle lies; what is no file of ours is passed over."""
-    for name in _TAKEN:
-        yield from sorted(_below(bundle / name), key=lambda one: one[0])
+    for name in _ARCHIVED_NAMES:
+        yield from sorted(_files_below(bundle / name), key=lambda entry: entry[0])
 
 
-def _below(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _files_below(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """A file, or a folder and all in it."""
     try:
-        found = descent.state(path)
+        file_status = descent.state(path)
     except FileNotFoundError:
         return
-    folder = stat.S_ISDIR(found.st_mode)
-    if folder or stat.S_ISREG(found.st_mode):
-        yield path, found
+    folder = stat.S_ISDIR(file_status.st_mode)
+    if folder or stat.S_ISREG(file_status.st_mode):
+        yield path, file_status
     for name in descent.names(path) if folder else ():
-        yield from _below(path / name)
+        yield from _files_below(path / name)
 
 
-def _too_much(size: int, sizes: Mapping[str, int]) -> RefusedError:
-    largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
-    listed = ", ".join(
-        f"{name.partition('/')[2] or name} ({sizes[name] / 1e6:.1f} MB)" for name in largest
+def _too_large_error(size: int, sizes: Mapping[str, int]) -> RefusedError:
+    largest_names = sorted(sizes, key=lambda name: -sizes[name])[:3]
+    sizes_text = ", ".join(
+        f"{name.partition('/')[2] or name} ({sizes[name] / 1e6:.1f} MB)" for name in largest_names
     )
     return RefusedError(
         f"the code and files of the run are {size / 1e6:.1f} MB when packed, but pods without shared storage get at most "
-        f"{LARGEST / 1e6:.1f} MB",
+        f"{MAX_ARCHIVE_BYTES / 1e6:.1f} MB",
         code="code_too_large",
-        hint=f"exclude files with .hyperpodignore, or set a claim as storage of the cluster; the largest: {listed}",
-        detail={"bytes": size, "limit": LARGEST, "largest": largest, "field": "files"},
+        hint=f"exclude files with .hyperpodignore, or set a claim as storage of the cluster; the largest: {sizes_text}",
+        detail={
+            "bytes": size,
+            "limit": MAX_ARCHIVE_BYTES,
+            "largest": largest_names,
+            "field": "files",
+        },
     )
 
 
-def has_place(document: Any) -> bool:
+def has_placeholder(document: Any) -> bool:
     """Whether a manifest waits for an archive."""
-    return any(entry.get("value") == _PLACEHOLDER for entry in _named(document, _VARIABLE))
+    return any(
+        entry.get("value") == _PLACEHOLDER for entry in _containers_named(document, _VARIABLE)
+    )
 
 
 def filled(document: Mapping[str, Any], archive: Archive) -> dict[str, Any]:
     """The object to send: the manifest with the archive in it, or with the names of the ConfigMaps that hold it."""
-    made = copy.deepcopy(dict(document))
-    metadata = made["metadata"]
-    notes = metadata.setdefault("annotations", {})
-    notes[DIGEST_ANNOTATION] = archive.digest
+    filled = copy.deepcopy(dict(document))
+    metadata = filled["metadata"]
+    annotations = metadata.setdefault("annotations", {})
+    annotations[DIGEST_ANNOTATION] = archive.digest
     names = [part_name(metadata["name"], number) for number in range(len(archive.parts))]
     if names:
-        notes[PARTS_ANNOTATION] = str(len(names))
+        annotations[PARTS_ANNOTATION] = str(len(names))
     variables = [
         {"name": f"{_VARIABLE}_{number}", "value": text} for number, text in enumerate(archive.text)
     ]
-    _put_in(made, variables, [{"configMap": {"name": name}} for name in names])
-    return made
+    _insert(filled, variables, [{"configMap": {"name": name}} for name in names])
+    return filled
 
 
 def part_name(job: str, number: int) -> str:
@@ -320,34 +329,34 @@ def config_maps(archive: Archive, job: Mapping[str, Any], label: str) -> list[di
     ]
 
 
-def _named(found: Any, name: str) -> Iterator[dict[str, Any]]:
+def _containers_named(content: Any, name: str) -> Iterator[dict[str, Any]]:
     """All entries of lists, however deep, that have this name."""
-    if isinstance(found, Mapping):
-        for value in found.values():
-            yield from _named(value, name)
-    elif isinstance(found, list):
-        for value in found:
+    if isinstance(content, Mapping):
+        for value in content.values():
+            yield from _containers_named(value, name)
+    elif isinstance(content, list):
+        for value in content:
             if isinstance(value, dict) and value.get("name") == name:
                 yield value
-            yield from _named(value, name)
+            yield from _containers_named(value, name)
 
 
-def _put_in(found: Any, variables: list[dict[str, Any]], sources: list[dict[str, Any]]) -> None:
+def _insert(content: Any, variables: list[dict[str, Any]], sources: list[dict[str, Any]]) -> None:
     """Put both into all pods' templates of an object, whatever its kind."""
-    if isinstance(found, dict):
-        for key, value in found.items():
-            if isinstance(value, list) and any(_is_place(entry) for entry in value):
-                kept = [entry for entry in value if not _is_place(entry)]
-                found[key] = [*kept, *copy.deepcopy(variables)]
+    if isinstance(content, dict):
+        for key, value in content.items():
+            if isinstance(value, list) and any(_is_placeholder(entry) for entry in value):
+                other_entries = [entry for entry in value if not _is_placeholder(entry)]
+                content[key] = [*other_entries, *copy.deepcopy(variables)]
             else:
-                _put_in(value, variables, sources)
-        if found.get("name") == _CODE_VOLUME and "emptyDir" in found and sources:
-            del found["emptyDir"]
-            found["projected"] = {"sources": copy.deepcopy(sources)}
-    elif isinstance(found, list):
-        for value in found:
-            _put_in(value, variables, sources)
+                _insert(value, variables, sources)
+        if content.get("name") == _CODE_VOLUME and "emptyDir" in content and sources:
+            del content["emptyDir"]
+            content["projected"] = {"sources": copy.deepcopy(sources)}
+    elif isinstance(content, list):
+        for value in content:
+            _insert(value, variables, sources)
 
 
-def _is_place(entry: Any) -> bool:
+def _is_placeholder(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.get("value") == _PLACEHOLDER

@@ -21,20 +21,20 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.kinds.choice import kind_of
-from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, jobs_path, labels_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels, jobs_path
 from hyperpod_jlab.engines.kubernetes.submit.companions import is_kept, title
 from hyperpod_jlab.engines.kubernetes.submit.create import (
-    difference,
+    build_owner_reference,
+    find_difference,
     is_same_run,
     is_same_user,
-    owner_of,
 )
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent
 
-_GOING = 20.0
+_DELETE_TIMEOUT_S = 20.0
 """Seconds for which an object of this name that is being removed is waited for."""
-_PAUSE = 0.3
+_PAUSE_S = 0.3
 
 
 async def make(client: KubeClient, sent: Sent) -> None:
@@ -47,28 +47,28 @@ async def make(client: KubeClient, sent: Sent) -> None:
         try:
             await _make(client, document)
         except HyperpodError as error:
-            await take_back(client, sent)
-            raise _told(error, document) from error
+            await delete_companions(client, sent)
+            raise _describe_error(error, document) from error
         except asyncio.CancelledError:
-            await take_back(client, sent)
+            await delete_companions(client, sent)
             raise
 
 
 async def adopt(client: KubeClient, sent: Sent, job: Mapping[str, Any]) -> None:
     """Let a job own its companions: should somebody remove the job, Kubernetes removes them. They are removed without that, so that a user who may not write it may go on."""
-    patch = {"metadata": {"ownerReferences": [owner_of(job)]}}
+    patch = {"metadata": {"ownerReferences": [build_owner_reference(job)]}}
     for document in sent.companions:
         with contextlib.suppress(HyperpodError):
-            place, found = await _find(client, document)
-            if found is not None and is_same_run(found, document) and not is_kept(document):
+            place, existing = await _find(client, document)
+            if existing is not None and is_same_run(existing, document) and not is_kept(document):
                 await client.patch(place, patch)
 
 
-async def take_back(client: KubeClient, sent: Sent) -> None:
+async def delete_companions(client: KubeClient, sent: Sent) -> None:
     """Remove the companions of a run whose job was never made; while it is there, they stay."""
     with contextlib.suppress(HyperpodError):
         try:
-            if is_same_run(await client.get(sent.place), sent.document):
+            if is_same_run(await client.get(sent.object_path), sent.document):
                 return
         except (NotFoundError, DeniedError):
             pass
@@ -103,17 +103,21 @@ async def companion_findings(client: KubeClient, sent: Sent) -> AsyncIterator[Fi
     """
     for document in sent.companions:
         try:
-            _, found = await _find(client, document)
-            usable = found is None or await _is_usable(client, found, document)
+            _, existing = await _find(client, document)
+            is_usable = existing is None or await _is_usable(client, existing, document)
         except UnreachableError:
             raise
         except HyperpodError as error:
-            told = _told(error, document)
+            described = _describe_error(error, document)
             yield Finding(
-                level="error", code=told.code, message=told.message, hint=told.hint, field="source"
+                level="error",
+                code=described.code,
+                message=described.message,
+                hint=described.hint,
+                field="source",
             )
             continue
-        if found is not None and usable and not is_same_run(found, document):
+        if existing is not None and is_usable and not is_same_run(existing, document):
             yield Finding(
                 level="info",
                 code="companion_exists",
@@ -130,75 +134,79 @@ async def collection(client: KubeClient, document: Mapping[str, Any]) -> str:
     version, kind = document["apiVersion"], document["kind"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     try:
-        listed = (await client.get(root)).get("resources") or []
+        resources = (await client.get(root)).get("resources") or []
     except NotFoundError:
-        listed = []
-    known = (one for one in listed if one.get("kind") == kind and "/" not in str(one.get("name")))
-    found = next(known, None)
-    if found is None:
+        resources = []
+    candidates = (
+        resource
+        for resource in resources
+        if resource.get("kind") == kind and "/" not in str(resource.get("name"))
+    )
+    existing = next(candidates, None)
+    if existing is None:
         raise RefusedError(
             f"the cluster has no {kind} in {version}",
             code="no_such_kind",
             hint="check its apiVersion and kind; see: kubectl api-resources",
         )
-    if not found.get("namespaced"):
+    if not existing.get("namespaced"):
         raise RefusedError(
             f"a {kind} is cluster-scoped and cannot be created with a run",
             code="cluster_scoped",
             hint="remove it from the file; create it first with kubectl apply, or ask your cluster administrator",
         )
-    return f"{root}/namespaces/{document['metadata']['namespace']}/{found['name']}"
+    return f"{root}/namespaces/{document['metadata']['namespace']}/{existing['name']}"
 
 
 async def _make(client: KubeClient, document: Mapping[str, Any]) -> None:
     path = await collection(client, document)
-    end = time.monotonic() + _GOING
-    while not await _is_made(client, path, document):
+    end = time.monotonic() + _DELETE_TIMEOUT_S
+    while not await _is_created(client, path, document):
         if time.monotonic() > end:
             raise RefusedError(
                 "an object of this name is being deleted",
                 code="name_taken",
                 hint="submit the run again when it is deleted",
             )
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(_PAUSE_S)
 
 
-async def _is_made(client: KubeClient, path: str, document: Mapping[str, Any]) -> bool:
+async def _is_created(client: KubeClient, path: str, document: Mapping[str, Any]) -> bool:
     """Try to make a companion; False while one that is about to go is in its place."""
     try:
         await client.post(path, document, fieldValidation="Strict")
     except ConflictError:
-        place, found = await _find(client, document)
+        object_path, existing = await _find(client, document)
     except UnreachableError:  # the answer may only have been lost
-        place, found = await _find(client, document)
-        if found is None:
+        object_path, existing = await _find(client, document)
+        if existing is None:
             raise
     else:
         return True
-    if found is None:
+    if existing is None:
         return False
-    if await _is_usable(client, found, document):
+    if await _is_usable(client, existing, document):
         return True
-    if "deletionTimestamp" not in found["metadata"]:
-        await _delete(client, place, found)
+    if "deletionTimestamp" not in existing["metadata"]:
+        await _delete(client, object_path, existing)
     return False
 
 
 async def _is_usable(
-    client: KubeClient, found: Mapping[str, Any], document: Mapping[str, Any]
+    client: KubeClient, existing: Mapping[str, Any], document: Mapping[str, Any]
 ) -> bool:
     """Whether an object that is there serves in a companion's place; False for one that is about to go.
 
     Raises:
         RefusedError: It is another's, or another one.
     """
-    if "deletionTimestamp" in found["metadata"]:
+    if "deletionTimestamp" in existing["metadata"]:
         return False
-    if is_same_run(found, document):
+    if is_same_run(existing, document):
         return True
-    run = labels_of(found).get(RUN_LABEL)
-    if run is not None and not is_kept(found):
-        if is_same_user(found, document) and await _is_overdue(client, found):
+    run = find_labels(existing).get(RUN_LABEL)
+    if run is not None and not is_kept(existing):
+        if is_same_user(existing, document) and await _should_have_been_deleted(client, existing):
             return False
         raise RefusedError(
             f"it belongs to the run {run} and is deleted with it",
@@ -206,7 +214,7 @@ async def _is_usable(
             hint="wait until that run ends, use another name in the manifest, or submit that run with --keep-companions",
             detail={"run_id": run},
         )
-    if (place := difference(document, found)) is not None:
+    if (place := find_difference(document, existing)) is not None:
         raise RefusedError(
             f"it already exists with other content: {place} differs",
             code="name_taken",
@@ -215,21 +223,21 @@ async def _is_usable(
     return True
 
 
-async def _is_overdue(client: KubeClient, found: Mapping[str, Any]) -> bool:
+async def _should_have_been_deleted(client: KubeClient, existing: Mapping[str, Any]) -> bool:
     """Whether the job that owns a companion has ended or is gone: nobody has looked since."""
-    owners = found["metadata"].get("ownerReferences") or []
-    kind = kind_of(owners[0]) if len(owners) == 1 else None
+    owners = existing["metadata"].get("ownerReferences") or []
+    kind = find_kind(owners[0]) if len(owners) == 1 else None
     if kind is None:
         return False
-    place = f"{jobs_path(kind, found['metadata']['namespace'])}/{owners[0]['name']}"
+    place = f"{jobs_path(kind, existing['metadata']['namespace'])}/{owners[0]['name']}"
     try:
         job = await client.get(place)
     except NotFoundError:
         return True
     except DeniedError:
         return False
-    another = job["metadata"].get("uid") != owners[0].get("uid")
-    return another or kind.observe(job, time.time()).state == "ended"
+    is_other_job = job["metadata"].get("uid") != owners[0].get("uid")
+    return is_other_job or kind.observe(job, time.time()).state == "ended"
 
 
 async def _find(
@@ -244,19 +252,19 @@ async def _find(
 
 
 async def _remove(client: KubeClient, document: Mapping[str, Any]) -> None:
-    place, found = await _find(client, document)
-    if found is not None and is_same_run(found, document):
-        await _delete(client, place, found)
+    place, existing = await _find(client, document)
+    if existing is not None and is_same_run(existing, document):
+        await _delete(client, place, existing)
 
 
-async def _delete(client: KubeClient, place: str, found: Mapping[str, Any]) -> None:
-    uid = found["metadata"]["uid"]
+async def _delete(client: KubeClient, place: str, existing: Mapping[str, Any]) -> None:
+    uid = existing["metadata"]["uid"]
     options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
     with contextlib.suppress(NotFoundError, ConflictError):  # gone, or another one meanwhile
         await client.delete(place, options)
 
 
-def _told(error: HyperpodError, document: Mapping[str, Any]) -> HyperpodError:
+def _describe_error(error: HyperpodError, document: Mapping[str, Any]) -> HyperpodError:
     """An error that names the companion."""
     return type(error)(
         f"the companion {title(document)}: {error.message}",

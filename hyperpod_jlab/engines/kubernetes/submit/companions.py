@@ -11,60 +11,66 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS, kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS, find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     KEEP_ANNOTATION,
     RUN_LABEL,
     USER_ANNOTATION,
-    labels_of,
+    find_labels,
 )
 
-MOST = 50
+MAX_COMPANIONS = 50
 """Companions of a run: each is asked about, made and removed on its own."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z0-9]{1,63}")
 
 
-def split(found: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def split(documents: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The one job of a file, and what stands beside it, in the file's order.
 
     Args:
-        found: The file's documents.
+        documents: The file's documents.
         file: Its name, for errors.
 
     Raises:
         InvalidInputError: It does not hold exactly one job, or something that is no object.
     """
-    objects = [*_objects(found, file)]
+    objects = [*_objects(documents, file)]
     if not objects:
-        raise wrong(f"{file} is empty", "it must hold one job")
-    jobs = [one for one in objects if kind_of(one) is not None]
+        raise manifest_error(f"{file} is empty", "it must hold one job")
+    jobs = [document for document in objects if find_kind(document) is not None]
     if not jobs:
-        listed = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
-        words = ", ".join(f"{one.get('apiVersion')} {one['kind']}" for one in objects)[:200]
+        kinds_text = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
+        objects_text = ", ".join(
+            f"{document.get('apiVersion')} {document['kind']}" for document in objects
+        )[:200]
         problem = (
-            f"a run cannot be created as {words}"
+            f"a run cannot be created as {objects_text}"
             if len(objects) == 1
-            else f"it contains no job ({words})"
+            else f"it contains no job ({objects_text})"
         )
-        raise wrong(f"{file}: {problem}", f"a run can be created as: {listed}")
+        raise manifest_error(f"{file}: {problem}", f"a run can be created as: {kinds_text}")
     if len(jobs) > 1:
-        raise wrong(
+        raise manifest_error(
             f"{file} contains {len(jobs)} jobs ({', '.join(map(title, jobs))[:200]}), but a run is one job",
             "put each job into a separate file",
         )
-    companions = [one for one in objects if one is not jobs[0]]
-    if len(companions) > MOST:
-        raise wrong(
-            f"{file} contains {len(companions)} objects besides its job; the limit is {MOST}",
+    companions = [document for document in objects if document is not jobs[0]]
+    if len(companions) > MAX_COMPANIONS:
+        raise manifest_error(
+            f"{file} contains {len(companions)} objects besides its job; the limit is {MAX_COMPANIONS}",
             "create the others first with kubectl apply",
         )
     return jobs[0], companions
 
 
 def labelled(
-    companions: Sequence[dict[str, Any]], job: Mapping[str, Any], file: str, *, keep: bool
+    companions: Sequence[dict[str, Any]],
+    job: Mapping[str, Any],
+    file: str,
+    *,
+    keep_companions: bool,
 ) -> list[dict[str, Any]]:
     """The companions as they are sent.
 
@@ -72,17 +78,21 @@ def labelled(
         companions: As they stand in the file.
         job: The job as it is sent.
         file: The file's name, for errors.
-        keep: Whether they stay when the run has ended.
+        keep_companions: Whether they stay when the run has ended.
 
     Raises:
         InvalidInputError: One of them cannot be a companion.
     """
-    made = [_labelled(one, job, file, keep=keep) for one in companions]
-    count = Counter(_key(one) for one in (*made, job))
-    for one in made:
-        if count[_key(one)] > 1:
-            raise wrong(f"{file} contains the {title(one)} twice", "give each a unique name")
-    return made
+    labelled_companions = [
+        _labelled(companion, job, file, keep_companions=keep_companions) for companion in companions
+    ]
+    count = Counter(_key(companion) for companion in (*labelled_companions, job))
+    for companion in labelled_companions:
+        if count[_key(companion)] > 1:
+            raise manifest_error(
+                f"{file} contains the {title(companion)} twice", "give each a unique name"
+            )
+    return labelled_companions
 
 
 def title(document: Mapping[str, Any]) -> str:
@@ -108,72 +118,73 @@ def is_companion(document: Any, namespace: str) -> bool:
     )
 
 
-def _objects(found: Sequence[Any], file: str) -> Iterator[dict[str, Any]]:
+def _objects(documents: Sequence[Any], file: str) -> Iterator[dict[str, Any]]:
     """The objects; a List's are its items."""
-    for at, one in enumerate(found, start=1):
-        if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
-            which = "" if len(found) == 1 else f"document {at} "
-            raise wrong(
-                f"{file}: {which}contains no Kubernetes object",
+    for number, document in enumerate(documents, start=1):
+        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+            document_text = "" if len(documents) == 1 else f"document {number} "
+            raise manifest_error(
+                f"{file}: {document_text}contains no Kubernetes object",
                 "it must have apiVersion, kind, metadata and spec",
             )
-        items = one.get("items")
-        if one["kind"] == "List" and isinstance(items, list):
+        items = document.get("items")
+        if document["kind"] == "List" and isinstance(items, list):
             yield from _objects(items, file)
         else:
-            yield one
+            yield document
 
 
 def _labelled(
-    document: dict[str, Any], job: Mapping[str, Any], file: str, *, keep: bool
+    document: dict[str, Any], job: Mapping[str, Any], file: str, *, keep_companions: bool
 ) -> dict[str, Any]:
-    what = f"{file}: the {title(document)}"
+    subject = f"{file}: the {title(document)}"
     if not _VERSION.fullmatch(str(document.get("apiVersion"))):
-        raise wrong(
-            f"{what} has no apiVersion", "use an apiVersion as listed by kubectl api-versions"
+        raise manifest_error(
+            f"{subject} has no apiVersion", "use an apiVersion as listed by kubectl api-versions"
         )
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or "name" not in metadata:
-        raise wrong(
-            f"{what} has no metadata.name", "give it a name, so that other objects can refer to it"
+        raise manifest_error(
+            f"{subject} has no metadata.name",
+            "give it a name, so that other objects can refer to it",
         )
     if not isinstance(metadata["name"], str) or not _NAME.fullmatch(metadata["name"]):
-        raise wrong(
-            f"{what}: metadata.name is not a valid name",
+        raise manifest_error(
+            f"{subject}: metadata.name is not a valid name",
             "use lower-case letters, digits, dashes and dots",
         )
     namespace = job["metadata"]["namespace"]
     if metadata.get("namespace", namespace) != namespace:
-        raise wrong(
-            f"{what} is for the namespace {str(metadata['namespace'])[:63]}, but its job is for {namespace}",
+        raise manifest_error(
+            f"{subject} is for the namespace {str(metadata['namespace'])[:63]}, but its job is for {namespace}",
             "companion objects must be in the namespace of the job",
         )
-    notes = {}
+    annotations = {}
     if (user := (job["metadata"]["annotations"]).get(USER_ANNOTATION)) is not None:
-        notes[USER_ANNOTATION] = user
-    if keep:
-        notes[KEEP_ANNOTATION] = "true"
-    labels = {RUN_LABEL: labels_of(job)[RUN_LABEL]}
+        annotations[USER_ANNOTATION] = user
+    if keep_companions:
+        annotations[KEEP_ANNOTATION] = "true"
+    labels = {RUN_LABEL: find_labels(job)[RUN_LABEL]}
     added = {
-        "labels": {**texts(metadata, "labels", what), **labels},
-        "annotations": {**texts(metadata, "annotations", what), **notes},
+        "labels": {**string_map(metadata, "labels", subject), **labels},
+        "annotations": {**string_map(metadata, "annotations", subject), **annotations},
     }
-    made = {**document, "metadata": {**metadata, "namespace": namespace, **added}}
-    _check_kind(made, what)
-    return made
+    result = {**document, "metadata": {**metadata, "namespace": namespace, **added}}
+    _check_kind(result, subject)
+    return result
 
 
-def _check_kind(document: Mapping[str, Any], what: str) -> None:
+def _check_kind(document: Mapping[str, Any], subject: str) -> None:
     """What would do harm if it went with the run, or lay in its bundle."""
     core = document["apiVersion"] == "v1"
     if core and document["kind"] == "Secret":
-        raise wrong(
-            f"{what} cannot be submitted with a run: its values would be readable in the folder of the run",
+        raise manifest_error(
+            f"{subject} cannot be submitted with a run: its values would be readable in the folder of the run",
             "create it first with kubectl apply; pods can refer to it",
         )
     if core and document["kind"] == "PersistentVolumeClaim" and not is_kept(document):
-        raise wrong(
-            f"{what} would be deleted with its data when the run ends",
+        raise manifest_error(
+            f"{subject} would be deleted with its data when the run ends",
             "create it first with kubectl apply, or keep companion objects with --keep-companions",
         )
 
@@ -183,20 +194,20 @@ def _key(document: Mapping[str, Any]) -> tuple[str, str, str]:
     return group, document["kind"], document["metadata"]["name"]
 
 
-def texts(metadata: Mapping[str, Any], field: str, what: str) -> dict[str, Any]:
+def string_map(metadata: Mapping[str, Any], field: str, subject: str) -> dict[str, Any]:
     """Labels or annotations.
 
     Raises:
         InvalidInputError: They are no mapping.
     """
-    found = metadata.get(field) or {}
-    if not isinstance(found, dict):
-        raise wrong(
-            f"{what}: metadata.{field} must be a mapping", "write it as lines of name: value"
+    content = metadata.get(field) or {}
+    if not isinstance(content, dict):
+        raise manifest_error(
+            f"{subject}: metadata.{field} must be a mapping", "write it as lines of name: value"
         )
-    return found
+    return content
 
 
-def wrong(message: str, hint: str | None) -> InvalidInputError:
+def manifest_error(message: str, hint: str | None) -> InvalidInputError:
     """The error for a file that cannot be sent."""
     return InvalidInputError(message, code="invalid_source", hint=hint, detail={"field": "source"})

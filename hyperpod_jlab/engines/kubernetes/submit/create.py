@@ -15,7 +15,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, USER_ANNOTATION, labels_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, USER_ANNOTATION, find_labels
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
 
 _NEW_ID = "submit the run again to get another id"
@@ -39,25 +39,25 @@ async def create(
     try:
         return await client.post(path, document, fieldValidation="Strict"), True
     except ConflictError:  # it is there: an earlier submit made it
-        return check_ours(await client.get(place), document), False
+        return check_own_object(await client.get(place), document), False
     except UnreachableError:  # the answer may only have been lost
         try:
-            found = await client.get(place)
+            existing = await client.get(place)
         except HyperpodError:
-            found = None
-        if found is None:
+            existing = None
+        if existing is None:
             raise
-        return check_ours(found, document), True
+        return check_own_object(existing, document), True
 
 
-def check_ours(found: dict[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+def check_own_object(existing: dict[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
     """An object that was found under the run's name.
 
     Raises:
         RefusedError: It is another's.
     """
-    if is_same_run(found, document):
-        return found
+    if is_same_run(existing, document):
+        return existing
     metadata = document["metadata"]
     raise RefusedError(
         f"the namespace {metadata['namespace']} already has a {document['kind']} called {metadata['name']} that does not belong to this "
@@ -68,19 +68,19 @@ def check_ours(found: dict[str, Any], document: Mapping[str, Any]) -> dict[str, 
     )
 
 
-def is_same_run(found: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+def is_same_run(existing: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
     """Whether an object is of the run, and of the user, that a manifest was made for. In a namespace that users share each may give objects any name."""
-    same = labels_of(found).get(RUN_LABEL) == labels_of(document).get(RUN_LABEL)
-    return same and is_same_user(found, document)
+    is_same = find_labels(existing).get(RUN_LABEL) == find_labels(document).get(RUN_LABEL)
+    return is_same and is_same_user(existing, document)
 
 
-def is_same_user(found: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+def is_same_user(existing: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
     """Whether an object says to be of the user that a manifest was made for; one that names no user is anybody's."""
-    user = _notes_of(document).get(USER_ANNOTATION)
-    return user is None or _notes_of(found).get(USER_ANNOTATION) == user
+    user = _find_annotations(document).get(USER_ANNOTATION)
+    return user is None or _find_annotations(existing).get(USER_ANNOTATION) == user
 
 
-def _notes_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+def _find_annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return (document.get("metadata") or {}).get("annotations") or {}
 
 
@@ -94,17 +94,20 @@ async def accompany(
         RefusedError: The API server refuses them.
     """
     metadata = job["metadata"]
-    owners = [owner_of(job)]
+    owners = [build_owner_reference(job)]
     for companion in companions:
-        made = {**companion, "metadata": {**companion["metadata"], "ownerReferences": owners}}
+        companion_created = {
+            **companion,
+            "metadata": {**companion["metadata"], "ownerReferences": owners},
+        }
         path = f"/api/v1/namespaces/{metadata['namespace']}/{_PLURALS[companion['kind']]}"
         try:
-            await client.post(path, made, fieldValidation="Strict")
+            await client.post(path, companion_created, fieldValidation="Strict")
         except ConflictError:
-            await replace_other(client, path, made, job)
+            await replace_foreign(client, path, companion_created, job)
 
 
-def owner_of(job: Mapping[str, Any]) -> dict[str, str]:
+def build_owner_reference(job: Mapping[str, Any]) -> dict[str, str]:
     """What an object that a job owns says of it."""
     metadata = job["metadata"]
     return {
@@ -115,66 +118,76 @@ def owner_of(job: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-async def replace_other(
-    client: KubeClient, path: str, made: Mapping[str, Any], job: Mapping[str, Any]
+async def replace_foreign(
+    client: KubeClient, path: str, document: Mapping[str, Any], job: Mapping[str, Any]
 ) -> None:
     """Put an object of a job's in the place of one that an earlier job of this name left; the job's own stays as it is.
 
     Raises:
         RefusedError: What is there is another's.
     """
-    place = f"{path}/{made['metadata']['name']}"
+    object_path = f"{path}/{document['metadata']['name']}"
     try:
-        found = await client.get(place)
+        existing = await client.get(object_path)
     except DeniedError:  # it can only be taken to be ours
         return
     except NotFoundError:
-        found = {}
-    owners = (found.get("metadata") or {}).get("ownerReferences") or []
+        existing = {}
+    owners = (existing.get("metadata") or {}).get("ownerReferences") or []
     if str(job["metadata"]["uid"]) in {owner.get("uid") for owner in owners}:
         return
-    if found:
+    if existing:
         namespace = job["metadata"]["namespace"]
-        check_ours(found, {**made, "metadata": {**made["metadata"], "namespace": namespace}})
+        check_own_object(
+            existing, {**document, "metadata": {**document["metadata"], "namespace": namespace}}
+        )
     with contextlib.suppress(NotFoundError):
-        await client.delete(place)
-    await client.post(path, made)
+        await client.delete(object_path)
+    await client.post(path, document)
 
 
 # --------------------------------------------------------------------------------------------------
 # Whether an object on the cluster says what a manifest says. The API server adds defaults, and writes quantities in its own way. Pure.
 
-_PASSED_OVER = frozenset({"metadata", "status"})
+_IGNORED_FIELDS = frozenset({"metadata", "status"})
 
 
-def difference(document: Mapping[str, Any], found: Mapping[str, Any]) -> str | None:
+def find_difference(document: Mapping[str, Any], existing: Mapping[str, Any]) -> str | None:
     """The first place where an object differs from a manifest, such as ``spec.ports[0].port``; None where it says the same.
 
     Args:
         document: The manifest.
-        found: The object, as the API server has it.
+        existing: The object, as the API server has it.
     """
     for name, value in document.items():
-        if name not in _PASSED_OVER and (place := _differs(value, found.get(name), name)):
+        if name not in _IGNORED_FIELDS and (
+            place := _find_difference(value, existing.get(name), name)
+        ):
             return place
     return None
 
 
-def _differs(wanted: Any, found: Any, place: str) -> str | None:
-    if wanted is None or (wanted in ({}, [], "") and found is None):
+def _find_difference(expected: Any, existing: Any, place: str) -> str | None:
+    if expected is None or (expected in ({}, [], "") and existing is None):
         return None
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        inner = (_differs(one, found.get(name), f"{place}.{name}") for name, one in wanted.items())
-        return next((one for one in inner if one), None)
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        pairs = enumerate(zip(wanted, found, strict=True))
-        inner = (_differs(one, there, f"{place}[{at}]") for at, (one, there) in pairs)
-        return next((one for one in inner if one), None)
-    return None if _is_same(wanted, found) else place
+    if isinstance(expected, dict) and isinstance(existing, dict):
+        differences = (
+            _find_difference(value, existing.get(name), f"{place}.{name}")
+            for name, value in expected.items()
+        )
+        return next((difference for difference in differences if difference), None)
+    if isinstance(expected, list) and isinstance(existing, list) and len(expected) == len(existing):
+        pairs = enumerate(zip(expected, existing, strict=True))
+        differences = (
+            _find_difference(value, other_value, f"{place}[{index}]")
+            for index, (value, other_value) in pairs
+        )
+        return next((difference for difference in differences if difference), None)
+    return None if _is_same(expected, existing) else place
 
 
-def _is_same(wanted: Any, found: Any) -> bool:
-    if wanted == found or str(wanted) == str(found):
+def _is_same(expected: Any, existing: Any) -> bool:
+    if expected == existing or str(expected) == str(existing):
         return True
-    plain = not isinstance(wanted, dict | list | bool) and found is not None
-    return plain and milli(wanted) != 0 and milli(wanted) == milli(found)
+    is_scalar = not isinstance(expected, dict | list | bool) and existing is not None
+    return is_scalar and milli(expected) != 0 and milli(expected) == milli(existing)

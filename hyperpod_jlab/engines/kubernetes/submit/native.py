@@ -15,7 +15,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec, Resources
 from hyperpod_jlab.core.validation import NAME
-from hyperpod_jlab.engines.kubernetes.kinds.choice import kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     NAME_ANNOTATION,
     PRIORITY_LABEL,
@@ -26,8 +26,13 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     object_name,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import ENABLED
-from hyperpod_jlab.engines.kubernetes.submit.companions import labelled, split, texts, wrong
-from hyperpod_jlab.engines.kubernetes.submit.patch import templates
+from hyperpod_jlab.engines.kubernetes.submit.companions import (
+    labelled,
+    manifest_error,
+    split,
+    string_map,
+)
+from hyperpod_jlab.engines.kubernetes.submit.patch import find_templates
 from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
 from hyperpod_jlab.engines.kubernetes.submit.user_yaml import documents
 from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
@@ -39,7 +44,7 @@ from hyperpod_jlab.storage.records import BundleReader
 _VARIABLE = re.compile(r"\$(?:\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)|\{\{.*\}\}")
 _FREE = frozenset({"command", "args", "env", "annotations", "data", "stringData", "binaryData"})
 """Fields with text of the user's own: a shell may fill in its variables."""
-_SHOWN = 4
+_MAX_SHOWN = 4
 
 
 def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
@@ -52,44 +57,46 @@ def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
     Raises:
         InvalidInputError: Some are not.
     """
-    places: dict[str, str] = {}
-    for one in filter(_is_known, objects):
-        for place, text in _unset(one, ""):
-            places.setdefault(text, place)
-    if places:
-        found = [f"{place.removeprefix('.')}: {text}" for text, place in places.items()]
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise wrong(
-            f"{file} has unresolved variables: {', '.join(found[:_SHOWN])}{more}",
+    path_by_text: dict[str, str] = {}
+    for document in filter(_is_known, objects):
+        for path, text in _find_placeholders(document, ""):
+            path_by_text.setdefault(text, path)
+    if path_by_text:
+        unresolved = [f"{path.removeprefix('.')}: {text}" for text, path in path_by_text.items()]
+        more_text = (
+            f" and {len(unresolved) - _MAX_SHOWN} more" if len(unresolved) > _MAX_SHOWN else ""
+        )
+        raise manifest_error(
+            f"{file} has unresolved variables: {', '.join(unresolved[:_MAX_SHOWN])}{more_text}",
             f"resolve them first: envsubst < {file} > filled-in.yaml, and submit that file",
         )
 
 
 def _is_known(document: Mapping[str, Any]) -> bool:
     group = str(document.get("apiVersion")).rpartition("/")[0]
-    own = "." not in group or group.endswith(".k8s.io")
-    return own or kind_of(document) is not None
+    is_own_kind = "." not in group or group.endswith(".k8s.io")
+    return is_own_kind or find_kind(document) is not None
 
 
-def _unset(value: Any, place: str) -> Iterator[tuple[str, str]]:
+def _find_placeholders(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         if _VARIABLE.search(value):
-            yield place, value[:60]
+            yield path, value[:60]
     elif isinstance(value, dict):
-        for name, one in value.items():
+        for name, item in value.items():
             if name not in _FREE:
-                yield from _unset(one, f"{place}.{name}")
+                yield from _find_placeholders(item, f"{path}.{name}")
     elif isinstance(value, list):
-        for at, one in enumerate(value):
-            yield from _unset(one, f"{place}[{at}]")
+        for index, item in enumerate(value):
+            yield from _find_placeholders(item, f"{path}[{index}]")
 
 
 _SUFFIXES = frozenset({".yaml", ".yml"})
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_MOST_NODES = 10_000
+_MAX_NODES = 10_000
 _REPLICAS = ("pytorchReplicaSpecs", "replicaSpecs")
 """Where jobs list their replica types."""
-_BY_ANNOTATION = f"leave it out; the annotation {ENABLED} of the manifest sets it"
+_ANNOTATION_HINT = f"leave it out; the annotation {ENABLED} of the manifest sets it"
 
 
 def is_native(bundle: BundleReader) -> bool:
@@ -97,11 +104,11 @@ def is_native(bundle: BundleReader) -> bool:
     return bundle.spec().source.kind == "native"
 
 
-def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rendered:
+def render_native(render_input: RenderInput, file: NativeFile, namespace: str) -> Rendered:
     """The manifest that is sent.
 
     Args:
-        given: The run.
+        render_input: The run.
         file: The user's file.
         namespace: The namespace where the file names none.
 
@@ -110,23 +117,26 @@ def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rende
     """
     name = PurePosixPath(file.path).name
     if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
-        raise wrong(f"{name} is not a manifest", "use a .yaml or .yml file with one job")
-    document, beside = split(documents(file.data, name), name)
+        raise manifest_error(f"{name} is not a manifest", "use a .yaml or .yml file with one job")
+    document, companions = split(documents(file.data, name), name)
     kind = _kind(document, name)
-    check_filled([*beside, document], name)
+    check_filled([*companions, document], name)
     _check_pods(document, name)
-    sent = {**document, "metadata": _metadata(given, document, namespace, name)}
-    _label_pods(sent, given.run_id)
-    keep = given.spec.kubernetes.keep_companions
-    first = [to_yaml(one) for one in labelled(beside, sent, name, keep=keep)]
-    text = "---\n".join([*first, to_yaml(sent)])
+    sent = {**document, "metadata": _metadata(render_input, document, namespace, name)}
+    _label_pods(sent, render_input.run_id)
+    keep_companions = render_input.spec.kubernetes.keep_companions
+    companion_texts = [
+        to_yaml(companion)
+        for companion in labelled(companions, sent, name, keep_companions=keep_companions)
+    ]
+    text = "---\n".join([*companion_texts, to_yaml(sent)])
     return Rendered(FILENAME, text, "yaml", _facts(kind, sent), kind.name)
 
 
 def native_findings(spec: JobSpec) -> Iterator[Finding]:
     """What of a spec a manifest that is sent as it is has no place for."""
     resources, environment = spec.resources, spec.environment
-    given = {
+    unsupported = {
         "resources.nodes": resources.nodes if resources.nodes != Resources().nodes else None,
         "resources.processes_per_node": resources.processes_per_node,
         "resources.accelerators": resources.accelerator.count or None,
@@ -149,13 +159,13 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
         "kubernetes.service_account": spec.kubernetes.service_account,
         "kubernetes.patch": spec.kubernetes.patch or None,
     }
-    for field, value in given.items():
+    for field, value in unsupported.items():
         if value is not None:
             yield Finding(
                 level="error",
                 code="not_for_native",
                 message=f"a manifest is submitted unchanged, so {field} cannot be used",
-                hint=_BY_ANNOTATION
+                hint=_ANNOTATION_HINT
                 if field == "auto_resume"
                 else "set it in the manifest, or leave it out",
                 field=field,
@@ -163,52 +173,52 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
 
 
 def _kind(document: Mapping[str, Any], name: str) -> Kind:
-    kind = kind_of(document)
+    kind = find_kind(document)
     assert kind is not None  # it was chosen by that
     version = str(document["apiVersion"]).partition("/")[2]
     if version != kind.version:
-        raise wrong(
+        raise manifest_error(
             f"{name}: this version supports {kind.name} as {kind.group}/{kind.version}, not {version[:60]}",
             f"write apiVersion: {kind.group}/{kind.version}",
         )
-    for part in ("metadata", "spec"):
-        if not isinstance(document.get(part, {}), dict):
-            raise wrong(f"{name}: {part} must be a mapping", None)
+    for replica_field in ("metadata", "spec"):
+        if not isinstance(document.get(replica_field, {}), dict):
+            raise manifest_error(f"{name}: {replica_field} must be a mapping", None)
     return kind
 
 
 def _metadata(
-    given: RenderInput, document: Mapping[str, Any], namespace: str, name: str
+    render_input: RenderInput, document: Mapping[str, Any], namespace: str, name: str
 ) -> dict[str, Any]:
-    spec = given.spec
+    spec = render_input.spec
     metadata = dict(document.get("metadata") or {})
     metadata.pop("generateName", None)
-    metadata.setdefault("name", object_name(given.run_id))
-    asked = spec.kubernetes.namespace
-    metadata["namespace"] = metadata.get("namespace", asked or namespace)
+    metadata.setdefault("name", object_name(render_input.run_id))
+    namespace_requested = spec.kubernetes.namespace
+    metadata["namespace"] = metadata.get("namespace", namespace_requested or namespace)
     for field in ("name", "namespace"):
         if not isinstance(metadata[field], str) or not _DNS_NAME.fullmatch(metadata[field]):
-            raise wrong(
+            raise manifest_error(
                 f"{name}: metadata.{field} is not a valid Kubernetes name",
                 "use lower-case letters, digits, dashes and dots",
             )
-    if asked is not None and metadata["namespace"] != asked:
-        raise wrong(
-            f"{name} is for the namespace {metadata['namespace']}, but the spec is for {asked}",
+    if namespace_requested is not None and metadata["namespace"] != namespace_requested:
+        raise manifest_error(
+            f"{name} is for the namespace {metadata['namespace']}, but the spec is for {namespace_requested}",
             "set only one of them",
         )
-    asked_for = {QUEUE_LABEL: spec.queue, PRIORITY_LABEL: spec.priority}
+    requested_labels = {QUEUE_LABEL: spec.queue, PRIORITY_LABEL: spec.priority}
     labels = {
-        **texts(metadata, "labels", name),
-        **{label: value for label, value in asked_for.items() if value is not None},
-        RUN_LABEL: given.run_id,
+        **string_map(metadata, "labels", name),
+        **{label: value for label, value in requested_labels.items() if value is not None},
+        RUN_LABEL: render_input.run_id,
     }
-    notes = {**texts(metadata, "annotations", name), NAME_ANNOTATION: given.name}
-    if given.user is not None:
-        notes[USER_ANNOTATION] = given.user
+    annotations = {**string_map(metadata, "annotations", name), NAME_ANNOTATION: render_input.name}
+    if render_input.user is not None:
+        annotations[USER_ANNOTATION] = render_input.user
     if spec.name is None and re.fullmatch(NAME, metadata["name"]):
-        notes[NAME_ANNOTATION] = metadata["name"]
-    return {**metadata, "labels": labels, "annotations": notes}
+        annotations[NAME_ANNOTATION] = metadata["name"]
+    return {**metadata, "labels": labels, "annotations": annotations}
 
 
 def _label_pods(document: dict[str, Any], run_id: str) -> None:
@@ -219,24 +229,30 @@ def _label_pods(document: dict[str, Any], run_id: str) -> None:
     if "runtimeRef" in spec:  # a TrainJob's pods come from its runtime
         _label(spec, run_id)
         return
-    for holder in (spec, *_replicas(spec)):
-        template = holder.get("template")
+    for owner in (spec, *_replicas(spec)):
+        template = owner.get("template")
         if isinstance(template, dict) and isinstance(template.get("metadata") or {}, dict):
             template["metadata"] = dict(template.get("metadata") or {})
             _label(template["metadata"], run_id)
 
 
-def _label(holder: dict[str, Any], run_id: str) -> None:
+def _label(owner: dict[str, Any], run_id: str) -> None:
     """What is no mapping is left to the API server's verdict."""
-    labels = holder.get("labels") or {}
+    labels = owner.get("labels") or {}
     if isinstance(labels, dict):
-        holder["labels"] = {**labels, RUN_LABEL: run_id}
+        owner["labels"] = {**labels, RUN_LABEL: run_id}
 
 
 def _replicas(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found: Any = next((spec[part] for part in _REPLICAS if spec.get(part)), None)
-    listed = list(found.values()) if isinstance(found, dict) else found
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    replicas: Any = next(
+        (spec[replica_field] for replica_field in _REPLICAS if spec.get(replica_field)), None
+    )
+    replica_list = list(replicas.values()) if isinstance(replicas, dict) else replicas
+    return (
+        [replica for replica in replica_list if isinstance(replica, dict)]
+        if isinstance(replica_list, list)
+        else []
+    )
 
 
 def _check_pods(document: Mapping[str, Any], name: str) -> None:
@@ -246,10 +262,14 @@ def _check_pods(document: Mapping[str, Any], name: str) -> None:
         InvalidInputError: It has none.
     """
     spec = document.get("spec") or {}
-    part = next((one for one in _REPLICAS if spec.get(one)), None)
-    asked = [one.get("replicas") for one in _replicas(spec)]
-    if part is not None and asked and all(one == 0 and one is not False for one in asked):
-        field = f"spec.{part}"
+    replica_field = next((field for field in _REPLICAS if spec.get(field)), None)
+    replica_counts = [replica.get("replicas") for replica in _replicas(spec)]
+    if (
+        replica_field is not None
+        and replica_counts
+        and all(item == 0 and item is not False for item in replica_counts)
+    ):
+        field = f"spec.{replica_field}"
         raise InvalidInputError(
             f"{name}: every replica type in {field} has replicas: 0, so the job has no pods and never ends",
             code="no_pods",
@@ -273,17 +293,17 @@ def node_count(kind: Kind, document: Mapping[str, Any]) -> int:
     spec = document.get("spec") or {}
     if kind.name == "TrainJob":
         trainer = spec.get("trainer")
-        count = _whole(trainer.get("numNodes") if isinstance(trainer, dict) else None)
+        count = _as_count(trainer.get("numNodes") if isinstance(trainer, dict) else None)
     elif kind.name == "Job":
-        parallel = _whole(spec.get("parallelism"))
-        done = spec.get("completions")
-        count = min(parallel, _whole(done)) if done is not None else parallel
+        parallel = _as_count(spec.get("parallelism"))
+        completions = spec.get("completions")
+        count = min(parallel, _as_count(completions)) if completions is not None else parallel
     else:
-        count = sum(_whole(one.get("replicas")) for one in _replicas(spec))
-    return min(max(1, count), _MOST_NODES)
+        count = sum(_as_count(replica.get("replicas")) for replica in _replicas(spec))
+    return min(max(1, count), _MAX_NODES)
 
 
-def _whole(value: Any) -> int:
+def _as_count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 1
 
 
@@ -300,15 +320,15 @@ _ALGORITHM = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*"
 _REFERENCE = re.compile(
     rf"(?P<name>(?:{_HOST}/)?{_PART}(?:/{_PART})*)(?::{_TAG})?(?:@{_ALGORITHM}:[0-9a-fA-F]{{32,}})?"
 )
-_LONGEST_NAME = 255
-_LONGEST = 2000
+_MAX_NAME = 255
+_MAX_TEXT = 2000
 """Characters of what is looked at: nothing longer can be a name with its tag and digest."""
 
 
 def is_image_name(text: str) -> bool:
     """Whether it can be the name of an image: ``registry:port/name/name:tag@digest``, most of it optional."""
-    found = _REFERENCE.fullmatch(text) if len(text) <= _LONGEST else None
-    return found is not None and len(found["name"]) <= _LONGEST_NAME
+    match = _REFERENCE.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    return match is not None and len(match["name"]) <= _MAX_NAME
 
 
 def image_findings(document: Mapping[str, Any], field: str | None) -> Iterator[Finding]:
@@ -330,17 +350,17 @@ def image_findings(document: Mapping[str, Any], field: str | None) -> Iterator[F
 
 
 def _images(document: Mapping[str, Any]) -> Iterator[str]:
-    for template in templates(dict(document)):
+    for template in find_templates(dict(document)):
         spec = template.get("spec")
         for kind in ("containers", "initContainers"):
-            named = spec.get(kind) if isinstance(spec, dict) else None
-            yield from _of(named if isinstance(named, list) else [])
+            containers = spec.get(kind) if isinstance(spec, dict) else None
+            yield from _container_images(containers if isinstance(containers, list) else [])
     spec = document.get("spec")
-    yield from _of([spec.get("trainer")] if isinstance(spec, dict) else [])
+    yield from _container_images([spec.get("trainer")] if isinstance(spec, dict) else [])
 
 
-def _of(containers: list[Any]) -> Iterator[str]:
-    for one in containers:
-        image = one.get("image") if isinstance(one, dict) else None
+def _container_images(containers: list[Any]) -> Iterator[str]:
+    for container in containers:
+        image = container.get("image") if isinstance(container, dict) else None
         if isinstance(image, str) and image:  # without one, the API server has its word to say
             yield image

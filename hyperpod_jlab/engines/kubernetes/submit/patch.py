@@ -28,29 +28,29 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
         RefusedError: The patch takes away what the run needs, or has a template for a kind without one.
     """
     _check_shape(patch)
-    if _at(patch, "spec", "elasticPolicy") is not None:
-        raise _refused(
+    if _value_at(patch, "spec", "elasticPolicy") is not None:
+        raise _patch_error(
             "a run with our launcher has a fixed number of nodes, so elasticPolicy cannot be used",
             "submit an elastic job as your own manifest, with torchrun or hyperpodrun as its command: hpj submit job.yaml",
         )
-    rest = {name: value for name, value in patch.items() if name != "template"}
-    made: dict[str, Any] = merged(document, rest)
+    other_fields = {name: value for name, value in patch.items() if name != "template"}
+    patched: dict[str, Any] = merged(document, other_fields)
     if "template" in patch:
-        whole = _with_container(patch["template"], kind.container)
-        found = list(templates(made))
-        if not found or not isinstance(whole, Mapping):
-            raise _refused(
+        full_template = _default_container(patch["template"], kind.container)
+        templates = list(find_templates(patched))
+        if not templates or not isinstance(full_template, Mapping):
+            raise _patch_error(
                 f"template in a patch must be an object, and a {kind.name} must have one"
-                if found
+                if templates
                 else f"a {kind.name} has no pod template to patch",
                 "patch spec.podSpecOverrides instead",
             )
-        for template in found:
-            new = merged(template, whole)
+        for template in templates:
+            new = merged(template, full_template)
             template.clear()
             template.update(new)
-    _check(document, made, kind)
-    return made
+    _check(document, patched, kind)
+    return patched
 
 
 def _check_shape(patch: Mapping[str, Any]) -> None:
@@ -62,35 +62,41 @@ def _check_shape(patch: Mapping[str, Any]) -> None:
     _check_table(patch, "spec", "spec")
     if isinstance(patch.get("template"), Mapping):
         _check_table(patch["template"], "metadata", "template.metadata")
-    for template in templates(dict(patch)):
+    for template in find_templates(dict(patch)):
         _check_table(template, "spec", "template.spec")
         spec = template.get("spec") or {}
         for name in ("containers", "initContainers"):
-            of_all = name == "containers"  # those before it may be taken away with null
+            is_container_list = name == "containers"  # those before it may be taken away with null
             value = spec.get(name)
-            if name in spec and not isinstance(value, list) and (of_all or value is not None):
+            if (
+                name in spec
+                and not isinstance(value, list)
+                and (is_container_list or value is not None)
+            ):
                 raise _no_containers(f"template.spec.{name}", "a list of containers", name, value)
-            for at, one in enumerate(value or []):
-                if not isinstance(one, Mapping):
-                    raise _no_containers(f"template.spec.{name}[{at}]", "a container", name, one)
+            for index, entry in enumerate(value or []):
+                if not isinstance(entry, Mapping):
+                    raise _no_containers(
+                        f"template.spec.{name}[{index}]", "a container", name, entry
+                    )
 
 
 def _no_containers(path: str, wanted: str, name: str, value: Any) -> RefusedError:
-    return _refused(
-        f"{path} in the patch must be {wanted}, not {_shown(value)}",
+    return _patch_error(
+        f"{path} in the patch must be {wanted}, not {_shorten(value)}",
         f'write: "{name}": [{{"name": ..., ...}}]',
     )
 
 
 def _check_table(patch: Mapping[str, Any], name: str, path: str) -> None:
     if name in patch and not isinstance(patch[name], Mapping):
-        raise _refused(
-            f"{path} in the patch must be a table of fields, not {_shown(patch[name])}",
+        raise _patch_error(
+            f"{path} in the patch must be a table of fields, not {_shorten(patch[name])}",
             f"leave {path} out of the patch, or give the fields that change",
         )
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return json.dumps(value, default=str)[:60]
 
 
@@ -98,85 +104,85 @@ def merged(target: Any, patch: Any) -> Any:
     """A value with a patch on it."""
     if not isinstance(patch, Mapping):
         return copy.deepcopy(patch)
-    made = copy.deepcopy(dict(target)) if isinstance(target, Mapping) else {}
+    patched = copy.deepcopy(dict(target)) if isinstance(target, Mapping) else {}
     for name, value in patch.items():
         if value is None:
-            made.pop(name, None)
-        elif isinstance(value, list) and isinstance(made.get(name), list):
-            made[name] = _merged_lists(made[name], value)
+            patched.pop(name, None)
+        elif isinstance(value, list) and isinstance(patched.get(name), list):
+            patched[name] = _merged_lists(patched[name], value)
         else:
-            made[name] = merged(made.get(name), value)
-    return made
+            patched[name] = merged(patched.get(name), value)
+    return patched
 
 
 def _merged_lists(target: list[Any], patch: list[Any]) -> list[Any]:
     key = next(
-        (key for key in _KEYS if all(_has(one, key) for one in [*target, *patch])),
+        (key for key in _KEYS if all(_has_key(entry, key) for entry in [*target, *patch])),
         None,
     )
     if key is None or not patch:
         return copy.deepcopy(patch)
-    made = copy.deepcopy(target)
+    patched = copy.deepcopy(target)
     for item in patch:
-        at = next((i for i, one in enumerate(made) if one[key] == item[key]), None)
+        index = next((i for i, entry in enumerate(patched) if entry[key] == item[key]), None)
         if item.get(_DELETE) == "delete":
-            made = [one for one in made if one[key] != item[key]]
-        elif at is None:
-            made.append(copy.deepcopy(item))
+            patched = [entry for entry in patched if entry[key] != item[key]]
+        elif index is None:
+            patched.append(copy.deepcopy(item))
         else:
-            made[at] = merged(made[at], item)
-    return made
+            patched[index] = merged(patched[index], item)
+    return patched
 
 
-def _has(one: Any, key: str) -> bool:
+def _has_key(one: Any, key: str) -> bool:
     return isinstance(one, Mapping) and isinstance(one.get(key), str)
 
 
-def templates(found: Any) -> Iterator[dict[str, Any]]:
+def find_templates(content: Any) -> Iterator[dict[str, Any]]:
     """All pods' templates in an object, whatever its kind."""
-    if isinstance(found, dict):
-        for name, value in found.items():
+    if isinstance(content, dict):
+        for name, value in content.items():
             if name == "template" and isinstance(value, dict):
                 yield value
             else:
-                yield from templates(value)
-    elif isinstance(found, list):
-        for value in found:
-            yield from templates(value)
+                yield from find_templates(value)
+    elif isinstance(content, list):
+        for value in content:
+            yield from find_templates(value)
 
 
-def _with_container(template: Any, name: str) -> Any:
-    made = copy.deepcopy(template)
-    spec = made.get("spec") if isinstance(made, dict) else None
+def _default_container(template: Any, name: str) -> Any:
+    patched = copy.deepcopy(template)
+    spec = patched.get("spec") if isinstance(patched, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
     for container in containers if isinstance(containers, list) else []:
         if isinstance(container, dict):
             container.setdefault("name", name)
-    return made
+    return patched
 
 
-def _check(before: Mapping[str, Any], after: Mapping[str, Any], kind: Kind) -> None:
+def _check(original: Mapping[str, Any], patched: Mapping[str, Any], kind: Kind) -> None:
     """What makes the object the run's must have stayed.
 
     Raises:
         RefusedError: It has not.
     """
-    for path in _NEEDED:
-        if _at(before, *path) != _at(after, *path):
-            raise _refused(
+    for path in _REQUIRED_PATHS:
+        if _value_at(original, *path) != _value_at(patched, *path):
+            raise _patch_error(
                 f"the patch changes fields that the run needs: {'.'.join(path)}",
                 "remove it from the patch",
             )
-    kept = [*templates(dict(after))]
-    for number, old in enumerate(templates(dict(before))):
-        new = kept[number] if number < len(kept) else {}
-        if _at(old, *_LABEL) != _at(new, *_LABEL):
-            raise _refused(
+    kept_templates = [*find_templates(dict(patched))]
+    for number, original_template in enumerate(find_templates(dict(original))):
+        new = kept_templates[number] if number < len(kept_templates) else {}
+        if _value_at(original_template, *_LABEL) != _value_at(new, *_LABEL):
+            raise _patch_error(
                 f"the patch removes the label {RUN_LABEL} of the pods",
                 "remove it from the patch",
             )
-        if _launcher(old, kind) != _launcher(new, kind):
-            raise _refused(
+        if _launcher(original_template, kind) != _launcher(new, kind):
+            raise _patch_error(
                 f"the patch changes the command of the container {kind.container}, which is the run's launcher",
                 "use --setup for commands that run before your code",
             )
@@ -184,7 +190,7 @@ def _check(before: Mapping[str, Any], after: Mapping[str, Any], kind: Kind) -> N
 
 _LABEL = ("metadata", "labels", RUN_LABEL)
 
-_NEEDED = (
+_REQUIRED_PATHS = (
     ("apiVersion",),
     ("kind",),
     ("metadata", "name"),
@@ -195,25 +201,25 @@ _NEEDED = (
 )
 
 
-def _at(found: Any, *path: str) -> Any:
+def _value_at(content: Any, *path: str) -> Any:
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        content = content.get(name) if isinstance(content, Mapping) else None
+    return content
 
 
 def _launcher(template: Mapping[str, Any], kind: Kind) -> Any:
-    containers = _at(template, "spec", "containers")
-    for one in containers if isinstance(containers, list) else []:
-        if _at(one, "name") == kind.container:
-            return one.get("command"), one.get("args")
+    containers = _value_at(template, "spec", "containers")
+    for container in containers if isinstance(containers, list) else []:
+        if _value_at(container, "name") == kind.container:
+            return container.get("command"), container.get("args")
     return None
 
 
-def _refused(message: str, hint: str) -> RefusedError:
+def _patch_error(message: str, hint: str) -> RefusedError:
     return RefusedError(message, code="bad_patch", hint=hint, detail={"field": "kubernetes.patch"})
 
 
-def difference(before: str, after: str) -> str:
+def unified_difference(original: str, patched: str) -> str:
     """What a patch changed in a manifest's text: the lines that went and came, with where they stand."""
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
+    lines = difflib.unified_diff(original.splitlines(), patched.splitlines(), lineterm="", n=2)
     return "\n".join(list(lines)[2:])

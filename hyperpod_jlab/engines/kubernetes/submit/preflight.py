@@ -25,12 +25,12 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.code import size_findings
-from hyperpod_jlab.engines.kubernetes.submit.patch import difference, templates
+from hyperpod_jlab.engines.kubernetes.submit.patch import find_templates, unified_difference
 from hyperpod_jlab.engines.kubernetes.submit.render import (
     RenderContext,
+    auto_resume_obstacles,
+    build_patched_manifest,
     manifest,
-    obstacles,
-    patched_manifest,
     to_yaml,
 )
 from hyperpod_jlab.engines.protocol import RenderInput
@@ -38,10 +38,10 @@ from hyperpod_jlab.engines.protocol import RenderInput
 # --------------------------------------------------------------------------------------------------
 # The API server's verdict on a run's pod by itself: most kinds take any template, and what is wrong with it is only said when the operator makes the pods.
 
-_MISSING_RIGHT = "missing_right"
+_MISSING_PERMISSION = "missing_right"
 """Code of the error for what this user may not do."""
 
-_FOR_NOW = frozenset({"quota_exceeded"})
+_TEMPORARY_CODES = frozenset({"quota_exceeded"})
 """Codes of verdicts that may be another one when the pods are made."""
 
 
@@ -49,7 +49,7 @@ async def check_pod(
     client: KubeClient, document: Mapping[str, Any], namespace: str
 ) -> list[Finding]:
     """What is wrong with the pods of an object, by a dry run of one; those who may not make pods get no word."""
-    template = next(templates(dict(document)), None)
+    template = next(find_templates(dict(document)), None)
     if template is None:
         return []
     pod = {
@@ -64,11 +64,11 @@ async def check_pod(
     except UnreachableError:
         return []  # a webhook for pods that does not answer now may do so later
     except HyperpodError as error:
-        if isinstance(error, DeniedError) and error.code == _MISSING_RIGHT:
+        if isinstance(error, DeniedError) and error.code == _MISSING_PERMISSION:
             return []
         return [
             Finding(
-                level="warning" if error.code in _FOR_NOW else "error",
+                level="warning" if error.code in _TEMPORARY_CODES else "error",
                 code=error.code,
                 message=f"its pods would be rejected: {error.message}",
                 hint=error.hint,
@@ -91,44 +91,44 @@ async def check_runtime(client: KubeClient, kind: Kind, namespace: str) -> list[
         return []
     runtime = kind.runtime
     api = f"/apis/{kind.group}/{kind.version}"
-    where = f"{api}/clustertrainingruntimes"
+    runtimes_path = f"{api}/clustertrainingruntimes"
     if runtime.kind == "TrainingRuntime":
-        where = f"{api}/namespaces/{namespace}/trainingruntimes"
+        runtimes_path = f"{api}/namespaces/{namespace}/trainingruntimes"
     try:
-        found = await client.get(f"{where}/{runtime.name}")
+        response = await client.get(f"{runtimes_path}/{runtime.name}")
     except (DeniedError, NotFoundError):  # the webhook says that there is none
         return []
-    return runtime_findings(found, runtime)
+    return runtime_findings(response, runtime)
 
 
-def runtime_findings(found: Mapping[str, Any], runtime: Runtime) -> list[Finding]:
+def runtime_findings(response: Mapping[str, Any], runtime: Runtime) -> list[Finding]:
     """The same of a runtime's object."""
-    jobs = _at(found, "spec", "template", "spec", "replicatedJobs")
+    jobs = _value_at(response, "spec", "template", "spec", "replicatedJobs")
     node = next(
-        (job for job in jobs or [] if _at(job, "name") == TrainJob.container),
+        (job for job in jobs or [] if _value_at(job, "name") == TrainJob.container),
         None,
     )
-    pod = _at(node, "template", "spec", "template", "spec")
-    names = [_at(one, "name") for one in _at(pod, "containers") or []]
+    pod = _value_at(node, "template", "spec", "template", "spec")
+    names = [_value_at(container, "name") for container in _value_at(pod, "containers") or []]
     if TrainJob.container not in names:
         message = f"the training runtime {runtime.name} has no job called node with a container called node, which a run needs"
         hint = "set runtime in the configuration of the cluster to another one"
         return [Finding(level="error", code="runtime_without_node", message=message, hint=hint)]
-    if _at(pod, "restartPolicy") == "Never":
+    if _value_at(pod, "restartPolicy") == "Never":
         return []
     message = f"the training runtime {runtime.name} restarts failed pods itself, regardless of max_restarts, and deletes them with their last log lines"
     hint = "ask your cluster administrator for a runtime whose pods have the restart policy Never, so that max_restarts is respected"
     return [Finding(level="warning", code="runtime_restarts", message=message, hint=hint)]
 
 
-def _at(found: Any, *path: str) -> Any:
+def _value_at(content: Any, *path: str) -> Any:
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        content = content.get(name) if isinstance(content, Mapping) else None
+    return content
 
 
-_LONGEST_DIFFERENCE = 4000
-_LONGEST_LIST = 100_000
+_MAX_DIFFERENCE = 4000
+_MAX_LIST = 100_000
 """Characters of one word of a command, of which Linux takes 128 KiB."""
 
 NO_NAMESPACE = "no_namespace"
@@ -137,8 +137,8 @@ NO_NAMESPACE = "no_namespace"
 
 def unsupported(spec: JobSpec) -> Iterator[Finding]:
     """What runs on Kubernetes cannot do, and what of the spec has no effect there."""
-    given = {"account": spec.account, "qos": spec.qos, "slurm": spec.slurm.flags or None}
-    for field, value in given.items():
+    unsupported = {"account": spec.account, "qos": spec.qos, "slurm": spec.slurm.flags or None}
+    for field, value in unsupported.items():
         if value is not None:
             message = f"a Kubernetes cluster ignores {field}"
             yield Finding(level="info", code="ignored", message=message, field=field)
@@ -166,7 +166,7 @@ def _array(spec: JobSpec, array: str) -> Iterator[Finding]:
             "each task of an array on Kubernetes has one node, because the tasks are the pods of one Job",
             "submit multi-node runs one by one, or use a Slurm cluster",
         )
-    if len(format_ranges(parse_array(array).indices)) > _LONGEST_LIST:
+    if len(format_ranges(parse_array(array).indices)) > _MAX_LIST:
         yield _unsupported(
             "array",
             "the list of the array's indices is too long for the command of a pod",
@@ -184,7 +184,7 @@ def chosen(choice: KindChoice) -> Iterator[Finding]:
     yield Finding(
         level="info",
         code="kind",
-        message=f"it runs as a {name}: {choice.why}",
+        message=f"it runs as a {name}: {choice.reason}",
         field="kubernetes.kind",
     )
     if name == HyperPodPyTorchJob.name:
@@ -197,81 +197,97 @@ def chosen(choice: KindChoice) -> Iterator[Finding]:
         )
 
 
-def changed(given: RenderInput, place: RenderContext) -> Iterator[Finding]:
+def patch_findings(render_input: RenderInput, context: RenderContext) -> Iterator[Finding]:
     """What patches change in the manifest."""
-    if any(place.patches):
-        text = difference(to_yaml(manifest(given, place)), to_yaml(patched_manifest(given, place)))
-        more = "\n..." if len(text) > _LONGEST_DIFFERENCE else ""
+    if any(context.patches):
+        text = unified_difference(
+            to_yaml(manifest(render_input, context)),
+            to_yaml(build_patched_manifest(render_input, context)),
+        )
+        ellipsis = "\n..." if len(text) > _MAX_DIFFERENCE else ""
         yield Finding(
             level="info",
             code="patched",
-            message=f"the manifest is changed by a patch:\n{text[:_LONGEST_DIFFERENCE]}{more}",
+            message=f"the manifest is changed by a patch:\n{text[:_MAX_DIFFERENCE]}{ellipsis}",
             field="kubernetes.patch",
         )
 
 
-def resumption(given: RenderInput, place: RenderContext) -> Iterator[Finding]:
+def resume_findings(render_input: RenderInput, context: RenderContext) -> Iterator[Finding]:
     """What keeps HyperPod from resuming the run, where it is to."""
-    spec = given.spec
-    if not spec.is_resumed(place.hyperpod) or place.kind.name == HyperPodPyTorchJob.name:
+    spec = render_input.spec
+    if not spec.is_resumed(context.hyperpod) or context.kind.name == HyperPodPyTorchJob.name:
         return
-    if place.kind.name != PyTorchJob.name and spec.auto_resume is None:
+    if context.kind.name != PyTorchJob.name and spec.auto_resume is None:
         return  # nobody expects it there
-    found = [*obstacles(place)]
-    yield from found
-    if not found:
-        yield from auto_resume.restart_policies(patched_manifest(given, place))
-        if place.operator is None:
-            yield auto_resume.unknown_operator()
+    findings = [*auto_resume_obstacles(context)]
+    yield from findings
+    if not findings:
+        yield from auto_resume.restart_policies(build_patched_manifest(render_input, context))
+        if context.operator is None:
+            yield auto_resume.unknown_operator_finding()
 
 
-async def asked(client: KubeClient, given: RenderInput, place: RenderContext) -> list[Finding]:
+async def query_findings(
+    client: KubeClient, render_input: RenderInput, context: RenderContext
+) -> list[Finding]:
     """What the cluster says: of the claim, and of the whole manifest.
 
     Raises:
         UnreachableError: It does not answer.
     """
-    document = patched_manifest(given, place)
+    document = build_patched_manifest(render_input, context)
     if large := [*size_findings(document)]:
         return large
-    of_claim, of_account, of_runtime, verdict, of_pods = await asyncio.gather(
-        _claim(client, place),
-        _service_account(client, given.spec.kubernetes.service_account, place.namespace),
-        check_runtime(client, place.kind, place.namespace),
-        _dry_run(client, document, place),
-        check_pod(client, document, place.namespace),
+    (
+        claim_findings,
+        service_account_findings,
+        runtime_results,
+        dry_run_findings,
+        pod_findings,
+    ) = await asyncio.gather(
+        _claim(client, context),
+        _service_account(client, render_input.spec.kubernetes.service_account, context.namespace),
+        check_runtime(client, context.kind, context.namespace),
+        _dry_run(client, document, context),
+        check_pod(client, document, context.namespace),
     )
-    if any(finding.code == NO_NAMESPACE for finding in verdict):
-        if given.spec.kubernetes.namespace is None:
-            return verdict  # nothing else can be there then
-        return namespace_named_in(verdict, "kubernetes.namespace", "kubernetes.namespace")
-    if any(finding.level == "error" for finding in verdict):
-        return [*of_claim, *of_account, *of_runtime, *verdict]
-    if of_account:  # the pods' own verdict would be the same in other words
-        return [*of_claim, *of_account, *of_runtime]
-    refused = any(finding.level == "error" for finding in of_pods)
-    return [*of_claim, *of_runtime, *of_pods, *([] if refused else verdict)]
+    if any(finding.code == NO_NAMESPACE for finding in dry_run_findings):
+        if render_input.spec.kubernetes.namespace is None:
+            return dry_run_findings  # nothing else can be there then
+        return blame_field(dry_run_findings, "kubernetes.namespace", "kubernetes.namespace")
+    if any(finding.level == "error" for finding in dry_run_findings):
+        return [*claim_findings, *service_account_findings, *runtime_results, *dry_run_findings]
+    if service_account_findings:  # the pods' own verdict would be the same in other words
+        return [*claim_findings, *service_account_findings, *runtime_results]
+    is_refused = any(finding.level == "error" for finding in pod_findings)
+    return [
+        *claim_findings,
+        *runtime_results,
+        *pod_findings,
+        *([] if is_refused else dry_run_findings),
+    ]
 
 
-async def _claim(client: KubeClient, place: RenderContext) -> list[Finding]:
+async def _claim(client: KubeClient, context: RenderContext) -> list[Finding]:
     """Whether the storage claim is there and bound; those who may not look get no word."""
-    if place.storage is None:
+    if context.storage is None:
         return []
-    name = place.storage.claim
-    path = f"/api/v1/namespaces/{place.namespace}/persistentvolumeclaims/{name}"
+    name = context.storage.claim
+    path = f"/api/v1/namespaces/{context.namespace}/persistentvolumeclaims/{name}"
     try:
-        found = await client.get(path)
+        response = await client.get(path)
     except DeniedError:
         return []
     except NotFoundError:
-        message = f"claim {name} not found in the namespace {place.namespace}"
+        message = f"claim {name} not found in the namespace {context.namespace}"
         hint = "its pods would wait forever: set storage in the configuration of the cluster to another claim, or ask your cluster administrator for this one"
         return [Finding(level="error", code="no_claim", message=message, hint=hint)]
-    phase = (found.get("status") or {}).get("phase")
+    phase = (response.get("status") or {}).get("phase")
     if phase in {"Bound", None}:
         return []
     message = f"the claim {name} is {phase}: pods wait until it has a volume"
-    hint = f"see: kubectl -n {place.namespace} describe pvc {name}"
+    hint = f"see: kubectl -n {context.namespace} describe pvc {name}"
     return [Finding(level="warning", code="claim_unbound", message=message, hint=hint)]
 
 
@@ -297,14 +313,14 @@ async def _service_account(client: KubeClient, name: str | None, namespace: str)
 
 
 async def _dry_run(
-    client: KubeClient, document: Mapping[str, Any], place: RenderContext
+    client: KubeClient, document: Mapping[str, Any], context: RenderContext
 ) -> list[Finding]:
     """The API server's verdict, webhooks' and quotas' included; nothing is made."""
-    namespace = place.namespace
-    objects = [(jobs_path(place.kind, namespace), document)]
+    namespace = context.namespace
+    objects = [(jobs_path(context.kind, namespace), document)]
     services = f"/api/v1/namespaces/{namespace}/services"
-    objects += [(services, one) for one in place.kind.companions(document)]
-    return await dry_run(client, place.kind, objects)
+    objects += [(services, companion) for companion in context.kind.companions(document)]
+    return await dry_run(client, context.kind, objects)
 
 
 async def dry_run(
@@ -315,9 +331,9 @@ async def dry_run(
     Raises:
         UnreachableError: It does not answer.
     """
-    for path, one in objects:
+    for path, entry in objects:
         try:
-            await client.post(path, one, dryRun="All", fieldValidation="Strict")
+            await client.post(path, entry, dryRun="All", fieldValidation="Strict")
         except UnreachableError as error:
             if _is_webhook(error):
                 return [_finding(error, "error")]
@@ -337,17 +353,20 @@ async def dry_run(
     ]
 
 
-def namespace_named_in(found: Sequence[Finding], place: str, field: str) -> list[Finding]:
+def blame_field(findings: Sequence[Finding], namespace_field: str, field: str) -> list[Finding]:
     """Findings, of which those of a namespace that is not there say where it was named: not in the cluster's configuration.
 
     Args:
-        found: The findings.
-        place: Where it stands, in words.
+        findings: The findings.
+        namespace_field: Where it stands, in words.
         field: The spec's field with it.
     """
-    hint = f"set {place} to an existing namespace, or leave it out; see: kubectl get namespaces"
+    hint = f"set {namespace_field} to an existing namespace, or leave it out; see: kubectl get namespaces"
     changes = {"hint": hint, "field": field}
-    return [one.model_copy(update=changes) if one.code == NO_NAMESPACE else one for one in found]
+    return [
+        finding.model_copy(update=changes) if finding.code == NO_NAMESPACE else finding
+        for finding in findings
+    ]
 
 
 def _is_webhook(error: UnreachableError) -> bool:
@@ -366,6 +385,6 @@ def _finding(error: HyperpodError, level: Level) -> Finding:
     )
 
 
-def said(error: HyperpodError) -> Finding:
+def error_finding(error: HyperpodError) -> Finding:
     """A refusal of ours as a finding."""
     return _finding(error, "error")

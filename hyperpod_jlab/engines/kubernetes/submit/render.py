@@ -21,7 +21,7 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
-    LEAST_PARALLEL_ANNOTATION,
+    MIN_PARALLELISM_ANNOTATION,
     NAME_ANNOTATION,
     PRIORITY_LABEL,
     QUEUE_LABEL,
@@ -32,12 +32,12 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     KindInput,
     PodSpec,
     Rendezvous,
-    label_value,
     object_name,
+    to_label_value,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit.code import (
-    NOTE,
+    CODE_NOTE,
     UNPACK,
     BundleVolume,
     carried,
@@ -45,7 +45,7 @@ from hyperpod_jlab.engines.kubernetes.submit.code import (
 )
 from hyperpod_jlab.engines.kubernetes.submit.patch import patched
 from hyperpod_jlab.engines.kubernetes.submit.resources import resources, tolerations
-from hyperpod_jlab.engines.launch import guarded
+from hyperpod_jlab.engines.launch import guard_command
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 
 # --------------------------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ RESUMED_TIMEOUT = 3600
 
 
 def pod_command(
-    given: RenderInput,
+    render_input: RenderInput,
     name: str,
-    meeting: Rendezvous,
+    rendezvous: Rendezvous,
     *,
     unpack: bool = False,
     resumed: bool = False,
@@ -66,49 +66,55 @@ def pod_command(
     """The launcher with what the kind's environment says; ``$(NAME)`` is replaced by the kubelet.
 
     Args:
-        given: The run.
+        render_input: The run.
         name: The object's name.
-        meeting: What the launcher is told of its rank and its master.
+        rendezvous: What the launcher is told of its rank and its master.
         unpack: Whether the bundle has to be unpacked in the pod first.
         resumed: Whether HyperPod resumes the run.
     """
-    bundle = given.paths.there / given.bundle
+    bundle = render_input.paths.there / render_input.bundle
     if unpack:  # what travels in the job's own object lies on no storage that others may write to
-        before = ["-I", "-c", UNPACK, str(bundle), str(bundle / "launcher.py")]
+        python_args = ["-I", "-c", UNPACK, str(bundle), str(bundle / "launcher.py")]
     else:
-        before = guarded(given.seal.words(given.paths.there, given.bundle))
+        python_args = guard_command(
+            render_input.guard_policy.guard_args(render_input.paths.there, render_input.bundle)
+        )
     return [
-        literal(given.python or "python3"),
-        *map(literal, before),
+        literal(render_input.python or "python3"),
+        *map(literal, python_args),
         "pod",
-        *(_whereabouts(meeting) if given.spec.array is None else _task(given.spec.array)),
-        f"--nodes={given.spec.resources.nodes}",
+        *(
+            _rendezvous_args(rendezvous)
+            if render_input.spec.array is None
+            else _task(render_input.spec.array)
+        ),
+        f"--nodes={render_input.spec.resources.nodes}",
         f"--scheduler-id={name}",
-        f"--max-restarts={given.spec.max_restarts}",
+        f"--max-restarts={render_input.spec.max_restarts}",
         "--node-name=$(HYPERPOD_NODE)",
-        *_time_limit(given),
+        *_time_limit(render_input),
         *([f"--return-patience={RESUMED_TIMEOUT}"] if resumed else []),
         *(["--frames", "--unshared"] if unpack else ["--quiet"]),
     ]
 
 
-def _whereabouts(meeting: Rendezvous) -> list[str]:
+def _rendezvous_args(rendezvous: Rendezvous) -> list[str]:
     """The pod's rank and its master, unless a shell adds them."""
-    if meeting.late:
+    if rendezvous.starts_late:
         return []
-    return [f"--node-rank={meeting.node_rank}", f"--master-addr={meeting.master_addr}"]
+    return [f"--node-rank={rendezvous.node_rank}", f"--master-addr={rendezvous.master_addr}"]
 
 
 def _task(array: str) -> list[str]:
     """The pod's task, by its index; each is a run of one node."""
     indices = parse_array(array).indices
-    words = ["--node-rank=0", "--master-addr=127.0.0.1", "--task=$(JOB_COMPLETION_INDEX)"]
-    return words if indices[-1] < len(indices) else [*words, f"--tasks={format_ranges(indices)}"]
+    args = ["--node-rank=0", "--master-addr=127.0.0.1", "--task=$(JOB_COMPLETION_INDEX)"]
+    return args if indices[-1] < len(indices) else [*args, f"--tasks={format_ranges(indices)}"]
 
 
-def _time_limit(given: RenderInput) -> list[str]:
+def _time_limit(render_input: RenderInput) -> list[str]:
     """The launcher keeps to it, from the start of the first attempt: the training operator does not (research: activeDeadlineSeconds is not enforced)."""
-    limit = given.spec.time_limit or given.time_limit
+    limit = render_input.spec.time_limit or render_input.time_limit
     return [f"--time-limit={limit}"] if limit is not None else []
 
 
@@ -155,8 +161,8 @@ def node_selector(spec: JobSpec, *, hyperpod: bool) -> dict[str, str]:
 
 def topology(spec: JobSpec) -> dict[str, str]:
     """Kueue's annotations for pods that are to be near each other."""
-    asked = spec.kubernetes.topology
-    return {} if asked is None else {_TOPOLOGY[asked.mode]: asked.level}
+    topology = spec.kubernetes.topology
+    return {} if topology is None else {_TOPOLOGY[topology.mode]: topology.level}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -180,15 +186,15 @@ def secret_variables(spec: JobSpec) -> list[dict[str, Any]]:
 
 
 def _key(name: str, reference: str) -> dict[str, str]:
-    found = _REFERENCE.fullmatch(reference)
-    if found is None:
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
         raise InvalidInputError(
             f"the secret {name} refers to '{reference[:80]}', which is not a Secret and key of the cluster",
             code="invalid_secret",
             hint=f"write --secret {name}=SECRET/KEY",
             detail={"field": "environment.secrets"},
         )
-    return {"name": found[1], "key": found[3]}
+    return {"name": match[1], "key": match[3]}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -206,22 +212,22 @@ def key_environment(nodes: int) -> list[dict[str, Any]]:
     return [{"name": _VARIABLE, "value": _PLACEHOLDER}] if nodes > 1 else []
 
 
-def with_key(document: Mapping[str, Any]) -> dict[str, Any]:
+def add_run_key(document: Mapping[str, Any]) -> dict[str, Any]:
     """The object to send: the manifest with a new key, the same one in all pods' templates."""
-    made = copy.deepcopy(dict(document))
-    _put_in(made, secrets.token_hex(16))
-    return made
+    keyed = copy.deepcopy(dict(document))
+    _insert_key(keyed, secrets.token_hex(16))
+    return keyed
 
 
-def _put_in(found: Any, key: str) -> None:
-    if isinstance(found, dict):
-        if found.get("name") == _VARIABLE and found.get("value") == _PLACEHOLDER:
-            found["value"] = key
-        for value in found.values():
-            _put_in(value, key)
-    elif isinstance(found, list):
-        for value in found:
-            _put_in(value, key)
+def _insert_key(content: Any, key: str) -> None:
+    if isinstance(content, dict):
+        if content.get("name") == _VARIABLE and content.get("value") == _PLACEHOLDER:
+            content["value"] = key
+        for value in content.values():
+            _insert_key(value, key)
+    elif isinstance(content, list):
+        for value in content:
+            _insert_key(value, key)
 
 
 FILENAME = "manifest.yaml"
@@ -257,28 +263,28 @@ class RenderContext:
     operator: str | None = None
 
 
-def render(given: RenderInput, place: RenderContext) -> Rendered:
+def render(render_input: RenderInput, context: RenderContext) -> Rendered:
     """The manifest of a run.
 
     Raises:
         RefusedError: Neither the spec nor the configuration names an image, or a patch takes away what the run needs.
         InvalidInputError: A secret's reference is none.
     """
-    text = to_yaml(patched_manifest(given, place))
-    noted = text if place.storage is not None else NOTE + text
-    return Rendered(FILENAME, noted, "yaml", kind=place.kind.name)
+    text = to_yaml(build_patched_manifest(render_input, context))
+    annotated_text = text if context.storage is not None else CODE_NOTE + text
+    return Rendered(FILENAME, annotated_text, "yaml", kind=context.kind.name)
 
 
-def patched_manifest(given: RenderInput, place: RenderContext) -> dict[str, Any]:
+def build_patched_manifest(render_input: RenderInput, context: RenderContext) -> dict[str, Any]:
     """The object as it is sent.
 
     Raises:
         RefusedError: As `render`.
         InvalidInputError: As `render`.
     """
-    document = manifest(given, place)
-    for patch in place.patches:
-        document = patched(document, patch, place.kind)
+    document = manifest(render_input, context)
+    for patch in context.patches:
+        document = patched(document, patch, context.kind)
     return document
 
 
@@ -287,8 +293,8 @@ def to_yaml(document: Mapping[str, Any]) -> str:
     import yaml
 
     def write(dumper: Any, text: str) -> Any:
-        style = '"' if _BREAKS.intersection(text) else "|" if "\n" in text else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+        scalar_style = '"' if _BREAKS.intersection(text) else "|" if "\n" in text else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=scalar_style)
 
     dumper: Any = type("Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
     dumper.add_representer(str, write)
@@ -300,22 +306,22 @@ _BREAKS = frozenset("\x85\u2028\u2029\ufeff")
 """What YAML takes for line breaks or marks, and PyYAML writes as it is but for texts in double quotes."""
 
 
-def manifest(given: RenderInput, place: RenderContext) -> dict[str, Any]:
+def manifest(render_input: RenderInput, context: RenderContext) -> dict[str, Any]:
     """The object itself, without patches."""
-    spec = given.spec
-    name = object_name(given.run_id)
-    labels = _labels(given)
-    return kind_of_run(spec, place).manifest(
+    spec = render_input.spec
+    name = object_name(render_input.run_id)
+    labels = _labels(render_input)
+    return select_kind(spec, context).manifest(
         KindInput(
             name=name,
-            namespace=place.namespace,
+            namespace=context.namespace,
             nodes=spec.resources.nodes,
-            pod=_pod(given, place, name, labels),
-            labels={**labels, **_queue(given)},
-            annotations=_annotations(given),
-            time_limit=spec.time_limit or given.time_limit,
-            anew=_anew(given, place),
-            retries=retries(spec, place),
+            pod=_pod(render_input, context, name, labels),
+            labels={**labels, **_queue(render_input)},
+            annotations=_annotations(render_input),
+            time_limit=spec.time_limit or render_input.time_limit,
+            is_retry=_is_retried_run(render_input, context),
+            retries=find_retries(spec, context),
             array=_array(spec),
         )
     )
@@ -330,66 +336,78 @@ def _array(spec: JobSpec) -> tuple[int, int] | None:
     return count, min(count, array.throttle or count)
 
 
-def retries(spec: JobSpec, place: RenderContext) -> int | None:
+def find_retries(spec: JobSpec, context: RenderContext) -> int | None:
     """How often HyperPod may resume a run; None for not at all."""
     count = spec.max_restarts or RETRIES
-    if isinstance(place.kind, HyperPodPyTorchJob):  # there are none but on HyperPod
+    if isinstance(context.kind, HyperPodPyTorchJob):  # there are none but on HyperPod
         return count if spec.is_resumed(on_hyperpod=True) else None
-    return count if spec.is_resumed(place.hyperpod) and not any(obstacles(place)) else None
+    return (
+        count
+        if spec.is_resumed(context.hyperpod) and not any(auto_resume_obstacles(context))
+        else None
+    )
 
 
-def kind_of_run(spec: JobSpec, place: RenderContext) -> Kind:
+def select_kind(spec: JobSpec, context: RenderContext) -> Kind:
     """The kind that was chosen, in the form that HyperPod resumes where it does."""
-    resumed = isinstance(place.kind, PyTorchJob) and retries(spec, place) is not None
-    return PyTorchJob(resumed=True) if resumed else place.kind
+    resumed = isinstance(context.kind, PyTorchJob) and find_retries(spec, context) is not None
+    return PyTorchJob(resumed=True) if resumed else context.kind
 
 
-def obstacles(place: RenderContext) -> Iterator[Finding]:
+def auto_resume_obstacles(context: RenderContext) -> Iterator[Finding]:
     """What keeps HyperPod from resuming any run there."""
-    if isinstance(place.kind, PyTorchJob):
-        shared = place.storage is not None
-        yield from auto_resume.obstacles(place.namespace, place.operator, shared=shared)
-        yield from auto_resume.patched_master(place.patches)
-    elif not isinstance(place.kind, HyperPodPyTorchJob):
-        yield auto_resume.wrong_kind(place.kind.name)
+    if isinstance(context.kind, PyTorchJob):
+        is_shared = context.storage is not None
+        yield from auto_resume.find_obstacles(
+            context.namespace, context.operator, is_shared=is_shared
+        )
+        yield from auto_resume.patched_master(context.patches)
+    elif not isinstance(context.kind, HyperPodPyTorchJob):
+        yield auto_resume.wrong_kind_finding(context.kind.name)
 
 
-def _labels(given: RenderInput) -> dict[str, str]:
-    labels = {RUN_LABEL: given.run_id, "app.kubernetes.io/managed-by": "hyperpod-jlab"}
-    user = label_value(given.user or "")
+def _labels(render_input: RenderInput) -> dict[str, str]:
+    labels = {RUN_LABEL: render_input.run_id, "app.kubernetes.io/managed-by": "hyperpod-jlab"}
+    user = to_label_value(render_input.user or "")
     if user:
         labels[USER_LABEL] = user
     return labels
 
 
-def _annotations(given: RenderInput) -> dict[str, str]:
-    notes = {NAME_ANNOTATION: given.name}
-    if given.user is not None:
-        notes[USER_ANNOTATION] = given.user
-    array = _array(given.spec)
-    if array is not None and array[1] > 1 and given.spec.queue is not None:
-        notes[LEAST_PARALLEL_ANNOTATION] = "1"
-    return notes
+def _annotations(render_input: RenderInput) -> dict[str, str]:
+    annotations = {NAME_ANNOTATION: render_input.name}
+    if render_input.user is not None:
+        annotations[USER_ANNOTATION] = render_input.user
+    array = _array(render_input.spec)
+    if array is not None and array[1] > 1 and render_input.spec.queue is not None:
+        annotations[MIN_PARALLELISM_ANNOTATION] = "1"
+    return annotations
 
 
-def _queue(given: RenderInput) -> dict[str, str]:
+def _queue(render_input: RenderInput) -> dict[str, str]:
     """Kueue's labels."""
-    queue, priority = given.spec.queue, given.spec.priority
+    queue, priority = render_input.spec.queue, render_input.spec.priority
     if queue is None:
         return {}
     return {QUEUE_LABEL: queue, **({PRIORITY_LABEL: priority} if priority is not None else {})}
 
 
-def _pod(given: RenderInput, place: RenderContext, name: str, labels: Mapping[str, str]) -> PodSpec:
-    spec, kind = given.spec, kind_of_run(given.spec, place)
-    volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
-    meeting = kind.meeting(name, spec.resources.nodes)
-    resumed = retries(spec, place) is not None
-    command = pod_command(given, name, meeting, unpack=not volume.shared, resumed=resumed)
-    wanted = resources(spec, place.instance)
+def _pod(
+    render_input: RenderInput, context: RenderContext, name: str, labels: Mapping[str, str]
+) -> PodSpec:
+    spec, kind = render_input.spec, select_kind(render_input.spec, context)
+    volume: BundleVolume = claimed(context.storage) if context.storage is not None else carried()
+    rendezvous = kind.rendezvous(name, spec.resources.nodes)
+    resumed = find_retries(spec, context) is not None
+    command = pod_command(
+        render_input, name, rendezvous, unpack=not volume.is_shared, resumed=resumed
+    )
+    requested = resources(spec, context.instance)
     return PodSpec(
-        image=_image(given, place),
-        command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place)),
+        image=_image(render_input, context),
+        command=kind.wrap(
+            command, spec.resources.nodes, is_retry=_is_retried_run(render_input, context)
+        ),
         env=(
             *pod_environment(),
             *key_environment(spec.resources.nodes),
@@ -398,9 +416,9 @@ def _pod(given: RenderInput, place: RenderContext, name: str, labels: Mapping[st
         ),
         mounts=(*volume.mounts, {"name": "shm", "mountPath": _SHM}),
         volumes=(*volume.volumes, {"name": "shm", "emptyDir": {"medium": "Memory"}}),
-        resources=wanted,
-        node_selector=node_selector(spec, hyperpod=place.hyperpod),
-        tolerations=tolerations(wanted),
+        resources=requested,
+        node_selector=node_selector(spec, hyperpod=context.hyperpod),
+        tolerations=tolerations(requested),
         labels=labels,
         annotations=topology(spec),
         priority_class=spec.priority if spec.queue is None else None,
@@ -408,13 +426,13 @@ def _pod(given: RenderInput, place: RenderContext, name: str, labels: Mapping[st
     )
 
 
-def _anew(given: RenderInput, place: RenderContext) -> bool:
+def _is_retried_run(render_input: RenderInput, context: RenderContext) -> bool:
     """Whether lost pods are to be replaced: a single pod without shared storage has nobody who would remember how often that happened."""
-    return place.storage is not None or given.spec.resources.nodes > 1
+    return context.storage is not None or render_input.spec.resources.nodes > 1
 
 
-def _image(given: RenderInput, place: RenderContext) -> str:
-    image = given.spec.environment.image or place.image
+def _image(render_input: RenderInput, context: RenderContext) -> str:
+    image = render_input.spec.environment.image or context.image
     if image is None:
         raise RefusedError(
             "a run on Kubernetes needs a container image",

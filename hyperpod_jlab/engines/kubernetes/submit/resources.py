@@ -21,44 +21,44 @@ NEURON_CORE = "aws.amazon.com/neuroncore"
 _HUGE_PAGES = ("hugepages-2Mi", "5120Mi")
 """As AWS's samples ask for with EFA; its libraries take them on the types with several interfaces."""
 
-_MANY = 4
+_MIN_EFA_DEVICES = 4
 """EFA interfaces from which on huge pages are asked for."""
 
 _MIG = "mig-"
 
 
-def resources(spec: JobSpec, known: InstanceType | None) -> dict[str, str]:
+def resources(spec: JobSpec, instance_type: InstanceType | None) -> dict[str, str]:
     """Requests and limits by resource.
 
     Args:
         spec: The run's.
-        known: What is known of its instance type; None: nothing.
+        instance_type: What is known of its instance type; None: nothing.
     """
-    asked = spec.resources
-    wanted: dict[str, str] = {}
-    if asked.cpus is not None:
-        wanted["cpu"] = str(asked.cpus)
-    if asked.memory is not None:
-        wanted["memory"] = str(asked.memory)
-    devices = _devices(asked.accelerator, known)
-    wanted.update({name: str(count) for name, count in devices.items()})
-    efa = _efa(spec, devices, known)
+    spec_resources = spec.resources
+    requested: dict[str, str] = {}
+    if spec_resources.cpus is not None:
+        requested["cpu"] = str(spec_resources.cpus)
+    if spec_resources.memory is not None:
+        requested["memory"] = str(spec_resources.memory)
+    devices = _devices(spec_resources.accelerator, instance_type)
+    requested.update({name: str(count) for name, count in devices.items()})
+    efa = _efa(spec, devices, instance_type)
     if efa:
-        wanted[EFA] = str(efa)
+        requested[EFA] = str(efa)
         # Kubernetes takes huge pages only beside cpu or memory.
-        if efa >= _MANY and wanted.keys() & {"cpu", "memory"}:
-            wanted[_HUGE_PAGES[0]] = _HUGE_PAGES[1]
-    return wanted
+        if efa >= _MIN_EFA_DEVICES and requested.keys() & {"cpu", "memory"}:
+            requested[_HUGE_PAGES[0]] = _HUGE_PAGES[1]
+    return requested
 
 
-def _devices(accelerator: Accelerators, known: InstanceType | None) -> dict[str, int]:
+def _devices(accelerator: Accelerators, instance_type: InstanceType | None) -> dict[str, int]:
     count = accelerator.count
     if not count:
         return {}
     kind = accelerator.type or ""
     if accelerator.kind == "neuron":
         # A spec counts NeuronCores; devices are what is handed out, where they come out even.
-        cores = known.logical_cores if known is not None else 0
+        cores = instance_type.logical_cores if instance_type is not None else 0
         if cores and count % cores == 0:
             return {NEURON_DEVICE: count // cores}
         return {NEURON_CORE: count}
@@ -67,51 +67,57 @@ def _devices(accelerator: Accelerators, known: InstanceType | None) -> dict[str,
     return {GPU: count}
 
 
-def _efa(spec: JobSpec, devices: Mapping[str, int], known: InstanceType | None) -> int:
+def _efa(spec: JobSpec, devices: Mapping[str, int], instance_type: InstanceType | None) -> int:
     """As the spec says; else what the type has, when all of its accelerators are asked for on more than one node."""
     if spec.resources.efa is not None:
         return spec.resources.efa
-    return (known.efa or 0) if known is not None and _whole_nodes(spec, devices, known) else 0
+    return (
+        (instance_type.efa or 0)
+        if instance_type is not None and _uses_whole_nodes(spec, devices, instance_type)
+        else 0
+    )
 
 
-def _whole_nodes(spec: JobSpec, devices: Mapping[str, int], known: InstanceType) -> bool:
+def _uses_whole_nodes(
+    spec: JobSpec, devices: Mapping[str, int], instance_type: InstanceType
+) -> bool:
     """Whether all accelerators are asked for on more than one node."""
-    asked = {devices.get(GPU), devices.get(NEURON_DEVICE)}
-    return spec.resources.nodes > 1 and known.accelerators in asked
+    device_counts = {devices.get(GPU), devices.get(NEURON_DEVICE)}
+    return spec.resources.nodes > 1 and instance_type.accelerators in device_counts
 
 
 def instance_findings(
-    spec: JobSpec, known: InstanceType | HyperpodError | None
+    spec: JobSpec, instance_type: InstanceType | HyperpodError | None
 ) -> Iterator[Finding]:
     """What of an instance type is not known, so that nothing is asked for by it.
 
     Args:
         spec: The run's.
-        known: What is known of its instance type. Where nothing is: why EC2 could not be asked, or None when it could.
+        instance_type: What is known of its instance type. Where nothing is: why EC2 could not be asked, or None when it could.
     """
     name = spec.resources.instance_type
     if name is None or spec.resources.efa is not None:
         return
-    if not isinstance(known, InstanceType):
-        why = f" ({known.message})" if known is not None else ""
-        yield _unknown(f"{name[:60]} is not a known instance type{why}")
-    elif known.efa is None and _whole_nodes(
-        spec, _devices(spec.resources.accelerator, known), known
+    if not isinstance(instance_type, InstanceType):
+        reason = f" ({instance_type.message})" if instance_type is not None else ""
+        yield _unknown_finding(f"{name[:60]} is not a known instance type{reason}")
+    elif instance_type.efa is None and _uses_whole_nodes(
+        spec, _devices(spec.resources.accelerator, instance_type), instance_type
     ):
-        yield _unknown(f"the number of EFA interfaces of {name} on HyperPod is unknown")
+        yield _unknown_finding(f"the number of EFA interfaces of {name} on HyperPod is unknown")
 
 
-def _unknown(what: str) -> Finding:
+def _unknown_finding(subject: str) -> Finding:
     return Finding(
         level="warning",
         code="unknown_instance_type",
-        message=f"{what}: no EFA is requested, and accelerators are as in the spec",
+        message=f"{subject}: no EFA is requested, and accelerators are as in the spec",
         hint="set resources.efa to the EFA interfaces of a node (0 for none)",
         field="resources.instance_type",
     )
 
 
-def tolerations(wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+def tolerations(requested: Mapping[str, str]) -> list[dict[str, Any]]:
     """Taints by which nodes keep away those that do not ask for their devices."""
     keys = {
         GPU: "nvidia.com/gpu",
@@ -119,10 +125,12 @@ def tolerations(wanted: Mapping[str, str]) -> list[dict[str, Any]]:
         NEURON_CORE: "aws.amazon.com/neuron",
         EFA: EFA,
     }
-    found = [keys.get(name, GPU if name.startswith("nvidia.com/mig-") else "") for name in wanted]
+    toleration_keys = [
+        keys.get(name, GPU if name.startswith("nvidia.com/mig-") else "") for name in requested
+    ]
     return [
         {"key": key, "operator": "Exists", "effect": "NoSchedule"}
-        for key in dict.fromkeys(found)
+        for key in dict.fromkeys(toleration_keys)
         if key
     ]
 
@@ -141,7 +149,9 @@ _UNITS = {
     "T": Decimal(10) ** 12,
     "P": Decimal(10) ** 15,
     "E": Decimal(10) ** 18,
-    **{f"{letter}i": Decimal(1024) ** at for at, letter in enumerate("KMGTPE", start=1)},
+    **{
+        f"{letter}i": Decimal(1024) ** exponent for exponent, letter in enumerate("KMGTPE", start=1)
+    },
 }
 """Suffixes and factors (apimachinery, pkg/api/resource/quantity.go)."""
 
@@ -152,11 +162,11 @@ _QUANTITY = re.compile(
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> int:
-    found = _QUANTITY.fullmatch(text.strip())
-    if found is None:
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None:
         return 0
-    exponent = Decimal(10) ** int(found[2]) if found[2] else _UNITS[found[3] or ""]
-    return int((Decimal(found[1]) * exponent * 1000).to_integral_value(rounding="ROUND_CEILING"))
+    exponent = Decimal(10) ** int(match[2]) if match[2] else _UNITS[match[3] or ""]
+    return int((Decimal(match[1]) * exponent * 1000).to_integral_value(rounding="ROUND_CEILING"))
 
 
 def milli(value: Any) -> int:
@@ -164,6 +174,6 @@ def milli(value: Any) -> int:
     return _parsed(str(value))
 
 
-def whole(thousandths: int) -> int:
+def to_units(thousandths: int) -> int:
     """Whole ones in so many thousandths."""
     return thousandths // 1000

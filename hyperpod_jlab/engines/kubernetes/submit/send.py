@@ -28,24 +28,24 @@ from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.choice import (
     KINDS,
+    InstalledKinds,
     KindChoice,
-    Offers,
     choose,
     discover,
     operator_version,
 )
-from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, labels_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit import preflight
 from hyperpod_jlab.engines.kubernetes.submit.code import (
     DIGEST_ANNOTATION,
     PARTS_ANNOTATION,
     Archive,
+    build_archive,
     code_findings,
     config_maps,
     filled,
-    has_place,
-    pack,
+    has_placeholder,
     part_name,
     size_findings,
 )
@@ -53,15 +53,15 @@ from hyperpod_jlab.engines.kubernetes.submit.companion_objects import (
     adopt,
     collection,
     companion_findings,
+    delete_companions,
     make,
-    take_back,
 )
 from hyperpod_jlab.engines.kubernetes.submit.create import (
     accompany,
-    check_ours,
+    check_own_object,
     create,
     is_same_user,
-    replace_other,
+    replace_foreign,
 )
 from hyperpod_jlab.engines.kubernetes.submit.native import (
     image_findings,
@@ -69,16 +69,16 @@ from hyperpod_jlab.engines.kubernetes.submit.native import (
     native_findings,
     render_native,
 )
-from hyperpod_jlab.engines.kubernetes.submit.preflight import dry_run, namespace_named_in, said
+from hyperpod_jlab.engines.kubernetes.submit.preflight import blame_field, dry_run, error_finding
 from hyperpod_jlab.engines.kubernetes.submit.render import (
     RenderContext,
-    patched_manifest,
+    add_run_key,
+    build_patched_manifest,
     render,
-    with_key,
 )
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
-from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
@@ -113,23 +113,25 @@ async def deliver(
         RefusedError: The code is too large, or the API server refuses the job; nothing is left of it.
         DeniedError: The user may not make the job or its ConfigMaps; nothing is left of it.
     """
-    archive = await asyncio.to_thread(pack, bundle.folder) if has_place(document) else None
-    sent = with_key(document if archive is None else filled(document, archive))
-    place = f"{path}/{document['metadata']['name']}"
-    job, ours = await create(client, path, sent)
+    archive = (
+        await asyncio.to_thread(build_archive, bundle.folder) if has_placeholder(document) else None
+    )
+    sent = add_run_key(document if archive is None else filled(document, archive))
+    object_path = f"{path}/{document['metadata']['name']}"
+    job, is_own_run = await create(client, path, sent)
     try:
         await accompany(client, job, companions)
         if archive is not None:
             await _carry(client, job, archive)
     except (DeniedError, RefusedError):
-        if ours:  # its pods would wait for ever
+        if is_own_run:  # its pods would wait for ever
             with contextlib.suppress(HyperpodError):
-                await client.delete(place, propagationPolicy="Background")
+                await client.delete(object_path, propagationPolicy="Background")
         raise
     return job
 
 
-async def is_whole(client: KubeClient, job: Mapping[str, Any]) -> bool:
+async def is_complete(client: KubeClient, job: Mapping[str, Any]) -> bool:
     """Whether all ConfigMaps that a job waits for are there; those that this user may not read count as there."""
     metadata = job["metadata"]
     parts = int((metadata.get("annotations") or {}).get(PARTS_ANNOTATION, "0"))
@@ -148,19 +150,19 @@ async def _carry(client: KubeClient, job: Mapping[str, Any], archive: Archive) -
     path = _maps(job["metadata"]["namespace"])
     if not archive.parts:
         return
-    said = (job["metadata"].get("annotations") or {}).get(DIGEST_ANNOTATION)
-    if said != archive.digest:
+    digest = (job["metadata"].get("annotations") or {}).get(DIGEST_ANNOTATION)
+    if digest != archive.digest:
         raise RefusedError(
             "the code of the run does not match its job",
             code="code_changed",
             hint="submit it again with a new run id",
             detail={"job": job["metadata"]["name"]},
         )
-    for made in await asyncio.to_thread(config_maps, archive, job, RUN_LABEL):
+    for config_map in await asyncio.to_thread(config_maps, archive, job, RUN_LABEL):
         try:
-            await client.post(path, made)
+            await client.post(path, config_map)
         except ConflictError:
-            await replace_other(client, path, made, job)
+            await replace_foreign(client, path, config_map, job)
 
 
 def _maps(namespace: str) -> str:
@@ -171,7 +173,7 @@ def _maps(namespace: str) -> str:
 # What the API server says of a user's own manifest before it is sent.
 
 
-async def verdict(client: KubeClient, sent: Sent, configured: str) -> list[Finding]:
+async def dry_run_submit(client: KubeClient, sent: Sent, configured: str) -> list[Finding]:
     """Its verdict on the manifest as it would be sent, and whether the names are free; nothing is made.
 
     Args:
@@ -183,34 +185,38 @@ async def verdict(client: KubeClient, sent: Sent, configured: str) -> list[Findi
         UnreachableError: It does not answer.
     """
     objects = (*sent.companions, sent.document)
-    if wrong := [found for one in objects for found in _by_itself(one)]:
-        return wrong
-    beside = [finding async for finding in companion_findings(client, sent)]
-    if any(finding.level == "error" for finding in beside):
-        return beside
+    if own_findings := [own_finding for entry in objects for own_finding in _check_document(entry)]:
+        return own_findings
+    companion_results = [finding async for finding in companion_findings(client, sent)]
+    if any(finding.level == "error" for finding in companion_results):
+        return companion_results
     document = sent.document
-    asked = auto_resume.is_asked_for(document) and sent.kind.name == PyTorchJob.name
-    resumed = auto_resume.of_manifest(document, await operator_version(client)) if asked else ()
+    resume_requested = auto_resume.is_requested(document) and sent.kind.name == PyTorchJob.name
+    resumed = (
+        auto_resume.manifest_findings(document, await operator_version(client))
+        if resume_requested
+        else ()
+    )
     try:
         with contextlib.suppress(NotFoundError, DeniedError):
-            check_ours(await client.get(sent.place), document)
-        paths = [await collection(client, one) for one in sent.companions]
+            check_own_object(await client.get(sent.object_path), document)
+        paths = [await collection(client, entry) for entry in sent.companions]
         pairs = [*zip(paths, sent.companions, strict=True), (sent.path, document)]
-        found = [*beside, *resumed, *await dry_run(client, sent.kind, pairs)]
+        findings_found = [*companion_results, *resumed, *await dry_run(client, sent.kind, pairs)]
         if sent.namespace == configured:
-            return found
-        return namespace_named_in(found, "metadata.namespace in the manifest", "source")
+            return findings_found
+        return blame_field(findings_found, "metadata.namespace in the manifest", "source")
     except UnreachableError:
         raise
     except HyperpodError as error:
-        return [said(error)]
+        return [error_finding(error)]
 
 
-def _by_itself(document: Mapping[str, Any]) -> list[Finding]:
+def _check_document(document: Mapping[str, Any]) -> list[Finding]:
     return [*image_findings(document, None), *size_findings(document, "source")]
 
 
-_FRESH = 60.0
+_TTL_S = 60.0
 """Seconds for which what the cluster offers counts: operators come and go seldom."""
 
 
@@ -229,18 +235,20 @@ class Sender:
         self._connection = connection
         self._storage = storage
         self._paths = paths
-        self._offers: dict[str, tuple[float, Offers]] = {}
+        self._installed: dict[str, tuple[float, InstalledKinds]] = {}
         self._instances: dict[str, InstanceType] = {}
 
-    def render(self, given: RenderInput) -> Rendered:
+    def render(self, render_input: RenderInput) -> Rendered:
         """The manifest, of the kind that the cluster offered when it was asked last.
 
         Raises:
             RefusedError: It cannot be made of this spec on this cluster.
         """
-        if given.native is not None:
-            return render_native(given, given.native, self._namespace(given.spec))
-        return render(given, self._place(given.spec))
+        if render_input.native is not None:
+            return render_native(
+                render_input, render_input.native, self._namespace(render_input.spec)
+            )
+        return render(render_input, self._render_context(render_input.spec))
 
     async def preflight(self, spec: JobSpec, python: str | None) -> list[Finding]:
         """What the cluster has to say about a spec.
@@ -248,43 +256,47 @@ class Sender:
         Raises:
             UnreachableError: It does not answer.
         """
-        found = [*preflight.unsupported(spec)]
+        findings = [*preflight.unsupported(spec)]
         if spec.source.kind == "native":
-            return [*found, *native_findings(spec)]
+            return [*findings, *native_findings(spec)]
         if spec.kubernetes.keep_companions:
             message = "companion objects are possible only in your own manifest"
             field = "kubernetes.keep_companions"
-            found.append(Finding(level="info", code="ignored", message=message, field=field))
+            findings.append(Finding(level="info", code="ignored", message=message, field=field))
         if self._storage is None:
-            found += code_findings(spec)
-        found += instance_findings(spec, await self._ask_instance(spec))
+            findings += code_findings(spec)
+        findings += instance_findings(spec, await self._query_instance(spec))
         client = await self._connection.client()
-        await self._ask_offers(self._namespace(spec))
-        seal = Seal.current()
-        given = RenderInput(
-            new_run_id(), "run", spec, "bundle", self._paths, python, seal, user="user"
+        await self._query_kinds(self._namespace(spec))
+        guard_policy = GuardPolicy.current()
+        render_input = RenderInput(
+            new_run_id(), "run", spec, "bundle", self._paths, python, guard_policy, user="user"
         )
         try:
-            found += preflight.chosen(self._choice(spec))
-            place = self._place(spec)
-            found += preflight.changed(given, place)
-            found += preflight.resumption(given, place)
-            found += image_findings(patched_manifest(given, place), "environment.image")
-            if not any(finding.level == "error" for finding in found):
-                found += await preflight.asked(client, given, place)
+            findings += preflight.chosen(self._choice(spec))
+            context = self._render_context(spec)
+            findings += preflight.patch_findings(render_input, context)
+            findings += preflight.resume_findings(render_input, context)
+            findings += image_findings(
+                build_patched_manifest(render_input, context), "environment.image"
+            )
+            if not any(finding.level == "error" for finding in findings):
+                findings += await preflight.query_findings(client, render_input, context)
         except UnreachableError:
             raise
         except HyperpodError as error:
-            found.append(preflight.said(error))
-        return found
+            findings.append(preflight.error_finding(error))
+        return findings
 
-    async def verdict(self, sent: Sent) -> list[Finding]:
+    async def dry_run_submit(self, sent: Sent) -> list[Finding]:
         """What the cluster says of a user's own manifest, without making anything.
 
         Raises:
             UnreachableError: It does not answer.
         """
-        return await verdict(await self._connection.client(), sent, self._connection.namespace)
+        return await dry_run_submit(
+            await self._connection.client(), sent, self._connection.namespace
+        )
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Make the job, after what stands beside it. Its name is the run's, so a second one is the same; of a user's own manifest its label is."""
@@ -298,30 +310,32 @@ class Sender:
         except UnreachableError:
             raise  # it may be there
         except HyperpodError:
-            await take_back(client, sent)
+            await delete_companions(client, sent)
             raise
         await adopt(client, sent, job)
         return SubmitResult(sent.name)
 
-    async def take_back(self, bundle: BundleReader) -> None:
+    async def delete_all(self, bundle: BundleReader) -> None:
         """Remove what a submit that was broken off has made beside a job that is not there."""
         sent = await asyncio.to_thread(read_sent, bundle)
-        await take_back(await self._connection.client(), sent)
+        await delete_companions(await self._connection.client(), sent)
 
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """The run's job, when it is there with all that its pods wait for."""
         sent = await asyncio.to_thread(read_sent, bundle)
         client = await self._connection.client()
         try:
-            job = await client.get(sent.place)
+            job = await client.get(sent.object_path)
             for owned in await self._owned(bundle, sent):
                 name = owned["metadata"]["name"]
                 await client.get(f"/api/v1/namespaces/{sent.namespace}/services/{name}")
         except NotFoundError:
             return None
-        ours = labels_of(job).get(RUN_LABEL) == bundle.run_id and is_same_user(job, sent.document)
-        whole = ours and await is_whole(client, job)
-        return SubmitResult(sent.name) if whole else None
+        is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id and is_same_user(
+            job, sent.document
+        )
+        is_complete_job = is_own_run and await is_complete(client, job)
+        return SubmitResult(sent.name) if is_complete_job else None
 
     async def _owned(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:
         if await asyncio.to_thread(is_native, bundle):
@@ -331,44 +345,49 @@ class Sender:
     def _namespace(self, spec: JobSpec) -> str:
         return spec.kubernetes.namespace or self._connection.namespace
 
-    async def _ask_instance(self, spec: JobSpec) -> InstanceType | HyperpodError | None:
+    async def _query_instance(self, spec: JobSpec) -> InstanceType | HyperpodError | None:
         """What is known of the spec's instance type: of a cluster of AWS, EC2 is asked."""
         name, config = spec.resources.instance_type, self._connection.config
         if name is None or (config.eks is None and config.hyperpod is None):
             return instance_type(name)
-        known = await asked_type(name)
-        if isinstance(known, InstanceType):
-            self._instances[name] = known
-        return known
+        resolved_type = await asked_type(name)
+        if isinstance(resolved_type, InstanceType):
+            self._instances[name] = resolved_type
+        return resolved_type
 
     def instance(self, spec: JobSpec) -> InstanceType | None:
         """What is known of the spec's instance type, as EC2 said when it was asked last, else as the table has it."""
         name = spec.resources.instance_type
         return self._instances.get(name or "") or instance_type(name)
 
-    async def _ask_offers(self, namespace: str) -> None:
-        seen = self._offers.get(namespace)
-        if seen is not None and time.monotonic() - seen[0] <= _FRESH:
+    async def _query_kinds(self, namespace: str) -> None:
+        cached = self._installed.get(namespace)
+        if cached is not None and time.monotonic() - cached[0] <= _TTL_S:
             return
-        offers = await discover(await self._connection.client(), namespace)
-        denied = await self._denied(namespace, offers.kinds or frozenset())
-        self._offers[namespace] = (time.monotonic(), replace(offers, denied=denied))
+        installed = await discover(await self._connection.client(), namespace)
+        denied = await self._denied(namespace, installed.kinds or frozenset())
+        self._installed[namespace] = (time.monotonic(), replace(installed, denied=denied))
 
-    async def _denied(self, namespace: str, offered: frozenset[str]) -> frozenset[str]:
+    async def _denied(self, namespace: str, supported: frozenset[str]) -> frozenset[str]:
         """Those kinds that this user may not make in a namespace, as far as the cluster says beforehand."""
-        rights = await self._connection.rights()
-        kinds = [kind for kind in KINDS if kind.name in offered]
+        permissions = await self._connection.permissions()
+        kinds = [kind for kind in KINDS if kind.name in supported]
         try:
-            may = [await rights.may("create", kind.group, kind.plural, namespace) for kind in kinds]
+            allowed = [
+                await permissions.is_allowed("create", kind.group, kind.plural, namespace)
+                for kind in kinds
+            ]
         except (DeniedError, NotFoundError, RefusedError):
             return frozenset()
-        return frozenset(kind.name for kind, yes in zip(kinds, may, strict=True) if not yes)
+        return frozenset(
+            kind.name for kind, is_allowed in zip(kinds, allowed, strict=True) if not is_allowed
+        )
 
     def _choice(self, spec: JobSpec) -> KindChoice:
-        _, offers = self._offers.get(self._namespace(spec), (0.0, Offers()))
-        return choose(spec, offers, self._connection.config.runtime)
+        _, installed = self._installed.get(self._namespace(spec), (0.0, InstalledKinds()))
+        return choose(spec, installed, self._connection.config.runtime)
 
-    def _place(self, spec: JobSpec) -> RenderContext:
+    def _render_context(self, spec: JobSpec) -> RenderContext:
         config, namespace = self._connection.config, self._namespace(spec)
         patches = (config.patch, spec.kubernetes.patch)
         return RenderContext(
@@ -379,5 +398,7 @@ class Sender:
             hyperpod=config.hyperpod is not None,
             instance=self.instance(spec),
             patches=tuple(patch for patch in patches if patch),
-            operator=self._offers[namespace][1].operator if namespace in self._offers else None,
+            operator=self._installed[namespace][1].operator
+            if namespace in self._installed
+            else None,
         )

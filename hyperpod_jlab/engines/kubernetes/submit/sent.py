@@ -11,15 +11,15 @@ from typing import Any
 from pydantic_core import from_json
 
 from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.engines.kubernetes.kinds.choice import kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.submit.companions import is_companion
 from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
-_LARGEST = 16 << 20
-_LARGEST_FOREIGN = 128 << 10
+_MAX_BYTES = 16 << 20
+_MAX_FOREIGN_BYTES = 128 << 10
 """YAML takes long to read, so that of another user's manifests only short ones are."""
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 """What names of namespaces and objects look like (Kubernetes: DNS subdomain names)."""
@@ -49,7 +49,7 @@ class Sent:
         return jobs_path(self.kind, self.namespace)
 
     @property
-    def place(self) -> str:
+    def object_path(self) -> str:
         """Where it is."""
         return f"{self.path}/{self.name}"
 
@@ -60,9 +60,9 @@ def read_sent(bundle: BundleReader) -> Sent:
     Raises:
         StorageError: There is no manifest in the bundle, or it is damaged.
     """
-    largest = _LARGEST if bundle.is_own else _LARGEST_FOREIGN
+    max_bytes = _MAX_BYTES if bundle.is_own else _MAX_FOREIGN_BYTES
     try:
-        return sent_in(descent.read(bundle.folder / FILENAME, largest).decode())
+        return parse_sent(descent.read(bundle.folder / FILENAME, max_bytes).decode())
     except (OSError, ValueError) as error:
         raise StorageError(
             f"the run's manifest cannot be read: {str(error)[:200]}",
@@ -71,7 +71,7 @@ def read_sent(bundle: BundleReader) -> Sent:
         ) from error
 
 
-def sent_in(text: str) -> Sent:
+def parse_sent(text: str) -> Sent:
     """The objects of a rendered manifest, the job last.
 
     Raises:
@@ -81,11 +81,11 @@ def sent_in(text: str) -> Sent:
 
     try:
         *companions, document = yaml.safe_load_all(text)
-        kind = kind_of(document)
+        kind = find_kind(document)
         namespace, name = (str(document["metadata"][field]) for field in ("namespace", "name"))
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):  # they become a path
             raise ValueError("its name is not valid")
-        if not all(is_companion(one, namespace) for one in companions):
+        if not all(is_companion(companion, namespace) for companion in companions):
             raise ValueError("a companion object does not belong to its job")
     except (LookupError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
         raise ValueError(str(error)) from error
@@ -98,19 +98,19 @@ def sent_in(text: str) -> Sent:
 # What the bundle of an adopted job knows of it: its own id, by which it is told from a later object of the same name.
 
 ADOPTED_FILENAME = "adopted.json"
-_ADOPTED_LARGEST = 64 << 10
+_MAX_ADOPTED_BYTES = 64 << 10
 
 
 def adopted_uid(bundle: BundleReader) -> str | None:
     """The uid of an adopted job's object; None for a run that was sent from here. Blocking."""
     try:
         return str(
-            from_json(descent.read(bundle.folder / ADOPTED_FILENAME, _ADOPTED_LARGEST))["uid"]
+            from_json(descent.read(bundle.folder / ADOPTED_FILENAME, _MAX_ADOPTED_BYTES))["uid"]
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def adopted_text(uid: str) -> bytes:
+def render_adopted(uid: str) -> bytes:
     """The bytes of ``adopted.json``."""
     return json.dumps({"format": 1, "uid": uid}).encode() + b"\n"

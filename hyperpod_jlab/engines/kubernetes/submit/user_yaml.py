@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.engines.kubernetes.submit.code import MOST_BYTES as MOST_OBJECT
+from hyperpod_jlab.engines.kubernetes.submit.code import MAX_MANIFEST_BYTES as MOST_OBJECT
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """Of a file; what comes of it may be larger, by references (`object_size`)."""
-_MOST_NODES = 100_000
+_MAX_NODES = 100_000
 _DEEPEST = 100
 
 
@@ -28,33 +28,35 @@ def documents(data: bytes, name: str) -> list[Any]:
     Raises:
         InvalidInputError: It is no YAML (``detail`` has ``line`` and ``column``, from 1), or too large.
     """
-    if len(data) > MOST_BYTES:
-        raise _wrong(name, f"has {len(data)} bytes; the limit of a manifest is {MOST_BYTES}")
+    if len(data) > MAX_BYTES:
+        raise _yaml_error(name, f"has {len(data)} bytes; the limit of a manifest is {MAX_BYTES}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise _wrong(name, "is not UTF-8 text", line=line) from error
+        raise _yaml_error(name, "is not UTF-8 text", line=line) from error
     import yaml
 
     try:
-        found = list(yaml.load_all(text, Loader=_loader()))
+        documents = list(yaml.load_all(text, Loader=_loader()))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        words = " ".join(str(word) for word in (error.context, error.problem) if word)
-        if mark is None:
-            raise _wrong(name, words) from error
-        raise _wrong(name, words, line=mark.line + 1, column=mark.column + 1) from error
+        problem_mark = error.problem_mark or error.context_mark
+        problem_text = " ".join(str(part) for part in (error.context, error.problem) if part)
+        if problem_mark is None:
+            raise _yaml_error(name, problem_text) from error
+        raise _yaml_error(
+            name, problem_text, line=problem_mark.line + 1, column=problem_mark.column + 1
+        ) from error
     except yaml.YAMLError as error:
         position = int(getattr(error, "position", 0) or 0)
         line = text.count("\n", 0, position) + 1
         column = position - (text.rfind("\n", 0, position) + 1) + 1
-        words = "it contains a character that YAML does not allow"
-        raise _wrong(name, words, line=line, column=column) from error
+        problem_text = "it contains a character that YAML does not allow"
+        raise _yaml_error(name, problem_text, line=line, column=column) from error
     except RecursionError as error:
-        raise _wrong(name, f"is nested deeper than {_DEEPEST} levels") from error
+        raise _yaml_error(name, f"is nested deeper than {_DEEPEST} levels") from error
     counter = _Counter(name)
-    return [counter.plain(one, 0) for one in found if one is not None]
+    return [counter.to_plain(document, 0) for document in documents if document is not None]
 
 
 class _Counter:
@@ -65,33 +67,35 @@ class _Counter:
         self._nodes = 0
         self._letters = 0
 
-    def plain(self, value: Any, depth: int) -> Any:
+    def to_plain(self, value: Any, depth: int) -> Any:
         """The value with its references written out."""
         self._nodes += 1
-        if self._nodes > _MOST_NODES:
-            raise _wrong(
-                self._name, f"has more than {_MOST_NODES} values after its references are resolved"
+        if self._nodes > _MAX_NODES:
+            raise _yaml_error(
+                self._name, f"has more than {_MAX_NODES} values after its references are resolved"
             )
         if depth > _DEEPEST:
-            raise _wrong(
+            raise _yaml_error(
                 self._name, f"is nested deeper than {_DEEPEST} levels, or refers to itself"
             )
         if isinstance(value, dict):
-            return {_key(key): self.plain(one, depth + 1) for key, one in value.items()}
+            return {_key(key): self.to_plain(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.plain(one, depth + 1) for one in value]
+            return [self.to_plain(item, depth + 1) for item in value]
         if isinstance(value, float) and not math.isfinite(value):
-            raise _wrong(self._name, "contains a number that JSON does not have (.inf or .nan)")
+            raise _yaml_error(
+                self._name, "contains a number that JSON does not have (.inf or .nan)"
+            )
         if isinstance(value, str):
             self._letters += len(value)
             if self._letters > MOST_OBJECT:
-                raise _wrong(
+                raise _yaml_error(
                     self._name,
                     f"has more than {MOST_OBJECT:,} bytes after its references are resolved, which is the limit of the cluster",
                 )
         if isinstance(value, str | int | float | bool | None):
             return value
-        raise _wrong(
+        raise _yaml_error(
             self._name, f"contains a value that JSON does not have ({type(value).__name__})"
         )
 
@@ -108,7 +112,7 @@ def _loader() -> Any:
     class Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
         yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
             letter: [
-                (tag, _NUMBERS.get(tag, pattern))
+                (tag, _NUMBER_TAGS.get(tag, pattern))
                 for tag, pattern in resolvers
                 if tag != "tag:yaml.org,2002:timestamp"
             ]
@@ -116,29 +120,29 @@ def _loader() -> Any:
         }
 
     def mapping(loader: Any, node: Any, deep: bool = False) -> Any:
-        seen: set[Any] = set()
+        seen_keys: set[Any] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(
                     None, None, "a key must be text", key.start_mark
                 )
-            if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
+            if key.tag != "tag:yaml.org,2002:merge" and key.value in seen_keys:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"duplicate key {key.value[:60]!r}", key.start_mark
                 )
-            seen.add(key.value)
+            seen_keys.add(key.value)
         return yaml.SafeLoader.construct_mapping(loader, node, deep)
 
     def construct(loader: Any, node: Any) -> Iterator[dict[Any, Any]]:
-        made: dict[Any, Any] = {}
-        yield made
-        made.update(mapping(loader, node))
+        result: dict[Any, Any] = {}
+        yield result
+        result.update(mapping(loader, node))
 
     Loader.add_constructor("tag:yaml.org,2002:map", construct)
     return Loader
 
 
-_NUMBERS = {
+_NUMBER_TAGS = {
     "tag:yaml.org,2002:int": re.compile(
         r"[-+]?(?:0b[0-1_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z"
     ),
@@ -148,12 +152,14 @@ _NUMBERS = {
 }
 
 
-def _wrong(
-    name: str, words: str, *, line: int | None = None, column: int | None = None
+def _yaml_error(
+    name: str, problem_text: str, *, line: int | None = None, column: int | None = None
 ) -> InvalidInputError:
-    place = f", line {line}" if line is not None else ""
-    place += f", column {column}" if column is not None else ""
+    line_text = f", line {line}" if line is not None else ""
+    line_text += f", column {column}" if column is not None else ""
     detail: dict[str, Any] = {"field": "source"}
     if line is not None:
         detail |= {"line": line, "column": column}
-    return InvalidInputError(f"{name}{place}: {words}", code="invalid_source", detail=detail)
+    return InvalidInputError(
+        f"{name}{line_text}: {problem_text}", code="invalid_source", detail=detail
+    )

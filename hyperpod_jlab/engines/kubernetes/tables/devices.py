@@ -7,9 +7,16 @@ from functools import lru_cache
 
 from hyperpod_jlab.core import instance_types as types
 from hyperpod_jlab.core.cluster import Resource
-from hyperpod_jlab.engines.kubernetes.submit.resources import whole
+from hyperpod_jlab.engines.kubernetes.submit.resources import to_units
 
-_NOT_DEVICES = ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-", "attachable-volumes-")
+_NON_DEVICE_PREFIXES = (
+    "cpu",
+    "memory",
+    "pods",
+    "ephemeral-storage",
+    "hugepages-",
+    "attachable-volumes-",
+)
 
 _NAMES = {
     "nvidia.com/gpu": ("gpu", None),
@@ -27,17 +34,17 @@ _NAMES = {
 
 _COMPUTE = frozenset({"gpu", "hpu", "neuron", "neurondevice", "neuroncore"})
 
-_SAME = ("neurondevice", "neuron", "neuroncore")
+_SAME_DEVICES = ("neurondevice", "neuron", "neuroncore")
 """The Neuron device plug-in offers the same chips under all of these (as chips twice, then as cores); only the first that is there is counted."""
 
 
 def is_device(name: str) -> bool:
     """Whether a resource's name is that of a device."""
-    return not name.startswith(_NOT_DEVICES)
+    return not name.startswith(_NON_DEVICE_PREFIXES)
 
 
 @lru_cache(maxsize=1024)
-def named(name: str) -> tuple[str, str | None]:
+def split_name(name: str) -> tuple[str, str | None]:
     """Name and type as people say; of an unknown one its own name."""
     if name.startswith("nvidia.com/mig-"):
         return "gpu", name.removeprefix("nvidia.com/")
@@ -46,71 +53,78 @@ def named(name: str) -> tuple[str, str | None]:
 
 def computes(name: str) -> bool:
     """Whether a resource by its name in Kubernetes computes."""
-    return named(name)[0] in _COMPUTE
+    return split_name(name)[0] in _COMPUTE
 
 
-def model_of(labels: Mapping[str, str], instance_type: str | None) -> str | None:
+def find_model(labels: Mapping[str, str], instance_type: str | None) -> str | None:
     """The model of a node's accelerators: as NVIDIA's feature discovery says, else as its type of instance has."""
     product = labels.get("nvidia.com/gpu.product")
     if product:
         return product.removeprefix("NVIDIA-").removesuffix("-SHARED").lower()
-    known = types.instance_type(instance_type)
-    return known.model if known is not None else None
+    instance_type_known = types.instance_type(instance_type)
+    return instance_type_known.model if instance_type_known is not None else None
 
 
 def resources(
-    has: Mapping[str, int],
-    used: Mapping[str, int] | None,
+    available: Mapping[str, int],
+    used_amounts: Mapping[str, int] | None,
     *,
-    usable: bool = True,
+    is_usable: bool = True,
     model: str | None = None,
 ) -> tuple[Resource, ...]:
     """Devices, those that compute first.
 
     Args:
-        has: How many there are, in thousandths, by their names in Kubernetes.
-        used: How many pods have asked for; None when that is not known.
-        usable: Whether new jobs may start there.
+        available: How many there are, in thousandths, by their names in Kubernetes.
+        used_amounts: How many pods have asked for; None when that is not known.
+        is_usable: Whether new jobs may start there.
         model: The model of those that compute and are whole.
     """
-    found = []
-    for name, amount in has.items():
+    devices = []
+    for name, amount in available.items():
         if not is_device(name) or amount <= 0:
             continue
-        plain, kind = named(name)
-        total, taken = whole(amount), whole((used or {}).get(name, 0))
-        found.append(
+        base_name, kind = split_name(name)
+        total, used_count = to_units(amount), to_units((used_amounts or {}).get(name, 0))
+        devices.append(
             Resource(
-                name=plain,
-                type=kind or (model if plain in _COMPUTE else None),
+                name=base_name,
+                type=kind or (model if base_name in _COMPUTE else None),
                 total=total,
-                used=min(total, taken),
-                free=max(0, total - taken) if usable and used is not None else 0,
-                accelerator=plain in _COMPUTE,
+                used=min(total, used_count),
+                free=max(0, total - used_count) if is_usable and used_amounts is not None else 0,
+                accelerator=base_name in _COMPUTE,
             )
         )
-    return tuple(sorted(once(found), key=lambda one: (not one.accelerator, one.full_name)))
+    return tuple(
+        sorted(
+            merge_duplicates(devices), key=lambda device: (not device.accelerator, device.full_name)
+        )
+    )
 
 
-def once(found: Sequence[Resource]) -> list[Resource]:
+def merge_duplicates(devices: Sequence[Resource]) -> list[Resource]:
     """The devices, of which those that are there under several names compute under one only."""
-    names = {one.name for one in found}
-    counted = next((name for name in _SAME if name in names), None)
+    names = {device.name for device in devices}
+    counted = next((name for name in _SAME_DEVICES if name in names), None)
     return [
-        _not_counted(one) if one.name in _SAME and one.name != counted else one for one in found
+        _without_count(device)
+        if device.name in _SAME_DEVICES and device.name != counted
+        else device
+        for device in devices
     ]
 
 
-def _not_counted(one: Resource) -> Resource:
-    return Resource(one.name, one.type, one.total, one.used, one.free)
+def _without_count(device: Resource) -> Resource:
+    return Resource(device.name, device.type, device.total, device.used, device.free)
 
 
-def wanted(amounts: Iterable[tuple[str, int]]) -> tuple[Resource, ...]:
+def requested_resources(amounts: Iterable[tuple[str, int]]) -> tuple[Resource, ...]:
     """The devices that a job has, or wants, together."""
-    asked = dict(amounts)
-    return resources(asked, asked)
+    requested = dict(amounts)
+    return resources(requested, requested)
 
 
-def accelerators(found: Iterable[Resource]) -> int:
+def accelerators(devices: Iterable[Resource]) -> int:
     """How many compute."""
-    return sum(one.total for one in found if one.accelerator)
+    return sum(device.total for device in devices if device.accelerator)

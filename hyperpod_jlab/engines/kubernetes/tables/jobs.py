@@ -13,7 +13,7 @@ from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import Job
 from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.api.pod_log import when
+from hyperpod_jlab.engines.kubernetes.api.pod_log import parse_timestamp
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     NAME_ANNOTATION,
@@ -21,24 +21,30 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     QUEUE_LABEL,
     RUN_LABEL,
     Kind,
+    active_conditions,
+    find_status,
     is_suspended,
-    status_of,
-    true_conditions,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind as RunKind
-from hyperpod_jlab.engines.kubernetes.submit.resources import whole
-from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, wanted
+from hyperpod_jlab.engines.kubernetes.submit.resources import to_units
+from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, requested_resources
 from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
-from hyperpod_jlab.engines.kubernetes.tables.lists import ListKind, Looks, Seen, denied, hidden_note
+from hyperpod_jlab.engines.kubernetes.tables.lists import (
+    ListCache,
+    ListKind,
+    ListResult,
+    denied_error,
+    hidden_note,
+)
 from hyperpod_jlab.engines.kubernetes.tables.pods import (
     Amounts,
     PodRow,
-    amounts_of,
-    requests_of,
-    user_of,
+    find_user,
+    parse_amounts,
+    sum_container_requests,
 )
 from hyperpod_jlab.engines.kubernetes.targets import JobId
-from hyperpod_jlab.engines.kubernetes.waiting.messages import problem_of, workload_words
+from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_workload, find_problem
 
 # --------------------------------------------------------------------------------------------------
 # What the pods of a job are: how many, what each asks for, where they may run; whichever of our kinds it is of.
@@ -50,29 +56,29 @@ class PodGroup:
 
     Attributes:
         pods: How many.
-        each: What each of them asks for.
+        per_pod: What each of them asks for.
         selector: Labels that their nodes must have.
     """
 
     pods: int
-    each: Amounts
+    per_pod: Amounts
     selector: tuple[tuple[str, str], ...] = ()
 
 
-def parts_of(spec: Mapping[str, Any]) -> list[PodGroup]:
+def list_pod_groups(spec: Mapping[str, Any]) -> list[PodGroup]:
     """The parts of a job, by the object's ``spec``; those that are alike are one."""
-    found: dict[PodGroup, int] = {}
+    count_by_group: dict[PodGroup, int] = {}
     for part in _parts(spec):
-        alike = replace(part, pods=1)
-        found[alike] = found.get(alike, 0) + part.pods
-    return [replace(part, pods=count) for part, count in found.items()]
+        unit_group = replace(part, pods=1)
+        count_by_group[unit_group] = count_by_group.get(unit_group, 0) + part.pods
+    return [replace(part, pods=count) for part, count in count_by_group.items()]
 
 
-def together(parts: Iterable[PodGroup]) -> Amounts:
+def sum_requests(parts: Iterable[PodGroup]) -> Amounts:
     """What all pods ask for together."""
     total: dict[str, int] = {}
     for part in parts:
-        for name, amount in part.each:
+        for name, amount in part.per_pod:
             total[name] = total.get(name, 0) + amount * part.pods
     return tuple(sorted(total.items()))
 
@@ -81,20 +87,24 @@ def _parts(spec: Mapping[str, Any]) -> list[PodGroup]:
     trainer = spec.get("trainer")
     if isinstance(trainer, Mapping) or "runtimeRef" in spec:
         trainer = trainer or {}
-        overrides = [one for one in spec.get("podSpecOverrides") or [] if isinstance(one, Mapping)]
+        overrides = [
+            entry for entry in spec.get("podSpecOverrides") or [] if isinstance(entry, Mapping)
+        ]
         labels: Mapping[str, Any] = next(
-            (one["nodeSelector"] for one in overrides if one.get("nodeSelector")), {}
+            (override["nodeSelector"] for override in overrides if override.get("nodeSelector")), {}
         )
-        each = amounts_of(trainer.get("resourcesPerNode") or {})
-        return [PodGroup(int(trainer.get("numNodes") or 1), each, _selector(labels))]
-    return [_part(one) for one in _replicas(spec)]
+        per_pod = parse_amounts(trainer.get("resourcesPerNode") or {})
+        return [PodGroup(int(trainer.get("numNodes") or 1), per_pod, _selector(labels))]
+    return [_part(replica) for replica in _replicas(spec)]
 
 
 def _part(replica: Mapping[str, Any]) -> PodGroup:
     pod = (replica.get("template") or {}).get("spec") or {}
     count = replica.get("replicas")
     labels = pod.get("nodeSelector") or {}
-    return PodGroup(1 if count is None else int(count), tuple(requests_of(pod)), _selector(labels))
+    return PodGroup(
+        1 if count is None else int(count), tuple(sum_container_requests(pod)), _selector(labels)
+    )
 
 
 def _selector(labels: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -104,15 +114,15 @@ def _selector(labels: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def _replicas(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The parts of a job: how many pods, and their template."""
     replicas = spec.get("pytorchReplicaSpecs") or spec.get("replicaSpecs") or {}
-    listed = list(replicas.values()) if isinstance(replicas, Mapping) else list(replicas)
-    if listed or "template" not in spec:
-        return listed
+    replica_list = list(replicas.values()) if isinstance(replicas, Mapping) else list(replicas)
+    if replica_list or "template" not in spec:
+        return replica_list
     parallel = int(spec.get("parallelism") or 1)
     count = min(parallel, int(spec.get("completions") or parallel))
     return [{"replicas": count, "template": spec["template"]}]
 
 
-_JOBS_OF_OTHERS = frozenset(kind.name for kind in KINDS) | {
+_KNOWN_KINDS = frozenset(kind.name for kind in KINDS) | {
     "JobSet",
     "Workload",
     "MPIJob",
@@ -122,7 +132,7 @@ _JOBS_OF_OTHERS = frozenset(kind.name for kind in KINDS) | {
 }
 """Kinds whose jobs are made of other jobs, which are no rows of their own then."""
 
-_VERDICTS = {"COMPLETED": "succeeded", "CANCELLED": "cancelled"}
+_END_STATES = {"COMPLETED": "succeeded", "CANCELLED": "cancelled"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +146,7 @@ class JobFacts:
         state: ``waiting``, ``running`` or ``ended``.
         verdict: How it ended.
         suspended: Whether its spec holds it back.
-        done_but_for_pods: When its first pod succeeded while others may still run, whose ends nobody counts any more (PyTorchJob); else None.
+        succeeded_at: When its first pod succeeded while others may still run, whose ends nobody counts any more (PyTorchJob); else None.
         pods: How many pods it has, when it has all.
         requests: What all of them together ask for.
         selector: Labels that their nodes must have.
@@ -162,9 +172,9 @@ class JobFacts:
     requests: Amounts
     time_limit: int | None
     created: float | None
-    started: float | None
-    ended: float | None
-    done_but_for_pods: float | None = None
+    started_at: float | None
+    ended_at: float | None
+    succeeded_at: float | None = None
     selector: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -176,8 +186,8 @@ class JobFacts:
 def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
     """The facts of a job's object."""
     meta, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
-    labels, seen = meta.get("labels") or {}, kind.observe(job, time.time())
-    parts = parts_of(spec)
+    labels, observation = meta.get("labels") or {}, kind.observe(job, time.time())
+    parts = list_pod_groups(spec)
     policy = spec.get("runPolicy") or {}
     return JobFacts(
         kind=kind.name,
@@ -186,34 +196,34 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         title=(meta.get("annotations") or {}).get(NAME_ANNOTATION),
         uid=str(meta.get("uid") or ""),
         part=any(
-            one.get("controller") and one.get("kind") in _JOBS_OF_OTHERS
-            for one in meta.get("ownerReferences") or []
+            owner.get("controller") and owner.get("kind") in _KNOWN_KINDS
+            for owner in meta.get("ownerReferences") or []
         ),
-        user=user_of(meta),
+        user=find_user(meta),
         run_id=labels.get(RUN_LABEL),
         queue=labels.get(QUEUE_LABEL),
         priority_class=labels.get(PRIORITY_LABEL),
-        state=seen.state,
-        verdict=seen.verdict,
-        reason=seen.reason,
-        reason_code=seen.reason_code,
-        reason_detail=seen.detail,
+        state=observation.state,
+        verdict=observation.verdict,
+        reason=observation.reason,
+        reason_code=observation.reason_code,
+        reason_detail=observation.detail,
         suspended=is_suspended(kind, job),
         pods=sum(part.pods for part in parts),
-        requests=together(parts),
+        requests=sum_requests(parts),
         time_limit=policy.get("activeDeadlineSeconds") or spec.get("activeDeadlineSeconds"),
-        created=when(meta.get("creationTimestamp")),
-        started=when(status.get("startTime")),
-        ended=seen.time if seen.state == "ended" else None,
-        done_but_for_pods=_done_but_for_pods(job, seen),
+        created=parse_timestamp(meta.get("creationTimestamp")),
+        started_at=parse_timestamp(status.get("startTime")),
+        ended_at=observation.time if observation.state == "ended" else None,
+        succeeded_at=_succeeded_at(job, observation),
         selector=next((part.selector for part in parts if part.selector), ()),
     )
 
 
-def _done_but_for_pods(job: Mapping[str, Any], seen: Observation) -> float | None:
-    if seen.state != "running" or "Succeeded" not in true_conditions(job):
+def _succeeded_at(job: Mapping[str, Any], observation: Observation) -> float | None:
+    if observation.state != "running" or "Succeeded" not in active_conditions(job):
         return None
-    return when(status_of(job).get("completionTime")) or seen.time
+    return parse_timestamp(find_status(job).get("completionTime")) or observation.time
 
 
 REDUCERS: Mapping[str, Callable[[Mapping[str, Any]], JobFacts]] = {
@@ -228,13 +238,13 @@ class JobContext:
 
     Attributes:
         namespace: The namespace of this cluster's runs.
-        me: This user's name.
+        current_user: This user's name.
         pods: All pods that may be seen.
         workloads: All workloads of Kueue that may be seen.
     """
 
     namespace: str
-    me: str
+    current_user: str
     pods: Sequence[PodRow]
     workloads: Sequence[WorkloadRow]
 
@@ -242,20 +252,28 @@ class JobContext:
 @without_collections()
 def job_rows(jobs: Iterable[JobFacts], context: JobContext) -> list[Job]:
     """The jobs as tables show them; of workloads of kinds that are not known here, what Kueue says."""
-    of_job: dict[tuple[str, str, str], list[PodRow]] = {}
+    pods_by_job: dict[tuple[str, str, str], list[PodRow]] = {}
     for pod in context.pods:
         if pod.job is not None:
-            of_job.setdefault((pod.kind, pod.namespace, pod.job), []).append(pod)
-    by_uid = {one.job_uid: one for one in context.workloads if one.job_uid}
-    rows, known = [], set()
+            pods_by_job.setdefault((pod.kind, pod.namespace, pod.job), []).append(pod)
+    by_uid = {workload.job_uid: workload for workload in context.workloads if workload.job_uid}
+    rows, known_uids = [], set()
     for job in jobs:
-        known.add(job.uid)
+        known_uids.add(job.uid)
         if not job.part:
-            pods = of_job.get((job.kind.lower(), job.namespace, job.name), [])
+            pods = pods_by_job.get((job.kind.lower(), job.namespace, job.name), [])
             rows.append(_row(job, pods, by_uid.get(job.uid), context))
-    others = [one for one in context.workloads if one.owner and one.job_uid not in known]
+    foreign_workloads = [
+        workload
+        for workload in context.workloads
+        if workload.owner and workload.job_uid not in known_uids
+    ]
     names = {kind.name for kind in KINDS}
-    rows += [_other_row(one, context) for one in others if one.owner and one.owner[0] not in names]
+    rows += [
+        _workload_row(workload, context)
+        for workload in foreign_workloads
+        if workload.owner and workload.owner[0] not in names
+    ]
     return rows
 
 
@@ -263,42 +281,44 @@ def _row(
     job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None, context: JobContext
 ) -> Job:
     state, reason, code = _state(job, pods, workload)
-    ended = job.done_but_for_pods if state == "succeeded" and job.ended is None else job.ended
-    here = job.namespace == context.namespace
-    mine = here and job.run_id is not None and job.user in {None, context.me}
-    devices = wanted(job.requests)
-    begun = job.state != "waiting"
+    ended_at = job.succeeded_at if state == "succeeded" and job.ended_at is None else job.ended_at
+    is_own_namespace = job.namespace == context.namespace
+    is_own = (
+        is_own_namespace and job.run_id is not None and job.user in {None, context.current_user}
+    )
+    devices = requested_resources(job.requests)
+    has_started = job.state != "waiting"
     priority = workload.priority if workload is not None else None
     return Job(
-        scheduler_id=str(_id(job, here)),
+        scheduler_id=str(_id(job, is_own_namespace)),
         name=job.title or job.name,
         user=job.user or job.namespace,
         state=state,
-        mine=mine,
+        mine=is_own,
         queue=job.queue or (workload.queue if workload is not None else None) or None,
         reason=reason,
         reason_code=code,
         reason_detail=job.reason_detail if reason == job.reason else None,
         nodes=tuple(dict.fromkeys(pod.node for pod in pods if pod.node)),
         node_count=job.pods or None,
-        cpus=whole(dict(job.requests).get("cpu", 0)) or None,
+        cpus=to_units(dict(job.requests).get("cpu", 0)) or None,
         accelerators=accelerators(devices),
         resources=devices,
         account=job.namespace,
         qos=job.priority_class,
         priority=priority,
         time_limit=job.time_limit,
-        run_id=job.run_id if mine else None,
+        run_id=job.run_id if is_own else None,
         submitted_at=job.created,
-        started_at=job.started if begun else None,
-        ends_at=ended,
+        started_at=job.started_at if has_started else None,
+        ends_at=ended_at,
     )
 
 
-def _id(job: JobFacts, here: bool) -> JobId:
-    if here and job.run_id is not None:
+def _id(job: JobFacts, is_own_namespace: bool) -> JobId:
+    if is_own_namespace and job.run_id is not None:
         return JobId(job.name)
-    return JobId(job.name, job.kind.lower(), None if here else job.namespace)
+    return JobId(job.name, job.kind.lower(), None if is_own_namespace else job.namespace)
 
 
 def _state(
@@ -306,111 +326,121 @@ def _state(
 ) -> tuple[str, str | None, str | None]:
     """The state, why, and a word for that."""
     if job.state == "ended":
-        return _VERDICTS.get(job.verdict or "", "failed"), job.reason, job.reason_code
-    if job.done_but_for_pods is not None and not pods:  # pods that have ended are no rows
+        return _END_STATES.get(job.verdict or "", "failed"), job.reason, job.reason_code
+    if job.succeeded_at is not None and not pods:  # pods that have ended are no rows
         return "succeeded", None, None
-    problem = problem_of(pods)
+    problem = find_problem(pods)
     if job.state == "running":
-        return "running", *((problem.words, problem.code) if problem else (job.reason, None))
+        return "running", *((problem.message, problem.code) if problem else (job.reason, None))
     if job.suspended or (workload is not None and workload.state in {"waiting", "off"}):
         if workload is None:
-            waits = job.queue is not None
-            words = "it is waiting in its queue" if waits else "it is suspended"
-            return ("waiting" if waits else "held"), words, "suspended"
-        held = workload.state == "off"
-        told = workload_words(workload)
-        return "held" if held else "waiting", told.words, told.code
+            is_queued = job.queue is not None
+            text = "it is waiting in its queue" if is_queued else "it is suspended"
+            return ("waiting" if is_queued else "held"), text, "suspended"
+        is_held = workload.state == "off"
+        pod_reason = explain_workload(workload)
+        return "held" if is_held else "waiting", pod_reason.message, pod_reason.code
     if problem is not None:
-        return "waiting", problem.words, problem.code
+        return "waiting", problem.message, problem.code
     return "waiting", job.reason, job.reason_code
 
 
-def _other_row(one: WorkloadRow, context: JobContext) -> Job:
+def _workload_row(workload: WorkloadRow, context: JobContext) -> Job:
     """A job of a kind that only Kueue knows."""
-    kind, name = one.owner or ("Workload", one.name)
-    here = one.namespace == context.namespace
-    devices = wanted(one.requests)
-    told = workload_words(one)
+    kind, name = workload.owner or ("Workload", workload.name)
+    is_own_namespace = workload.namespace == context.namespace
+    devices = requested_resources(workload.requests)
+    pod_reason = explain_workload(workload)
     states = {"admitted": "running", "finished": "succeeded", "off": "held"}
-    state = states.get(one.state, "waiting")
+    state = states.get(workload.state, "waiting")
     return Job(
-        scheduler_id=str(JobId(name, kind.lower(), None if here else one.namespace)),
+        scheduler_id=str(
+            JobId(name, kind.lower(), None if is_own_namespace else workload.namespace)
+        ),
         name=name,
-        user=one.namespace,
+        user=workload.namespace,
         state=state,
-        queue=one.queue or None,
-        reason=told.words if state in {"waiting", "held"} else None,
-        reason_code=told.code if state in {"waiting", "held"} else None,
-        node_count=one.pods or None,
-        cpus=whole(dict(one.requests).get("cpu", 0)) or None,
+        queue=workload.queue or None,
+        reason=pod_reason.message if state in {"waiting", "held"} else None,
+        reason_code=pod_reason.code if state in {"waiting", "held"} else None,
+        node_count=workload.pods or None,
+        cpus=to_units(dict(workload.requests).get("cpu", 0)) or None,
         accelerators=accelerators(devices),
         resources=devices,
-        account=one.namespace,
-        qos=one.priority_class,
-        priority=one.priority,
-        submitted_at=when(one.created),
+        account=workload.namespace,
+        qos=workload.priority_class,
+        priority=workload.priority,
+        submitted_at=parse_timestamp(workload.created),
     )
 
 
 # --------------------------------------------------------------------------------------------------
 # Looking at the jobs of all kinds, as far as this user's rights go.
 
-_AWAY_FOR = 120.0
+_MISSING_TTL_S = 120.0
 """Seconds for which a kind that the cluster does not have is not asked for again."""
 
 
 @dataclass(frozen=True)
-class JobsSeen:
+class JobSnapshot:
     """The jobs that may be seen, and what is hidden, a sentence each."""
 
     jobs: tuple[JobFacts, ...]
     notes: tuple[str, ...]
 
 
-class JobLook:
+class JobLister:
     """Looks at jobs."""
 
-    def __init__(self, looks: Looks) -> None:
-        self._looks = looks
-        self._away: dict[str, float] = {}
+    def __init__(self, list_cache: ListCache) -> None:
+        self._list_cache = list_cache
+        self._missing_until: dict[str, float] = {}
 
-    async def look(self) -> JobsSeen:
+    async def load(self) -> JobSnapshot:
         """The jobs of all kinds that the cluster has.
 
         Raises:
             DeniedError: None of them may be seen.
             UnreachableError: The API server does not answer.
         """
-        found = await asyncio.gather(*(self._of(kind) for kind in KINDS))
-        seen = [(kind, one) for kind, one in zip(KINDS, found, strict=True) if one is not None]
-        jobs = [job for _, one in seen for job in one.rows or ()]
-        nothing = [one for _, one in seen if one.rows is None]
-        if seen and len(nothing) == len(seen):
-            raise denied(_listed(seen[0][0]), self._looks.namespace, "the jobs")
-        return JobsSeen(tuple(jobs), tuple(_notes(seen)))
+        found = await asyncio.gather(*(self._load_kind(kind) for kind in KINDS))
+        results = [
+            (kind, result) for kind, result in zip(KINDS, found, strict=True) if result is not None
+        ]
+        jobs = [job for _, result in results for job in result.rows or ()]
+        hidden_kinds = [result for _, result in results if result.rows is None]
+        if results and len(hidden_kinds) == len(results):
+            raise denied_error(_list_kind(results[0][0]), self._list_cache.namespace, "the jobs")
+        return JobSnapshot(tuple(jobs), tuple(_hidden_notes(results)))
 
-    async def _of(self, kind: RunKind) -> Seen[JobFacts] | None:
+    async def _load_kind(self, kind: RunKind) -> ListResult[JobFacts] | None:
         """The jobs of a kind; None when the cluster does not have it."""
-        if time.monotonic() - self._away.get(kind.name, float("-inf")) < _AWAY_FOR:
+        if time.monotonic() - self._missing_until.get(kind.name, float("-inf")) < _MISSING_TTL_S:
             return None
         try:
-            return await self._looks.everywhere(_listed(kind), REDUCERS[kind.name])
+            return await self._list_cache.everywhere(_list_kind(kind), REDUCERS[kind.name])
         except NotFoundError:
-            self._away[kind.name] = time.monotonic()
+            self._missing_until[kind.name] = time.monotonic()
             return None
 
 
-def _listed(kind: RunKind) -> ListKind:
+def _list_kind(kind: RunKind) -> ListKind:
     return ListKind(f"{kind.group}/{kind.version}", kind.plural)
 
 
-def _notes(seen: list[tuple[RunKind, Seen[JobFacts]]]) -> list[str]:
+def _hidden_notes(results: list[tuple[RunKind, ListResult[JobFacts]]]) -> list[str]:
     """What is hidden: kinds of which nothing is seen, and those of which only the own namespace is, together."""
     notes = [
-        hidden_note(f"{kind.name}s", str(one.hidden)) for kind, one in seen if one.rows is None
+        hidden_note(f"{kind.name}s", str(result.missing_permission))
+        for kind, result in results
+        if result.rows is None
     ]
-    partly = [one.hidden for _, one in seen if one.rows is not None and one.hidden is not None]
-    if partly:
-        rights = " and to ".join(str(one) for one in partly)
-        notes.append(hidden_note("jobs in other namespaces", rights))
+    missing_permissions = [
+        result.missing_permission
+        for _, result in results
+        if result.rows is not None and result.missing_permission is not None
+    ]
+    if missing_permissions:
+        permissions_text = " and to ".join(str(permission) for permission in missing_permissions)
+        notes.append(hidden_note("jobs in other namespaces", permissions_text))
     return notes

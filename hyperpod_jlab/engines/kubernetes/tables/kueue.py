@@ -15,12 +15,17 @@ from hyperpod_jlab.core.cluster import Queue, Quota, Resource
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
 from hyperpod_jlab.engines.kubernetes.tables.devices import is_device, resources
-from hyperpod_jlab.engines.kubernetes.tables.lists import ListKind, Looks, Seen, hidden_note
+from hyperpod_jlab.engines.kubernetes.tables.lists import (
+    ListCache,
+    ListKind,
+    ListResult,
+    hidden_note,
+)
 
 GROUP = "kueue.x-k8s.io"
 VISIBILITY = "visibility.kueue.x-k8s.io"
 
-_STOPPED = frozenset({"Hold", "HoldAndDrain"})
+_STOP_POLICIES = frozenset({"Hold", "HoldAndDrain"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,52 +124,66 @@ class WorkloadRow:
     created: str | None
 
 
-def local_queue(found: Mapping[str, Any]) -> LocalQueueRow:
+def local_queue(document: Mapping[str, Any]) -> LocalQueueRow:
     """The row of a LocalQueue."""
-    meta, spec, status = found["metadata"], found.get("spec") or {}, found.get("status") or {}
-    stopped = spec.get("stopPolicy")
+    meta, spec, status = (
+        document["metadata"],
+        document.get("spec") or {},
+        document.get("status") or {},
+    )
+    stop_policy = spec.get("stopPolicy")
     return LocalQueueRow(
         namespace=str(meta.get("namespace", "")),
         name=str(meta["name"]),
         cluster_queue=str(spec.get("clusterQueue", "")),
-        problem=("Stopped", f"stopPolicy {stopped}") if stopped in _STOPPED else _inactive(status),
+        problem=("Stopped", f"stopPolicy {stop_policy}")
+        if stop_policy in _STOP_POLICIES
+        else _inactive(status),
         waiting=int(status.get("pendingWorkloads") or 0),
         running=int(status.get("reservingWorkloads") or 0),
     )
 
 
-def cluster_queue(found: Mapping[str, Any]) -> ClusterQueueRow:
+def cluster_queue(document: Mapping[str, Any]) -> ClusterQueueRow:
     """The row of a ClusterQueue."""
-    meta, spec, status = found["metadata"], found.get("spec") or {}, found.get("status") or {}
+    meta, spec, status = (
+        document["metadata"],
+        document.get("spec") or {},
+        document.get("status") or {},
+    )
     # What is reserved counts, not what is admitted: it is gone for others as soon.
     used = {
-        (str(flavor["name"]), str(one["name"])): one
+        (str(flavor["name"]), str(resource["name"])): resource
         for flavor in status.get("flavorsReservation") or status.get("flavorsUsage") or []
-        for one in flavor.get("resources") or []
+        for resource in flavor.get("resources") or []
     }
     return ClusterQueueRow(
         name=str(meta["name"]),
         cohort=spec.get("cohort") or spec.get("cohortName") or None,
         problem=_inactive(status),
         quotas=tuple(
-            _quota(str(flavor["name"]), one, used.get((str(flavor["name"]), str(one["name"])), {}))
+            _quota(
+                str(flavor["name"]),
+                resource,
+                used.get((str(flavor["name"]), str(resource["name"])), {}),
+            )
             for group in spec.get("resourceGroups") or []
             for flavor in group.get("flavors") or []
-            for one in flavor.get("resources") or []
+            for resource in flavor.get("resources") or []
         ),
         waiting=int(status.get("pendingWorkloads") or 0),
         running=int(status.get("reservingWorkloads") or 0),
     )
 
 
-def _quota(flavor: str, one: Mapping[str, Any], used: Mapping[str, Any]) -> QuotaRow:
+def _quota(flavor: str, item: Mapping[str, Any], used: Mapping[str, Any]) -> QuotaRow:
     def limit(name: str) -> int | None:
-        return None if one.get(name) is None else milli(one[name])
+        return None if item.get(name) is None else milli(item[name])
 
     return QuotaRow(
         flavor=flavor,
-        resource=str(one["name"]),
-        nominal=milli(one.get("nominalQuota", 0)),
+        resource=str(item["name"]),
+        nominal=milli(item.get("nominalQuota", 0)),
         borrowing=limit("borrowingLimit"),
         lending=limit("lendingLimit"),
         used=milli(used.get("total", 0)),
@@ -181,15 +200,24 @@ def _inactive(status: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The conditions of a status by their type."""
-    return {str(one["type"]): one for one in status.get("conditions") or []}
+    return {str(condition["type"]): condition for condition in status.get("conditions") or []}
 
 
-def workload(found: Mapping[str, Any]) -> WorkloadRow:
+def workload(document: Mapping[str, Any]) -> WorkloadRow:
     """The row of a Workload."""
-    meta, spec, status = found["metadata"], found.get("spec") or {}, found.get("status") or {}
-    said = conditions(status)
-    reserved, evicted = said.get("QuotaReserved") or {}, said.get("Evicted") or {}
-    owner = next((one for one in meta.get("ownerReferences") or [] if one.get("controller")), None)
+    meta, spec, status = (
+        document["metadata"],
+        document.get("spec") or {},
+        document.get("status") or {},
+    )
+    conditions_by_type = conditions(status)
+    reserved, evicted = (
+        conditions_by_type.get("QuotaReserved") or {},
+        conditions_by_type.get("Evicted") or {},
+    )
+    owner = next(
+        (owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")), None
+    )
     labels = meta.get("labels") or {}
     return WorkloadRow(
         namespace=str(meta.get("namespace", "")),
@@ -201,35 +229,35 @@ def workload(found: Mapping[str, Any]) -> WorkloadRow:
         priority_class=spec.get("priorityClassName")
         or (spec.get("priorityClassRef") or {}).get("name")
         or None,
-        state=_state(spec, said),
+        state=_state(spec, conditions_by_type),
         reason=reserved.get("reason"),
         message=reserved.get("message"),
         evicted=(str(evicted.get("reason") or ""), str(evicted.get("message") or ""))
         if evicted
         else None,
         requests=_requests(status),
-        pods=sum(int(one.get("count") or 0) for one in spec.get("podSets") or []),
+        pods=sum(int(pod_set.get("count") or 0) for pod_set in spec.get("podSets") or []),
         created=meta.get("creationTimestamp"),
     )
 
 
-def _state(spec: Mapping[str, Any], said: Mapping[str, Mapping[str, Any]]) -> str:
-    def true(name: str) -> bool:
-        return (said.get(name) or {}).get("status") == "True"
+def _state(spec: Mapping[str, Any], conditions_by_type: Mapping[str, Mapping[str, Any]]) -> str:
+    def is_true(name: str) -> bool:
+        return (conditions_by_type.get(name) or {}).get("status") == "True"
 
-    if true("Finished"):
+    if is_true("Finished"):
         return "finished"
     if spec.get("active") is False:
         return "off"
-    return "admitted" if true("Admitted") else "waiting"
+    return "admitted" if is_true("Admitted") else "waiting"
 
 
 def _requests(status: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """What all pods ask for together: as admitted, else as it was counted when it was tried."""
     admitted = (status.get("admission") or {}).get("podSetAssignments") or []
     total: dict[str, int] = {}
-    for one in admitted or status.get("resourceRequests") or []:
-        for name, text in (one.get("resourceUsage") or one.get("resources") or {}).items():
+    for item in admitted or status.get("resourceRequests") or []:
+        for name, text in (item.get("resourceUsage") or item.get("resources") or {}).items():
             total[name] = total.get(name, 0) + milli(text)
     return tuple(sorted(total.items()))
 
@@ -241,30 +269,32 @@ def available(
 
     As Kueue counts in a cohort without parents (pkg/cache/scheduler, resource_node.go): each queue keeps what it does not lend, and the rest is one pool.
     """
-    own_left = max(0, quota.nominal - quota.used)
+    own_free = max(0, quota.nominal - quota.used)
     if queue.cohort is None:
-        return own_left, quota.nominal
-    same = [
-        other
+        return own_free, quota.nominal
+    cohort_quotas = [
+        peer_quota
         for member in queues
         if member.cohort == queue.cohort
-        for other in member.quotas
-        if (other.flavor, other.resource) == (quota.flavor, quota.resource)
+        for peer_quota in member.quotas
+        if (peer_quota.flavor, peer_quota.resource) == (quota.flavor, quota.resource)
     ]
-    pool = sum(one.lendable for one in same)
-    taken = sum(max(0, one.used - (one.nominal - one.lendable)) for one in same)
-    kept = quota.nominal - quota.lendable
-    left = max(0, kept - quota.used) + max(0, pool - taken)
-    most = kept + pool
+    shared_pool = sum(quota.lendable for quota in cohort_quotas)
+    shared_used = sum(
+        max(0, quota.used - (quota.nominal - quota.lendable)) for quota in cohort_quotas
+    )
+    reserved = quota.nominal - quota.lendable
+    free = max(0, reserved - quota.used) + max(0, shared_pool - shared_used)
+    maximum = reserved + shared_pool
     if quota.borrowing is not None:
-        most = min(most, quota.nominal + quota.borrowing)
-        left = min(left, quota.nominal + quota.borrowing - quota.used)
-    return max(0, left), most
+        maximum = min(maximum, quota.nominal + quota.borrowing)
+        free = min(free, quota.nominal + quota.borrowing - quota.used)
+    return max(0, free), maximum
 
 
-def priority_class(found: Mapping[str, Any]) -> tuple[str, int]:
+def priority_class(document: Mapping[str, Any]) -> tuple[str, int]:
     """Name and value of a WorkloadPriorityClass."""
-    return str(found["metadata"]["name"]), int(found.get("value") or 0)
+    return str(document["metadata"]["name"]), int(document.get("value") or 0)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -272,123 +302,135 @@ def priority_class(found: Mapping[str, Any]) -> tuple[str, int]:
 
 
 @dataclass(frozen=True)
-class KueueSeen:
+class KueueSnapshot:
     """Kueue as this user sees it.
 
     Attributes:
-        locals_: The local queues that may be seen.
+        local_queues: The local queues that may be seen.
         queues: The cluster queues by name; None when they may not be seen.
         notes: What is hidden, a sentence each.
-        hidden: The right without which not all local queues could be seen, in words; None when all were.
-        seen_in: The one namespace whose local queues were seen all the same.
+        missing_permission: The right without which not all local queues could be seen, in words; None when all were.
+        visible_namespace: The one namespace whose local queues were seen all the same.
     """
 
-    locals_: tuple[LocalQueueRow, ...]
+    local_queues: tuple[LocalQueueRow, ...]
     queues: Mapping[str, ClusterQueueRow] | None
     notes: tuple[str, ...]
-    hidden: str | None = None
-    seen_in: str | None = None
+    missing_permission: str | None = None
+    visible_namespace: str | None = None
 
-    def hidden_in(self, namespace: str) -> str | None:
+    def missing_permission_in(self, namespace: str) -> str | None:
         """The right without which the local queues of a namespace cannot be seen, in words; None when they are."""
-        return None if namespace == self.seen_in else self.hidden
+        return None if namespace == self.visible_namespace else self.missing_permission
 
     def local(self, namespace: str, name: str) -> LocalQueueRow | None:
         """A local queue."""
-        found = [one for one in self.locals_ if (one.namespace, one.name) == (namespace, name)]
-        return found[0] if found else None
+        matching = [
+            local_queue
+            for local_queue in self.local_queues
+            if (local_queue.namespace, local_queue.name) == (namespace, name)
+        ]
+        return matching[0] if matching else None
 
     def cluster_queue_of(self, local: LocalQueueRow) -> ClusterQueueRow | None:
         """The cluster queue of a local one, where it may be seen."""
         return (self.queues or {}).get(local.cluster_queue)
 
 
-class KueueLook:
+class KueueReader:
     """Looks at Kueue."""
 
-    def __init__(self, looks: Looks) -> None:
-        self._looks = looks
+    def __init__(self, list_cache: ListCache) -> None:
+        self._list_cache = list_cache
 
-    async def look(self) -> KueueSeen | None:
+    async def load(self) -> KueueSnapshot | None:
         """The queues; None without Kueue.
 
         Raises:
             UnreachableError: The API server does not answer.
         """
-        version = await self._looks.version(GROUP)
+        version = await self._list_cache.version(GROUP)
         if version is None:
             return None
         local_kind = ListKind(version, "localqueues")
         queue_kind = ListKind(version, "clusterqueues", namespaced=False)
         try:
-            locals_, queues = await asyncio.gather(
-                self._looks.everywhere(local_kind, local_queue),
-                self._looks.everywhere(queue_kind, cluster_queue),
+            local_queues, queues = await asyncio.gather(
+                self._list_cache.everywhere(local_kind, local_queue),
+                self._list_cache.everywhere(queue_kind, cluster_queue),
             )
         except NotFoundError:
             return None
         notes = []
-        if locals_.rows is None:
-            notes.append(hidden_note("the queues", str(locals_.hidden)))
-        elif locals_.hidden is not None:
-            notes.append(hidden_note("queues of other namespaces", locals_.hidden))
+        if local_queues.rows is None:
+            notes.append(hidden_note("the queues", str(local_queues.missing_permission)))
+        elif local_queues.missing_permission is not None:
+            notes.append(hidden_note("queues of other namespaces", local_queues.missing_permission))
         if queues.rows is None:
-            notes.append(hidden_note("the queues' quotas", str(queues.hidden)))
-        return KueueSeen(
-            tuple(locals_.rows or ()),
-            {one.name: one for one in queues.rows} if queues.rows is not None else None,
+            notes.append(hidden_note("the queues' quotas", str(queues.missing_permission)))
+        return KueueSnapshot(
+            tuple(local_queues.rows or ()),
+            {queue_row.name: queue_row for queue_row in queues.rows}
+            if queues.rows is not None
+            else None,
             tuple(notes),
-            hidden=locals_.hidden,
-            seen_in=self._looks.namespace if locals_.rows is not None else None,
+            missing_permission=local_queues.missing_permission,
+            visible_namespace=self._list_cache.namespace if local_queues.rows is not None else None,
         )
 
-    async def workloads(self) -> Seen[WorkloadRow] | None:
+    async def workloads(self) -> ListResult[WorkloadRow] | None:
         """The workloads; None without Kueue."""
-        version = await self._looks.version(GROUP)
+        version = await self._list_cache.version(GROUP)
         if version is None:
             return None
         try:
-            return await self._looks.everywhere(ListKind(version, "workloads"), workload)
+            return await self._list_cache.everywhere(ListKind(version, "workloads"), workload)
         except NotFoundError:
             return None
 
     async def priority_classes(self) -> dict[str, int] | None:
         """The priority classes of workloads with their values; None when they may not be seen, or without Kueue."""
-        version = await self._looks.version(GROUP)
+        version = await self._list_cache.version(GROUP)
         if version is None:
             return None
         kind = ListKind(version, "workloadpriorityclasses", namespaced=False)
         try:
-            seen = await self._looks.everywhere(kind, priority_class)
+            listed_result = await self._list_cache.everywhere(kind, priority_class)
         except NotFoundError:
             return None
-        return dict(seen.rows) if seen.rows is not None else None
+        return dict(listed_result.rows) if listed_result.rows is not None else None
 
     async def line(self, namespace: str, queue: str) -> list[tuple[str, str]] | None:
         """Those who wait in a local queue, first come first, as namespace and name of their workloads; None when Kueue does not tell."""
-        version = await self._looks.version(VISIBILITY)
+        version = await self._list_cache.version(VISIBILITY)
         if version is None:
             return None
         kind = ListKind(version, "localqueues")
         try:
-            found = await self._looks.object(f"{kind.path(namespace)}/{queue}/pendingworkloads")
+            response = await self._list_cache.object(
+                f"{kind.path(namespace)}/{queue}/pendingworkloads"
+            )
         except HyperpodError:  # an aggregated API: it may be away while all else is well
             return None
         items = sorted(
-            found.get("items") or [], key=lambda one: int(one.get("positionInLocalQueue") or 0)
+            response.get("items") or [], key=lambda item: int(item.get("positionInLocalQueue") or 0)
         )
         return [
-            (str(one["metadata"].get("namespace", "")), str(one["metadata"]["name"]))
-            for one in items
+            (str(item["metadata"].get("namespace", "")), str(item["metadata"]["name"]))
+            for item in items
         ]
 
     async def choices(self) -> dict[str, list[str]]:
         """What may be given in a spec: the queues of the namespace, the priority classes from high to low; what may not be seen is left out."""
-        found, classes = await asyncio.gather(self.look(), self.priority_classes())
+        snapshot, classes = await asyncio.gather(self.load(), self.priority_classes())
         names: dict[str, list[str]] = {}
-        if found is not None and found.locals_:
-            here = self._looks.namespace
-            names["queue"] = sorted(one.name for one in found.locals_ if one.namespace == here)
+        if snapshot is not None and snapshot.local_queues:
+            own_namespace = self._list_cache.namespace
+            names["queue"] = sorted(
+                local_queue.name
+                for local_queue in snapshot.local_queues
+                if local_queue.namespace == own_namespace
+            )
         if classes:
             names["priority"] = sorted(classes, key=lambda name: (-classes[name], name))
         return names
@@ -407,71 +449,73 @@ _PROBLEMS = {
 }
 """Kueue's words for why a queue is not active (pkg/constants, apis/kueue/v1beta1), and ours."""
 
-_SAID = re.compile(r"^Can't (?:admit|submit) new workloads(?: to clusterQueue)?:? ?")
+_KUEUE_PREFIX = re.compile(r"^Can't (?:admit|submit) new workloads(?: to clusterQueue)?:? ?")
 
 
-def problem_words(problem: tuple[str, str], cluster_queue: str) -> str:
+def problem_message(problem: tuple[str, str], cluster_queue: str) -> str:
     """Why nothing starts from a queue, in words."""
     reason, message = problem
-    said = _SAID.sub("", message).strip().rstrip(".")
-    known = _PROBLEMS.get(reason)
-    if known is not None:
-        return known.format(queue=cluster_queue, said=said)
-    return f"Kueue reports: {reason}: {said}" if said else f"Kueue reports: {reason}"
+    detail = _KUEUE_PREFIX.sub("", message).strip().rstrip(".")
+    known_message = _PROBLEMS.get(reason)
+    if known_message is not None:
+        return known_message.format(queue=cluster_queue, said=detail)
+    return f"Kueue reports: {reason}: {detail}" if detail else f"Kueue reports: {reason}"
 
 
-def why_closed(local: LocalQueueRow, queue: ClusterQueueRow | None) -> str | None:
+def closed_reason(local: LocalQueueRow, queue: ClusterQueueRow | None) -> str | None:
     """Why nothing starts from a local queue, or None when all is well."""
     if local.problem is not None and local.problem[0] == "Stopped":
         return "an administrator stopped it: jobs wait and none starts"
     if queue is not None and queue.problem is not None:
-        words = problem_words(queue.problem, queue.name)
-        return f"its cluster queue {queue.name}: {words}"
+        message = problem_message(queue.problem, queue.name)
+        return f"its cluster queue {queue.name}: {message}"
     if local.problem is not None:
-        return problem_words(local.problem, local.cluster_queue)
+        return problem_message(local.problem, local.cluster_queue)
     return None
 
 
 def queue_rows(
-    locals_: Iterable[LocalQueueRow],
+    local_queues: Iterable[LocalQueueRow],
     queues: Mapping[str, ClusterQueueRow] | None,
     namespace: str,
-    usable: Collection[str] | None = None,
+    usable_namespaces: Collection[str] | None = None,
 ) -> list[Queue]:
     """The local queues as tables show them.
 
     Args:
-        locals_: The local queues.
+        local_queues: The local queues.
         queues: The cluster queues by name; None when they may not be seen, so that no quota is known.
         namespace: The namespace of this cluster's runs, whose queues need no more than their name.
-        usable: Namespaces that this user may send runs to; None when that is not known beyond the own one.
+        usable_namespaces: Namespaces that this user may send runs to; None when that is not known beyond the own one.
     """
-    return [_row(one, queues, namespace, usable) for one in locals_]
+    return [_row(local_queue, queues, namespace, usable_namespaces) for local_queue in local_queues]
 
 
 def _row(
     local: LocalQueueRow,
     queues: Mapping[str, ClusterQueueRow] | None,
     namespace: str,
-    usable: Collection[str] | None,
+    usable_namespaces: Collection[str] | None,
 ) -> Queue:
     queue = (queues or {}).get(local.cluster_queue)
-    here = local.namespace == namespace
-    closed = why_closed(local, queue)
+    own_namespace = local.namespace == namespace
+    closed = closed_reason(local, queue)
     quotas = _quotas(queue, list((queues or {}).values())) if queue is not None else ()
     devices = _devices(quotas)
-    computing = [one for one in devices if one.accelerator]
-    cpus = [one for one in quotas if one.resource == "cpu"]
+    accelerators = [device for device in devices if device.accelerator]
+    cpus = [quota for quota in quotas if quota.resource == "cpu"]
     return Queue(
-        name=local.name if here else f"{local.namespace}/{local.name}",
+        name=local.name if own_namespace else f"{local.namespace}/{local.name}",
         state="down" if closed is not None else "up",
         reason=closed,
-        usable=True if here else (local.namespace in usable if usable is not None else None),
+        usable=True
+        if own_namespace
+        else (local.namespace in usable_namespaces if usable_namespaces is not None else None),
         cluster_queue=local.cluster_queue,
-        cpus=int(sum(one.most for one in cpus)) if cpus else None,
-        cpus_free=int(sum(one.free for one in cpus)) if cpus else None,
-        accelerators=sum(one.total for one in computing),
-        accelerators_free=sum(one.free for one in computing),
+        cpus=int(sum(item.most for item in cpus)) if cpus else None,
+        cpus_free=int(sum(item.free for item in cpus)) if cpus else None,
+        accelerators=sum(device.total for device in accelerators),
+        accelerators_free=sum(device.free for device in accelerators),
         resources=devices,
         quotas=quotas,
         running=local.running,
@@ -480,30 +524,30 @@ def _row(
 
 
 def _quotas(queue: ClusterQueueRow, queues: Sequence[ClusterQueueRow]) -> tuple[Quota, ...]:
-    found = []
-    for one in queue.quotas:
-        free, most = available(queue, one, queues)
-        found.append(
+    document = []
+    for quota in queue.quotas:
+        free, maximum = available(queue, quota, queues)
+        document.append(
             Quota(
-                flavor=one.flavor,
-                resource=one.resource,
-                nominal=one.nominal / 1000,
-                used=one.used / 1000,
-                borrowed=one.borrowed / 1000,
+                flavor=quota.flavor,
+                resource=quota.resource,
+                nominal=quota.nominal / 1000,
+                used=quota.used / 1000,
+                borrowed=quota.borrowed / 1000,
                 free=free / 1000,
-                most=most / 1000,
+                most=maximum / 1000,
             )
         )
-    return tuple(found)
+    return tuple(document)
 
 
 def _devices(quotas: Sequence[Quota]) -> tuple[Resource, ...]:
     """What the queue can ever give of devices, and what of it is free now, all flavors together."""
     has: dict[str, int] = {}
-    taken: dict[str, int] = {}
-    for one in quotas:
-        if is_device(one.resource):
-            has[one.resource] = has.get(one.resource, 0) + int(one.most) * 1000
-            gone = int(one.most - one.free) * 1000
-            taken[one.resource] = taken.get(one.resource, 0) + gone
-    return resources(has, taken)
+    shared_used: dict[str, int] = {}
+    for quota in quotas:
+        if is_device(quota.resource):
+            has[quota.resource] = has.get(quota.resource, 0) + int(quota.most) * 1000
+            used_amount = int(quota.most - quota.free) * 1000
+            shared_used[quota.resource] = shared_used.get(quota.resource, 0) + used_amount
+    return resources(has, shared_used)

@@ -9,20 +9,20 @@ from typing import Any, Generic, TypeVar
 
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
-from hyperpod_jlab.engines.kubernetes.api.errors import denied_right
+from hyperpod_jlab.engines.kubernetes.api.errors import permission_denied
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 
 ListRow = TypeVar("ListRow")
 
-MISSING_RIGHT = "missing_right"
+MISSING_PERMISSION = "missing_right"
 """The code of errors that tell which right is missing."""
 
 _OLDEST = 5.0
 """Seconds for which the rows are good while the watch is cut."""
-_DENIED_FOR = 60.0
+_DENIED_TTL_S = 60.0
 """Seconds for which what was denied is not asked for again."""
-_SERVED_FOR = 300.0
+_SERVED_TTL_S = 300.0
 """The same for which versions of a group are served."""
 
 
@@ -48,7 +48,7 @@ class ListKind:
         return f"{root}/namespaces/{namespace}/{self.resource}"
 
     @property
-    def plain_group(self) -> str:
+    def group_name(self) -> str:
         """The group without its version; empty for the core."""
         return "" if self.group == "v1" else self.group.partition("/")[0]
 
@@ -58,54 +58,56 @@ PODS = ListKind("v1", "pods")
 
 
 @dataclass(frozen=True)
-class Seen(Generic[ListRow]):
+class ListResult(Generic[ListRow]):
     """What may be seen of a kind.
 
     Attributes:
         rows: The rows; those of one namespace only where not all may be seen; None where nothing may be.
-        hidden: The right without which not all could be seen, in words; None when all was.
+        missing_permission: The right without which not all could be seen, in words; None when all was.
     """
 
     rows: list[ListRow] | None
-    hidden: str | None = None
+    missing_permission: str | None = None
 
 
-def missing_right(kind: ListKind, namespace: str | None = None, verb: str = "list") -> str:
+def permission_text(kind: ListKind, namespace: str | None = None, verb: str = "list") -> str:
     """The right that somebody lacks, in words for the admin: verb, resource, namespace."""
-    what = f"{kind.resource}.{kind.plain_group}" if kind.plain_group else kind.resource
+    subject = f"{kind.resource}.{kind.group_name}" if kind.group_name else kind.resource
     if not kind.namespaced:
-        return f"{verb} {what}"
-    where = "all namespaces" if namespace is None else f"the namespace {namespace}"
-    return f"{verb} {what} in {where}"
+        return f"{verb} {subject}"
+    scope_text = "all namespaces" if namespace is None else f"the namespace {namespace}"
+    return f"{verb} {subject} in {scope_text}"
 
 
-def hidden_note(what: str, right: str) -> str:
-    """The sentence for what is hidden; `what` is its subject."""
-    return f"{what} are hidden: you do not have the permission to {right}"
+def hidden_note(subject: str, permission: str) -> str:
+    """The sentence for what is hidden; `subject` is its subject."""
+    return f"{subject} are hidden: you do not have the permission to {permission}"
 
 
-def denied(kind: ListKind, namespace: str | None, what: str) -> DeniedError:
+def denied_error(kind: ListKind, namespace: str | None, subject: str) -> DeniedError:
     """The error for a table of which nothing may be seen.
 
     Args:
         kind: What was asked for.
         namespace: Where; None: in all namespaces.
-        what: What is hidden thereby, as the subject of a sentence.
+        subject: What is hidden thereby, as the subject of a sentence.
     """
-    right = denied_right("list", kind.plain_group, kind.resource, namespace)
-    said = hidden_note(what, missing_right(kind, namespace))
-    return DeniedError(said, code=MISSING_RIGHT, hint=right.hint, detail=right.detail)
+    permission = permission_denied("list", kind.group_name, kind.resource, namespace)
+    message = hidden_note(subject, permission_text(kind, namespace))
+    return DeniedError(
+        message, code=MISSING_PERMISSION, hint=permission.hint, detail=permission.detail
+    )
 
 
-class Looks:
+class ListCache:
     """What the API server has, as rows."""
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
         self._lists: Cache[tuple[object, ...], Mapping[str, Any]] = Cache(_OLDEST)
-        self._denied: Cache[tuple[ListKind, str | None], None] = Cache(_DENIED_FOR)
-        self._served: Cache[str, str | None] = Cache(_SERVED_FOR)
-        self._kinds: Cache[str, frozenset[str] | None] = Cache(_SERVED_FOR)
+        self._denied: Cache[tuple[ListKind, str | None], None] = Cache(_DENIED_TTL_S)
+        self._served: Cache[str, str | None] = Cache(_SERVED_TTL_S)
+        self._kinds: Cache[str, frozenset[str] | None] = Cache(_SERVED_TTL_S)
 
     @property
     def namespace(self) -> str:
@@ -119,10 +121,10 @@ class Looks:
     async def _preferred(self, group: str) -> str | None:
         client = await self._connection.client()
         try:
-            found = await client.get(f"/apis/{group}")
+            response = await client.get(f"/apis/{group}")
         except NotFoundError:
             return None
-        return str(found["preferredVersion"]["groupVersion"])
+        return str(response["preferredVersion"]["groupVersion"])
 
     async def object(self, path: str) -> dict[str, Any]:
         """One object, or an answer that is no list."""
@@ -131,7 +133,7 @@ class Looks:
 
     async def everywhere(
         self, kind: ListKind, reduce: Callable[[Mapping[str, Any]], ListRow], *, fields: str = ""
-    ) -> Seen[ListRow]:
+    ) -> ListResult[ListRow]:
         """The rows of all namespaces, else those of the own one, else none.
 
         Raises:
@@ -139,30 +141,30 @@ class Looks:
             NotFoundError: The cluster has no such kind.
             UnreachableError: It does not answer.
         """
-        places = (None, self.namespace) if kind.namespaced else (None,)
-        for namespace in places:
+        namespaces = (None, self.namespace) if kind.namespaced else (None,)
+        for namespace in namespaces:
             if self._denied.is_fresh((kind, namespace)):
                 continue
             try:
                 rows = await self.rows(kind, reduce, namespace, fields=fields)
             except DeniedError as error:
-                if error.code != MISSING_RIGHT:
+                if error.code != MISSING_PERMISSION:
                     raise
                 self._denied.put((kind, namespace), None)
                 continue
-            hidden = missing_right(kind) if namespace is not None else None
-            return Seen(list(rows.values()), hidden)
-        if not await self._has(
+            missing_permission = permission_text(kind) if namespace is not None else None
+            return ListResult(list(rows.values()), missing_permission)
+        if not await self._is_served(
             kind
         ):  # who lacks the right is told so before it is looked whether there is such a kind
             raise NotFoundError(
                 f"the cluster has no {kind.resource} of {kind.group}", code="no_such_kind"
             )
-        return Seen(None, missing_right(kind, places[-1]))
+        return ListResult(None, permission_text(kind, namespaces[-1]))
 
-    async def _has(self, kind: ListKind) -> bool:
+    async def _is_served(self, kind: ListKind) -> bool:
         """Whether the cluster has a kind; it has where this user may not even ask."""
-        if not kind.plain_group:
+        if not kind.group_name:
             return True
         names = await self._kinds.get(kind.group, lambda: self._names(kind.group))
         return names is None or kind.resource in names
@@ -171,14 +173,14 @@ class Looks:
         """The kinds of a group and version, by their plurals; none where it is not served, None where this user may not ask."""
         client = await self._connection.client()
         try:
-            found = await client.get(f"/apis/{group}")
+            response = await client.get(f"/apis/{group}")
         except NotFoundError:
             return frozenset()
         except DeniedError as error:
-            if error.code != MISSING_RIGHT:
+            if error.code != MISSING_PERMISSION:
                 raise
             return None
-        return frozenset(str(one.get("name")) for one in found.get("resources") or [])
+        return frozenset(str(resource.get("name")) for resource in response.get("resources") or [])
 
     async def rows(
         self,
@@ -201,18 +203,18 @@ class Looks:
             NotFoundError: The cluster has no such kind.
             UnreachableError: It does not answer.
         """
-        watches = await self._connection.watches()
-        watch = watches.of(kind.path(namespace), reduce, fields=fields)
+        informers = await self._connection.informers()
+        informer = informers.get(kind.path(namespace), reduce, fields=fields)
         try:
-            return await watch.rows(_OLDEST)
+            return await informer.rows(_OLDEST)
         except DeniedError as error:
             if (error.detail.get("right") or {}).get("verb") != "watch":
                 raise
         path = kind.path(namespace)
         key = (path, reduce, fields)
-        return await self._lists.get(key, lambda: self._listed(path, reduce, fields))
+        return await self._lists.get(key, lambda: self._list_pages(path, reduce, fields))
 
-    async def _listed(
+    async def _list_pages(
         self, path: str, reduce: Callable[[Mapping[str, Any]], ListRow], fields: str
     ) -> Mapping[str, ListRow]:
         """The same by lists alone, for who may list and not watch."""
@@ -231,11 +233,11 @@ class Looks:
 
 NAMESPACES = ListKind("v1", "namespaces", namespaced=False)
 
-_MOST = 100
+_MAX_NAMESPACES = 100
 """So many are asked about at most: a question each."""
-_AT_ONCE = 8
-_GOOD_FOR = 300.0
-_THERE_FOR = 60.0
+_CONCURRENCY = 8
+_USABLE_TTL_S = 300.0
+_EXISTS_TTL_S = 60.0
 """Seconds for which a namespace that was there is not looked for again."""
 _SYSTEM = ("kube-", "openshift-")
 
@@ -245,15 +247,15 @@ class Namespaces:
 
     Args:
         connection: The cluster.
-        looks: Its lists.
+        list_cache: Its lists.
     """
 
-    def __init__(self, connection: ClusterConnection, looks: Looks) -> None:
+    def __init__(self, connection: ClusterConnection, list_cache: ListCache) -> None:
         self._connection = connection
-        self._looks = looks
-        self._usable: Cache[str, bool] = Cache(_GOOD_FOR)
+        self._list_cache = list_cache
+        self._usable_cache: Cache[str, bool] = Cache(_USABLE_TTL_S)
         self._problem: Cache[None, str | None] = Cache(
-            lambda problem: 0.0 if problem else _THERE_FOR
+            lambda problem: 0.0 if problem else _EXISTS_TTL_S
         )
 
     async def problem(self) -> str | None:
@@ -262,19 +264,19 @@ class Namespaces:
         Raises:
             UnreachableError: The API server does not answer.
         """
-        return await self._problem.get(None, self._look)
+        return await self._problem.get(None, self._load_names)
 
-    async def _look(self) -> str | None:
+    async def _load_names(self) -> str | None:
         name = self._connection.namespace
         try:
-            found = await self._looks.object(f"/api/v1/namespaces/{name}")
+            response = await self._list_cache.object(f"/api/v1/namespaces/{name}")
         except NotFoundError:
             return f"namespace {name} not found: set namespace in the configuration of the cluster to an existing one"
         except DeniedError as error:
-            if error.code != MISSING_RIGHT:
+            if error.code != MISSING_PERMISSION:
                 raise
-            found = {}
-        if (found.get("metadata") or {}).get("deletionTimestamp"):
+            response = {}
+        if (response.get("metadata") or {}).get("deletionTimestamp"):
             return f"the namespace {name} is being deleted and accepts no runs"
         return None
 
@@ -284,28 +286,30 @@ class Namespaces:
         Raises:
             UnreachableError: The API server does not answer.
         """
-        seen = await self._looks.everywhere(NAMESPACES, _name)
-        if seen.rows is None:
+        listed = await self._list_cache.everywhere(NAMESPACES, _name)
+        if listed.rows is None:
             return None
-        there = [name for name in seen.rows if name and not name.startswith(_SYSTEM)]
-        return tuple(sorted(await self.usable(sorted(there))))
+        names = [name for name in listed.rows if name and not name.startswith(_SYSTEM)]
+        return tuple(sorted(await self.filter_usable(sorted(names))))
 
-    async def usable(self, names: Iterable[str]) -> frozenset[str]:
+    async def filter_usable(self, names: Iterable[str]) -> frozenset[str]:
         """Which of some namespaces may be used: in which jobs of any kind may be made."""
-        gate = asyncio.Semaphore(_AT_ONCE)
+        gate = asyncio.Semaphore(_CONCURRENCY)
 
-        async def ask(name: str) -> bool:
+        async def check(name: str) -> bool:
             async with gate:
-                return await self._usable.get(name, lambda: self._may(name))
+                return await self._usable_cache.get(name, lambda: self._is_allowed(name))
 
-        asked = list(dict.fromkeys(names))[:_MOST]
-        found = await asyncio.gather(*(ask(name) for name in asked))
-        return frozenset(name for name, may in zip(asked, found, strict=True) if may)
+        checked = list(dict.fromkeys(names))[:_MAX_NAMESPACES]
+        results = await asyncio.gather(*(check(name) for name in checked))
+        return frozenset(
+            name for name, is_allowed in zip(checked, results, strict=True) if is_allowed
+        )
 
-    async def _may(self, namespace: str) -> bool:
-        rights = await self._connection.rights()
+    async def _is_allowed(self, namespace: str) -> bool:
+        permissions = await self._connection.permissions()
         for kind in KINDS:
-            if await rights.may("create", kind.group, kind.plural, namespace):
+            if await permissions.is_allowed("create", kind.group, kind.plural, namespace):
                 return True
         return False
 

@@ -8,11 +8,16 @@ from typing import Any
 
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import UNUSABLE, Node
-from hyperpod_jlab.engines.kubernetes.api.pod_log import when
+from hyperpod_jlab.engines.kubernetes.api.pod_log import parse_timestamp
 from hyperpod_jlab.engines.kubernetes.kinds.kind import CORDON_ANNOTATION
-from hyperpod_jlab.engines.kubernetes.submit.resources import milli, whole
-from hyperpod_jlab.engines.kubernetes.tables.devices import model_of, resources
-from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, by_node, job_names, summed
+from hyperpod_jlab.engines.kubernetes.submit.resources import milli, to_units
+from hyperpod_jlab.engines.kubernetes.tables.devices import find_model, resources
+from hyperpod_jlab.engines.kubernetes.tables.pods import (
+    PodRow,
+    group_by_node,
+    job_names,
+    sum_pod_requests,
+)
 
 # --------------------------------------------------------------------------------------------------
 # What a node's conditions, taints and labels say, as one of our words and a sentence. Pure.
@@ -33,7 +38,7 @@ _DEEP_CHECK = {
     "Failed": ("failed", "it did not pass HyperPod's deep health check"),
 }
 
-_LEAVING = {
+_TERMINATION_TAINTS = {
     "node.kubernetes.io/out-of-service": "it is out of service",
     "karpenter.sh/disrupted": "Karpenter is removing it",
     "karpenter.sh/disruption": "Karpenter is removing it",
@@ -63,20 +68,20 @@ _PRESSURE = {
     "NetworkUnavailable": "its network is not available",
 }
 
-_OWN_TAINTS = "node.kubernetes.io/"
+_NODE_TAINT_PREFIX = "node.kubernetes.io/"
 """Beginning of the taints that Kubernetes itself gives, which say the same as conditions."""
 
-_LONGEST = 300
+_MAX_TEXT = 300
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
     """A word of `hyperpod_jlab.core.cluster.NODE_STATES`, why, since when (time as Kubernetes writes it), and who says so."""
 
-    word: str
+    label: str
     reason: str | None = None
     since: str | None = None
-    by: str | None = None
+    set_by: str | None = None
 
 
 def node_state(node: Mapping[str, Any], *, busy: bool) -> NodeState:
@@ -90,39 +95,42 @@ def node_state(node: Mapping[str, Any], *, busy: bool) -> NodeState:
     taints: Sequence[Mapping[str, Any]] = spec.get("taints") or []
     labels = meta.get("labels") or {}
     conditions = {
-        str(one["type"]): one for one in (node.get("status") or {}).get("conditions") or []
+        str(condition["type"]): condition
+        for condition in (node.get("status") or {}).get("conditions") or []
     }
     if meta.get("deletionTimestamp"):
         return NodeState("powering-off", "it is being removed", meta["deletionTimestamp"])
-    found = [
+    states = [
         *_from_ready(conditions, taints),
         *_from_hyperpod(labels),
         *_from_cordon(spec, taints, busy, (meta.get("annotations") or {}).get(CORDON_ANNOTATION)),
         *_from_pressure(conditions),
     ]
-    if found:
-        return found[0]
+    if states:
+        return states[0]
     return NodeState("up", _limits(conditions, taints))
 
 
 def _from_ready(
     conditions: Mapping[str, Mapping[str, Any]], taints: Sequence[Mapping[str, Any]]
 ) -> Iterator[NodeState]:
-    ready = conditions.get("Ready")
-    starting = [str(one["key"]) for one in taints if one["key"] in _STARTING]
-    if ready is None:
+    ready_condition = conditions.get("Ready")
+    starting = [str(taint["key"]) for taint in taints if taint["key"] in _STARTING]
+    if ready_condition is None:
         yield NodeState("starting", "its kubelet has not reported yet")
         return
-    since = ready.get("lastTransitionTime")
-    said = str(ready.get("message") or ready.get("reason") or "")[:_LONGEST]
-    if ready.get("status") == "Unknown":
+    since = ready_condition.get("lastTransitionTime")
+    message = str(ready_condition.get("message") or ready_condition.get("reason") or "")[:_MAX_TEXT]
+    if ready_condition.get("status") == "Unknown":
         yield NodeState(
             "not-answering",
             "its kubelet stopped reporting: the node or its network is down",
             since,
         )
-    elif ready.get("status") != "True":
-        yield NodeState("down", f"it is not ready: {said}" if said else "it is not ready", since)
+    elif ready_condition.get("status") != "True":
+        yield NodeState(
+            "down", f"it is not ready: {message}" if message else "it is not ready", since
+        )
     elif starting:
         yield NodeState("starting", f"its system pods are still starting ({', '.join(starting)})")
 
@@ -133,36 +141,47 @@ def _from_hyperpod(labels: Mapping[str, str]) -> Iterator[NodeState]:
     faults = "; ".join(labels[name] for name in FAULT_LABELS if labels.get(name))
     # While the deep check runs HyperPod calls a node unschedulable too; the check says more.
     running = deep is not None and deep[0] == "maintenance"
-    for found in (deep, health) if running else (health, deep):
-        if found is not None:
-            word, reason = found
-            yield NodeState(word, f"{reason}: {faults}" if faults else reason, by="HyperPod")
+    for state in (deep, health) if running else (health, deep):
+        if state is not None:
+            label, reason = state
+            yield NodeState(label, f"{reason}: {faults}" if faults else reason, set_by="HyperPod")
 
 
 def _from_cordon(
-    spec: Mapping[str, Any], taints: Sequence[Mapping[str, Any]], busy: bool, why: str | None
+    spec: Mapping[str, Any],
+    taints: Sequence[Mapping[str, Any]],
+    busy: bool,
+    cordon_reason: str | None,
 ) -> Iterator[NodeState]:
-    leaving = [
-        one
-        for one in taints
-        if one["key"] in _LEAVING and one["key"] not in _SOFT and one.get("effect") != _PREFER
+    termination_reasons = [
+        taint
+        for taint in taints
+        if taint["key"] in _TERMINATION_TAINTS
+        and taint["key"] not in _SOFT
+        and taint.get("effect") != _PREFER
     ]
-    word = "draining" if busy else "drained"
-    if leaving:
-        yield NodeState(word, _LEAVING[leaving[0]["key"]], leaving[0].get("timeAdded"))
+    label = "draining" if busy else "drained"
+    if termination_reasons:
+        yield NodeState(
+            label,
+            _TERMINATION_TAINTS[termination_reasons[0]["key"]],
+            termination_reasons[0].get("timeAdded"),
+        )
     if spec.get("unschedulable"):
-        added = [one for one in taints if one["key"] == "node.kubernetes.io/unschedulable"]
+        added = [taint for taint in taints if taint["key"] == "node.kubernetes.io/unschedulable"]
         since = added[0].get("timeAdded") if added else None
-        words = "it is cordoned and accepts no new pods"
-        yield NodeState(word, f"{words} ({why[:_LONGEST]})" if why else words, since)
+        text = "it is cordoned and accepts no new pods"
+        yield NodeState(
+            label, f"{text} ({cordon_reason[:_MAX_TEXT]})" if cordon_reason else text, since
+        )
 
 
 def _from_pressure(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[NodeState]:
-    for name, words in _PRESSURE.items():
-        found = conditions.get(name)
-        if found is not None and found.get("status") == "True":
+    for name, text in _PRESSURE.items():
+        state = conditions.get(name)
+        if state is not None and state.get("status") == "True":
             yield NodeState(
-                "failing", f"{words}, so it accepts no new pods", found.get("lastTransitionTime")
+                "failing", f"{text}, so it accepts no new pods", state.get("lastTransitionTime")
             )
 
 
@@ -174,37 +193,43 @@ def _limits(
 ) -> str | None:
     """What there is to say of a node that takes pods: which ones only, and what other watchers found."""
     parts = []
-    kept = [taint_text(one) for one in taints if keeps_away(one)]
-    if kept:
-        parts.append(f"only for pods that tolerate {', '.join(kept)}")
+    blocking_taints = [format_taint(taint) for taint in taints if blocks_pods(taint)]
+    if blocking_taints:
+        parts.append(f"only for pods that tolerate {', '.join(blocking_taints)}")
     parts += [
-        f"{name} is {one.get('status')}: {str(one.get('message') or '')[:_LONGEST]}".rstrip(": ")
-        for name, one in conditions.items()
-        if name not in _PRESSURE and name != "Ready" and _is_bad(name, one)
+        f"{name} is {condition.get('status')}: {str(condition.get('message') or '')[:_MAX_TEXT]}".rstrip(
+            ": "
+        )
+        for name, condition in conditions.items()
+        if name not in _PRESSURE and name != "Ready" and _is_fault(name, condition)
     ]
     return "; ".join(parts) or None
 
 
-def keeps_away(taint: Mapping[str, Any]) -> bool:
+def blocks_pods(taint: Mapping[str, Any]) -> bool:
     """Whether a taint that somebody gave keeps pods away that do not tolerate it."""
     key = str(taint["key"])
-    return taint.get("effect") != _PREFER and not key.startswith(_OWN_TAINTS) and key not in _SOFT
+    return (
+        taint.get("effect") != _PREFER
+        and not key.startswith(_NODE_TAINT_PREFIX)
+        and key not in _SOFT
+    )
 
 
-def taint_text(taint: Mapping[str, Any]) -> str:
+def format_taint(taint: Mapping[str, Any]) -> str:
     """A taint as kubectl writes it."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint.get('effect', '')}"
 
 
-def _is_bad(name: str, condition: Mapping[str, Any]) -> bool:
+def _is_fault(name: str, condition: Mapping[str, Any]) -> bool:
     """Others' conditions: those that are called ready are good when True (EKS' node agent), the rest are faults (node problem detector)."""
     return condition.get("status") == ("False" if name.endswith("Ready") else "True")
 
 
 _INSTANCE_TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _INSTANCE_GROUP = ("sagemaker.amazonaws.com/instance-group-name", "eks.amazonaws.com/nodegroup")
-_SHOWN = (
+_SHOWN_LABELS = (
     "topology.kubernetes.io/zone",
     "eks.amazonaws.com/capacityType",
     "karpenter.sh/capacity-type",
@@ -244,7 +269,7 @@ class NodeFacts:
 
     def state(self, pods: Iterable[PodRow]) -> NodeState:
         """Its state with these pods on it."""
-        return self.busy if any(not pod.of_the_node for pod in pods) else self.idle
+        return self.busy if any(not pod.is_node_pod for pod in pods) else self.idle
 
 
 def node_facts(node: Mapping[str, Any]) -> NodeFacts:
@@ -254,26 +279,26 @@ def node_facts(node: Mapping[str, Any]) -> NodeFacts:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     idle = node_state(node, busy=False)
     # Only what drains depends on the pods that are there.
-    busy = node_state(node, busy=True) if idle.word == "drained" else idle
-    instance_type = _first(labels, _INSTANCE_TYPE)
+    busy = node_state(node, busy=True) if idle.label == "drained" else idle
+    instance_type = _first_label(labels, _INSTANCE_TYPE)
     return NodeFacts(
         name=str(meta["name"]),
         idle=idle,
         busy=busy,
         allocatable=tuple((name, milli(text)) for name, text in allocatable.items()),
-        model=model_of(labels, instance_type),
-        features=tuple(dict.fromkeys(labels[name] for name in _SHOWN if labels.get(name))),
+        model=find_model(labels, instance_type),
+        features=tuple(dict.fromkeys(labels[name] for name in _SHOWN_LABELS if labels.get(name))),
         instance_type=instance_type,
-        instance_group=_first(labels, _INSTANCE_GROUP),
+        instance_group=_first_label(labels, _INSTANCE_GROUP),
         labels=tuple(labels.items()),
         tainted=any(
-            keeps_away(one) and str(one["key"]) not in _TOLERATED
-            for one in (node.get("spec") or {}).get("taints") or []
+            blocks_pods(taint) and str(taint["key"]) not in _TOLERATED
+            for taint in (node.get("spec") or {}).get("taints") or []
         ),
     )
 
 
-def _first(labels: Mapping[str, str], names: Sequence[str]) -> str | None:
+def _first_label(labels: Mapping[str, str], names: Sequence[str]) -> str | None:
     return next((labels[name] for name in names if labels.get(name)), None)
 
 
@@ -281,10 +306,10 @@ class NodeRows:
     """Makes rows of nodes, and keeps those of nodes that are as they were with the same pods on them."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[NodeFacts, Sequence[PodRow] | None, Node]] = {}
+        self._cached_rows: dict[str, tuple[NodeFacts, Sequence[PodRow] | None, Node]] = {}
 
     @without_collections()
-    def of(
+    def convert(
         self, nodes: Iterable[NodeFacts], pods: Iterable[PodRow] | None, namespace: str
     ) -> list[Node]:
         """The nodes as tables show them. May take a while the first time.
@@ -294,43 +319,43 @@ class NodeRows:
             pods: The pods of all namespaces; None when they may not be seen, so that what is free is not known.
             namespace: The namespace of this cluster's runs.
         """
-        on = by_node(pods or ())
-        kept: dict[str, tuple[NodeFacts, Sequence[PodRow] | None, Node]] = {}
+        pods_by_node = group_by_node(pods or ())
+        cached_rows: dict[str, tuple[NodeFacts, Sequence[PodRow] | None, Node]] = {}
         for node in nodes:
-            here = on.get(node.name, ()) if pods is not None else None
-            before = self._kept.get(node.name)
-            if before is None or before[0] is not node or before[1] != here:
-                before = (node, here, _row(node, here, namespace))
-            kept[node.name] = before
-        self._kept = kept
-        return [row for _, _, row in kept.values()]
+            node_pods = pods_by_node.get(node.name, ()) if pods is not None else None
+            cached = self._cached_rows.get(node.name)
+            if cached is None or cached[0] is not node or cached[1] != node_pods:
+                cached = (node, node_pods, _row(node, node_pods, namespace))
+            cached_rows[node.name] = cached
+        self._cached_rows = cached_rows
+        return [row for _, _, row in cached_rows.values()]
 
 
 def _row(node: NodeFacts, pods: Sequence[PodRow] | None, namespace: str) -> Node:
     state = node.state(pods or ())
-    usable = state.word not in UNUSABLE
-    has, used = dict(node.allocatable), (summed(pods) if pods is not None else None)
-    devices = resources(has, used, usable=usable, model=node.model)
-    computing = [one for one in devices if one.accelerator]
+    is_usable = state.label not in UNUSABLE
+    available, used = dict(node.allocatable), (sum_pod_requests(pods) if pods is not None else None)
+    devices = resources(available, used, is_usable=is_usable, model=node.model)
+    accelerators = [device for device in devices if device.accelerator]
 
     def free(name: str) -> int | None:
         if used is None:
             return None
-        return whole(max(0, has.get(name, 0) - used.get(name, 0))) if usable else 0
+        return to_units(max(0, available.get(name, 0) - used.get(name, 0))) if is_usable else 0
 
     return Node(
         name=node.name,
-        state=state.word,
+        state=state.label,
         reason=state.reason,
-        reason_since=when(state.since),
-        reason_by=state.by,
-        cpus=whole(has.get("cpu", 0)),
+        reason_since=parse_timestamp(state.since),
+        reason_by=state.set_by,
+        cpus=to_units(available.get("cpu", 0)),
         cpus_free=free("cpu"),
-        memory=whole(has.get("memory", 0)),
+        memory=to_units(available.get("memory", 0)),
         memory_free=free("memory"),
-        accelerators=sum(one.total for one in computing),
-        accelerators_free=sum(one.free for one in computing) if used is not None else None,
-        accelerator_type=", ".join(sorted({one.label for one in computing})) or None,
+        accelerators=sum(device.total for device in accelerators),
+        accelerators_free=sum(device.free for device in accelerators) if used is not None else None,
+        accelerator_type=", ".join(sorted({device.label for device in accelerators})) or None,
         resources=devices if used is not None else (),
         features=node.features,
         instance_type=node.instance_type,

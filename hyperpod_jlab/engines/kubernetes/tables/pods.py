@@ -24,7 +24,7 @@ _JOB_LABELS = (
 )
 """Labels with which operators mark a job's pods, and the kind of job."""
 
-_LONGEST = 600
+_MAX_TEXT = 600
 
 Amounts = tuple[tuple[str, int], ...]
 """Resources by their names in Kubernetes, in thousandths."""
@@ -41,7 +41,7 @@ class PodRow:
         job: The name of the job that it is of, or None.
         kind: The job's kind in lower case, else that of what it is of (``daemonset``), else ``pod``.
         requests: What it asked for.
-        trouble: Why it does not run, in Kubernetes' words: a reason and a message; None when it runs, or has only begun to start.
+        problem: Why it does not run, in Kubernetes' words: a reason and a message; None when it runs, or has only begun to start.
     """
 
     uid: str
@@ -53,10 +53,10 @@ class PodRow:
     job: str | None
     kind: str
     requests: Amounts
-    trouble: tuple[str, str] | None = None
+    problem: tuple[str, str] | None = None
 
     @property
-    def of_the_node(self) -> bool:
+    def is_node_pod(self) -> bool:
         """Whether it belongs to its node and stays when the node is drained."""
         return self.kind in {"daemonset", "node"}
 
@@ -78,46 +78,46 @@ def pod_row(pod: Mapping[str, Any]) -> PodRow | None:
         namespace=str(meta.get("namespace") or "default"),
         name=str(meta["name"]),
         node=spec.get("nodeName") or None,
-        user=user_of(meta),
+        user=find_user(meta),
         run_id=labels.get(RUN_LABEL),
         job=job,
         kind=kind,
-        requests=requests_of(spec),
-        trouble=_trouble(status),
+        requests=sum_container_requests(spec),
+        problem=_find_problem(status),
     )
 
 
-_NO_TROUBLE = frozenset({"", "ContainerCreating", "PodInitializing"})
+_NORMAL_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 """What containers that are about to start wait for."""
 
 
-def _trouble(status: Mapping[str, Any]) -> tuple[str, str] | None:
+def _find_problem(status: Mapping[str, Any]) -> tuple[str, str] | None:
     """Why a pod does not run: what a container of it waits for, how one ended last that is started again, or why no node takes it."""
     containers = [
         *(status.get("initContainerStatuses") or []),
         *(status.get("containerStatuses") or []),
     ]
-    for one in containers:
-        waits = (one.get("state") or {}).get("waiting") or {}
-        if str(waits.get("reason") or "") in _NO_TROUBLE:
+    for container in containers:
+        waiting_state = (container.get("state") or {}).get("waiting") or {}
+        if str(waiting_state.get("reason") or "") in _NORMAL_REASONS:
             continue
-        last = (one.get("lastState") or {}).get("terminated") or {}
+        last = (container.get("lastState") or {}).get("terminated") or {}
         if last.get("reason") in {"OOMKilled", "ContainerCannotRun", "StartError"}:
-            return str(last["reason"]), str(last.get("message") or "")[:_LONGEST]
-        return str(waits["reason"]), str(waits.get("message") or "")[:_LONGEST]
-    for one in status.get("conditions") or []:
-        if one.get("type") == "PodScheduled" and one.get("status") == "False":
-            reason = str(one.get("reason") or "Unschedulable")
-            return reason, str(one.get("message") or "")[:_LONGEST]
+            return str(last["reason"]), str(last.get("message") or "")[:_MAX_TEXT]
+        return str(waiting_state["reason"]), str(waiting_state.get("message") or "")[:_MAX_TEXT]
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            reason = str(condition.get("reason") or "Unschedulable")
+            return reason, str(condition.get("message") or "")[:_MAX_TEXT]
     return None
 
 
-def user_of(meta: Mapping[str, Any]) -> str | None:
+def find_user(meta: Mapping[str, Any]) -> str | None:
     """Whose an object is, as far as its labels and annotations say so."""
-    for said in (meta.get("annotations") or {}, meta.get("labels") or {}):
+    for metadata_map in (meta.get("annotations") or {}, meta.get("labels") or {}):
         for name in USER_LABELS:
-            if said.get(name):
-                return str(said[name])
+            if metadata_map.get(name):
+                return str(metadata_map[name])
     return None
 
 
@@ -132,7 +132,7 @@ def _owner(meta: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[str | No
     return None, "pod"
 
 
-def requests_of(spec: Mapping[str, Any]) -> Amounts:
+def sum_container_requests(spec: Mapping[str, Any]) -> Amounts:
     """What a pod asks its node for: its containers together with its sidecars, or more where an init container asks for more at its time, and the overhead.
 
     As the scheduler counts (k8s.io/component-helpers/resource, PodRequests).
@@ -143,12 +143,12 @@ def requests_of(spec: Mapping[str, Any]) -> Amounts:
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.get("initContainers") or []:
-        asked = _requests(container)
+        requested = _requests(container)
         if container.get("restartPolicy") == "Always":
-            _add(sidecars, asked)
-            asked = {}
-        for name in {*asked, *sidecars}:
-            peak[name] = max(peak.get(name, 0), asked.get(name, 0) + sidecars.get(name, 0))
+            _add(sidecars, requested)
+            requested = {}
+        for name in {*requested, *sidecars}:
+            peak[name] = max(peak.get(name, 0), requested.get(name, 0) + sidecars.get(name, 0))
     _add(running, sidecars)
     for name, amount in peak.items():
         running[name] = max(running.get(name, 0), amount)
@@ -158,21 +158,21 @@ def requests_of(spec: Mapping[str, Any]) -> Amounts:
 
 
 def _requests(container: Mapping[str, Any]) -> dict[str, int]:
-    return dict(amounts_of(container.get("resources") or {}))
+    return dict(parse_amounts(container.get("resources") or {}))
 
 
-def amounts_of(resources: Mapping[str, Any]) -> Amounts:
+def parse_amounts(resources: Mapping[str, Any]) -> Amounts:
     """What ``resources`` with requests and limits ask for; limits count where nothing is requested."""
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return tuple(sorted((name, milli(text)) for name, text in asked.items()))
+    requested = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return tuple(sorted((name, milli(text)) for name, text in requested.items()))
 
 
-def _add(to: dict[str, int], amounts: Mapping[str, int]) -> None:
+def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
     for name, amount in amounts.items():
-        to[name] = to.get(name, 0) + amount
+        totals[name] = totals.get(name, 0) + amount
 
 
-def summed(pods: Iterable[PodRow]) -> dict[str, int]:
+def sum_pod_requests(pods: Iterable[PodRow]) -> dict[str, int]:
     """What several pods hold together."""
     total: dict[str, int] = {}
     for pod in pods:
@@ -181,13 +181,13 @@ def summed(pods: Iterable[PodRow]) -> dict[str, int]:
     return total
 
 
-def by_node(pods: Iterable[PodRow]) -> dict[str, list[PodRow]]:
+def group_by_node(pods: Iterable[PodRow]) -> dict[str, list[PodRow]]:
     """The pods of each node; those that wait for one are left out."""
-    found: dict[str, list[PodRow]] = {}
+    pods_by_node: dict[str, list[PodRow]] = {}
     for pod in pods:
         if pod.node is not None:
-            found.setdefault(pod.node, []).append(pod)
-    return found
+            pods_by_node.setdefault(pod.node, []).append(pod)
+    return pods_by_node
 
 
 def job_names(pods: Sequence[PodRow], namespace: str) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ def job_names(pods: Sequence[PodRow], namespace: str) -> tuple[str, ...]:
         pods: The pods.
         namespace: The namespace that need not be named.
     """
-    return tuple(dict.fromkeys(_job_name(pod, namespace) for pod in pods if not pod.of_the_node))
+    return tuple(dict.fromkeys(_job_name(pod, namespace) for pod in pods if not pod.is_node_pod))
 
 
 def _job_name(pod: PodRow, namespace: str) -> str:

@@ -9,24 +9,24 @@ from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Row,
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext, JobLook, job_rows
-from hyperpod_jlab.engines.kubernetes.tables.kueue import KueueLook, queue_rows
+from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext, JobLister, job_rows
+from hyperpod_jlab.engines.kubernetes.tables.kueue import KueueReader, queue_rows
 from hyperpod_jlab.engines.kubernetes.tables.lists import (
-    MISSING_RIGHT,
+    MISSING_PERMISSION,
     NODES,
     PODS,
-    Looks,
+    ListCache,
+    ListResult,
     Namespaces,
-    Seen,
-    denied,
+    denied_error,
     hidden_note,
-    missing_right,
+    permission_text,
 )
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeRows, node_facts
 from hyperpod_jlab.engines.kubernetes.tables.pods import ACTIVE, PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.targets import this_user
 
-_NO_KUEUE = "the cluster has no queues (Kueue is not installed): runs start as soon as nodes have free resources"
+_NO_KUEUE_NOTE = "the cluster has no queues (Kueue is not installed): runs start as soon as nodes have free resources"
 
 
 class KubernetesTables:
@@ -38,21 +38,21 @@ class KubernetesTables:
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
-        self.looks = Looks(connection)
-        self.kueue = KueueLook(self.looks)
-        self.job_look = JobLook(self.looks)
+        self.list_cache = ListCache(connection)
+        self.kueue = KueueReader(self.list_cache)
+        self.job_lister = JobLister(self.list_cache)
         self._node_rows = NodeRows()
-        self._namespaces = Namespaces(connection, self.looks)
+        self._namespaces = Namespaces(connection, self.list_cache)
 
     async def cluster(self, name: str, kind: str) -> Cluster:
         """The cluster in one line; where the namespace of its runs is not there it is misconfigured."""
         nodes, jobs, problem = await asyncio.gather(
-            _or_denied(self._nodes()), _or_denied(self.jobs()), self._namespaces.problem()
+            _rows_or_denied(self._nodes()), _rows_or_denied(self.jobs()), self._namespaces.problem()
         )
         notes = [
             note
-            for seen in (nodes, jobs)
-            for note in ([seen.message] if isinstance(seen, DeniedError) else seen.notes)
+            for result in (nodes, jobs)
+            for note in ([result.message] if isinstance(result, DeniedError) else result.notes)
         ]
         states = [] if isinstance(jobs, DeniedError) else [job.state for job in jobs]
         detail: dict[str, int] = {}
@@ -76,8 +76,8 @@ class KubernetesTables:
 
     async def nodes(self) -> Rows[Node]:
         """All nodes, with what is free on them as far as the pods of all namespaces may be seen; none, and a sentence, for who may not see nodes."""
-        found = await _or_denied(self._nodes())
-        return Rows([], [found.message]) if isinstance(found, DeniedError) else found
+        rows = await _rows_or_denied(self._nodes())
+        return Rows([], [rows.message]) if isinstance(rows, DeniedError) else rows
 
     async def _nodes(self) -> Rows[Node]:
         """The same.
@@ -85,34 +85,42 @@ class KubernetesTables:
         Raises:
             DeniedError: Nodes may not be seen at all.
         """
-        nodes, pods = await asyncio.gather(self.looks.everywhere(NODES, node_facts), self.pods())
+        nodes, pods = await asyncio.gather(
+            self.list_cache.everywhere(NODES, node_facts), self.pods()
+        )
         if nodes.rows is None:
-            raise denied(NODES, None, "the cluster's nodes")
-        held = pods.rows if pods.hidden is None else None
-        here = self._connection.namespace
-        rows = await asyncio.to_thread(self._node_rows.of, nodes.rows, held, here)
-        if held is not None:
+            raise denied_error(NODES, None, "the cluster's nodes")
+        pod_rows = pods.rows if pods.missing_permission is None else None
+        own_namespace = self._connection.namespace
+        rows = await asyncio.to_thread(self._node_rows.convert, nodes.rows, pod_rows, own_namespace)
+        if pod_rows is not None:
             return Rows(rows)
         subject = "free resources of the nodes and the jobs on them"
-        return Rows(rows, [hidden_note(subject, missing_right(PODS))])
+        return Rows(rows, [hidden_note(subject, permission_text(PODS))])
 
-    async def pods(self) -> Seen[PodRow]:
+    async def pods(self) -> ListResult[PodRow]:
         """The pods that hold something, or wait for it."""
-        seen = await self.looks.everywhere(PODS, pod_row, fields=ACTIVE)
-        if seen.rows is None:
-            return Seen(None, seen.hidden)
-        return Seen([row for row in seen.rows if row is not None], seen.hidden)
+        result = await self.list_cache.everywhere(PODS, pod_row, fields=ACTIVE)
+        if result.rows is None:
+            return ListResult(None, result.missing_permission)
+        return ListResult(
+            [row for row in result.rows if row is not None], result.missing_permission
+        )
 
     async def queues(self) -> Rows[Queue]:
         """Kueue's local queues; none, and a sentence, where there is no Kueue."""
-        found = await self.kueue.look()
-        if found is None:
-            return Rows([], [_NO_KUEUE])
-        here = self._connection.namespace
-        others = {one.namespace for one in found.locals_} - {here}
-        usable = await self._namespaces.usable(sorted(others))
-        rows = await asyncio.to_thread(queue_rows, found.locals_, found.queues, here, usable)
-        return Rows(rows, found.notes)
+        snapshot = await self.kueue.load()
+        if snapshot is None:
+            return Rows([], [_NO_KUEUE_NOTE])
+        own_namespace = self._connection.namespace
+        other_namespaces = {local_queue.namespace for local_queue in snapshot.local_queues} - {
+            own_namespace
+        }
+        usable_namespaces = await self._namespaces.filter_usable(sorted(other_namespaces))
+        rows = await asyncio.to_thread(
+            queue_rows, snapshot.local_queues, snapshot.queues, own_namespace, usable_namespaces
+        )
+        return Rows(rows, snapshot.notes)
 
     async def jobs(self) -> Rows[Job]:
         """The jobs of all users, as far as they may be seen.
@@ -120,16 +128,16 @@ class KubernetesTables:
         Raises:
             DeniedError: None may be seen.
         """
-        found, pods, workloads = await asyncio.gather(
-            self.job_look.look(), self.pods(), self.kueue.workloads()
+        results, pods, workloads = await asyncio.gather(
+            self.job_lister.load(), self.pods(), self.kueue.workloads()
         )
         context = JobContext(
             namespace=self._connection.namespace,
-            me=this_user(),
+            current_user=this_user(),
             pods=pods.rows or [],
             workloads=(workloads.rows or []) if workloads is not None else [],
         )
-        return Rows(await asyncio.to_thread(job_rows, found.jobs, context), found.notes)
+        return Rows(await asyncio.to_thread(job_rows, results.jobs, context), results.notes)
 
     async def client(self) -> KubeClient:
         """The cluster's client."""
@@ -138,22 +146,29 @@ class KubernetesTables:
     async def choices(self) -> dict[str, list[str]]:
         """What may be given in a spec, as far as it may be seen: queues of the namespace, priority classes, namespaces, types and groups of instances."""
         queues, namespaces, nodes = await asyncio.gather(
-            self.kueue.choices(), self._namespaces.names(), self.looks.everywhere(NODES, node_facts)
+            self.kueue.choices(),
+            self._namespaces.names(),
+            self.list_cache.everywhere(NODES, node_facts),
         )
         facts = nodes.rows or []
-        more = {
+        extra_choices = {
             "kubernetes.namespace": namespaces or (),
-            "resources.instance_type": {one.instance_type for one in facts if one.instance_type},
-            "resources.instance_group": {one.instance_group for one in facts if one.instance_group},
+            "resources.instance_type": {fact.instance_type for fact in facts if fact.instance_type},
+            "resources.instance_group": {
+                fact.instance_group for fact in facts if fact.instance_group
+            },
         }
-        return {**queues, **{field: sorted(names) for field, names in more.items() if names}}
+        return {
+            **queues,
+            **{field: sorted(names) for field, names in extra_choices.items() if names},
+        }
 
 
-async def _or_denied(look: Awaitable[Rows[Row]]) -> Rows[Row] | DeniedError:
+async def _rows_or_denied(rows: Awaitable[Rows[Row]]) -> Rows[Row] | DeniedError:
     """A table, or which right is missing."""
     try:
-        return await look
+        return await rows
     except DeniedError as error:
-        if error.code != MISSING_RIGHT:
+        if error.code != MISSING_PERMISSION:
             raise
         return error

@@ -20,7 +20,7 @@ from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow
 # Why no node takes a pod: the scheduler's summary over all nodes, taken apart and put into words.
 
 _HEAD = re.compile(r"^0/(?P<nodes>\d+) nodes are available: ?(?P<rest>.*)$", re.DOTALL)
-_TAIL = re.compile(
+_PREEMPTION_TAIL = re.compile(
     r"\.? (?:preemption: |no new claims to (?:de)?allocate|not found$).*$", re.DOTALL
 )
 _PART = re.compile(r"(\d+) (.+?)(?=, \d+ |$)", re.DOTALL)
@@ -85,7 +85,7 @@ _PARTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Preemption is not helpful"), ""),
 )
 
-_WHOLE: tuple[tuple[re.Pattern[str], str, str], ...] = (
+_WHOLE_MESSAGES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" not found'),
         "claim_not_found",
@@ -112,26 +112,30 @@ _WHOLE: tuple[tuple[re.Pattern[str], str, str], ...] = (
 )
 
 
-def scheduling_words(message: str) -> tuple[str, str] | None:
+def explain_scheduling(message: str) -> tuple[str, str] | None:
     """A code and a sentence for the scheduler's message, or None for one that is not known here."""
-    for pattern, code, words in _WHOLE:
-        found = pattern.search(message)
-        if found is not None:
-            return code, words.format(**found.groupdict())
+    for pattern, code, phrase in _WHOLE_MESSAGES:
+        match = pattern.search(message)
+        if match is not None:
+            return code, phrase.format(**match.groupdict())
     head = _HEAD.match(message.strip())
     if head is None:
         return None
     if head["nodes"] == "0":
         return "no_nodes", "the cluster has no nodes now; ask your cluster administrator"
-    rest = _TAIL.sub("", head["rest"]).rstrip(". ")
-    parts = [(int(count), text) for count, text in _PART.findall(rest)]
-    told = [f"{count} {_for(count, words)}" for count, text in parts if (words := _words(text))]
-    if not told:
+    parts_text = _PREEMPTION_TAIL.sub("", head["rest"]).rstrip(". ")
+    parts = [(int(count), text) for count, text in _PART.findall(parts_text)]
+    explained_parts = [
+        f"{count} {_inflect(count, phrase)}"
+        for count, text in parts
+        if (phrase := _explain_part(text))
+    ]
+    if not explained_parts:
         return None
-    lacking = [text for _, text in parts if text.startswith("Insufficient ")]
+    insufficient = [text for _, text in parts if text.startswith("Insufficient ")]
     advice = (
         "it starts when other jobs free enough resources, or earlier if it requests less"
-        if lacking
+        if insufficient
         else "see: hpj nodes"
     )
     nodes = head["nodes"]
@@ -140,35 +144,41 @@ def scheduling_words(message: str) -> tuple[str, str] | None:
         if nodes == "1"
         else f"none of {nodes} nodes can run it now"
     )
-    return "unschedulable", f"{none}: {'; '.join(told)}; {advice}"
+    return "unschedulable", f"{none}: {'; '.join(explained_parts)}; {advice}"
 
 
-_ONE = {"have ": "has ", "are ": "is ", "do ": "does ", "keep ": "keeps ", "report: ": "reports: "}
+_SINGULAR = {
+    "have ": "has ",
+    "are ": "is ",
+    "do ": "does ",
+    "keep ": "keeps ",
+    "report: ": "reports: ",
+}
 
 
-def _for(count: int, words: str) -> str:
+def _inflect(count: int, phrase: str) -> str:
     """The words said of so many nodes."""
     if count == 1:
-        for many, one in _ONE.items():
-            if words.startswith(many):
-                return one + words.removeprefix(many)
-    return words
+        for plural, singular in _SINGULAR.items():
+            if phrase.startswith(plural):
+                return singular + phrase.removeprefix(plural)
+    return phrase
 
 
-def _words(text: str) -> str:
+def _explain_part(text: str) -> str:
     if text.startswith("Insufficient "):
         name = text.removeprefix("Insufficient ").strip()
-        known = _RESOURCES.get(name)
-        few = "little" if name in _UNCOUNTED or known is None else "few"
-        return f"have too {few} free {known or name}"
+        resource_label = _RESOURCES.get(name)
+        few = "little" if name in _UNCOUNTED or resource_label is None else "few"
+        return f"have too {few} free {resource_label or name}"
     taint = _TAINT.search(text)
     if taint is not None:
         key = taint[1].strip()
-        shown = f"{key}={taint[2]}" if taint[2] else key
-        return _TAINTS.get(key, f"have the taint {shown}, which it does not tolerate")
-    for pattern, words in _PARTS:
+        taint_text = f"{key}={taint[2]}" if taint[2] else key
+        return _TAINTS.get(key, f"have the taint {taint_text}, which it does not tolerate")
+    for pattern, phrase in _PARTS:
         if pattern.search(text):
-            return words
+            return phrase
     return f"report: {text}"
 
 
@@ -177,7 +187,7 @@ class PodReason:
     """A reason: a word for programs, and a sentence."""
 
     code: str
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,17 +198,17 @@ class _Rule:
         reasons: Words of Kubernetes; empty: whichever.
         pattern: What the message must hold.
         code: Ours.
-        words: Our sentence, with the pattern's groups.
+        message: Our sentence, with the pattern's groups.
     """
 
     reasons: frozenset[str]
     pattern: re.Pattern[str]
     code: str
-    words: str
+    message: str
 
 
-def _rule(reasons: str, pattern: str, code: str, words: str) -> _Rule:
-    return _Rule(frozenset(reasons.split()), re.compile(pattern, re.DOTALL), code, words)
+def _rule(reasons: str, pattern: str, code: str, phrase: str) -> _Rule:
+    return _Rule(frozenset(reasons.split()), re.compile(pattern, re.DOTALL), code, phrase)
 
 
 _PULL = "ErrImagePull ImagePullBackOff Failed BackOff"
@@ -431,58 +441,61 @@ _SCHEDULING = frozenset({"Unschedulable", "FailedScheduling", "SchedulerError"})
 _LONGEST = 400
 
 
-def told(reason: str, message: str) -> PodReason:
+def explain_reason(reason: str, message: str) -> PodReason:
     """A reason of Kubernetes with its message in words; one that is not known here as it is."""
     if reason in _SCHEDULING:
-        found = scheduling_words(message)
-        if found is not None:
-            return PodReason(*found)
+        explained = explain_scheduling(message)
+        if explained is not None:
+            return PodReason(*explained)
     for rule in _RULES:
         if rule.reasons and reason not in rule.reasons:
             continue
-        match = rule.pattern.search(message)
-        if match is not None:
+        rule_match = rule.pattern.search(message)
+        if rule_match is not None:
             groups = {
-                name: (text or "").strip()[:_LONGEST] for name, text in match.groupdict().items()
+                name: (text or "").strip()[:_LONGEST]
+                for name, text in rule_match.groupdict().items()
             }
-            return PodReason(rule.code, rule.words.format(**groups))
-    said = f"{reason}: {message[:_LONGEST]}" if message else reason
-    return PodReason(reason, f"Kubernetes reports: {said}")
+            return PodReason(rule.code, rule.message.format(**groups))
+    message_text = f"{reason}: {message[:_LONGEST]}" if message else reason
+    return PodReason(reason, f"Kubernetes reports: {message_text}")
 
 
-def problem_of(pods: Iterable[PodRow]) -> PodReason | None:
+def find_problem(pods: Iterable[PodRow]) -> PodReason | None:
     """What keeps pods of a job from running; with how many of them it keeps, where it is not all of several."""
-    listed = list(pods)
-    troubled = [pod for pod in listed if pod.trouble is not None]
+    pod_list = list(pods)
+    troubled = [pod for pod in pod_list if pod.problem is not None]
     if not troubled:
         return None
-    found: dict[PodReason, int] = {}
+    counts: dict[PodReason, int] = {}
     for pod in troubled:
-        one = told(*(pod.trouble or ("", "")))
-        found[one] = found.get(one, 0) + 1
-    first = max(found, key=lambda one: (found[one], one.code != "unschedulable"))
-    return PodReason(first.code, _counted(first.words, found[first], listed))
+        pod_reason = explain_reason(*(pod.problem or ("", "")))
+        counts[pod_reason] = counts.get(pod_reason, 0) + 1
+    first = max(
+        counts, key=lambda pod_reason: (counts[pod_reason], pod_reason.code != "unschedulable")
+    )
+    return PodReason(first.code, _count_message(first.message, counts[first], pod_list))
 
 
-def _counted(words: str, count: int, pods: Sequence[PodRow]) -> str:
+def _count_message(phrase: str, count: int, pods: Sequence[PodRow]) -> str:
     if len(pods) == 1 or count == len(pods):
-        return words
-    return f"{count} of its {len(pods)} pods: {words}"
+        return phrase
+    return f"{count} of its {len(pods)} pods: {phrase}"
 
 
 # --------------------------------------------------------------------------------------------------
 # Why a workload waits in Kueue, in words (0.14's sentences, as they were seen and as they stand in its sources).
 
-_NEVER = re.compile(
+_NEVER_ADMITTED = re.compile(
     r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>\S+?), (?:previously considered podsets requests \S+ \+ current podset request|request) > maximum capacity \((?P<wanted>.+?) > (?P<most>\S+?)\)"
 )
 _UNUSED = re.compile(
     r"insufficient unused quota for (?P<resource>\S+) in flavor (?P<flavor>\S+?), (?P<more>\S+) more needed"
 )
 
-_KUEUE_WORDS_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
+_KUEUE_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
-        _NEVER,
+        _NEVER_ADMITTED,
         "never_fits",
         (
             "it requests more than its queue can provide: {wanted} {resource} of at most {most} (flavor {flavor}); it waits forever: request "
@@ -558,7 +571,7 @@ _EVICTED = {
 }
 
 
-def workload_words(workload: WorkloadRow) -> PodReason:
+def explain_workload(workload: WorkloadRow) -> PodReason:
     """Why a workload waits."""
     if workload.state == "off":
         return PodReason(
@@ -566,14 +579,18 @@ def workload_words(workload: WorkloadRow) -> PodReason:
             "it is held in Kueue (its workload is not active); release it to let it start",
         )
     message = workload.message or ""
-    again = _EVICTED.get(workload.evicted[0]) if workload.evicted else None
-    for pattern, code, words in _KUEUE_WORDS_RULES:
-        found = pattern.search(message)
-        if found is not None:
-            said = words.format(**{name: text or "" for name, text in found.groupdict().items()})
-            return PodReason(code, f"{said} (before, {again})" if again else said)
-    if again is not None:
-        return PodReason("preempted", f"it is waiting to restart: {again}")
+    eviction_code = _EVICTED.get(workload.evicted[0]) if workload.evicted else None
+    for pattern, code, phrase in _KUEUE_RULES:
+        match = pattern.search(message)
+        if match is not None:
+            message_text = phrase.format(
+                **{name: text or "" for name, text in match.groupdict().items()}
+            )
+            return PodReason(
+                code, f"{message_text} (before, {eviction_code})" if eviction_code else message_text
+            )
+    if eviction_code is not None:
+        return PodReason("preempted", f"it is waiting to restart: {eviction_code}")
     if not message:
         return PodReason("queued", "it is waiting for its turn in its queue")
     return PodReason(workload.reason or "queued", f"Kueue reports: {message[:400]}")
@@ -582,7 +599,7 @@ def workload_words(workload: WorkloadRow) -> PodReason:
 # --------------------------------------------------------------------------------------------------
 # The newest events of objects: what the cluster's controllers last had to say of them.
 
-_QUIET = frozenset(
+_IGNORED_REASONS = frozenset(
     {
         "SetPodTemplateRestartPolicy",
         "FailedToUpdateEndpoint",
@@ -593,7 +610,7 @@ _QUIET = frozenset(
 )
 """Warnings that keep nothing from running."""
 
-_LATER = frozenset({"Failed", "BackOff"})
+_LOW_PRIORITY_REASONS = frozenset({"Failed", "BackOff"})
 """Reasons that say that something failed, after the event that says why."""
 
 
@@ -606,7 +623,7 @@ class Event:
     time: str
 
 
-async def warnings_of(client: KubeClient, namespace: str, uids: Sequence[str]) -> list[Event]:
+async def list_warnings(client: KubeClient, namespace: str, uids: Sequence[str]) -> list[Event]:
     """The warnings about objects of a namespace, the newest first; none where events may not be seen.
 
     Args:
@@ -617,26 +634,32 @@ async def warnings_of(client: KubeClient, namespace: str, uids: Sequence[str]) -
     Raises:
         UnreachableError: The API server does not answer.
     """
-    found = []
+    events = []
     for uid in uids:
         selector = f"involvedObject.uid={uid},type=Warning"
         try:
-            answer = await client.get(
+            response = await client.get(
                 f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector, limit="50"
             )
         except (DeniedError, NotFoundError):
             return []
-        found += [_event(one) for one in answer.get("items") or []]
-    kept = [one for one in found if one.reason not in _QUIET]
-    return sorted(kept, key=lambda one: (one.time, one.reason not in _LATER), reverse=True)
-
-
-def _event(one: Mapping[str, Any]) -> Event:
-    series = one.get("series") or {}
-    moment = (
-        series.get("lastObservedTime")
-        or one.get("lastTimestamp")
-        or one.get("eventTime")
-        or (one.get("metadata") or {}).get("creationTimestamp")
+        events += [_event(item) for item in response.get("items") or []]
+    warnings = [event for event in events if event.reason not in _IGNORED_REASONS]
+    return sorted(
+        warnings,
+        key=lambda event: (event.time, event.reason not in _LOW_PRIORITY_REASONS),
+        reverse=True,
     )
-    return Event(str(one.get("reason") or ""), str(one.get("message") or ""), str(moment or ""))
+
+
+def _event(item: Mapping[str, Any]) -> Event:
+    series = item.get("series") or {}
+    timestamp = (
+        series.get("lastObservedTime")
+        or item.get("lastTimestamp")
+        or item.get("eventTime")
+        or (item.get("metadata") or {}).get("creationTimestamp")
+    )
+    return Event(
+        str(item.get("reason") or ""), str(item.get("message") or ""), str(timestamp or "")
+    )

@@ -11,13 +11,13 @@ from hyperpod_jlab.core.cluster import Holder, WaitReason
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
-from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, wanted
+from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, requested_resources
 from hyperpod_jlab.engines.kubernetes.tables.jobs import JobFacts
 from hyperpod_jlab.engines.kubernetes.tables.kueue import (
-    KueueLook,
-    KueueSeen,
+    KueueReader,
+    KueueSnapshot,
     WorkloadRow,
-    why_closed,
+    closed_reason,
 )
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
@@ -25,19 +25,19 @@ from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 from hyperpod_jlab.engines.kubernetes.waiting.messages import (
     PodReason,
-    problem_of,
-    told,
-    warnings_of,
-    workload_words,
+    explain_reason,
+    explain_workload,
+    find_problem,
+    list_warnings,
 )
 from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     Alternatives,
-    Never,
-    WhatIfRequest,
+    Infeasible,
+    QuotaRequest,
+    compute_headroom,
+    find_holders,
+    find_infeasible,
     free_nodes,
-    holders_of,
-    never_on_nodes,
-    queue_room,
     smaller,
 )
 from hyperpod_jlab.storage.records import BundleReader
@@ -49,131 +49,148 @@ Name = tuple[str, str]
 """Namespace and name of a workload."""
 
 
-def whole_line(told: Sequence[Name], waiting: Sequence[WorkloadRow]) -> list[Name]:
+def full_queue_order(
+    reported: Sequence[Name], waiting_workloads: Sequence[WorkloadRow]
+) -> list[Name]:
     """The line of a queue as Kueue tells it, with those that it leaves out for the moment.
 
     While Kueue looks at a workload, some times a second, that one is in no line of its visibility API. It is put back before the first one that comes after it: a
     lower priority, or the same and created later (Kueue's own order, see its concepts' "queueing strategy").
 
     Args:
-        told: The line as Kueue tells it.
-        waiting: The workloads that wait in this queue.
+        reported: The line as Kueue tells it.
+        waiting_workloads: The workloads that wait in this queue.
     """
-    line = list(told)
-    rows = {(one.namespace, one.name): one for one in waiting}
-    for name, row in sorted(rows.items(), key=lambda item: _order(item[1])):
+    line = list(reported)
+    rows = {(workload.namespace, workload.name): workload for workload in waiting_workloads}
+    for name, row in sorted(rows.items(), key=lambda item: _priority_key(item[1])):
         if name not in line:
-            after = (
+            later = (
                 index
                 for index, other in enumerate(line)
-                if other in rows and _order(rows[other]) > _order(row)
+                if other in rows and _priority_key(rows[other]) > _priority_key(row)
             )
-            line.insert(next(after, len(line)), name)
+            line.insert(next(later, len(line)), name)
     return line
 
 
-def _order(row: WorkloadRow) -> tuple[int, str]:
+def _priority_key(row: WorkloadRow) -> tuple[int, str]:
     return -(row.priority or 0), row.created or ""
 
 
-_NAMED = 20
+_MAX_NAMES = 20
 """How many of those before it are named."""
-_ASKED = 4
+_MAX_EVENT_PODS = 4
 """How many of its pods are asked for their events."""
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _JobState:
     """All that is known where a run waits; None for what may not be seen."""
 
     job: JobFacts
     jobs: Mapping[str, JobFacts]
-    own: tuple[PodRow, ...]
+    own_pods: tuple[PodRow, ...]
     pods: Sequence[PodRow] | None
     nodes: Sequence[NodeFacts] | None
-    kueue: KueueSeen | None
+    kueue: KueueSnapshot | None
     workload: WorkloadRow | None
     workloads: Sequence[WorkloadRow]
-    wanted: WhatIfRequest
+    request: QuotaRequest
 
 
 async def explain(
-    view: KubernetesTables, bundle: BundleReader, word: Observation | None
+    tables: KubernetesTables, bundle: BundleReader, observation: Observation | None
 ) -> WaitReason:
     """Why a run waits.
 
     Args:
-        view: The cluster.
+        tables: The cluster.
         bundle: The run.
-        word: What its object says, as far as it was seen.
+        observation: What its object says, as far as it was seen.
 
     Raises:
         UnreachableError: The API server does not answer.
     """
-    plain = WaitReason(
-        bundle.run_id, word.reason if word else None, word.reason_code if word else None
+    base_reason = WaitReason(
+        bundle.run_id,
+        observation.reason if observation else None,
+        observation.reason_code if observation else None,
     )
     try:
         sent = await asyncio.to_thread(read_sent, bundle)
     except HyperpodError:
-        return plain
-    seen = await _look(view, sent)
-    if seen is None:
-        return plain
-    if seen.workload is not None and seen.workload.state in {"waiting", "off"}:
-        return await _in_queue(view, bundle.run_id, seen, seen.workload)
-    if seen.job.suspended:
-        words = _suspended(seen)
-        return replace(plain, reason=words.words, reason_code=words.code)
-    return await _on_nodes(view, plain, seen)
+        return base_reason
+    job_state = await _load_state(tables, sent)
+    if job_state is None:
+        return base_reason
+    if job_state.workload is not None and job_state.workload.state in {"waiting", "off"}:
+        return await _explain_queued(tables, bundle.run_id, job_state, job_state.workload)
+    if job_state.job.suspended:
+        pod_reason = _suspended_reason(job_state)
+        return replace(base_reason, reason=pod_reason.message, reason_code=pod_reason.code)
+    return await _explain_on_nodes(tables, base_reason, job_state)
 
 
-async def _look(view: KubernetesTables, sent: Sent) -> _Seen | None:
+async def _load_state(tables: KubernetesTables, sent: Sent) -> _JobState | None:
     """What may be seen; None when not even the run's object is there."""
     try:
         jobs, pods, nodes, kueue, workloads = await asyncio.gather(
-            view.job_look.look(),
-            view.pods(),
-            view.looks.everywhere(NODES, node_facts),
-            view.kueue.look(),
-            view.kueue.workloads(),
+            tables.job_lister.load(),
+            tables.pods(),
+            tables.list_cache.everywhere(NODES, node_facts),
+            tables.kueue.load(),
+            tables.kueue.workloads(),
         )
     except DeniedError:  # nothing at all may be seen
         return None
-    place = (sent.kind.name, sent.namespace, sent.name)
-    job = next((one for one in jobs.jobs if (one.kind, one.namespace, one.name) == place), None)
+    job_key = (sent.kind.name, sent.namespace, sent.name)
+    job = next(
+        (
+            job_row
+            for job_row in jobs.jobs
+            if (job_row.kind, job_row.namespace, job_row.name) == job_key
+        ),
+        None,
+    )
     if job is None:
         return None
-    own = tuple(
+    own_pods = tuple(
         pod
         for pod in pods.rows or ()
         if (pod.namespace, pod.job, pod.kind) == (job.namespace, job.name, job.kind.lower())
     )
-    listed = list((workloads.rows or ()) if workloads is not None else ())
+    workload_list = list((workloads.rows or ()) if workloads is not None else ())
     count = max(1, job.pods)
-    return _Seen(
+    return _JobState(
         job=job,
-        jobs={one.uid: one for one in jobs.jobs},
-        own=own,
-        pods=pods.rows if pods.hidden is None else None,
+        jobs={job_row.uid: job_row for job_row in jobs.jobs},
+        own_pods=own_pods,
+        pods=pods.rows if pods.missing_permission is None else None,
         nodes=nodes.rows,
         kueue=kueue,
-        workload=next((one for one in listed if one.job_uid == job.uid), None),
-        workloads=listed,
-        wanted=WhatIfRequest(
-            count, {name: amount // count for name, amount in job.requests}, job.selector_labels
+        workload=next(
+            (workload for workload in workload_list if workload.job_uid == job.uid), None
+        ),
+        workloads=workload_list,
+        request=QuotaRequest(
+            count, {name: quantity // count for name, quantity in job.requests}, job.selector_labels
         ),
     )
 
 
-def _suspended(seen: _Seen) -> PodReason:
-    if seen.job.queue is None:
+def _suspended_reason(job_state: _JobState) -> PodReason:
+    if job_state.job.queue is None:
         return PodReason("held", "it is suspended: it starts when it is released")
-    local = seen.kueue.local(seen.job.namespace, seen.job.queue) if seen.kueue else None
-    if seen.kueue is not None and local is None and seen.kueue.locals_:
+    local = (
+        job_state.kueue.local(job_state.job.namespace, job_state.job.queue)
+        if job_state.kueue
+        else None
+    )
+    if job_state.kueue is not None and local is None and job_state.kueue.local_queues:
         return PodReason(
             "unknown_queue",
-            f"the queue {seen.job.queue} does not exist in the namespace, so it waits forever: cancel it and use another queue; see: hpj "
+            f"the queue {job_state.job.queue} does not exist in the namespace, so it waits forever: cancel it and use another queue; see: hpj "
             "queues",
         )
     return PodReason("suspended", "it is waiting in its queue, or suspended")
@@ -182,186 +199,232 @@ def _suspended(seen: _Seen) -> PodReason:
 # ---------------------------------------------------------------------------------- in the queue
 
 
-async def _in_queue(
-    view: KubernetesTables, run_id: str, seen: _Seen, workload: WorkloadRow
+async def _explain_queued(
+    tables: KubernetesTables, run_id: str, job_state: _JobState, workload: WorkloadRow
 ) -> WaitReason:
     """Why Kueue does not let it start yet."""
-    words = _queue_words(seen, workload)
-    found = WaitReason(run_id, words.words, words.code)
+    pod_reason = _queue_reason(job_state, workload)
+    wait_reason = WaitReason(run_id, pod_reason.message, pod_reason.code)
     if workload.state == "off":
-        return found
-    kueues = await view.kueue.line(workload.namespace, workload.queue)
+        return wait_reason
+    kueues = await tables.kueue.line(workload.namespace, workload.queue)
     name = (workload.namespace, workload.name)
-    here = (workload.namespace, workload.queue, "waiting")
-    waiting = [one for one in seen.workloads if (one.namespace, one.queue, one.state) == here]
-    line = whole_line(kueues, waiting) if kueues is not None else []
+    queue_key = (workload.namespace, workload.queue, "waiting")
+    waiting_workloads = [
+        queue_workload
+        for queue_workload in job_state.workloads
+        if (queue_workload.namespace, queue_workload.queue, queue_workload.state) == queue_key
+    ]
+    line = full_queue_order(kueues, waiting_workloads) if kueues is not None else []
     if name in line:
-        place = line.index(name)
-        found = replace(
-            found,
-            position=place + 1,
+        position = line.index(name)
+        wait_reason = replace(
+            wait_reason,
+            position=position + 1,
             counted=f"waiting jobs in the queue {workload.queue}, in the order of Kueue",
-            ahead=tuple(_called(seen, one) for one in line[:place][:_NAMED]),
+            ahead=tuple(
+                _display_name(job_state, name_ahead) for name_ahead in line[:position][:_MAX_NAMES]
+            ),
         )
-    if words.code not in {"quota", "queued", "preempting", "preempted", "never_fits"}:
-        return found
-    ways = _ways(seen, workload)
+    if pod_reason.code not in {"quota", "queued", "preempting", "preempted", "never_fits"}:
+        return wait_reason
+    alternatives = _find_alternatives(job_state, workload)
     return replace(
-        found,
-        holders=_quota_holders(seen, workload),
-        would_start_now=ways.sentences,
-        tried=ways.tried,
+        wait_reason,
+        holders=_find_quota_holders(job_state, workload),
+        would_start_now=alternatives.sentences,
+        tried=alternatives.try_count,
     )
 
 
-def _queue_words(seen: _Seen, workload: WorkloadRow) -> PodReason:
+def _queue_reason(job_state: _JobState, workload: WorkloadRow) -> PodReason:
     """Kueue's reason; for a queue that is closed why, where that may be seen."""
-    words = workload_words(workload)
-    local = seen.kueue.local(workload.namespace, workload.queue) if seen.kueue else None
-    if words.code == "queue_stopped" and seen.kueue is not None and local is not None:
-        closed = why_closed(local, seen.kueue.cluster_queue_of(local))
+    pod_reason = explain_workload(workload)
+    local = job_state.kueue.local(workload.namespace, workload.queue) if job_state.kueue else None
+    if pod_reason.code == "queue_stopped" and job_state.kueue is not None and local is not None:
+        closed = closed_reason(local, job_state.kueue.cluster_queue_of(local))
         if closed is not None:
-            return PodReason(words.code, f"its queue {workload.queue} starts no jobs now: {closed}")
-    return words
+            return PodReason(
+                pod_reason.code, f"its queue {workload.queue} starts no jobs now: {closed}"
+            )
+    return pod_reason
 
 
-def _called(seen: _Seen, name: tuple[str, str]) -> str:
+def _display_name(job_state: _JobState, name: tuple[str, str]) -> str:
     """The run or job of a workload that waits, as people know it."""
-    found = [one for one in seen.workloads if (one.namespace, one.name) == name]
-    if not found:
+    matching = [
+        queue_workload
+        for queue_workload in job_state.workloads
+        if (queue_workload.namespace, queue_workload.name) == name
+    ]
+    if not matching:
         return "/".join(name)
-    job = seen.jobs.get(found[0].job_uid or "")
+    job = job_state.jobs.get(matching[0].job_uid or "")
     if job is not None and job.run_id is not None:
         return job.run_id
-    owner = found[0].owner
-    called = owner[1] if owner is not None else found[0].name
-    return f"{called} ({job.user if job is not None and job.user else found[0].namespace})"
+    owner = matching[0].owner
+    called = owner[1] if owner is not None else matching[0].name
+    return f"{called} ({job.user if job is not None and job.user else matching[0].namespace})"
 
 
-def _quota_holders(seen: _Seen, workload: WorkloadRow) -> tuple[Holder, ...]:
+def _find_quota_holders(job_state: _JobState, workload: WorkloadRow) -> tuple[Holder, ...]:
     """Who has quota of the cluster queue that it waits for, or of its cohort."""
-    if seen.kueue is None:
+    if job_state.kueue is None:
         return ()
-    local = seen.kueue.local(workload.namespace, workload.queue)
+    local = job_state.kueue.local(workload.namespace, workload.queue)
     if local is None:
         return ()
-    mine = seen.kueue.cluster_queue_of(local)
-    same = {local.cluster_queue}
-    if mine is not None and mine.cohort is not None:
-        others = (seen.kueue.queues or {}).values()
-        same |= {one.name for one in others if one.cohort == mine.cohort}
+    own_queue = job_state.kueue.cluster_queue_of(local)
+    queue_names = {local.cluster_queue}
+    if own_queue is not None and own_queue.cohort is not None:
+        all_queues = (job_state.kueue.queues or {}).values()
+        queue_names |= {queue.name for queue in all_queues if queue.cohort == own_queue.cohort}
     rows = []
-    for one in seen.workloads:
-        theirs = seen.kueue.local(one.namespace, one.queue)
-        if one.state == "admitted" and theirs is not None and theirs.cluster_queue in same:
-            job = seen.jobs.get(one.job_uid or "")
-            rows.append((one, job.user if job is not None and job.user else one.namespace))
-    return _summed(rows)
+    for queue_workload in job_state.workloads:
+        other_queue = job_state.kueue.local(queue_workload.namespace, queue_workload.queue)
+        if (
+            queue_workload.state == "admitted"
+            and other_queue is not None
+            and other_queue.cluster_queue in queue_names
+        ):
+            job = job_state.jobs.get(queue_workload.job_uid or "")
+            rows.append(
+                (
+                    queue_workload,
+                    job.user if job is not None and job.user else queue_workload.namespace,
+                )
+            )
+    return _sum_holders(rows)
 
 
-def _summed(rows: Sequence[tuple[WorkloadRow, str]]) -> tuple[Holder, ...]:
-    found: dict[str, Holder] = {}
-    for one, user in rows:
-        known = found.get(user, Holder(user))
-        found[user] = Holder(
+def _sum_holders(rows: Sequence[tuple[WorkloadRow, str]]) -> tuple[Holder, ...]:
+    holders: dict[str, Holder] = {}
+    for workload_row, user in rows:
+        holder = holders.get(user, Holder(user))
+        holders[user] = Holder(
             user,
-            accelerators=known.accelerators + accelerators(wanted(one.requests)),
-            nodes=known.nodes + one.pods,
-            jobs=known.jobs + 1,
+            accelerators=holder.accelerators
+            + accelerators(requested_resources(workload_row.requests)),
+            nodes=holder.nodes + workload_row.pods,
+            jobs=holder.jobs + 1,
         )
-    return tuple(sorted(found.values(), key=lambda one: (-one.accelerators, -one.nodes, one.user)))
+    return tuple(
+        sorted(
+            holders.values(), key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user)
+        )
+    )
 
 
-def _ways(seen: _Seen, workload: WorkloadRow) -> Alternatives:
+def _find_alternatives(job_state: _JobState, workload: WorkloadRow) -> Alternatives:
     """What would start now: less in the same queue, or the same in another queue of the namespace."""
-    if seen.kueue is None or seen.kueue.queues is None:
+    if job_state.kueue is None or job_state.kueue.queues is None:
         return Alternatives((), 0)
-    free = _free(seen)
-    all_queues = seen.kueue.queues.values()
+    free = _free_resources(job_state)
+    all_queues = job_state.kueue.queues.values()
     sentences: list[str] = []
-    tried = 0
-    for local in seen.kueue.locals_:
-        queue = seen.kueue.cluster_queue_of(local)
-        if local.namespace != workload.namespace or queue is None or why_closed(local, queue):
+    try_count = 0
+    for local in job_state.kueue.local_queues:
+        queue = job_state.kueue.cluster_queue_of(local)
+        if local.namespace != workload.namespace or queue is None or closed_reason(local, queue):
             continue
-        room = queue_room(queue, all_queues)
+        headroom = compute_headroom(queue, all_queues)
         if local.name == workload.queue:
-            ways = smaller(seen.wanted, free, room)
-            sentences, tried = [*sentences, *ways.sentences], tried + ways.tried
+            alternatives = smaller(job_state.request, free, headroom)
+            sentences, try_count = (
+                [*sentences, *alternatives.sentences],
+                try_count + alternatives.try_count,
+            )
         else:
-            tried += 1
-            on_nodes = sum(_fits_one(seen, one) for one in free) if free is not None else None
-            enough = room.nodes(seen.wanted.each) >= seen.wanted.nodes
-            if enough and (on_nodes is None or on_nodes >= seen.wanted.nodes):
+            try_count += 1
+            fitting_nodes = (
+                sum(_node_fits(job_state, node_free) for node_free in free)
+                if free is not None
+                else None
+            )
+            has_headroom = headroom.nodes(job_state.request.per_pod) >= job_state.request.nodes
+            if has_headroom and (fitting_nodes is None or fitting_nodes >= job_state.request.nodes):
                 sentences.append(f"in the queue {local.name} (--queue {local.name})")
-    return Alternatives(tuple(sentences), tried)
+    return Alternatives(tuple(sentences), try_count)
 
 
-def _fits_one(seen: _Seen, free: Mapping[str, int]) -> bool:
-    return all(free.get(name, 0) >= amount for name, amount in seen.wanted.each.items())
+def _node_fits(job_state: _JobState, free: Mapping[str, int]) -> bool:
+    return all(
+        free.get(name, 0) >= quantity for name, quantity in job_state.request.per_pod.items()
+    )
 
 
-def _free(seen: _Seen) -> list[dict[str, int]] | None:
-    if seen.nodes is None or seen.pods is None:
+def _free_resources(job_state: _JobState) -> list[dict[str, int]] | None:
+    if job_state.nodes is None or job_state.pods is None:
         return None
-    return free_nodes(seen.nodes, seen.pods, seen.wanted.labels)
+    return free_nodes(job_state.nodes, job_state.pods, job_state.request.labels)
 
 
 # ---------------------------------------------------------------------------------- on the nodes
 
 
-async def _on_nodes(view: KubernetesTables, plain: WaitReason, seen: _Seen) -> WaitReason:
+async def _explain_on_nodes(
+    tables: KubernetesTables, base_reason: WaitReason, job_state: _JobState
+) -> WaitReason:
     """Why its pods do not run."""
-    words = problem_of(seen.own) or await _from_events(view, seen)
-    never = never_on_nodes(seen.wanted, seen.nodes or ())
-    if words is not None and words.code == "unschedulable" and never is not None:
-        words = _never(never)
-    if words is None:
-        return replace(plain, reason=plain.reason or _starting(seen))
-    found = replace(plain, reason=_gang(seen, words.words), reason_code=words.code)
-    if words.code not in {"unschedulable", "never_fits"}:
-        return found
-    free = _free(seen)
-    ways = smaller(seen.wanted, free, None)
-    held = holders_of(seen.pods or (), seen.wanted.accelerator)
-    return replace(found, holders=held, would_start_now=ways.sentences, tried=ways.tried)
-
-
-def _never(never: Never) -> PodReason:
-    """As `quota` says it before a run is sent."""
-    if never.label is not None:
-        return PodReason("no_such_node", f"{never.words}: it waits until one is added")
-    if never.may_come:
-        return PodReason("unschedulable", f"{never.words}: it waits until one is added")
-    return PodReason(
-        "never_fits", f"{never.words}, so it waits forever: cancel it and request less"
+    pod_reason = find_problem(job_state.own_pods) or await _reason_from_events(tables, job_state)
+    infeasible = find_infeasible(job_state.request, job_state.nodes or ())
+    if pod_reason is not None and pod_reason.code == "unschedulable" and infeasible is not None:
+        pod_reason = _infeasible_reason(infeasible)
+    if pod_reason is None:
+        return replace(base_reason, reason=base_reason.reason or _starting_text(job_state))
+    wait_reason = replace(
+        base_reason, reason=_gang_text(job_state, pod_reason.message), reason_code=pod_reason.code
+    )
+    if pod_reason.code not in {"unschedulable", "never_fits"}:
+        return wait_reason
+    free = _free_resources(job_state)
+    alternatives = smaller(job_state.request, free, None)
+    holders = find_holders(job_state.pods or (), job_state.request.accelerator)
+    return replace(
+        wait_reason,
+        holders=holders,
+        would_start_now=alternatives.sentences,
+        tried=alternatives.try_count,
     )
 
 
-def _starting(seen: _Seen) -> str:
-    there = len([pod for pod in seen.own if pod.node is not None])
-    if not seen.own:
+def _infeasible_reason(infeasible: Infeasible) -> PodReason:
+    """As `quota` says it before a run is sent."""
+    if infeasible.label is not None:
+        return PodReason("no_such_node", f"{infeasible.message}: it waits until one is added")
+    if infeasible.may_be_added:
+        return PodReason("unschedulable", f"{infeasible.message}: it waits until one is added")
+    return PodReason(
+        "never_fits", f"{infeasible.message}, so it waits forever: cancel it and request less"
+    )
+
+
+def _starting_text(job_state: _JobState) -> str:
+    assigned = len([pod for pod in job_state.own_pods if pod.node is not None])
+    if not job_state.own_pods:
         return "its pods are being created"
-    return f"its pods are starting ({there} of {seen.wanted.nodes} have a node)"
+    return f"its pods are starting ({assigned} of {job_state.request.nodes} have a node)"
 
 
-def _gang(seen: _Seen, words: str) -> str:
+def _gang_text(job_state: _JobState, text: str) -> str:
     """With how many of its pods have their node already, which wait for the others there."""
-    placed = [pod for pod in seen.own if pod.node is not None and pod.trouble is None]
-    if not placed or len(placed) >= seen.wanted.nodes:
-        return words
+    placed = [pod for pod in job_state.own_pods if pod.node is not None and pod.problem is None]
+    if not placed or len(placed) >= job_state.request.nodes:
+        return text
     verb = "has its node and waits" if len(placed) == 1 else "have their nodes and wait"
-    return f"{words} ({len(placed)} of its {seen.wanted.nodes} pods {verb} for the others)"
+    return f"{text} ({len(placed)} of its {job_state.request.nodes} pods {verb} for the others)"
 
 
-async def _from_events(view: KubernetesTables, seen: _Seen) -> PodReason | None:
+async def _reason_from_events(tables: KubernetesTables, job_state: _JobState) -> PodReason | None:
     """What events say of its pods that do not say it themselves (volumes that cannot be mounted), and of the job (pods that cannot be made)."""
-    stuck = [pod.uid for pod in seen.own][:_ASKED]
+    pod_uids = [pod.uid for pod in job_state.own_pods][:_MAX_EVENT_PODS]
     with contextlib.suppress(DeniedError):
-        client = await view.client()
-        found = await warnings_of(client, seen.job.namespace, [seen.job.uid, *stuck])
-        if found:
-            return told(found[0].reason, found[0].message)
+        client = await tables.client()
+        warnings = await list_warnings(
+            client, job_state.job.namespace, [job_state.job.uid, *pod_uids]
+        )
+        if warnings:
+            return explain_reason(warnings[0].reason, warnings[0].message)
     return None
 
 
@@ -369,35 +432,39 @@ async def _from_events(view: KubernetesTables, seen: _Seen) -> PodReason | None:
 # What Kueue says of runs that wait: their objects tell a run that waits for quota from one that somebody suspended in no way (research); its workloads do.
 
 
-async def with_queue_words(
-    kueue: KueueLook, words: Mapping[str, Observation]
+async def add_queue_reasons(
+    kueue: KueueReader, observations: Mapping[str, Observation]
 ) -> dict[str, Observation]:
     """The words on runs, with Kueue's reasons for those that are suspended; as they are where Kueue cannot be asked.
 
     Args:
         kueue: The cluster's Kueue; asked only when a run is suspended.
-        words: What the runs' objects say, by run id.
+        observations: What the runs' objects say, by run id.
     """
-    found = dict(words)
-    if not any(_may_be_queued(word) for word in words.values()):
-        return found
+    result = dict(observations)
+    if not any(_may_be_queued(observation) for observation in observations.values()):
+        return result
     try:
-        seen = await kueue.workloads()
+        workloads = await kueue.workloads()
     except HyperpodError:
-        return found
-    rows = (seen.rows or ()) if seen is not None else ()
-    by_job = {row.owner[1]: row for row in rows if row.owner and row.state in {"waiting", "off"}}
-    for run_id, word in words.items():
-        row = by_job.get(word.scheduler_id or "")
-        if row is not None and _may_be_queued(word):
-            found[run_id] = _told(word, row)
-    return found
+        return result
+    rows = (workloads.rows or ()) if workloads is not None else ()
+    workloads_by_job = {
+        row.owner[1]: row for row in rows if row.owner and row.state in {"waiting", "off"}
+    }
+    for run_id, observation in observations.items():
+        row = workloads_by_job.get(observation.scheduler_id or "")
+        if row is not None and _may_be_queued(observation):
+            result[run_id] = _add_reason(observation, row)
+    return result
 
 
-def _may_be_queued(word: Observation) -> bool:
-    return word.state == "waiting" and word.reason_code == "suspended"
+def _may_be_queued(observation: Observation) -> bool:
+    return observation.state == "waiting" and observation.reason_code == "suspended"
 
 
-def _told(word: Observation, row: WorkloadRow) -> Observation:
-    said = workload_words(row)
-    return word.model_copy(update={"reason": said.words, "reason_code": said.code})
+def _add_reason(observation: Observation, row: WorkloadRow) -> Observation:
+    workload_reason = explain_workload(row)
+    return observation.model_copy(
+        update={"reason": workload_reason.message, "reason_code": workload_reason.code}
+    )
