@@ -17,7 +17,7 @@ from hyperpod_jlab.core.quantities import parse_duration
 from hyperpod_jlab.core.run import Run as RunView
 from hyperpod_jlab.core.run import State
 from hyperpod_jlab.core.text import terminal_text
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.logs.service import LogLine, LogRequest, check_choice
 from hyperpod_jlab.run.services import Hyperpod
 
@@ -144,7 +144,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain data, as ``hpj show --json`` prints it."""
-        told: dict[str, Any] = plain(self.view)
+        told: dict[str, Any] = to_plain(self.view)
         return told
 
     def logs(

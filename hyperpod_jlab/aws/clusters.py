@@ -27,7 +27,7 @@ from hyperpod_jlab.core.hyperpod import (
     LustreStorage,
     settings_of,
 )
-from hyperpod_jlab.core.instance_types import InstanceType, ec2_name, instance_type, of_ec2
+from hyperpod_jlab.core.instance_types import InstanceType, ec2_name, from_ec2, instance_type
 from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
 from hyperpod_jlab.storage.mounts import own_cache
 
@@ -355,7 +355,7 @@ async def asked_type(name: str) -> InstanceType | HyperpodError | None:
     refusal = None
     try:
         told = (await described_types(Aws(hasty=True), [name])).get(name)
-        facts = of_ec2(told) if told is not None else None
+        facts = from_ec2(told) if told is not None else None
     except HyperpodError as error:
         facts, refusal = None, error
     await asyncio.to_thread(_write, {**seen, name: (facts, time.time())})

@@ -20,7 +20,7 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
     UnsupportedError,
-    without_passwords,
+    mask_credentials,
 )
 
 SINCE = {
@@ -178,7 +178,7 @@ def translate(error: Exception, call: AwsCall) -> HyperpodError:
     if isinstance(error, aws.BotoCoreError | ResponseParserError | KeyError):
         return _no_answer(error, call)
     return InternalError(
-        f"{call.action}: {type(error).__name__}: {without_passwords(error)}", detail=call.detail
+        f"{call.action}: {type(error).__name__}: {mask_credentials(error)}", detail=call.detail
     )
 
 
@@ -198,7 +198,7 @@ def _of_configuration(error: Exception, call: AwsCall) -> HyperpodError | None:
     wrong = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
     if isinstance(error, wrong):
         return InvalidInputError(
-            f"the AWS configuration is invalid: {without_passwords(error)}",
+            f"the AWS configuration is invalid: {mask_credentials(error)}",
             code="invalid_aws_config",
             hint="check ~/.aws/config, AWS_PROFILE and AWS_ENDPOINT_URL",
             detail=call.detail,
@@ -217,13 +217,13 @@ def _of_credentials(error: Exception) -> HyperpodError | None:
         | aws.TokenRetrievalError
         | aws.SSOError
     )
-    return no_credentials(without_passwords(error)) if isinstance(error, failed) else None
+    return no_credentials(mask_credentials(error)) if isinstance(error, failed) else None
 
 
 def _no_answer(error: Exception, call: AwsCall) -> HyperpodError:
     endpoint = ENDPOINTS.get(call.service, call.service)
     return UnreachableError(
-        f"{call.service} did not answer in {call.region}: {without_passwords(error)}",
+        f"{call.service} did not answer in {call.region}: {mask_credentials(error)}",
         code="aws_unreachable",
         hint=f"check that {call.region} is the right region; a VPC without internet access needs an interface endpoint for {endpoint}",
         detail={**call.detail, "error": type(error).__name__},

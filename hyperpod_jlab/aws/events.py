@@ -9,7 +9,12 @@ from typing import Any
 
 from hyperpod_jlab.aws.clusters import checked
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent, failure_in
+from hyperpod_jlab.core.events import (
+    EVENT_LEVELS,
+    EVENT_RESOURCES,
+    ClusterEvent,
+    find_failure_message,
+)
 
 _RESOURCES = {theirs: ours for ours, theirs in EVENT_RESOURCES.items()}
 
@@ -100,7 +105,7 @@ def _event(told: Mapping[str, Any]) -> ClusterEvent:
         group=told.get("InstanceGroupName"),
         instance=told.get("InstanceId"),
         description=told.get("Description"),
-        reason=failure_in(metadata),
+        reason=find_failure_message(metadata),
         metadata=metadata,
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.file_system import Association, FileSystem, maintenance_words
+from hyperpod_jlab.core.file_system import Association, FileSystem, format_maintenance
 from hyperpod_jlab.storage.mounts import all_mounts
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _file_system(told: Mapping[str, Any]) -> FileSystem:
         capacity=None if capacity is None else int(capacity) * _GIB,
         throughput=_throughput(lustre),
         version=told.get("FileSystemTypeVersion"),
-        maintenance=maintenance_words(lustre.get("WeeklyMaintenanceStartTime")),
+        maintenance=format_maintenance(lustre.get("WeeklyMaintenanceStartTime")),
         root_squash=None if squash in {None, "0:0"} else squash,
         problem=(told.get("FailureDetails") or {}).get("Message"),
         associations=(_own_link(old),) if old else None,

@@ -13,9 +13,9 @@ from hyperpod_jlab.cli.invocation import InterruptionError
 from hyperpod_jlab.core.errors import (
     HyperpodError,
     InvalidInputError,
+    mask_credentials,
     nearest,
     nearest_hint,
-    without_passwords,
 )
 
 _DEBUG = "HYPERPOD_DEBUG"
@@ -101,7 +101,7 @@ def translate(error: BaseException) -> HyperpodError:
     if isinstance(error, OSError) and _is_of_printing(error):
         return output_error(error)
     return HyperpodError(
-        f"internal error: {type(error).__name__}: {without_passwords(error)}",
+        f"internal error: {type(error).__name__}: {mask_credentials(error)}",
         hint=f"this is a bug in hyperpod_jlab; {_DEBUG}=1 shows the traceback",
     )
 

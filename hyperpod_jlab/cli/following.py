@@ -20,8 +20,8 @@ from hyperpod_jlab.cli.invocation import InterruptionError, invocation
 from hyperpod_jlab.cli.output import elapsed
 from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
 from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.core.text import Line, is_plain, styled_lines
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.text import TerminalLine, is_plain, keep_styles_of_lines
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.logs.lines import json_line
 from hyperpod_jlab.storage.mounts import GONE
 
@@ -41,7 +41,7 @@ class LogGuard:
     """Goes through the blocks of a log in the order in which they are shown."""
 
     def __init__(self) -> None:
-        self._open: dict[Stream, Line] = {}
+        self._open: dict[Stream, TerminalLine] = {}
 
     def texts(self, block: LineBlock) -> list[str]:
         """The texts of a block's pieces as a terminal may show them."""
@@ -51,7 +51,7 @@ class LogGuard:
         if stream not in self._open and is_plain(block.chunk.data[block.first : block.end]):
             return texts
         if stream not in self._open and _has_whole_lines(block):
-            return styled_lines(texts)
+            return keep_styles_of_lines(texts)
         return [
             self._piece(block, index, text)
             for index, text in zip(block.indices(), texts, strict=True)
@@ -60,12 +60,12 @@ class LogGuard:
     def _piece(self, block: LineBlock, index: int, text: str) -> str:
         stream, last = block.origin.stream, not block.partial(index)
         line = self._open.pop(stream, None) if block.continued(index) else None
-        line = line or Line()
+        line = line or TerminalLine()
         if last:
             self._open.pop(stream, None)
         else:
             self._open[stream] = line
-        return line.piece(text, anew=block.redraws(index), last=last)
+        return line.add(text, is_new=block.redraws(index), last=last)
 
 
 def _has_whole_lines(block: LineBlock) -> bool:
@@ -459,7 +459,7 @@ def raise_unless_succeeded(run: Run) -> None:
             "state": run.state,
             "reason_code": run.status.reason_code,
             "exit_code": run.status.exit_code,
-            "first_error": plain(error) if error is not None else None,
+            "first_error": to_plain(error) if error is not None else None,
         },
     )
 

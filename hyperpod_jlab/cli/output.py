@@ -18,7 +18,7 @@ from hyperpod_jlab.core.cluster import notes_of
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration
 from hyperpod_jlab.core.text import terminal_json
-from hyperpod_jlab.core.wire import iso_time, plain
+from hyperpod_jlab.core.wire import iso_time, to_plain
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.run import Run
@@ -77,7 +77,7 @@ def print_json(document: Any) -> None:
     """One JSON document on stdout, of plain data and of classes that have a wire format. A character that UTF-8 does not have is written as its JSON escape."""
     shown = is_terminal(sys.stdout)
     indent = 2 if shown else None
-    text = json.dumps(document, ensure_ascii=False, indent=indent, default=plain)
+    text = json.dumps(document, ensure_ascii=False, indent=indent, default=to_plain)
     print(terminal_json(text) if shown else text)
 
 

@@ -240,16 +240,16 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
     Raises:
         RefusedError: A finding is an error, so the run would be refused. In text its words have just been printed, and are not said again.
     """
-    from hyperpod_jlab.core.finding import refuse_on_error
+    from hyperpod_jlab.core.finding import raise_on_error
 
     findings = list(preview.findings)
     if as_json:
         print_json(_document(preview))
-        refuse_on_error(findings)
+        raise_on_error(findings)
         return
     _print_text(preview)
     try:
-        refuse_on_error(findings)
+        raise_on_error(findings)
     except RefusedError as error:
         raise RefusedError(
             "the run would be rejected: see the findings of the dry run", code=error.code

@@ -16,12 +16,12 @@ from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_moun
 from hyperpod_jlab.aws.session import Aws, home_region
 from hyperpod_jlab.aws.studio import points_to_aws
 from hyperpod_jlab.clusters.reach import Reaches
-from hyperpod_jlab.core.cache import FRESH, Look, Looks, Shown
+from hyperpod_jlab.core.cache import FRESH_S, CachedRows, RowCache, RowLoad
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, nearest
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
-from hyperpod_jlab.core.nodes import Places, is_changing
+from hyperpod_jlab.core.nodes import ReplacementTracker, is_changing
 
 T = TypeVar("T")
 
@@ -87,9 +87,9 @@ class HyperpodClusters:
         self.settings = settings
         self.aws = aws or Aws()
         self.mounts = mounts
-        self._looks = Looks()
+        self._looks = RowCache()
         self._known: dict[str, _Description] = {}
-        self._places: dict[str, Places] = {}
+        self._places: dict[str, ReplacementTracker] = {}
 
     @cached_property
     def reaches(self) -> Reaches:
@@ -98,7 +98,7 @@ class HyperpodClusters:
 
     async def clusters(
         self, *, refresh: bool = False, wait: float | None = None, reach: bool = True
-    ) -> tuple[Shown[HyperpodCluster], list[str]]:
+    ) -> tuple[CachedRows[HyperpodCluster], list[str]]:
         """All clusters, and notes on the table: first as the list has them, soon with their descriptions and whether you can submit to them from here.
 
         Args:
@@ -111,7 +111,7 @@ class HyperpodClusters:
         """
         if not refresh and not await asyncio.to_thread(self.points_to_aws):
             raise no_credentials()
-        shown: Shown[HyperpodCluster] = await self._looks.get(
+        shown: CachedRows[HyperpodCluster] = await self._looks.get(
             _LISTS,
             lambda look: self._read_clusters(look, every=refresh),
             refresh=refresh,
@@ -128,7 +128,7 @@ class HyperpodClusters:
 
     async def cluster(
         self, name: str, *, refresh: bool = False, wait: float | None = None
-    ) -> Shown[HyperpodCluster]:
+    ) -> CachedRows[HyperpodCluster]:
         """One cluster, by its name or ARN: a list of one.
 
         Args:
@@ -140,7 +140,7 @@ class HyperpodClusters:
             NotFoundError: There is none (any more).
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        shown: Shown[HyperpodCluster] = await self._looks.get(
+        shown: CachedRows[HyperpodCluster] = await self._looks.get(
             ("cluster", name), lambda look: self._read_cluster(look, name), refresh=refresh
         )
         return await self._with_reach(shown, wait, refresh=refresh)
@@ -177,7 +177,7 @@ class HyperpodClusters:
             raise shown.problem
         return shown.rows
 
-    async def tags(self, arn: str, *, refresh: bool = False) -> Shown[tuple[str, str]]:
+    async def tags(self, arn: str, *, refresh: bool = False) -> CachedRows[tuple[str, str]]:
         """The tags of a cluster: names and values.
 
         Raises:
@@ -194,7 +194,7 @@ class HyperpodClusters:
         read: Callable[[Aws, HyperpodCluster], Awaitable[T]],
         *,
         refresh: bool = False,
-    ) -> Shown[T]:
+    ) -> CachedRows[T]:
         """What a feature reads of one cluster, by its name or ARN: a list of one.
 
         Args:
@@ -208,14 +208,14 @@ class HyperpodClusters:
             HyperpodError: `read` failed, and nothing is known.
         """
 
-        async def load(look: Look[T]) -> None:
+        async def load(look: RowLoad[T]) -> None:
             await look.put({name: await read(self.aws, await self.described(name))})
 
         return await self._looks.get((what, name), load, refresh=refresh)
 
     async def instances(
         self, name: str, *, refresh: bool = False, wait: float | None = None
-    ) -> Shown[Instance]:
+    ) -> CachedRows[Instance]:
         """The instances of a cluster, by its name or ARN: those of the first page at once, the others as they come.
 
         Raises:
@@ -223,8 +223,8 @@ class HyperpodClusters:
             HyperpodError: Nothing is known (see `aws.errors`).
         """
         key = ("instances", name)
-        fresh = CHANGING if any(map(is_changing, self._looks.last(key))) else FRESH
-        shown: Shown[Instance] = await self._looks.get(
+        fresh = CHANGING if any(map(is_changing, self._looks.last(key))) else FRESH_S
+        shown: CachedRows[Instance] = await self._looks.get(
             key,
             lambda look: self._read_instances(look, name),
             refresh=refresh,
@@ -232,7 +232,11 @@ class HyperpodClusters:
             wait=wait,
         )
         places = self._places.get(name)
-        return replace(shown, rows=places.told(shown.rows, time.time())) if places else shown
+        return (
+            replace(shown, rows=places.with_replacements(shown.rows, time.time()))
+            if places
+            else shown
+        )
 
     def known_instances(self, name: str) -> list[Instance]:
         """The instances that would be shown now, without asking AWS; empty where nobody has looked."""
@@ -264,8 +268,8 @@ class HyperpodClusters:
             await self.reaches.close()
 
     async def _with_reach(
-        self, shown: Shown[HyperpodCluster], wait: float | None, *, refresh: bool
-    ) -> Shown[HyperpodCluster]:
+        self, shown: CachedRows[HyperpodCluster], wait: float | None, *, refresh: bool
+    ) -> CachedRows[HyperpodCluster]:
         """The clusters with whether you can submit to them from here, as far as that is known."""
         looking = self.reaches.begin(shown.rows, refresh=refresh)
         if looking and wait is not None:
@@ -282,7 +286,7 @@ class HyperpodClusters:
         clusters = self.settings.clusters.values()
         return any(one.at_aws for one in clusters) or points_to_aws()
 
-    async def _read_clusters(self, look: Look[HyperpodCluster], *, every: bool) -> None:
+    async def _read_clusters(self, look: RowLoad[HyperpodCluster], *, every: bool) -> None:
         listed: dict[str, HyperpodCluster] = {}
         async for page in list_clusters(self.aws):
             listed |= {one.arn: one for one in page}
@@ -299,14 +303,14 @@ class HyperpodClusters:
             known = self._known.get(one.arn)
             if every or known is None or known.status != one.status:
                 urgent.append(one)
-            elif time.time() - known.at > FRESH / 2:
+            elif time.time() - known.at > FRESH_S / 2:
                 old.append((known.at, one))
         old.sort(key=lambda pair: pair[0])
         return [*urgent, *(one for _, one in old[: max(0, _A_TURN - len(urgent))])]
 
     async def _describe(
         self,
-        look: Look[HyperpodCluster],
+        look: RowLoad[HyperpodCluster],
         listed: dict[str, HyperpodCluster],
         due: list[HyperpodCluster],
     ) -> None:
@@ -365,7 +369,7 @@ class HyperpodClusters:
             )
         )
 
-    async def _read_cluster(self, look: Look[HyperpodCluster], name: str) -> None:
+    async def _read_cluster(self, look: RowLoad[HyperpodCluster], name: str) -> None:
         at = time.time()
         try:
             found = await find_cluster(self.aws, name)
@@ -380,14 +384,14 @@ class HyperpodClusters:
         found = replace(found, image_status=image_status, described_at=at)
         await look.put({found.arn: self.placed(found)})
 
-    async def _read_tags(self, look: Look[tuple[str, str]], arn: str) -> None:
+    async def _read_tags(self, look: RowLoad[tuple[str, str]], arn: str) -> None:
         tags = await list_tags(self.aws, arn)
         await look.put(dict(_by_name(tags)))
 
-    async def _read_instances(self, look: Look[Instance], name: str) -> None:
+    async def _read_instances(self, look: RowLoad[Instance], name: str) -> None:
         async for page in list_instances(self.aws, name):
             await look.put({one.name: one for one in page})
-        self._places.setdefault(name, Places()).note(look.items.values())
+        self._places.setdefault(name, ReplacementTracker()).update(look.items.values())
 
 
 def _by_name(tags: dict[str, str]) -> Iterable[tuple[Hashable, tuple[str, str]]]:
@@ -419,7 +423,8 @@ def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ..
     return tuple(
         name
         for name, config in settings.clusters.items()
-        if config.hyperpod_cluster in names or config.is_eks(cluster.eks_arn, at_home=at_home)
+        if config.hyperpod_cluster in names
+        or config.is_eks(cluster.eks_arn, is_same_region=at_home)
     )
 
 

@@ -12,7 +12,7 @@ from hyperpod_jlab.clusters.identity import Whose
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.isolation import FolderFacts, Isolation, isolation_of
-from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.mounts import DiskSpace, Mount, all_mounts, mount_of, room_at
 from hyperpod_jlab.storage.owners import rights_on
@@ -70,19 +70,19 @@ class MountInfo(Wire):
     problem: str | None = None
 
     @property
-    @shown
+    @wire_property
     def total(self) -> int | None:
         """The file system's size in bytes."""
         return self.room.total if self.room else None
 
     @property
-    @shown
+    @wire_property
     def free(self) -> int | None:
         """Bytes that are free."""
         return self.room.free if self.room else None
 
     @property
-    @shown
+    @wire_property
     def files_free(self) -> int | None:
         """Files that can still be made; null where the file system does not count them."""
         return self.room.files_free if self.room else None

@@ -18,7 +18,7 @@ from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.reach import NOT_LOOKED, Reach, ReachFacts, SubmitTarget, reach_of
+from hyperpod_jlab.core.reach import NOT_CHECKED, Reach, ReachFacts, SubmitTarget, reach_of
 
 LONGEST = 8.0
 """Seconds after which a look is given up."""
@@ -127,7 +127,7 @@ class Reaches:
         if self._looks.is_fresh(cluster.arn) and not refresh:
             return False
         mounts = lustre_mounts() if self._mounts is None else self._mounts
-        return reach_of(cluster, None, self._place(cluster, mounts)).word == NOT_LOOKED
+        return reach_of(cluster, None, self._place(cluster, mounts)).word == NOT_CHECKED
 
     async def _look(self, cluster: HyperpodCluster) -> ReachFacts:
         async with self._room:

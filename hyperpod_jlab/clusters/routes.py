@@ -22,7 +22,7 @@ from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
     from hyperpod_jlab.clusters.aws import HyperpodClusters
-    from hyperpod_jlab.core.cache import Shown
+    from hyperpod_jlab.core.cache import CachedRows
 
 _ALONG = 1.0
 """Seconds to wait for a cluster's tags; until they come the answer is shown without."""
@@ -237,14 +237,14 @@ async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
     """The queues of a cluster that the user may use."""
     hyperpod = await with_cluster(call, cluster)
     seen = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
-    page = await asyncio.to_thread(page_of, Queue, seen.said, query, name="name", sort="name")
+    page = await asyncio.to_thread(page_of, Queue, seen.value, query, name="name", sort="name")
     return Queues(
         queues=page.rows,
         next=page.next,
         total=page.total,
         as_of=seen.as_of,
         problem=seen.problem,
-        notes=notes_of(seen.said),
+        notes=notes_of(seen.value),
     )
 
 
@@ -252,7 +252,7 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
     """What runs and waits on a cluster, and what ended a short while ago, of all users; newest first, unless asked otherwise."""
     hyperpod = await with_cluster(call, cluster)
     seen = await hyperpod.snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster))
-    rows = seen.said
+    rows = seen.value
     if query.ended is not None:
         rows = [row for row in rows if (row.state in JOB_ENDED) == query.ended]
     page = await asyncio.to_thread(
@@ -264,7 +264,7 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
         total=page.total,
         as_of=seen.as_of,
         problem=seen.problem,
-        notes=notes_of(seen.said),
+        notes=notes_of(seen.value),
     )
 
 
@@ -312,7 +312,7 @@ async def _tags(aws: HyperpodClusters, cluster: HyperpodCluster, *, refresh: boo
 _NOT_ASKED = AwsAged(as_of=None, problem=None, loading=False, notes=())
 
 
-def age_of(shown: Shown[Any], notes: Sequence[str], *, loading: bool = False) -> AwsAged:
+def age_of(shown: CachedRows[Any], notes: Sequence[str], *, loading: bool = False) -> AwsAged:
     """When AWS said something; `loading`: what stands beside it is on its way."""
     return AwsAged(
         as_of=shown.as_of,

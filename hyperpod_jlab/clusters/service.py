@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.core.cache import Cache, Shown, Snapshot, Snapshots
+from hyperpod_jlab.core.cache import Cache, CachedRows, Snapshot, Snapshots
 from hyperpod_jlab.core.cluster import Cluster, Node, notes_of
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import (
@@ -187,7 +187,7 @@ class Clusters:
         *,
         refresh: bool = False,
         wait: float | None = None,
-    ) -> Shown[HyperpodCluster] | None:
+    ) -> CachedRows[HyperpodCluster] | None:
         """What AWS knows of a cluster; None where it is no HyperPod cluster.
 
         Args:
@@ -383,7 +383,7 @@ class Clusters:
             cluster, notes = await self.described(meant.hyperpod, meant.region)
             configured = next(iter(cluster.configured_as), None)
         along = _ALONG if wait is None else wait
-        listed: asyncio.Task[Shown[Instance]] | None = None
+        listed: asyncio.Task[CachedRows[Instance]] | None = None
         if meant.hyperpod is not None:
             aws = self._aws_in(meant.region)
             listed = asyncio.ensure_future(
@@ -419,7 +419,7 @@ class Clusters:
         self,
         configured: str,
         meant: ClusterName,
-        listed: asyncio.Task[Shown[Instance]] | None,
+        listed: asyncio.Task[CachedRows[Instance]] | None,
         along: float,
         notes: list[str],
     ) -> NodeList[JoinedNode]:
@@ -429,8 +429,8 @@ class Clusters:
                 seen = await self.scheduler_nodes(configured)
             except HyperpodError as error:
                 raise _neither(error, meant.problem) from None
-            notes += [*_unlisted(meant.problem), *notes_of(seen.said)]
-            rows = [JoinedNode(None, node) for node in seen.said]
+            notes += [*_unlisted(meant.problem), *notes_of(seen.value)]
+            rows = [JoinedNode(None, node) for node in seen.value]
             return NodeList(rows, seen.as_of, seen.problem, notes=tuple(notes))
         asked = asyncio.ensure_future(self.scheduler_nodes(configured))
         try:
@@ -438,18 +438,18 @@ class Clusters:
             await asyncio.wait({asked, listed}, timeout=along)
             if not isinstance(_answer(asked), Snapshot):
                 await asyncio.wait({listed})
-            if not isinstance(_answer(listed), Shown):
+            if not isinstance(_answer(listed), CachedRows):
                 await asyncio.wait({asked})
             nodes, instances = _answer(asked), _answer(listed)
         finally:
             asked.cancel()
-        if not isinstance(instances, Shown):
+        if not isinstance(instances, CachedRows):
             if not isinstance(nodes, Snapshot):
                 assert nodes is not None, "both were waited for"
                 raise _neither(nodes, instances) from None
-            notes += [*_unlisted(instances), *notes_of(nodes.said)]
+            notes += [*_unlisted(instances), *notes_of(nodes.value)]
             loading = instances is None
-            rows = [JoinedNode(None, node) for node in nodes.said]
+            rows = [JoinedNode(None, node) for node in nodes.value]
             return NodeList(rows, nodes.as_of, nodes.problem, loading, notes=tuple(notes))
         if not isinstance(nodes, Snapshot):
             notes.append(
@@ -459,8 +459,8 @@ class Clusters:
             )
             return _rows_of_aws(instances, notes, loading=nodes is None)
         cluster, more = await self.described(meant.hyperpod, meant.region)
-        notes += [*more, *_unlisted(instances.problem, "all"), *notes_of(nodes.said)]
-        rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.said)
+        notes += [*more, *_unlisted(instances.problem, "all"), *notes_of(nodes.value)]
+        rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.value)
         return NodeList(
             rows,
             nodes.as_of or instances.as_of,
@@ -474,7 +474,7 @@ class Clusters:
         self,
         configured: str,
         cluster: HyperpodCluster,
-        instances: Shown[Instance],
+        instances: CachedRows[Instance],
         nodes: Sequence[Node],
     ) -> list[JoinedNode]:
         """The rows of the table. May take a while."""
@@ -519,7 +519,7 @@ class Clusters:
 
     async def _listed(
         self, region: str | None, wait: float | None, *, refresh: bool
-    ) -> tuple[Shown[HyperpodCluster] | None, HyperpodError | None, tuple[str, ...]]:
+    ) -> tuple[CachedRows[HyperpodCluster] | None, HyperpodError | None, tuple[str, ...]]:
         """AWS' clusters, or why there are none (yet); and notes on them."""
         listing = self._aws_in(region).clusters(refresh=refresh, wait=wait)
         try:
@@ -593,7 +593,7 @@ def _answer(task: asyncio.Task[T]) -> T | HyperpodError | None:
 
 
 def _rows_of_aws(
-    instances: Shown[Instance], notes: Sequence[str], *, loading: bool = False
+    instances: CachedRows[Instance], notes: Sequence[str], *, loading: bool = False
 ) -> NodeList[JoinedNode]:
     """The instances alone."""
     rows = [JoinedNode(one, None) for one in instances.rows]

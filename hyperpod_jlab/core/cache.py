@@ -29,7 +29,7 @@ def _monotonic() -> float:
 
 
 @dataclass(frozen=True)
-class Answer(Generic[Value]):
+class CachedValue(Generic[Value]):
     """An answer.
 
     Attributes:
@@ -107,14 +107,14 @@ class Cache(Generic[Key, Value]):
             return entry.values[0]
         if entry.task is None:
             if not refresh:
-                self._raise_kept(entry)
+                self._raise_cached_error(entry)
             self.start(key, load)
         assert entry.task is not None  # it has just been started
         return await asyncio.shield(entry.task)
 
     async def latest(
         self, key: Key, load: Callable[[], Awaitable[Value]], *, refresh: bool = False
-    ) -> Answer[Value]:
+    ) -> CachedValue[Value]:
         """As `get`; where that fails, the last answer with the error.
 
         Raises:
@@ -126,8 +126,8 @@ class Cache(Generic[Key, Value]):
         except HyperpodError as error:
             if not entry.values:
                 raise
-            return Answer(entry.values[0], self._clock() - entry.began, error)
-        return Answer(value, self._clock() - entry.began)
+            return CachedValue(entry.values[0], self._clock() - entry.began, error)
+        return CachedValue(value, self._clock() - entry.began)
 
     def start(self, key: Key, load: Callable[[], Awaitable[Value]]) -> asyncio.Task[Value]:
         """Load now, unless a load is under way; its task."""
@@ -142,12 +142,12 @@ class Cache(Generic[Key, Value]):
         entry = self._entries.get(key)
         return entry.task if entry is not None else None
 
-    def last(self, key: Key) -> Answer[Value] | None:
+    def last(self, key: Key) -> CachedValue[Value] | None:
         """The last answer, however old."""
         entry = self._entries.get(key)
         if entry is None or not entry.values:
             return None
-        return Answer(entry.values[0], self._clock() - entry.began, entry.error)
+        return CachedValue(entry.values[0], self._clock() - entry.began, entry.error)
 
     def is_fresh(self, key: Key, max_age: float | None = None) -> bool:
         """Whether there is an answer that `get` would give without a load."""
@@ -200,9 +200,9 @@ class Cache(Generic[Key, Value]):
         ttl = self._ttl if isinstance(self._ttl, float | int) else self._ttl(entry.values[0])
         return self._clock() - entry.ended < ttl
 
-    def _raise_kept(self, entry: _Entry[Value]) -> None:
-        kept = self._error_ttl(entry.failures)
-        if entry.error is not None and self._clock() - entry.failed_at < kept:
+    def _raise_cached_error(self, entry: _Entry[Value]) -> None:
+        ttl = self._error_ttl(entry.failures)
+        if entry.error is not None and self._clock() - entry.failed_at < ttl:
             raise entry.error
 
     async def _load(self, entry: _Entry[Value], load: Callable[[], Awaitable[Value]]) -> Value:
@@ -268,7 +268,7 @@ class CachedQuery(Generic[Value]):
         self._cache.forget(None)
 
 
-SHARED = 1.0
+SNAPSHOT_TTL_S = 1.0
 """Seconds for which all who ask are shown the same look."""
 
 
@@ -276,7 +276,7 @@ SHARED = 1.0
 class Snapshot(Generic[Value]):
     """What a cluster says; when it does not answer, what it said last: then (Unix seconds), and why there is nothing newer."""
 
-    said: Value
+    value: Value
     as_of: float | None = None
     problem: UnreachableError | None = None
 
@@ -285,7 +285,7 @@ class Snapshots:
     """What clusters said last: however many ask within a moment, the cluster is asked once."""
 
     def __init__(self) -> None:
-        self._cache: Cache[Hashable, Any] = Cache(lambda _: SHARED)
+        self._cache: Cache[Hashable, Any] = Cache(lambda _: SNAPSHOT_TTL_S)
 
     async def last(self, key: Hashable, look: Callable[[], Awaitable[Value]]) -> Snapshot[Value]:
         """What `get` gives; while the cluster does not answer, what it said last.
@@ -296,15 +296,15 @@ class Snapshots:
         try:
             return Snapshot(await self.get(key, look))
         except UnreachableError as error:
-            kept = self._cache.last(key)
-            if kept is None:
+            cached = self._cache.last(key)
+            if cached is None:
                 raise
-            return Snapshot(kept.value, time.time() - kept.age, error)
+            return Snapshot(cached.value, time.time() - cached.age, error)
 
     async def get(self, key: Hashable, look: Callable[[], Awaitable[Value]]) -> Value:
         """What was seen a moment ago, or what a new look shows."""
-        found: Value = await self._cache.get(key, look)
-        return found
+        value: Value = await self._cache.get(key, look)
+        return value
 
     def forget(self, key: Hashable) -> None:
         """Something was changed there: whoever asks next is shown a new look."""
@@ -318,61 +318,61 @@ class Snapshots:
 
 Item = TypeVar("Item")
 
-FRESH = 50.0
+FRESH_S = 50.0
 """Seconds for which a look is shown to all who ask: a page that asks each minute has a new one each time."""
 
-RETRY = 5.0
+RETRY_S = 5.0
 """Seconds until a look that failed is tried again."""
 
-GRACE = 0.3
+GRACE_S = 0.3
 """Seconds for which somebody who asks waits for the end of a look; after them for what it tells first only."""
 
-_BLINK = 0.05
+_FINISH_WAIT_S = 0.05
 """Seconds in which a look has ended that had no more to tell than that."""
 
-ATTENTION = 20.0
+IDLE_TIMEOUT_S = 20.0
 """Seconds after which nobody is there any more; a page that is shown asks each second or so while a look goes on."""
 
-_CALLS = 10
+_CALLS_PER_PERIOD = 10
 """Calls of a look up to which it is fresh for `FRESH`; one of more calls for longer, so that a minute has no more of them."""
 
-_MOST = 64
+_MAX_ENTRIES = 64
 """Things of which the last look is kept."""
 
 
-class Look(Generic[Item]):
+class RowLoad(Generic[Item]):
     """One look, as far as it has come: its items by a key, in their order."""
 
-    def __init__(self, attention: _Attention) -> None:
+    def __init__(self, activity: _ClientActivity) -> None:
         self.began_at = time.time()
         self.items: dict[Hashable, Item] = {}
-        self.listed = False
+        self.is_complete = False
         """Whether all items are there, though more may become known of each."""
         self.calls = 0
         """How many calls brought items so far."""
-        self.told = asyncio.Event()
+        self.changed = asyncio.Event()
         """Set once there is something to show, or will be nothing."""
-        self._attention = attention
+        self._activity = activity
 
     async def put(self, items: dict[Hashable, Item]) -> None:
         """Add what a call has told, and wait while nobody wants to know more."""
         self.calls += 1
         self.items |= items
-        self.told.set()
+        self.changed.set()
         await self.wanted()
 
     async def wanted(self) -> None:
         """Wait while nobody asks."""
-        await self._attention.wanted()
+        await self._activity.wanted()
 
     def end_of_list(self) -> None:
         """All items are there."""
-        self.listed = True
-        self.told.set()
+        self.is_complete = True
+        self.changed.set()
 
 
 @dataclass(frozen=True)
-class Shown(Generic[Item]):
+class CachedRows(Generic[Item]):
     """What is known now.
 
     Attributes:
@@ -388,25 +388,25 @@ class Shown(Generic[Item]):
     problem: HyperpodError | None = None
 
 
-Read = Callable[[Look[Item]], Awaitable[None]]
+LoadRows = Callable[[RowLoad[Item]], Awaitable[None]]
 """Looks: puts what it finds into the look."""
 
 
-class Looks:
+class RowCache:
     """The last look at each thing, by a key."""
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, _Held] = {}
+        self._entries: dict[Hashable, _RowEntry] = {}
 
     async def get(
         self,
         key: Hashable,
-        read: Read[Item],
+        read: LoadRows[Item],
         *,
         refresh: bool = False,
         fresh: float | None = None,
         wait: float | None = None,
-    ) -> Shown[Item]:
+    ) -> CachedRows[Item]:
         """What is known of a thing; it is looked at when that is too old, and by one at a time however many ask.
 
         Args:
@@ -419,91 +419,93 @@ class Looks:
         Raises:
             HyperpodError: It could not be looked at, and nothing is known from before; or it is gone.
         """
-        held = self._held.pop(key, None) or _Held()
-        self._held[key] = held  # the youngest last
-        held.attention.note()
-        if held.task is None and (refresh or held.is_due(FRESH if fresh is None else fresh)):
-            self._begin(key, held, read)
-        if held.task is not None:
-            await self._watch(held, held.task, GRACE if wait is None else wait)
-        return held.show()
+        entry = self._entries.pop(key, None) or _RowEntry()
+        self._entries[key] = entry  # the youngest last
+        entry.activity.touch()
+        if entry.task is None and (refresh or entry.is_due(FRESH_S if fresh is None else fresh)):
+            self._begin(key, entry, read)
+        if entry.task is not None:
+            await self._wait(entry, entry.task, GRACE_S if wait is None else wait)
+        return entry.to_rows()
 
     def last(self, key: Hashable) -> list[Any]:
         """The rows that would be shown now, without looking."""
-        held = self._held.get(key)
-        look = held.look() if held else None
-        return list(look.items.values()) if look else []
+        entry = self._entries.get(key)
+        load = entry.look() if entry else None
+        return list(load.items.values()) if load else []
 
     def forget(self, key: Hashable) -> None:
         """Something was changed there: whoever asks next has it looked at again, and sees the old rows until then."""
-        if key in self._held:
-            self._held[key].ended = None
+        if key in self._entries:
+            self._entries[key].ended = None
 
     async def close(self) -> None:
         """Break off what goes on."""
-        tasks = [held.task for held in self._held.values() if held.task is not None]
+        tasks = [entry.task for entry in self._entries.values() if entry.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, key: Hashable, held: _Held, read: Read[Any]) -> None:
-        held.running = Look(held.attention)
-        held.task = asyncio.ensure_future(self._look(key, held, held.running, read))
+    def _begin(self, key: Hashable, entry: _RowEntry, read: LoadRows[Any]) -> None:
+        entry.running = RowLoad(entry.activity)
+        entry.task = asyncio.ensure_future(self._look(key, entry, entry.running, read))
 
-    async def _look(self, key: Hashable, held: _Held, look: Look[Any], read: Read[Any]) -> None:
-        held.ended = time.monotonic()  # unless something is changed meanwhile
+    async def _look(
+        self, key: Hashable, entry: _RowEntry, load: RowLoad[Any], read: LoadRows[Any]
+    ) -> None:
+        entry.ended = time.monotonic()  # unless something is changed meanwhile
         # What is no error of ours ends the task, and asyncio tells it.
         problem: HyperpodError | None = InternalError(f"reading {key} failed")
         try:
-            await read(look)
+            await read(load)
             problem = None
         except HyperpodError as error:
             problem = error
         finally:
-            held.settle(look, problem)
-            self._tidy()
+            entry.finish(load, problem)
+            self._evict()
 
-    async def _watch(self, held: _Held, task: asyncio.Task[None], seconds: float) -> None:
+    async def _wait(self, entry: _RowEntry, task: asyncio.Task[None], seconds: float) -> None:
         """Wait for the end, then until there is something to show."""
-        end = time.monotonic() + seconds
-        while not task.done() and (left := end - time.monotonic()) > 0:
-            held.attention.note()
+        deadline = time.monotonic() + seconds
+        while not task.done() and (remaining := deadline - time.monotonic()) > 0:
+            entry.activity.touch()
             # A caller who goes away takes the look from nobody else.
-            await asyncio.wait({task}, timeout=min(left, ATTENTION / 2))
-        if held.shown is None and held.running is not None:
-            await held.running.told.wait()
-            await asyncio.wait({task}, timeout=_BLINK)
+            await asyncio.wait({task}, timeout=min(remaining, IDLE_TIMEOUT_S / 2))
+        if entry.latest_load is None and entry.running is not None:
+            await entry.running.changed.wait()
+            await asyncio.wait({task}, timeout=_FINISH_WAIT_S)
 
-    def _tidy(self) -> None:
-        idle = [key for key, held in self._held.items() if held.task is None]
-        for key in idle[: max(0, len(self._held) - _MOST)]:
-            del self._held[key]
+    def _evict(self) -> None:
+        idle = [key for key, entry in self._entries.items() if entry.task is None]
+        for key in idle[: max(0, len(self._entries) - _MAX_ENTRIES)]:
+            del self._entries[key]
 
 
-class _Attention:
+class _ClientActivity:
     """Whether somebody asks."""
 
     def __init__(self) -> None:
-        self._asked = time.monotonic()
+        self._last_active = time.monotonic()
         self._event = asyncio.Event()
 
-    def note(self) -> None:
-        self._asked = time.monotonic()
+    def touch(self) -> None:
+        self._last_active = time.monotonic()
         self._event.set()
 
     async def wanted(self) -> None:
-        while time.monotonic() - self._asked > ATTENTION:
+        while time.monotonic() - self._last_active > IDLE_TIMEOUT_S:
             self._event.clear()
             await self._event.wait()
 
 
 @dataclass
-class _Held:
+class _RowEntry:
     """What is kept of one thing: the look that is shown, the one that goes on, and how that before it ended."""
 
-    attention: _Attention = field(default_factory=_Attention)
-    shown: Look[Any] | None = None
-    running: Look[Any] | None = None
+    activity: _ClientActivity = field(default_factory=_ClientActivity)
+    latest_load: RowLoad[Any] | None = None
+    running: RowLoad[Any] | None = None
     task: asyncio.Task[None] | None = None
     problem: HyperpodError | None = None
     ended: float | None = None
@@ -513,35 +515,37 @@ class _Held:
             return True
         age = time.monotonic() - self.ended
         if self.problem is not None:
-            return age > RETRY
-        return self.shown is None or age > max(fresh, FRESH * self.shown.calls / _CALLS)
+            return age > RETRY_S
+        return self.latest_load is None or age > max(
+            fresh, FRESH_S * self.latest_load.calls / _CALLS_PER_PERIOD
+        )
 
-    def settle(self, look: Look[Any], problem: HyperpodError | None) -> None:
+    def finish(self, load: RowLoad[Any], problem: HyperpodError | None) -> None:
         """A look has ended: keep what it found; where it failed what there was, unless this one found more."""
         self.running = self.task = None
         self.problem = problem
         if self.ended is not None:
             self.ended = time.monotonic()
         if isinstance(problem, NotFoundError | InvalidInputError):
-            self.shown = None
-        elif problem is None or look.listed or (self.shown is None and look.items):
-            self.shown = look
-        look.told.set()
+            self.latest_load = None
+        elif problem is None or load.is_complete or (self.latest_load is None and load.items):
+            self.latest_load = load
+        load.changed.set()
 
-    def look(self) -> Look[Any] | None:
+    def look(self) -> RowLoad[Any] | None:
         """The look to show: the one that goes on as soon as it hides nothing of the one before."""
         running = self.running
-        if running is not None and (running.listed or self.shown is None):
+        if running is not None and (running.is_complete or self.latest_load is None):
             return running
-        return self.shown
+        return self.latest_load
 
-    def show(self) -> Shown[Any]:
-        look = self.look()
-        if look is None or (self.running is None and self.shown is None):
+    def to_rows(self) -> CachedRows[Any]:
+        load = self.look()
+        if load is None or (self.running is None and self.latest_load is None):
             raise self.problem or InternalError("the refresh was cancelled")
-        return Shown(
-            list(look.items.values()),
-            look.began_at,
+        return CachedRows(
+            list(load.items.values()),
+            load.began_at,
             loading=self.running is not None,
-            problem=self.problem if self.running is not look else None,
+            problem=self.problem if self.running is not load else None,
         )

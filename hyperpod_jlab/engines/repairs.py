@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import AttemptRecords, Observation, RunRecords
-from hyperpod_jlab.core.repair import NodeRepair, may_recover, recovering
+from hyperpod_jlab.core.repair import NodeRepair, may_recover, with_repair_reason
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import Accelerators
 from hyperpod_jlab.core.usage import Usage, usage_of_records
@@ -76,7 +76,7 @@ def _told(
             continue
         attempt = attempt_meant(bundle, word)
         if attempt is not None:
-            found[bundle.run_id] = recovering(word, nodes_of(attempt), repairs, scheduler)
+            found[bundle.run_id] = with_repair_reason(word, nodes_of(attempt), repairs, scheduler)
     return found
 
 

@@ -28,7 +28,7 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, nearest_hint
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
-from hyperpod_jlab.core.wire import iso_time, plain
+from hyperpod_jlab.core.wire import iso_time, to_plain
 from hyperpod_jlab.run.listing import RunFilter, check_states
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
 def _document(shown: _Shown) -> dict[str, Any]:
     paths = shown.paths
     return {
-        **plain(shown.run),
+        **to_plain(shown.run),
         "spec": shown.spec.model_dump(mode="json"),
         "usage": shown.usage,
         "shells": shown.access.shells if shown.access else [],

@@ -23,7 +23,7 @@ from hyperpod_jlab.core.errors import (
     StorageError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.job_actions import MOST_JOBS, ActionKind, Change, JobResult, check_change
+from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResult, check_change
 from hyperpod_jlab.core.records import Action, Head, Submission
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
@@ -64,9 +64,9 @@ async def act_on_jobs(
     """
     check_change(action, change)
     wanted = list(dict.fromkeys(jobs))
-    if not 0 < len(wanted) <= MOST_JOBS:
+    if not 0 < len(wanted) <= MAX_JOBS:
         raise InvalidInputError(
-            f"{len(wanted)} jobs are given, but 1 to {MOST_JOBS} are allowed",
+            f"{len(wanted)} jobs are given, but 1 to {MAX_JOBS} are allowed",
             detail={"field": "jobs"},
         )
     engine = engines.get(cluster)

@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     nearest_hint,
 )
-from hyperpod_jlab.core.finding import Finding, refuse_on_error
+from hyperpod_jlab.core.finding import Finding, raise_on_error
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.text import printable
@@ -92,7 +92,7 @@ def refuse_distrusted(findings: Sequence[Finding]) -> None:
     Raises:
         RefusedError: With code ``foreign_code``.
     """
-    refuse_on_error([found for found in findings if found.code == FOREIGN_CODE])
+    raise_on_error([found for found in findings if found.code == FOREIGN_CODE])
 
 
 async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]:

@@ -16,7 +16,7 @@ from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.hyperpod import Instance, region_of
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.core.repair import RECOVERING, aws_repairs, may_recover, recovering
+from hyperpod_jlab.core.repair import RECOVERING, find_repairs, may_recover, with_repair_reason
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.engines.registry import scheduler_named
 from hyperpod_jlab.engines.repairs import attempt_meant, nodes_of
@@ -154,6 +154,6 @@ def _with(
             continue
         nodes = nodes_of(attempt)
         begun = min((node.started_at for node in attempt.nodes), default=None)
-        repairs = aws_repairs(scheduler, instances, nodes, begun)
-        found[bundle.run_id] = recovering(word, nodes, repairs, scheduler)
+        repairs = find_repairs(scheduler, instances, nodes, begun)
+        found[bundle.run_id] = with_repair_reason(word, nodes, repairs, scheduler)
     return found

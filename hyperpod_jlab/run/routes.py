@@ -12,7 +12,7 @@ from typing_extensions import TypeAliasType
 from hyperpod_jlab.clusters.routes import with_cluster
 from hyperpod_jlab.core.cluster import WaitReason
 from hyperpod_jlab.core.fields import Duration
-from hyperpod_jlab.core.job_actions import MOST_JOBS, ActionKind, Change, JobResult
+from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResult
 from hyperpod_jlab.core.run import Run, RunState
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.usage import Usage
@@ -252,7 +252,7 @@ class JobActionBody(RequestModel):
     """What to do."""
     jobs: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=1000)]],
-        Field(min_length=1, max_length=MOST_JOBS),
+        Field(min_length=1, max_length=MAX_JOBS),
     ]
     """The scheduler's ids of the jobs, as the list of jobs has them."""
     time_limit: Duration | None = None

@@ -26,11 +26,11 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.job_actions import ActionKind, Change, check_change
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import Action, Observation, RunRecords
-from hyperpod_jlab.core.repair import is_of_repair
+from hyperpod_jlab.core.repair import is_repair_reason
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.core.usage import Usage
-from hyperpod_jlab.core.wire import plain, read
+from hyperpod_jlab.core.wire import from_plain, to_plain
 from hyperpod_jlab.engines.protocol import Orchestrator, required
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
@@ -435,7 +435,7 @@ class Runs:
             return WaitReason(run_id, said, run.status.reason_code)
         if run.state != "waiting":
             return WaitReason(run_id, f"it is not waiting, it is {run.state}", run.state)
-        if is_of_repair(run.status.reason, run.status.reason_code):
+        if is_repair_reason(run.status.reason, run.status.reason_code):
             return WaitReason(run_id, run.status.reason, run.status.reason_code)
         bundle = await asyncio.to_thread(self.bundle, run_id)
         explainer = self._engines.get(run.cluster).wait_explainer
@@ -476,7 +476,7 @@ class Runs:
                 states=wanted.states,
             )
             try:
-                runs = [read(Run, row.view) for row in rows[: wanted.limit]]
+                runs = [from_plain(Run, row.view) for row in rows[: wanted.limit]]
             except (KeyError, TypeError, ValueError) as error:
                 raise BrokenIndexError(str(error)) from error
             shown = [row.run_id for row in rows if not row.ended]
@@ -534,10 +534,10 @@ class Runs:
             for run, stamp in seen:
                 ended = run.status.ended and run.status.reason_code != "submit_interrupted"
                 session.put(
-                    run.run_id, plain(run), created=run.created_at, ended=ended, stamp=stamp
+                    run.run_id, to_plain(run), created=run.created_at, ended=ended, stamp=stamp
                 )
             for run in damaged:
-                session.put(run.run_id, plain(run), created=run.created_at, ended=False, stamp=0)
+                session.put(run.run_id, to_plain(run), created=run.created_at, ended=False, stamp=0)
             for run_id in gone:
                 session.forget(run_id)
             return session.number

@@ -27,7 +27,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.finding import Finding, refuse_on_error
+from hyperpod_jlab.core.finding import Finding, raise_on_error
 from hyperpod_jlab.core.records import Head, Observation, Submission
 from hyperpod_jlab.core.run_id import check_new_run_id, new_run_id
 from hyperpod_jlab.core.spec import JobSpec
@@ -215,7 +215,7 @@ class Submitter:
         refuse_distrusted(preview.findings)
         if await asyncio.to_thread(self._partition.holds, preview.run_id):
             return await self._again(engine, bundle, digest, on_step)
-        refuse_on_error(list(preview.findings))
+        raise_on_error(list(preview.findings))
         if preview.unreachable is not None:
             raise preview.unreachable
         on_step("checked")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import Observation, RunRecords
-from hyperpod_jlab.core.run import Run, State, Status, sum_up_children
-from hyperpod_jlab.core.state import Moment, Submitter, derive
+from hyperpod_jlab.core.run import Run, State, Status, summarize_children
+from hyperpod_jlab.core.state import StateContext, Submitter, derive
 from hyperpod_jlab.core.usage import Usage, signal_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.engines.repairs import journal_usage
@@ -254,7 +254,7 @@ def _index_in(array: str, run_id: str) -> int | None:
 def _child_status(child: BundleReader, end: Observation | None, look: ArrayFacts) -> Status:
     records = with_end(heard_now(child, child.read(), look.words), end)
     heard = look.unreachable is not None and nodes_heard(child, records)
-    return derive(records, Moment(time.time(), "alive", look.unreachable, heard))
+    return derive(records, StateContext(time.time(), "alive", look.unreachable, heard))
 
 
 def view_of(
@@ -278,7 +278,9 @@ def view_of(
         array = bundle.array()
         records = with_end(records, end_of(heard_now(array, array.read(), look.words)))
     heard = look.unreachable is not None and nodes_heard(bundle, records)
-    status = derive(records, Moment(time.time(), submitter_of(records), look.unreachable, heard))
+    status = derive(
+        records, StateContext(time.time(), submitter_of(records), look.unreachable, heard)
+    )
     children: Counter[State] = Counter()
     deaf = status.reason_code == "unreachable"
     if head.array is not None and bundle.index is None and (deaf or not _failed_early(status)):
@@ -287,7 +289,7 @@ def view_of(
         if found.uncounted:
             status = _half_counted(status, found)
         elif not deaf or _know_better(found.statuses):
-            status = sum_up_children(status, found.statuses)
+            status = summarize_children(status, found.statuses)
     submission = records.submission
     return Run(
         run_id=bundle.run_id,
@@ -371,7 +373,7 @@ def is_over(records: RunRecords) -> bool:
     told = [seen for seen in records.observations if seen.reason_code != "submit_interrupted"]
     if records.head.array is not None:  # its children have records of their own
         return False
-    status = derive(records, Moment(time.time(), "alive"))
+    status = derive(records, StateContext(time.time(), "alive"))
     return status.state == "succeeded" or any(seen.state == "ended" for seen in told)
 
 

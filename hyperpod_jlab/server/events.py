@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hyperpod_jlab.aws.signed import METER, CallMeter, OperationCalls
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.server.run_events import anybody_listens
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class AwsCallEvents:
             if now != told:
                 told = now
                 if anybody_listens(self._bus, AWS_CALLS_SCHEMA_ID):
-                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=plain(now))
+                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=to_plain(now))
             if not now.calls:
                 return
             await asyncio.sleep(EVERY)

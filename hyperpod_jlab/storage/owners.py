@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from hyperpod_jlab.core.isolation import Grant, Whom
+from hyperpod_jlab.core.isolation import Grant, Grantee
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import As
 from hyperpod_jlab.storage.acl import Person, is_unseen, own_number, permissions
@@ -125,13 +125,13 @@ def _may_enter(person: Person, rights: dict[Person, int]) -> bool:
 
 
 def _let_through(bars: list[dict[Person, int]]) -> set[Person]:
-    """Whom every one of these folders, which do not let everybody through, lets through by name."""
+    """Grantee every one of these folders, which do not let everybody through, lets through by name."""
     each = ({person for person, bits in bar.items() if bits & _ENTER} for bar in bars)
     return set.intersection(*each)
 
 
 def _grant(person: Person, bits: int) -> Grant:
-    whom: Whom = person[0]
+    whom: Grantee = person[0]
     number = person[1]
     name = None
     if number is not None:

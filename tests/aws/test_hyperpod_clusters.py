@@ -15,7 +15,7 @@ from hyperpod_jlab.clusters.aws import HyperpodClusters
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.hyperpod import CLUSTER_STATES, GROUP_STATES, INSTANCE_STATES
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from testbed.aws.endpoint import service_model
 from testbed.aws.example import FILE_SYSTEM, MOUNT_NAME, example_account, lustre
 from tests.aws.conftest import REGION
@@ -200,7 +200,7 @@ async def test_what_aws_tells_of_a_node(example):
     assert node.reason == known.message
     assert node.launched_at == known.launched.timestamp()
     assert node.host == f"ip-10-0-0-5.{REGION}.compute.internal"
-    assert plain(node)["launched_at"] == "2026-01-05T09:04:00.000Z"
+    assert to_plain(node)["launched_at"] == "2026-01-05T09:04:00.000Z"
 
 
 async def test_a_cluster_that_is_deleted_between_two_pages_of_its_nodes(endpoint):

@@ -11,7 +11,7 @@ import yaml
 from hyperpod_jlab.aws.clusters import asked_type, described_types
 from hyperpod_jlab.aws.session import Aws, forget_session
 from hyperpod_jlab.core.errors import DeniedError
-from hyperpod_jlab.core.instance_types import InstanceType, of_ec2, table
+from hyperpod_jlab.core.instance_types import InstanceType, from_ec2, table
 from hyperpod_jlab.storage.mounts import own_cache
 from testbed.aws import ground
 from testbed.aws.example import example_account
@@ -132,5 +132,5 @@ async def test_the_example_account_has_every_type(endpoint, asked):
     endpoint.account = example_account(REGION)
     told = await described_types(Aws(), table())
     assert set(told) == set(table())
-    assert {name: of_ec2(one) for name, one in told.items()} == table()
+    assert {name: from_ec2(one) for name, one in told.items()} == table()
     assert {one.name for one in CHECKED} < set(told)

@@ -175,7 +175,7 @@ async def test_old_looks_are_renewed_bit_by_bit(endpoint, api, monkeypatch):
     await until_loaded(api, "clusters")
     monkeypatch.setattr(looks, "SHARED", 0.0)
     monkeypatch.setattr(looks, "FRESH", 0.0)
-    monkeypatch.setattr("hyperpod_jlab.clusters.aws.FRESH", 0.0)
+    monkeypatch.setattr("hyperpod_jlab.clusters.aws.FRESH_S", 0.0)
     endpoint.account.clusters[REGION][7].status = "Updating"
     before = made(endpoint, DESCRIBE)
     await api.get("clusters")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hyperpod_jlab.core.wire import plain, unix_time
+from hyperpod_jlab.core.wire import to_plain, unix_time
 from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
 from hyperpod_jlab.features.metrics.models import METRICS, TimeSeries, mean_course, within
 from hyperpod_jlab.storage.partition import Partition
@@ -245,7 +245,7 @@ def test_the_mean_of_courses_and_what_lies_within():
 
 
 def test_noise_in_the_last_digits_of_a_rate_is_not_told():
-    told = plain(TimeSeries(GPU, ((0.0, 1999999999.9999995), (60.0, 2000000000.0))))
+    told = to_plain(TimeSeries(GPU, ((0.0, 1999999999.9999995), (60.0, 2000000000.0))))
     assert {told[name] for name in ("last", "mean", "lowest", "highest")} == {2e9}
     assert [point["value"] for point in told["points"]] == [2e9, 2e9]
-    assert plain(TimeSeries(GPU, ((0.0, 12.3456789),)))["last"] == 12.3456789
+    assert to_plain(TimeSeries(GPU, ((0.0, 12.3456789),)))["last"] == 12.3456789

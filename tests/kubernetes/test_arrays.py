@@ -12,7 +12,7 @@ import pytest
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError, UnsupportedError
 from hyperpod_jlab.core.run import Run
-from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.actions import cancelled
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
@@ -76,7 +76,7 @@ def test_a_task_is_cancelled_once_its_pod_has_ended(
     seen = {task.run_id: _seen(now + 1, *phases)}
     words, _, doubted = RunWatch(ClusterConnection(config))._words([(task, place)], seen)
     assert not doubted
-    status = derive(heard_now(task, task.read(), words), Moment(now + 2, "alive"))
+    status = derive(heard_now(task, task.read(), words), StateContext(now + 2, "alive"))
     assert (status.state, status.reason) == said
 
 

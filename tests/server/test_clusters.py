@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from hyperpod_jlab.core.cache import SHARED, Snapshots
+from hyperpod_jlab.core.cache import SNAPSHOT_TTL_S, Snapshots
 from hyperpod_jlab.core.cluster import Job, Node, Resource
 from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
 from hyperpod_jlab.engines.local.observe import LocalTables
@@ -165,11 +165,11 @@ async def test_a_cluster_that_does_not_answer_is_shown_as_it_was():
     with pytest.raises(UnreachableError):
         await snapshots.last("nodes", fail)
     fresh = await snapshots.last("nodes", look)
-    assert (fresh.said, fresh.as_of, fresh.problem) == (["seen"], None, None)
+    assert (fresh.value, fresh.as_of, fresh.problem) == (["seen"], None, None)
     before = time.time()
-    await asyncio.sleep(SHARED)
+    await asyncio.sleep(SNAPSHOT_TTL_S)
     old = await snapshots.last("nodes", fail)
-    assert old.said == ["seen"]
+    assert old.value == ["seen"]
     assert old.as_of == pytest.approx(before, abs=1)
     assert old.problem is not None
     assert old.problem.to_dict() == {
@@ -191,7 +191,7 @@ async def test_other_faults_are_told_as_faults():
 
     snapshots = Snapshots()
     await snapshots.last("nodes", look)
-    await asyncio.sleep(SHARED)
+    await asyncio.sleep(SNAPSHOT_TTL_S)
     with pytest.raises(InvalidInputError):
         await snapshots.last("nodes", fail)
 

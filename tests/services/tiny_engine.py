@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from hyperpod_jlab.core.cluster import Cluster
-from hyperpod_jlab.core.config import AnyCluster, ClusterConfig
+from hyperpod_jlab.core.config import BaseCluster, ClusterConfig
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.scheduler import Scheduler
@@ -24,7 +24,7 @@ from hyperpod_jlab.storage.records import BundleReader
 SCRIPT = "tiny.sh"
 
 
-class TinyCluster(AnyCluster):
+class TinyCluster(BaseCluster):
     """Its clusters in the configuration."""
 
     orchestrator: Literal["tiny"] = "tiny"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from hyperpod_jlab.admin.cluster_config.document import Verdict
 from hyperpod_jlab.admin.cluster_config.schema import input_shape, problems
 from hyperpod_jlab.core.errors import nearest_hint
-from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 
 Kind = Literal["new", "changed", "smaller", "gone"]
 
@@ -62,7 +62,7 @@ class ClusterChanges(Wire):
     checks: tuple[Verdict, ...]
 
     @property
-    @shown
+    @wire_property
     def cluster(self) -> str | None:
         """The cluster's name."""
         name: str | None = self.request.get("ClusterName")

@@ -14,7 +14,7 @@ from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import ConflictError, DeniedError, NotFoundError, UnreachableError
 from hyperpod_jlab.core.events import ClusterEvent
-from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 
 LOOK = 10.0
 """Seconds between two polls: a cluster takes 10 to 30 minutes."""
@@ -66,7 +66,7 @@ class Progress(Wire):
     ok: bool = False
 
     @property
-    @shown
+    @wire_property
     def logs(self) -> str:
         """The log group of its life cycle scripts."""
         return log_group(self.arn, self.name)

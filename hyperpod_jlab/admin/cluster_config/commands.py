@@ -26,7 +26,7 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.cluster import JOB_ENDED
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.events import ClusterEvent
-from hyperpod_jlab.core.wire import iso_time, plain
+from hyperpod_jlab.core.wire import iso_time, to_plain
 
 if TYPE_CHECKING:
     from hyperpod_jlab.admin.cluster_config.changes import Change, ClusterChanges
@@ -164,7 +164,7 @@ def _refuse(report: Report, *, strict: bool = False) -> None:
         raise ChecksFailedError(
             f"the configuration is not valid: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
             code="bad_configuration",
-            detail={"checks": plain(bad, list[Verdict])},
+            detail={"checks": to_plain(bad, list[Verdict])},
         )
 
 
@@ -260,7 +260,7 @@ def update_cluster(
         if not found.changes and not invocation().as_json:
             print("there is nothing to change")
         elif not found.changes and not dry_run:
-            print_json({**plain(found), "changed": False})
+            print_json({**to_plain(found), "changed": False})
         return
     losses = "; ".join(
         f"{one.target} will be deleted"
@@ -307,7 +307,7 @@ def _refuse_changes(verdicts: Sequence[Verdict]) -> None:
             f"the cluster cannot be updated: {bad[0].message}",
             code="bad_configuration",
             hint=bad[0].hint,
-            detail={"field": bad[0].path, "checks": plain(bad, list[Verdict])},
+            detail={"field": bad[0].path, "checks": to_plain(bad, list[Verdict])},
         )
 
 
@@ -513,7 +513,7 @@ def _words(event: ClusterEvent) -> str:
 
 def _conclude(last: Progress, failures: list[ClusterEvent], wanted: str) -> None:
     as_json = invocation().as_json
-    told = {**plain(last), "failures": plain(failures, list[ClusterEvent])}
+    told = {**to_plain(last), "failures": to_plain(failures, list[ClusterEvent])}
     if as_json:
         print_json(told)
     elif last.ok:

@@ -12,7 +12,7 @@ from hyperpod_jlab.aws.clusters import described_types
 from hyperpod_jlab.aws.network import describe_interfaces, describe_route_tables, rules_of
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.core.instance_types import InstanceType, instance_type, of_ec2
+from hyperpod_jlab.core.instance_types import InstanceType, from_ec2, instance_type
 from hyperpod_jlab.core.network import SecurityGroup
 
 P = ParamSpec("P")
@@ -165,7 +165,7 @@ class Facts:
             found = (await self.types()).get(name)
         except HyperpodError:
             found = None
-        return instance_type(name) if found is None else of_ec2(found)
+        return instance_type(name) if found is None else from_ec2(found)
 
     @_once
     async def zones(self) -> dict[str, set[str]]:

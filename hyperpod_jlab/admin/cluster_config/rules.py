@@ -37,8 +37,8 @@ from hyperpod_jlab.admin.cluster_config.facts import Facts
 from hyperpod_jlab.admin.cluster_config.schema import input_shape, problems
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, nearest
-from hyperpod_jlab.core.network import Rule, SecurityGroup, lustre_passage
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.network import Rule, SecurityGroup, check_lustre_access
+from hyperpod_jlab.core.wire import Wire, wire_property
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class Report(Wire):
         return [one for one in self.checks if one.level == level]
 
     @property
-    @shown
+    @wire_property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.of("error")
@@ -683,9 +683,9 @@ async def _lustre_ports(facts: Facts, item: tuple[Mount, str]) -> Asked:
         clients = [known[one] for one in ids if one in known]
         if not clients or len(clients) < len(ids):
             continue  # the check of the network reports it
-        passage = lustre_passage(clients, servers, addresses)
-        for gap in passage.gaps:
-            say = warning if gap.answers else error
+        passage = check_lustre_access(clients, servers, addresses)
+        for gap in passage.missing_rules:
+            say = warning if gap.is_reply else error
             yield say(gap.words(), mount.path, gap.command(facts.region))
         if passage.lists:
             words = (
@@ -747,7 +747,7 @@ async def _addresses_are_enough(facts: Facts, network: Network) -> Asked:
         count, facts_known = group.count or 0, [one for one in types.values() if one is not None]
         instances += count
         taken = [
-            [one.addresses_taken(eks=eks, efa_only=group.efa_only) for one in facts_known]
+            [one.address_count(eks=eks, efa_only=group.efa_only) for one in facts_known]
             for eks in (False, facts.documents.on_eks)
         ]
         least += count * max(taken[0], default=1)

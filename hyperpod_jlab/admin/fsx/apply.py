@@ -51,7 +51,7 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.finding import raise_on_error
 
 _AT_ONCE = 8
 """Profiles and spaces that are under way at a time."""
@@ -113,7 +113,7 @@ class Executor:
         Raises:
             RefusedError: The plan has a finding of level ``error``.
         """
-        refuse_on_error(list(plan.findings))
+        raise_on_error(list(plan.findings))
         self._wanted = plan.wanted
         for stage in stages(plan):
             folders = [step for step in stage if isinstance(step, FolderStep)]

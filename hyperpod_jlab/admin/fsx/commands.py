@@ -24,8 +24,8 @@ from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError, RefusedError
-from hyperpod_jlab.core.finding import refuse_on_error
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.finding import raise_on_error
+from hyperpod_jlab.core.wire import to_plain
 
 if TYPE_CHECKING:
     from hyperpod_jlab.admin.fsx.models import ActualState, DeletionStep, Mode, StoragePlan
@@ -203,7 +203,7 @@ def _raise_worst(results: Sequence[StepResult]) -> None:
 
 
 def _document(result: StepResult) -> dict[str, Any]:
-    return {**plain(result.step, PlanStep), "ok": result.ok, "error": result.error}
+    return {**to_plain(result.step, PlanStep), "ok": result.ok, "error": result.error}
 
 
 def conclude(results: Sequence[StepResult]) -> None:
@@ -335,7 +335,7 @@ def plan(mode: Mode, **options: Any) -> None:
     place = folder_place(options)
     _, made = with_services(lambda services: _planned(services, wiring, region, place))
     show(made)
-    refuse_on_error(list(made.findings))
+    raise_on_error(list(made.findings))
 
 
 @click.command(
@@ -368,7 +368,7 @@ def status(mode: Mode, **options: Any) -> None:
     place = folder_place(options)
     _, made = with_services(lambda services: _planned(services, wiring, region, place))
     show(made, drift=True)
-    refuse_on_error(list(made.findings))
+    raise_on_error(list(made.findings))
     if made.drift:
         click.get_current_context().exit(1)
 
@@ -467,7 +467,7 @@ def planned(
         HyperpodError: See `Reconciler.plan`.
     """
     there, made = with_services(lambda services: _planned(services, wiring, region, place))
-    refuse_on_error(list(made.findings))
+    raise_on_error(list(made.findings))
     if not (quiet or invocation().as_json):
         show(made)
     return there, made
@@ -593,7 +593,7 @@ async def _unmark(
     """Take the marks away; what fails is a result too."""
     async with open_reconciler(services, wiring, region, FolderPlace()) as reconciler:
         there, made = await reconciler.plan()
-        refuse_on_error(list(made.findings))
+        raise_on_error(list(made.findings))
         _check_claim(there)
         last = {one.step.target: one async for one in reconciler.apply(there, made)}
     results += [one for one in last.values() if not _is_done([one])]

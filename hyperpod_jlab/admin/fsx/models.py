@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from hyperpod_jlab.core.finding import Finding
-from hyperpod_jlab.core.wire import HIDDEN, As, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, As, Wire, wire_property
 
 # --------------------------------------------------------------------------------------------------
 # Lists of custom file systems as SageMaker has them: one of ours is put in, changed or taken out, and the others stay as they are.
@@ -421,7 +421,7 @@ class StoragePlan(Wire):
     deletions: tuple[Annotated[DeletionStep, As(PlanStep, lambda step: step)], ...] = ()
 
     @property
-    @shown
+    @wire_property
     def mode(self) -> Mode | None:
         """The mode that is wanted."""
         return self.wanted.mode

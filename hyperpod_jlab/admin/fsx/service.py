@@ -28,9 +28,9 @@ from hyperpod_jlab.core.errors import (
     InvalidInputError,
     NotFoundError,
 )
-from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.finding import raise_on_error
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.run.services import Hyperpod
 
 _AT_ONCE = 8
@@ -313,7 +313,7 @@ class PlanService:
                 code="plan_is_used",
                 hint="make a new plan; it contains the remaining steps",
             )
-        refuse_on_error(list(planned.plan.findings))
+        raise_on_error(list(planned.plan.findings))
         self._begin(work, self._apply(work, planned), "broke", "checking")
         return work
 
@@ -386,7 +386,7 @@ class PlanService:
             return "planned"
         # Its id stays that of the plan that was confirmed; what has been done by others since is shown as done.
         work.planned = Planned(now.there, now.plan, shown.id, now.mode)
-        refuse_on_error(list(now.plan.findings))
+        raise_on_error(list(now.plan.findings))
         self._applying = reconciler
         work.state = "applying"
         self._tell(work)
@@ -463,7 +463,7 @@ def _id_of(asked: PlanRequest, there: ActualState, plan: StoragePlan) -> str:
         "domain": there.domain,
         "file_system": there.file_system.name,
         "wanted": asdict(plan.wanted),
-        "plan": plain(plan),
+        "plan": to_plain(plan),
     }
     text = json.dumps(shown, sort_keys=True, default=sorted)
     return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -21,7 +21,7 @@ from hyperpod_jlab.admin.fsx.models import (
     path_of,
 )
 from hyperpod_jlab.core.finding import Finding
-from hyperpod_jlab.core.isolation import LEVEL_WORDS, Level
+from hyperpod_jlab.core.isolation import LEVEL_LABELS, Level
 
 MOST_NAMES = 5
 """Names that a sentence lists; of more it says how many."""
@@ -162,7 +162,7 @@ def _isolation(there: ActualState, after: Mapping[str, str]) -> Iterator[Effect]
             levels[_level(one, numbers, alone=alone)].append(one)
     for level, people in levels.items():
         names = some(one.name for one in people)
-        yield Effect("isolation", f"{LEVEL_WORDS[level]}: {names}. {_WHY[level]}")
+        yield Effect("isolation", f"{LEVEL_LABELS[level]}: {names}. {_WHY[level]}")
 
 
 def _level(profile: MountTarget, numbers: Counter[int], *, alone: bool) -> Level:

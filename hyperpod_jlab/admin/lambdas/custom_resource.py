@@ -28,7 +28,7 @@ from hyperpod_jlab.admin.lambdas.work import (
 )
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, RefusedError
-from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.finding import raise_on_error
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ async def _make_room(
     if not gone:
         return
     _, made = await reconciler.plan()
-    refuse_on_error(list(made.findings))
+    raise_on_error(list(made.findings))
     for one in gone:
         _check(await _taken_back(one, answer, limit), reconciled=False)
 

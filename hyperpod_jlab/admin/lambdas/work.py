@@ -35,7 +35,7 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnreachableError,
 )
-from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.finding import raise_on_error
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 # --------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class _Round:
     async def run(self) -> None:
         """Plan, and do the steps."""
         there, made = await self._reconciler.plan()
-        refuse_on_error(list(made.findings))
+        raise_on_error(list(made.findings))
         steps = tuple(filter(self._concerned or (lambda _: True), made.steps))
         self.plan = replace(made, steps=steps)
         # What waits is left for the next round: one profile that is being made is not to keep all others.

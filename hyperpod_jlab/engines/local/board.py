@@ -21,7 +21,7 @@ from typing import Literal
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.records import Action
-from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -204,7 +204,7 @@ def dependency_word(partition: Partition, after: Sequence[str]) -> Decision | No
         except HyperpodError as error:
             away = isinstance(error, NotFoundError) and not _is_there(partition)
             return Decision(f"waiting for {run_id}: {error.message}", never=not away)
-        status = derive(records, Moment(time.time()))
+        status = derive(records, StateContext(time.time()))
         if status.state in {"failed", "cancelled"}:
             return Decision(f"waiting for {run_id}, which ended as {status.state}", never=True)
         if status.state != "succeeded":

@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, unknown, warn
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient
@@ -101,7 +101,7 @@ class SlurmCheckup:
         try:
             text = await self._client.ask(["scontrol", "show", "config"])
         except UnreachableError as error:  # munge and clocks that differ are among what it says
-            return of_error(error, "fail", "admin")
+            return from_error(error, "fail", "admin")
         pinged = await self._client.run(["scontrol", "ping"])
         values = _values(text)
         words = " ".join(pinged.out.split()) or "it answers"

@@ -26,7 +26,7 @@ from hyperpod_jlab.core.errors import (
     HyperpodError,
     InvalidInputError,
     UnreachableError,
-    without_passwords,
+    mask_credentials,
 )
 from hyperpod_jlab.engines.slurm.transport import KEPT, PREFIXES, TIME_FORMAT, CommandOutput
 
@@ -430,7 +430,7 @@ def ssh_complaint(login: str, said: str, typed: str) -> HyperpodError:
 
 def _short(said: str) -> str:
     lines = [" ".join(line.split()) for line in _NOISE.sub("", said).splitlines()]
-    told = without_passwords("; ".join(line for line in lines if line))
+    told = mask_credentials("; ".join(line for line in lines if line))
     return (told or "ssh printed no error")[:300]
 
 

@@ -37,7 +37,7 @@ from hyperpod_jlab.aws.session_manager import (
 )
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, unknown, warn
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
@@ -50,7 +50,7 @@ from hyperpod_jlab.core.network import (
     SecurityGroup,
     Subnet,
 )
-from hyperpod_jlab.core.studio import APPS, idle_shutdown
+from hyperpod_jlab.core.studio import APPS, resolve_idle_shutdown
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 
 T = TypeVar("T")
@@ -332,7 +332,7 @@ class StudioLooks:
                 # What the other services tell does not need this one: their endpoints may be there.
                 return warn(error.message, error.hint, "admin")
             # Elsewhere runs go without AWS, and only what it knows is missing.
-            return of_error(error, "unknown" if self._at.studio is None else "fail")
+            return from_error(error, "unknown" if self._at.studio is None else "fail")
         words = f"{caller} in {await self._at.aws.region()}"
         studio = self._at.studio
         role = studio.role_arn.rpartition("/")[2] if studio and studio.role_arn else None
@@ -398,7 +398,7 @@ class StudioLooks:
         else:
             profile = await self._at.profile()
             said += [profile.idle.get(app) if profile else None, domain.idle.get(app)]
-        holds = idle_shutdown(said)
+        holds = resolve_idle_shutdown(said)
         if not holds.on:
             return ok(f"Studio does not stop {app} when it is idle")
         after = f"{holds.minutes} minutes" if holds.minutes else "a while"

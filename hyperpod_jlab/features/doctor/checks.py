@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hyperpod_jlab.clusters.configuration import config_files
-from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, warn
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.run_id import new_run_id
@@ -83,7 +83,7 @@ def _board() -> CheckResult:
     try:
         folder = default_folder()
     except HyperpodError as error:
-        return of_error(error)
+        return from_error(error)
     path = folder / f".doctor-{secrets.token_hex(6)}"
     try:
         with path.open("x") as file:
@@ -139,7 +139,7 @@ def _steps(opened: Opened, name: str) -> list[CheckStep]:
 
 def _failed(error: HyperpodError) -> Callable[[], Awaitable[CheckResult]]:
     async def told() -> CheckResult:
-        return of_error(error)
+        return from_error(error)
 
     return told
 
@@ -303,14 +303,14 @@ def _told() -> CheckResult | None:
     try:
         status = read_status()
     except StorageError as error:
-        return of_error(error, "warn")
+        return from_error(error, "warn")
     if status is None:
         return None
     log = f"see lifecycle.log in {lifecycle_folders()[0]}"
     state = status.state_at(datetime.now(UTC))
     when = f"{status.updated:%Y-%m-%d %H:%M} UTC"
     if state == "failed":
-        step = status.trouble
+        step = status.failed_step
         words = f"{step.name}: {step.message or 'no reason'}" if step else "no step gives a reason"
         # What of it is missing the other checks say; this one stays until the next start.
         return warn(f"it failed at {when}: {words}", f"{log}; restart the space to try again")

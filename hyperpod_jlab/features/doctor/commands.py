@@ -14,7 +14,7 @@ from hyperpod_jlab.cli.output import coloured, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable, shown_text
 from hyperpod_jlab.core.check import Check
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.doctor.service import DoctorRequest, examine
 from hyperpod_jlab.features.doctor.service import report as written
 
@@ -72,7 +72,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
         raise ChecksFailedError(
             f"failed checks: {names}",
             hint=_first_fix(failed),
-            detail={"failed": plain(failed, list[Check])},
+            detail={"failed": to_plain(failed, list[Check])},
         )
 
 

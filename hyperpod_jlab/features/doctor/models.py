@@ -7,13 +7,13 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 
-from hyperpod_jlab.core.check import Check, CheckResult, CheckStep, of_error, unknown
+from hyperpod_jlab.core.check import Check, CheckResult, CheckStep, from_error, unknown
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.run.services import Hyperpod
 
 _LOG = logging.getLogger(__name__)
 
-WHOLE = 240.0
+NOT_BOOL = 240.0
 """Seconds that all steps have together."""
 
 Begun = Callable[[CheckStep], None]
@@ -28,7 +28,7 @@ class Chain:
         seconds: How long all steps may take together.
     """
 
-    def __init__(self, begun: Begun | None = None, seconds: float = WHOLE) -> None:
+    def __init__(self, begun: Begun | None = None, seconds: float = NOT_BOOL) -> None:
         self._begun = begun
         self._end = time.monotonic() + seconds
         self._seconds = seconds
@@ -70,7 +70,7 @@ class Chain:
         except TimeoutError:
             return unknown(f"could not be checked: no answer within {seconds:.0f} s", "try again")
         except HyperpodError as error:
-            return of_error(error)
+            return from_error(error)
         except Exception as error:  # noqa: BLE001 - one look that breaks is not to take all others with it
             _LOG.info("the check %s failed", step.ident, exc_info=True)  # no stack trace to a user
             return unknown(

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, ok, unknown, warn
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.network import (
-    Astray,
-    Closed,
+    ClosedPorts,
+    LustreAccess,
+    MissingRoute,
     NetworkInterface,
     NetworkLocation,
-    Passage,
     Subnet,
-    astray,
-    closed_ports,
-    lustre_passage,
+    check_lustre_access,
+    find_closed_ports,
+    find_missing_routes,
 )
 from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system_of
 from hyperpod_jlab.features.doctor.models import CONFIGURATION
@@ -75,7 +75,7 @@ class NetworkLooks:
         if not client.groups or not servers:
             which = client.title if servers else name
             return unknown(f"AWS shows no security groups of {which}")
-        passage = lustre_passage(
+        passage = check_lustre_access(
             await self._at.groups(client.groups),
             await self._at.groups(servers),
             [one.address for one in interfaces if one.address],
@@ -160,17 +160,17 @@ def joined(told: Sequence[CheckResult]) -> CheckResult | None:
     )
 
 
-def _of_passage(way: str, passage: Passage, region: str, *, works: bool) -> CheckResult:
-    fix = "\n".join(gap.command(region) for gap in passage.gaps)
-    words = "; ".join(gap.words() for gap in passage.gaps)
-    if any(not gap.answers for gap in passage.gaps):
+def _of_passage(way: str, passage: LustreAccess, region: str, *, works: bool) -> CheckResult:
+    fix = "\n".join(gap.command(region) for gap in passage.missing_rules)
+    words = "; ".join(gap.words() for gap in passage.missing_rules)
+    if any(not gap.is_reply for gap in passage.missing_rules):
         if works:
             return warn(f"{way}: it is mounted, but {words}", fix, "admin")
         return fail(f"{way}: Lustre traffic is blocked: {words}", fix, "admin")
     if passage.lists:
         lists = ", ".join(passage.lists)
         return unknown(f"{way}: the prefix lists {lists} decide, which are not checked")
-    if passage.gaps:
+    if passage.missing_rules:
         return warn(f"{way}: connections that the servers open are blocked: {words}", fix, "admin")
     return ok(f"{way}: Lustre traffic is allowed (TCP 988, 1018-1023)")
 
@@ -275,7 +275,7 @@ class SubnetLooks:
             return _without(way)
         names = {one.name for pair in way.pairs for one in pair}
         acls = await self._at.network_acls(names)
-        closed = [one for pair in way.pairs for one in closed_ports(*pair, acls)]
+        closed = [one for pair in way.pairs for one in find_closed_ports(*pair, acls)]
         if not closed:
             return ok(f"{way.words}: network ACLs allow Lustre traffic (TCP 988, 1018-1023)")
         region = await self._at.aws.region()
@@ -287,7 +287,7 @@ class SubnetLooks:
         if not way.pairs:
             return _without(way)
         tables = await self._at.route_tables({one.vpc for pair in way.pairs for one in pair})
-        lost = [one for pair in way.pairs for one in astray(*pair, tables)]
+        lost = [one for pair in way.pairs for one in find_missing_routes(*pair, tables)]
         if not lost:
             return ok(f"{way.words}: routes exist in both directions")
         region = await self._at.aws.region()
@@ -295,7 +295,7 @@ class SubnetLooks:
         return _stopped(way, lost, fix)
 
 
-def _stopped(way: _Way, found: list[Closed] | list[Astray], fix: str) -> CheckResult:
+def _stopped(way: _Way, found: list[ClosedPorts] | list[MissingRoute], fix: str) -> CheckResult:
     words = "; ".join(dict.fromkeys(one.words() for one in found))
     if way.works:
         return warn(f"{way.words}: it is mounted, but {words}", fix, "admin")

@@ -17,7 +17,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.clusters.identity import IdentityQueries, find_whose
 from hyperpod_jlab.clusters.mounts import inspect
-from hyperpod_jlab.core.check import CheckResult, CheckStep, Who, fail, of_error, ok, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, Responsible, fail, from_error, ok, warn
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, LustreStorage
 from hyperpod_jlab.core.quantities import format_size
@@ -264,7 +264,7 @@ def _storage(partition: Partition) -> CheckResult:
     try:
         partition.prepare()
     except HyperpodError as error:
-        return of_error(error)
+        return from_error(error)
     return ok(f"{root} ({kind})")
 
 
@@ -287,7 +287,7 @@ def _mode(partition: Partition) -> CheckResult:
 
 
 def _parents(partition: Partition) -> CheckResult:
-    """Who owns the folders above ours: they can exchange it, whatever its own mode says."""
+    """Responsible owns the folders above ours: they can exchange it, whatever its own mode says."""
     try:
         above = parents(partition.root)
     except OSError as error:
@@ -324,7 +324,7 @@ async def _identity(partition: Partition) -> CheckResult | None:
     identity = whose.on_network if place.network else whose.on_disk
     if place.isolation is None or identity.own:
         return None
-    who: Who = "you"
+    who: Responsible = "you"
     if whose.in_shared_space:
         fix = "use a private space for private data"
     elif studio is not None:

@@ -14,7 +14,7 @@ from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_argument, region_option
 from hyperpod_jlab.core.cluster import Rows
-from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, newest_first, said_once
+from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, merge_duplicates, newest_first
 from hyperpod_jlab.features.events.service import events_in
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def events(
         if shown.problem is not None:
             raise shown.problem
         found = newest_first(filter(wanted.matches, shown.rows))
-        return Rows(said_once(one for one in found if one.is_as_bad(level)), notes)
+        return Rows(merge_duplicates(one for one in found if one.has_level(level)), notes)
 
     show_list("events", _TITLES, with_services(read, asking=True), _row, (limit, cursor))
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, age_of
-from hyperpod_jlab.core.events import ClusterEvent, EventRow, newest_first, said_once
+from hyperpod_jlab.core.events import ClusterEvent, EventRow, merge_duplicates, newest_first
 from hyperpod_jlab.features.events.service import events_in
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import Page, TablePage, page_of
@@ -70,13 +70,13 @@ async def show_event(call: Call, cluster: str, event: str) -> ClusterEvent:
 def _page(events: Sequence[ClusterEvent], query: EventsQuery) -> TablePage[EventRow]:
     """The rows that are asked for. May take a while."""
     wanted = (event for event in events if _is_wanted(event, query))
-    rows: list[EventRow] = list(said_once(wanted))
+    rows: list[EventRow] = list(merge_duplicates(wanted))
     return page_of(EventRow, rows, query, name="event_id", sort="-time")
 
 
 def _is_wanted(event: ClusterEvent, query: EventsQuery) -> bool:
     return (
-        event.is_as_bad(query.level)
+        event.has_level(query.level)
         and query.group in {None, event.group}
         and (query.node is None or (event.instance or "").startswith(query.node))
     )

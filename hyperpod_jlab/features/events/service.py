@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.core.cache import Look, Looks, Shown
+from hyperpod_jlab.core.cache import CachedRows, RowCache, RowLoad
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError, UnsupportedError
-from hyperpod_jlab.core.events import KEPT, ClusterEvent
+from hyperpod_jlab.core.events import MAX_EVENTS, ClusterEvent
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.files import locked
@@ -232,12 +232,12 @@ class ClusterEvents:
 
     def __init__(self, clusters: HyperpodClusters) -> None:
         self._clusters = clusters
-        self._looks = Looks()
+        self._looks = RowCache()
         self._notes: dict[str, list[str]] = {}
 
     async def events(
         self, cluster: str, *, refresh: bool = False, wait: float | None = None
-    ) -> tuple[Shown[ClusterEvent], list[str]]:
+    ) -> tuple[CachedRows[ClusterEvent], list[str]]:
         """The events of a cluster in no order, and notes on the journal.
 
         Those of the journal are there before AWS answers, and when it does not.
@@ -252,7 +252,7 @@ class ClusterEvents:
             NotFoundError: There is no such cluster (any more).
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        shown: Shown[ClusterEvent] = await self._looks.get(
+        shown: CachedRows[ClusterEvent] = await self._looks.get(
             cluster, lambda look: self._read(look, cluster), refresh=refresh, wait=wait
         )
         return shown, self._notes.get(cluster, [])
@@ -286,7 +286,7 @@ class ClusterEvents:
         """Stop what goes on."""
         await self._looks.close()
 
-    async def _read(self, look: Look[ClusterEvent], cluster: str) -> None:
+    async def _read(self, look: RowLoad[ClusterEvent], cluster: str) -> None:
         journal, notes = await self._journal(cluster)
         begun = time.time()
         kept = JournalSummary()
@@ -305,8 +305,8 @@ class ClusterEvents:
             told += page
             await look.put({one.event_id: one for one in with_reasons(page, kept)})
         _, problems = await remembered(journal, told, begun, whole=True)
-        if len(told) >= KEPT:
-            notes = [f"AWS keeps the newest {KEPT} events of a cluster", *notes]
+        if len(told) >= MAX_EVENTS:
+            notes = [f"AWS keeps the newest {MAX_EVENTS} events of a cluster", *notes]
         self._notes[cluster] = list(dict.fromkeys(notes + problems))
 
     async def _journal(self, cluster: str) -> tuple[EventJournal | None, list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.cache import Shown
+from hyperpod_jlab.core.cache import CachedRows
 from hyperpod_jlab.core.cluster import Queue
 from hyperpod_jlab.core.errors import (
     HyperpodError,
@@ -127,7 +127,7 @@ async def governance_of(
     *,
     refresh: bool = False,
     wait: float = _ALONG,
-) -> tuple[Shown[Governance], bool]:
+) -> tuple[CachedRows[Governance], bool]:
     """The task governance of a HyperPod cluster on EKS, a list of one, with what of it is in use where the cluster is configured.
 
     Args:
@@ -162,7 +162,7 @@ async def _queues(
     name = cluster.configured_as[0]
     asked = services.snapshots.last(("queues", name), lambda: services.queues(name))
     try:
-        return (await asyncio.wait_for(asked, wait)).said
+        return (await asyncio.wait_for(asked, wait)).value
     except TimeoutError:
         return SlowSchedulerError(f"{name} has not answered yet")
     except HyperpodError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
-from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, wire_property
 
 Unit = Literal["percent", "celsius", "bytes/s", "packets/s", "count"]
 
@@ -102,19 +102,19 @@ class TimeSeries(Wire):
     points: _Points
 
     @property
-    @shown
+    @wire_property
     def name(self) -> str:
         """The metric's name."""
         return self.metric.name
 
     @property
-    @shown
+    @wire_property
     def unit(self) -> Unit:
         """The metric's unit."""
         return self.metric.unit
 
     @property
-    @shown
+    @wire_property
     def meaning(self) -> str:
         """What is measured."""
         return self.metric.meaning
@@ -125,25 +125,25 @@ class TimeSeries(Wire):
         return tuple(value for _, value in self.points)
 
     @property
-    @shown
+    @wire_property
     def mean(self) -> Rounded:
         """The mean of the values, of which there is one at the least."""
         return sum(self.values) / len(self.points)
 
     @property
-    @shown
+    @wire_property
     def last(self) -> Rounded:
         """The last value."""
         return self.points[-1][1]
 
     @property
-    @shown
+    @wire_property
     def lowest(self) -> Rounded:
         """The lowest value."""
         return min(self.values)
 
     @property
-    @shown
+    @wire_property
     def highest(self) -> Rounded:
         """The highest value."""
         return max(self.values)
@@ -176,25 +176,25 @@ class MetricSet(Wire):
     notes: tuple[str, ...] = ()
 
     @property
-    @shown
+    @wire_property
     def begin(self) -> Time:
         """From when."""
         return self.window.begin
 
     @property
-    @shown
+    @wire_property
     def end(self) -> Time:
         """To when."""
         return self.window.end
 
     @property
-    @shown
+    @wire_property
     def period_s(self) -> int:
         """Of how many seconds each point is the mean or the sum."""
         return self.window.period
 
     @property
-    @shown
+    @wire_property
     def metrics(self) -> list[TimeSeries]:
         """The metrics that have values."""
         return list(self.courses.values())

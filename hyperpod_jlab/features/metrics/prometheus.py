@@ -22,7 +22,7 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnreachableError,
     UnsupportedError,
-    without_passwords,
+    mask_credentials,
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.features.metrics.models import METRICS, TimeRange, TimeSeries
@@ -79,7 +79,7 @@ def workspace_at(url: str, region: str) -> Workspace:
     theirs = address is not None and address.scheme == "https" and host.endswith(_AWS_HOSTS)
     if found is None or not (theirs or host in _LOOPBACK):
         raise InvalidInputError(
-            f"'{without_passwords(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
+            f"'{mask_credentials(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
             hint="one looks like https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-0123abcd-...",
             detail={"field": "prometheus"},
         )

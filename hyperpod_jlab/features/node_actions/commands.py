@@ -15,7 +15,7 @@ from hyperpod_jlab.cli.parameters import cluster_option, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.node_actions import NodeActionKind
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _confirmed(plan: NodeActionPlan) -> bool:
             f"confirmation is needed; this would {words.lower()}",
             code="not_confirmed",
             hint="add --yes to do it, or --dry-run to see what would become of them",
-            detail=plain(plan),
+            detail=to_plain(plan),
         )
     return click.confirm(f"{words}?", err=True)
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperpod_jlab.core.node_actions import (
-    LONGEST_REASON,
-    MOST_NODES,
+    MAX_NODES,
+    MAX_REASON_LENGTH,
     NodeAction,
     NodeActionPlan,
     NodeResult,
@@ -32,10 +32,10 @@ class NodeActionBody(RequestModel):
     """What to do: AWS reboots and replaces, the scheduler drains (no new jobs; those that run go on) and resumes."""
     nodes: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=256)]],
-        Field(min_length=1, max_length=MOST_NODES),
+        Field(min_length=1, max_length=MAX_NODES),
     ]
     """Instance ids, the scheduler's names, or names in the private network."""
-    reason: Annotated[str | None, Field(min_length=1, max_length=LONGEST_REASON)] = None
+    reason: Annotated[str | None, Field(min_length=1, max_length=MAX_REASON_LENGTH)] = None
     """With the action `drain`: why, in one line, for others to read. A preview can be had without."""
 
 

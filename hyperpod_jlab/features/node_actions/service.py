@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.core.node_actions import (
-    MOST_NODES,
+    MAX_NODES,
     NODE_ACTIONS,
     NodeAction,
     NodeActionKind,
@@ -25,8 +25,8 @@ from hyperpod_jlab.core.node_actions import (
     NodePlan,
     NodeResult,
     check_reason,
-    effects_of,
-    effects_on,
+    general_effects,
+    node_effects,
     one_line,
 )
 from hyperpod_jlab.core.nodes import JoinedNode, find_node
@@ -179,9 +179,9 @@ class NodeActions:
             HyperpodError: The nodes cannot be listed (see `aws.errors` and the engines).
         """
         names = list(dict.fromkeys(name.strip() for name in request.nodes))
-        if not 0 < len(names) <= MOST_NODES:
+        if not 0 < len(names) <= MAX_NODES:
             raise InvalidInputError(
-                f"{len(names)} nodes are named; there must be 1 to {MOST_NODES}",
+                f"{len(names)} nodes are named; there must be 1 to {MAX_NODES}",
                 detail={"field": "nodes"},
             )
         check_reason(request.action, request.reason)
@@ -202,7 +202,7 @@ class NodeActions:
             cluster=cluster,
             region=meant.region,
             nodes=_each_once([_plan_of(name, request.action, known) for name in names]),
-            effects=effects_of(request.action),
+            effects=general_effects(request.action),
             notes=known.notes,
             reason=reason,
         )
@@ -341,7 +341,7 @@ def _plan_of(name: str, action: NodeActionKind, known: _Known) -> NodePlan:
     jobs = None if known.jobs is None or node is None else tuple(known.jobs.get(node.name, ()))
     role = known.roles.get(row.instance.instance_group) if row.instance else None
     refusal = _refusal(name, action, row, role)
-    effects = effects_on(action, scheduler=known.scheduler, role=role, node=node, jobs=jobs)
+    effects = node_effects(action, scheduler=known.scheduler, role=role, node=node, jobs=jobs)
     return NodePlan(name, row.instance, node, jobs, () if refusal else effects, refusal)
 
 

@@ -21,7 +21,7 @@ from hyperpod_jlab.cli.parameters import SinceParam, cluster_option, region_opti
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.text import terminal_json
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.node_logs.models import NODE_KINDS
 from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogs, lines_of
 from hyperpod_jlab.features.node_logs.spool import Spools
@@ -191,7 +191,7 @@ async def _service(hyperpod: Hyperpod, reading: _Reading) -> tuple[NodeLogs, str
 
 
 def _as_json(line: NodeLogLine) -> str:
-    return terminal_json(json.dumps(plain(line), ensure_ascii=False)) + "\n"
+    return terminal_json(json.dumps(to_plain(line), ensure_ascii=False)) + "\n"
 
 
 def _as_text(line: NodeLogLine) -> str:

@@ -58,7 +58,7 @@ class LogSpool:
         self.name = name
         self.path = path
         self.there = self.cut = False
-        self.trouble: HyperpodError | None = None
+        self.failed_step: HyperpodError | None = None
         self.failure: HyperpodError | None = None
         self._group = group
         self._size = self._index_size = 0
@@ -93,7 +93,7 @@ class LogSpool:
                 if error.code != "no_log":
                     raise
             self._read_at = time.monotonic()
-            self.trouble = None
+            self.failed_step = None
             return self._size > before
 
     @contextlib.asynccontextmanager
@@ -121,9 +121,9 @@ class LogSpool:
             except HyperpodError as error:
                 failures += 1
                 if not isinstance(error, UnreachableError) or failures > MOST_FAILURES:
-                    self.trouble, self.failure = None, error
+                    self.failed_step, self.failure = None, error
                     return
-                self.trouble = error
+                self.failed_step = error
                 wait = min(wait * 2, TROUBLED)
 
     async def _fill(self, aws: Aws) -> None:
@@ -190,7 +190,7 @@ class SpooledLog(BundleFile):
         """Up to `limit` bytes from a place on; none when there are none yet."""
         chunk = super().read(place, limit)
         if not chunk.data:
-            trouble = self._spool.trouble
+            trouble = self._spool.failed_step
             if trouble is None or chunk.mark is not None:
                 return chunk
             return replace(

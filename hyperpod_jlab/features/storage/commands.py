@@ -18,7 +18,7 @@ from hyperpod_jlab.cli.output import Table, moment, print_fields, print_json, pr
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import RefusedError, StorageError
-from hyperpod_jlab.core.file_system import MEANINGS
+from hyperpod_jlab.core.file_system import STATE_MEANINGS
 from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.storage.files import (
     RepositoryTaskService,
@@ -390,7 +390,7 @@ def _tell(moved: TransferResult) -> None:
 
 def _row(result: Result) -> tuple[str, str, str, str]:
     file = result.file
-    words = result.reason or (MEANINGS[file.state] if file else "")
+    words = result.reason or (STATE_MEANINGS[file.state] if file else "")
     if file is not None and file.progress:
         words = f"{words}, {file.progress}"
     if result.task is not None:

@@ -25,8 +25,8 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.file_system import Association, FileState, State, Verb, verdict_of
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.file_system import Association, FileState, State, Verb, decide
+from hyperpod_jlab.core.wire import Wire, wire_property
 from hyperpod_jlab.features.storage.aws import cancel_task, create_task, list_tasks
 from hyperpod_jlab.features.storage.models import (
     MAX_PATHS,
@@ -68,7 +68,7 @@ class Result(Wire):
     task: str | None = None
 
     @property
-    @shown
+    @wire_property
     def state(self) -> State | None:
         """Its state in one word."""
         return self.file.state if self.file else None
@@ -171,11 +171,11 @@ async def _by_lfs(verb: Verb, paths: Sequence[Path]) -> list[Result]:
     for path, result in results.items():
         if result.file is None:
             continue
-        verdict = verdict_of(verb, result.file)
-        if verdict.does == "ask":
+        verdict = decide(verb, result.file)
+        if verdict.outcome == "ask":
             by_device.setdefault(await within(Path(path), partial(_device, path)), []).append(path)
         else:
-            results[path] = Result(path, verdict.does, result.file, verdict.reason, verdict.hint)
+            results[path] = Result(path, verdict.outcome, result.file, verdict.reason, verdict.hint)
     for some in by_device.values():  # one request is for files of one file system
         for path, problem in (await _ask(lfs, verb, some)).items():
             file, hint = results[path].file, None
@@ -195,7 +195,7 @@ async def _ask(lfs: Lfs, verb: Verb, paths: list[str]) -> dict[str, str | None]:
         return answers
     for path, state in (await lfs.states(failed)).items():
         # What the refused request has done already is not asked for again.
-        if isinstance(state, FileState) and verdict_of(verb, state).does == "nothing":
+        if isinstance(state, FileState) and decide(verb, state).outcome == "nothing":
             answers[path] = None
         else:
             answers |= await lfs.ask(verb, [path])

@@ -338,9 +338,9 @@ class Storage:
         if partition.read_only:
             found.append(f"runs cannot be stored in {partition.path}: it is read-only here")
         for name, config in self._settings.clusters.items():
-            if config.runs_as not in {None, current_user()}:
+            if config.run_user not in {None, current_user()}:
                 found.append(
-                    f"runs on {name} run as {config.runs_as}: all users whose jobs run as {config.runs_as} there can read them"
+                    f"runs on {name} run as {config.run_user}: all users whose jobs run as {config.run_user} there can read them"
                 )
             if config.volume_claim is not None:
                 found.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.wire import Wire, wire_property
 from hyperpod_jlab.features.terminal.service import (
     PROGRAMS,
     NodeTerminal,
@@ -30,7 +30,7 @@ class HyperpodTerminal(NodeTerminal, Wire):
     missing: list[MissingProgram]
 
     @property
-    @shown
+    @wire_property
     def line(self) -> str:
         """The command as a line for a shell."""
         return super().line

@@ -15,7 +15,7 @@ from typing import Final
 from hyperpod_jlab.aws.clusters import LoginNodes, find_login_nodes, node_target
 from hyperpod_jlab.clusters.aws import find_cluster, find_instance
 from hyperpod_jlab.core.errors import InternalError, InvalidInputError
-from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 from hyperpod_jlab.run.services import Hyperpod
 
 PROGRAMS: Final = {
@@ -145,7 +145,7 @@ class SshConfig(Wire):
     note: str | None
 
     @property
-    @shown
+    @wire_property
     def text(self) -> str:
         """The blocks, and what of them belongs into our configuration."""
         names = ", ".join(f'"{host.name}"' for host in self.hosts)

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError, UnreachableError
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair
-from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
@@ -316,7 +316,7 @@ class ArrayWatch:
     def _is_settled(self, child: BundleReader) -> bool:
         if self._fetched and not is_done(child):
             return False
-        return derive(child.read(), Moment(time.time(), "alive")).ended
+        return derive(child.read(), StateContext(time.time(), "alive")).ended
 
 
 def has_open_task(array: str, words: Mapping[str, Observation]) -> bool:
@@ -584,7 +584,7 @@ def _is_cancelled(records: RunRecords, seen: RunSnapshot) -> bool:
 def _has_succeeded(bundle: BundleReader) -> bool:
     """Whether the records of a run of this user's say so. Blocking."""
     return bundle.is_own and (
-        derive(bundle.read(), Moment(time.time(), "alive")).state == "succeeded"
+        derive(bundle.read(), StateContext(time.time(), "alive")).state == "succeeded"
     )
 
 
