@@ -80,7 +80,7 @@ def _published(rows: Mapping[str, str], cards: int, addresses: int) -> InstanceT
     )
 
 
-def from_ec2(regions: Iterable[str], wanted: list[str]) -> dict[str, InstanceType]:
+def collect_from_ec2(regions: Iterable[str], wanted: list[str]) -> dict[str, InstanceType]:
     """Facts as EC2 tells them in some regions: not every type is in each."""
     import boto3
 
@@ -116,7 +116,7 @@ def main() -> int:
         reference, limits = (path.read_text(encoding="utf-8") for path in given.published)
         found = ELSEWHERE | published(reference, limits)
     else:
-        found = ELSEWHERE | from_ec2(given.from_ec2, wanted)
+        found = ELSEWHERE | collect_from_ec2(given.from_ec2, wanted)
     if missing := [name for name in wanted if name not in found]:
         print(f"no facts of: {' '.join(missing)}")
         return 1

@@ -118,7 +118,9 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(argument)
 
 
-def _spec_option(path: tuple[str, ...], mark: Option, field: FieldInfo, help_text: str) -> SpecOption:
+def _spec_option(
+    path: tuple[str, ...], mark: Option, field: FieldInfo, help_text: str
+) -> SpecOption:
     choices = tuple(_choices(field.annotation))
     return SpecOption(
         path=path,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from hyperpod_jlab.clusters.routes import with_cluster
+from hyperpod_jlab.clusters.routes import require_cluster
 from hyperpod_jlab.core.cluster import WaitReason
 from hyperpod_jlab.core.fields import Duration
 from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResult
@@ -18,20 +18,20 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.validation import NAME
 from hyperpod_jlab.features.ports.service import Access, access_of
-from hyperpod_jlab.run.files import SentFile, code_of, code_text, rendered_of
+from hyperpod_jlab.run.files import SentFile, code_text, list_code_files, read_rendered
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel, Several
 from hyperpod_jlab.storage.records import BundleReader
 
-MOST_RUNS = 1000
+MAX_RUNS = 1000
 
 
 class RunsQuery(RequestModel):
     """Which runs to list."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST_RUNS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_RUNS)] = 100
     """At most this many."""
     cursor: Annotated[str | None, Field(max_length=1024)] = None
     """Go on after an earlier page: its `next`."""
@@ -54,15 +54,15 @@ class RunList:
 async def list_runs(call: Call, query: RunsQuery) -> RunList:
     """List runs, newest first."""
     hyperpod = await call.hyperpod()
-    wanted = RunFilter(
+    run_filter = RunFilter(
         cluster=query.cluster,
         states=tuple(query.state),
         everyone=query.all_users,
         limit=query.limit,
         cursor=query.cursor,
     )
-    listing = await hyperpod.runs.list(wanted)
-    return await asyncio.to_thread(_list_answer, listing)
+    listing = await hyperpod.runs.list(run_filter)
+    return await asyncio.to_thread(_to_run_list, listing)
 
 
 async def show_run(call: Call, run_id: str) -> OwnedRun:
@@ -116,7 +116,7 @@ async def _act(
     return run_answer(run)
 
 
-def _list_answer(listing: RunPage) -> RunList:
+def _to_run_list(listing: RunPage) -> RunList:
     return RunList([run_answer(run) for run in listing.runs], listing.next)
 
 
@@ -153,7 +153,7 @@ class RunUsage:
     usage: Usage | None
 
 
-_MOST_CHILDREN = 500
+_MAX_CHILDREN = 500
 """As many as the run page shows."""
 
 
@@ -165,12 +165,12 @@ async def show_spec(call: Call, run_id: str) -> JobSpec:
 
 async def show_script(call: Call, run_id: str) -> RenderedText:
     """The script or manifest that the scheduler was given."""
-    return RenderedText(*await asyncio.to_thread(rendered_of, await _bundle(call, run_id)))
+    return RenderedText(*await asyncio.to_thread(read_rendered, await _bundle(call, run_id)))
 
 
 async def list_code(call: Call, run_id: str) -> Code:
     """The files of a run's code and project, as they were sent."""
-    return Code(await asyncio.to_thread(code_of, await _bundle(call, run_id)))
+    return Code(await asyncio.to_thread(list_code_files, await _bundle(call, run_id)))
 
 
 async def show_code(call: Call, run_id: str, path: str) -> CodeText:
@@ -182,11 +182,11 @@ async def show_code(call: Call, run_id: str, path: str) -> CodeText:
 async def list_children(call: Call, run_id: str) -> Children:
     """The children of an array, in the order of their indices; none for other runs. Of more than 500 those first that have begun."""
     hyperpod = await call.hyperpod()
-    children = await hyperpod.runs.children(run_id, _MOST_CHILDREN)
-    return await asyncio.to_thread(_children_answer, children)
+    children = await hyperpod.runs.children(run_id, _MAX_CHILDREN)
+    return await asyncio.to_thread(_to_children, children)
 
 
-def _children_answer(children: tuple[Run, ...]) -> Children:
+def _to_children(children: tuple[Run, ...]) -> Children:
     return Children([run_answer(run) for run in children])
 
 
@@ -229,7 +229,7 @@ class AdoptBody(RequestModel):
 
 async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> OwnedRun:
     """Take a job that was sent elsewhere, such as with sbatch, into the list of runs. 409 when it is a run already, which the detail names."""
-    hyperpod = await with_cluster(call, cluster)
+    hyperpod = await require_cluster(call, cluster)
     run_id = await hyperpod.adopt(job, cluster, body.name)
     hyperpod.snapshots.forget(("jobs", cluster))
     call.status = 201
@@ -270,7 +270,7 @@ class JobResults:
 
 async def act_on_jobs(call: Call, cluster: str, body: JobActionBody) -> JobResults:
     """Do something to jobs, whoever sent them and however; those that are runs get it as runs. One that cannot be done stops no other."""
-    hyperpod = await with_cluster(call, cluster)
+    hyperpod = await require_cluster(call, cluster)
     change = Change(body.time_limit, body.queue)
     try:
         results = await hyperpod.act_on_jobs(cluster, body.action, body.jobs, change)

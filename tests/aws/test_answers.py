@@ -48,7 +48,7 @@ def old_boto3(endpoint, no_aws, tmp_path):
 
 async def test_clusters_and_nodes_are_the_same_with_an_old_boto3(old_boto3):
     service = HyperpodClusters(Settings())
-    slurm, eks, old, _ = await service.every_cluster()
+    slurm, eks, old, _ = await service.all_clusters()
     assert (slurm.orchestrator, eks.orchestrator, old.orchestrator) == (
         "slurm",
         "kubernetes",
@@ -56,7 +56,7 @@ async def test_clusters_and_nodes_are_the_same_with_an_old_boto3(old_boto3):
     )
     assert eks.image_status == "UpdateAvailable"
     assert [group.slurm_role for group in slurm.groups or ()] == ["Controller", "Compute"]
-    node, *_ = await service.every_instance("ml-cluster")
+    node, *_ = await service.all_instances("ml-cluster")
     assert node.host == f"ip-10-0-0-1.{REGION}.compute.internal"
     assert (node.image_version, node.image_status) == ("1.2.0", "UpToDate")
 
@@ -68,7 +68,7 @@ async def test_members_that_nobody_knows_yet_are_in_the_answer(endpoint):
     )
     told = await Aws().call("sagemaker", "DescribeCluster", ClusterName="ml-cluster")
     assert told["Mood"] == "good"
-    found = await HyperpodClusters(Settings()).every_cluster()
+    found = await HyperpodClusters(Settings()).all_clusters()
     assert found[0].orchestrator is None
     assert found[0].reason == "its orchestrator Nomad is not supported"
 

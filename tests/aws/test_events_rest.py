@@ -186,7 +186,7 @@ async def test_what_is_refused(eks, api, path, query, status, code):
 
 
 async def test_an_action_on_a_node_has_aws_asked_again(endpoint, eks, api, monkeypatch):
-    monkeypatch.setattr(looks, "FRESH", 600.0)
+    monkeypatch.setattr(looks, "FRESH_S", 600.0)
     await until_loaded(api)
     node = eks.nodes[1].instance_id
     body = {"action": "replace", "nodes": [node]}

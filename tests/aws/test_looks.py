@@ -32,7 +32,7 @@ class Source:
 
 @pytest.fixture
 def source(monkeypatch):
-    monkeypatch.setattr(looks, "GRACE", 0.05)
+    monkeypatch.setattr(looks, "GRACE_S", 0.05)
     return Source()
 
 
@@ -51,7 +51,7 @@ async def test_the_first_rows_are_shown_while_the_rest_is_on_its_way(source):
 
 
 async def test_rows_that_come_late_are_shown_at_once(source, monkeypatch):
-    monkeypatch.setattr(looks, "GRACE", 1.0)
+    monkeypatch.setattr(looks, "GRACE_S", 1.0)
     loop = asyncio.get_running_loop()
     begin = loop.time()
     loop.call_later(1.2, source.tell, "a")
@@ -76,7 +76,7 @@ async def test_a_failure_is_kept_for_a_while_and_then_tried_again(source, monkey
         with pytest.raises(UnreachableError):
             await shown(known, source)
     assert source.looks == 1
-    monkeypatch.setattr(looks, "RETRY", 0.0)
+    monkeypatch.setattr(looks, "RETRY_S", 0.0)
     source.tell("a", None)
     assert await shown(known, source) == (["a"], False, None)
 
@@ -126,7 +126,7 @@ async def test_what_was_changed_is_looked_at_again_also_when_a_look_was_under_wa
 
 
 async def test_a_look_of_many_calls_is_fresh_for_longer(source, monkeypatch):
-    monkeypatch.setattr(looks, "FRESH", 0.05)
+    monkeypatch.setattr(looks, "FRESH_S", 0.05)
     known = RowCache()
     source.tell(*map(str, range(100)), None)
     await shown(known, source)

@@ -63,8 +63,8 @@ def test_a_replacement_is_no_news_for_ever():
 async def test_a_replacement_is_seen_soon_and_the_new_node_says_whose_place_it_has(
     endpoint, api, monkeypatch
 ):
-    monkeypatch.setattr(hyperpod_watch, "CHANGING", 0.0)
-    monkeypatch.setattr(looks, "_CALLS", float("inf"))
+    monkeypatch.setattr(hyperpod_watch, "CHANGING_TTL_S", 0.0)
+    monkeypatch.setattr(looks, "_CALLS_PER_PERIOD", float("inf"))
     endpoint.account = example_account(REGION)
     path = "clusters/ml-cluster/nodes"
     before = await until_loaded(api, path)

@@ -21,7 +21,7 @@ from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, jo
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunSnapshot, Where
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
 from hyperpod_jlab.launcher.commands import task_at
-from hyperpod_jlab.run.view import heard_now
+from hyperpod_jlab.run.view import with_observations
 from hyperpod_jlab.storage.partition import Partition
 from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.test_verdicts import pod
@@ -76,7 +76,7 @@ def test_a_task_is_cancelled_once_its_pod_has_ended(
     seen = {task.run_id: _seen(now + 1, *phases)}
     words, _, doubted = RunWatch(ClusterConnection(config))._words([(task, place)], seen)
     assert not doubted
-    status = derive(heard_now(task, task.read(), words), StateContext(now + 2, "alive"))
+    status = derive(with_observations(task, task.read(), words), StateContext(now + 2, "alive"))
     assert (status.state, status.reason) == said
 
 

@@ -130,7 +130,7 @@ async def test_an_answer_that_nobody_wanted_for_long_is_not_told(beside, monkeyp
     await hyperpod.clusters.configured(0.1)
     far.let.set()
     await asyncio.sleep(0.1)
-    monkeypatch.setattr(cluster_lines, "_KEPT", 0.0)
+    monkeypatch.setattr(cluster_lines, "_TTL_S", 0.0)
     await hyperpod.clusters.configured(1)
     assert far.asked == 2
 

@@ -155,7 +155,7 @@ class AtAws:
     async def clusters(self) -> Rows[HyperpodCluster]:
         """All HyperPod clusters of the account in the region."""
         service = HyperpodClusters(self.settings, self.aws, self.mounts)
-        return await self._once("sagemaker", "clusters", service.every_cluster)
+        return await self._once("sagemaker", "clusters", service.all_clusters)
 
     async def our_clusters(self) -> list[HyperpodCluster]:
         """Those of them that the configuration has; where it has none, those whose file system is mounted here."""

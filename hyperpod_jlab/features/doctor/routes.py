@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_jlab.clusters.routes import with_cluster
+from hyperpod_jlab.clusters.routes import require_cluster
 from hyperpod_jlab.core.check import Check
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.wire import Time
@@ -75,7 +75,7 @@ async def begin_examination(call: Call, body: DoctorBody) -> DoctorExamination:
     from hyperpod_jlab.features.doctor.service import DoctorRequest
 
     if body.cluster is not None:
-        await with_cluster(call, body.cluster)
+        await require_cluster(call, body.cluster)
     return _answer((await _examinations(call)).begin(DoctorRequest(body.cluster, body.job)))
 
 

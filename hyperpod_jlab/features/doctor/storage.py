@@ -15,7 +15,7 @@ from hyperpod_jlab.aws.domains import Space
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
-from hyperpod_jlab.clusters.identity import IdentityQueries, find_whose
+from hyperpod_jlab.clusters.identity import IdentityQueries, find_user_identity
 from hyperpod_jlab.clusters.mounts import inspect
 from hyperpod_jlab.core.check import CheckResult, CheckStep, Responsible, fail, from_error, ok, warn
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
@@ -317,9 +317,9 @@ async def _identity(partition: Partition) -> CheckResult | None:
     """A warning where others are the same user as this one, so that a mode keeps none of them out; None where nothing is known of such."""
     studio = find_studio()
     try:
-        whose = await asyncio.wait_for(find_whose(studio, IdentityQueries(Aws())), _TIMEOUT)
+        whose = await asyncio.wait_for(find_user_identity(studio, IdentityQueries(Aws())), _TIMEOUT)
     except TimeoutError:
-        whose = await find_whose(studio, IdentityQueries(None))
+        whose = await find_user_identity(studio, IdentityQueries(None))
     place = await inspect(partition.folder, whose)
     identity = whose.on_network if place.network else whose.on_disk
     if place.isolation is None or identity.own:

@@ -80,7 +80,7 @@ def events(
     wanted = EventFilter(**options)
 
     async def read(services: Hyperpod) -> Rows[ClusterEvent]:
-        meant = await services.clusters.on_hyperpod(cluster, region)
+        meant = await services.clusters.resolve_hyperpod(cluster, region)
         kept = events_in(services, meant.region)
         shown, notes = await kept.events(meant.aws_name, wait=float("inf"))
         if shown.problem is not None:
@@ -94,7 +94,7 @@ def events(
 async def _find(
     services: Hyperpod, cluster: str | None, region: str | None, event: str
 ) -> ClusterEvent:
-    meant = await services.clusters.on_hyperpod(cluster, region)
+    meant = await services.clusters.resolve_hyperpod(cluster, region)
     return await events_in(services, meant.region).event(meant.aws_name, event)
 
 

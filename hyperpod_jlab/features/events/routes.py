@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, age_of
+from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, aws_freshness
 from hyperpod_jlab.core.events import ClusterEvent, EventRow, merge_duplicates, newest_first
 from hyperpod_jlab.features.events.service import events_in
 from hyperpod_jlab.server.call import Call
@@ -44,7 +44,7 @@ class EventsQuery(AwsTableQuery):
 async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodEvents:
     """The events of a HyperPod cluster, newest first; those that AWS has dropped are from the journal."""
     services = await call.hyperpod()
-    meant = await services.clusters.on_hyperpod(cluster)
+    meant = await services.clusters.resolve_hyperpod(cluster)
     shown, notes = await events_in(services, meant.region).events(
         meant.aws_name, refresh=query.refresh
     )
@@ -56,14 +56,14 @@ async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodE
         instances=_names(event.instance for event in events),
         next=page.next,
         total=page.total,
-        **vars(age_of(shown, notes)),
+        **vars(aws_freshness(shown, notes)),
     )
 
 
 async def show_event(call: Call, cluster: str, event: str) -> ClusterEvent:
     """An event of a HyperPod cluster with its details, which alone tell why something failed."""
     services = await call.hyperpod()
-    meant = await services.clusters.on_hyperpod(cluster)
+    meant = await services.clusters.resolve_hyperpod(cluster)
     return await events_in(services, meant.region).event(meant.aws_name, event)
 
 

@@ -401,6 +401,6 @@ async def _kept(journal: EventJournal | None, event_id: str) -> ClusterEvent | N
 
 def events_in(services: Hyperpod, region: str | None) -> ClusterEvents:
     """The events of HyperPod clusters of a region, kept for all who look."""
-    return services.kept(
+    return services.get_or_make(
         ClusterEvents, region, lambda: ClusterEvents(services.hyperpod_clusters(region))
     )

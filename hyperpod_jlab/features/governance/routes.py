@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hyperpod_jlab.clusters.routes import AwsAged, AwsQuery, age_of
+from hyperpod_jlab.clusters.routes import AwsAged, AwsQuery, aws_freshness
 from hyperpod_jlab.features.governance.models import Governance
 from hyperpod_jlab.features.governance.service import governance_of
 from hyperpod_jlab.server.call import Call
@@ -19,4 +19,6 @@ async def show_governance(call: Call, cluster: str, query: AwsQuery) -> ClusterG
     """The task governance of a HyperPod cluster on EKS; what is in use where the cluster is configured."""
     shown, loading = await governance_of(await call.hyperpod(), cluster, refresh=query.refresh)
     found = shown.rows[0]
-    return ClusterGovernance(**{**vars(found), **vars(age_of(shown, found.notes, loading=loading))})
+    return ClusterGovernance(
+        **{**vars(found), **vars(aws_freshness(shown, found.notes, loading=loading))}
+    )

@@ -145,9 +145,11 @@ async def governance_of(
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    meant = await services.clusters.on_hyperpod(cluster, region)
+    meant = await services.clusters.resolve_hyperpod(cluster, region)
     aws = services.hyperpod_clusters(meant.region)
-    shown = await aws.of_cluster("governance", meant.aws_name, read_governance, refresh=refresh)
+    shown = await aws.read_for_cluster(
+        "governance", meant.aws_name, read_governance, refresh=refresh
+    )
     queues = await _queues(services, await aws.described(meant.aws_name), wait)
     rows = [joined(one, queues) for one in shown.rows]
     return replace(shown, rows=rows), isinstance(queues, SlowSchedulerError)

@@ -168,7 +168,7 @@ def _show_cluster(
     limit: int | None,
 ) -> None:
     async def read(hyperpod: Hyperpod) -> list[MetricSet]:
-        meant = await hyperpod.clusters.on_hyperpod(cluster, region)
+        meant = await hyperpod.clusters.resolve_hyperpod(cluster, region)
         service = node_metrics_in(hyperpod, meant.region)
         if by_node:
             return await service.of_nodes(meant.aws_name, since, limit)

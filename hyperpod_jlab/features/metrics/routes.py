@@ -48,7 +48,7 @@ class RunMetricsQuery(RequestModel):
 async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> MetricSet:
     """The metrics of a HyperPod cluster or of one of its nodes; at most a minute old."""
     hyperpod = await call.hyperpod()
-    meant = await hyperpod.clusters.on_hyperpod(cluster)
+    meant = await hyperpod.clusters.resolve_hyperpod(cluster)
     looks = metric_looks_in(hyperpod, meant.region)
     (found,) = await looks.get(MetricQuery(meant.aws_name, query.seconds, node=query.node))
     return found
@@ -59,7 +59,7 @@ async def list_node_metrics(
 ) -> HyperpodNodeMetrics:
     """The most important metrics of each node of a HyperPod cluster on EKS; at most a minute old."""
     hyperpod = await call.hyperpod()
-    meant = await hyperpod.clusters.on_hyperpod(cluster)
+    meant = await hyperpod.clusters.resolve_hyperpod(cluster)
     looks = metric_looks_in(hyperpod, meant.region)
     found = await looks.get(MetricQuery(meant.aws_name, query.seconds, nodes=query.limit))
     return HyperpodNodeMetrics(tuple(found))

@@ -690,7 +690,9 @@ class MetricLooks:
 
 def node_metrics_in(services: Hyperpod, region: str | None = None) -> NodeMetrics:
     """The metrics of HyperPod clusters of a region and of their nodes; default: see `aws.session.Aws`."""
-    return services.kept(NodeMetrics, region, lambda: NodeMetrics(Aws(region), services.settings))
+    return services.get_or_make(
+        NodeMetrics, region, lambda: NodeMetrics(Aws(region), services.settings)
+    )
 
 
 def run_metrics_in(services: Hyperpod, region: str | None = None) -> RunMetrics:
@@ -702,7 +704,7 @@ def run_metrics_in(services: Hyperpod, region: str | None = None) -> RunMetrics:
 
 def metric_looks_in(services: Hyperpod, region: str | None = None) -> MetricLooks:
     """Both, kept for all who look."""
-    return services.kept(
+    return services.get_or_make(
         MetricLooks,
         region,
         lambda: MetricLooks(node_metrics_in(services, region), run_metrics_in(services, region)),

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.clusters.service import ClusterName, NodeList
+from hyperpod_jlab.clusters.service import NodeList, ResolvedCluster
 from hyperpod_jlab.core.cluster import Job, notes_of
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -76,7 +76,7 @@ async def abilities_on(services: Hyperpod, cluster: str) -> list[NodeAbility]:
                 check_drain(services.engines.get(configured), action)
             case "reboot" | "replace":
                 if meant.hyperpod is None:
-                    raise meant.problem or clusters.no_hyperpod(meant.configured or cluster)
+                    raise meant.problem or clusters.not_hyperpod_error(meant.configured or cluster)
                 await check_repair(services.hyperpod_clusters(meant.region).aws, action)
 
     return [await _ability(action, check) for action in NODE_ACTIONS]
@@ -189,7 +189,9 @@ class NodeActions:
         meant = await self._services.clusters.named(request.cluster, request.region)
         if request.action in {"reboot", "replace"}:
             if meant.hyperpod is None:
-                raise meant.problem or self._services.clusters.no_hyperpod(meant.configured or "")
+                raise meant.problem or self._services.clusters.not_hyperpod_error(
+                    meant.configured or ""
+                )
             cluster = meant.hyperpod
             known = await self._instances(meant)
         else:
@@ -238,7 +240,7 @@ class NodeActions:
             for one in plan.nodes
         ]
 
-    async def _configured(self, meant: ClusterName, action: NodeActionKind) -> str:
+    async def _configured(self, meant: ResolvedCluster, action: NodeActionKind) -> str:
         """The configured cluster that a request is about.
 
         Raises:
@@ -251,7 +253,7 @@ class NodeActions:
             raise _unconfigured(found.name, action)
         return found.configured_as[0]
 
-    async def _instances(self, meant: ClusterName) -> _Known:
+    async def _instances(self, meant: ResolvedCluster) -> _Known:
         """The nodes of a HyperPod cluster for what AWS does to them.
 
         Raises:
@@ -294,7 +296,7 @@ class NodeActions:
         told = () if problem is None else (problem,)
         return _Known(rows, (*notes, *told), engine.scheduler, {}, jobs)
 
-    async def _joined(self, meant: ClusterName) -> NodeList[JoinedNode]:
+    async def _joined(self, meant: ResolvedCluster) -> NodeList[JoinedNode]:
         """All nodes. A table may be without the instances where AWS does not list them; a node that is named by one may not.
 
         Raises:
@@ -304,7 +306,7 @@ class NodeActions:
         if meant.problem is not None:
             raise meant.problem
         if meant.hyperpod is not None:
-            await services.hyperpod_clusters(meant.region).every_instance(meant.hyperpod)
+            await services.hyperpod_clusters(meant.region).all_instances(meant.hyperpod)
         name = meant.configured or meant.hyperpod
         return await services.clusters.joined_nodes(name, meant.region, wait=_WAIT)
 

@@ -185,8 +185,8 @@ async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
 
 async def _service(hyperpod: Hyperpod, reading: _Reading) -> tuple[NodeLogs, str]:
     """The logs, and the cluster's name or ARN in AWS."""
-    meant = await hyperpod.clusters.on_hyperpod(reading.cluster, reading.region)
-    spools = hyperpod.kept(Spools, meant.region, Spools)
+    meant = await hyperpod.clusters.resolve_hyperpod(reading.cluster, reading.region)
+    spools = hyperpod.get_or_make(Spools, meant.region, Spools)
     return NodeLogs(Aws(meant.region), spools), meant.aws_name
 
 

@@ -17,7 +17,7 @@ from hyperpod_jlab.features.node_logs.service import NodeLogs, lines_of
 from hyperpod_jlab.features.node_logs.spool import Spools
 from hyperpod_jlab.logs.lines import LogBatch
 from hyperpod_jlab.logs.service import LogRequest, SearchHit
-from hyperpod_jlab.run.log_routes import MOST_LINES, LogPage, page_answer
+from hyperpod_jlab.run.log_routes import MAX_LINES, LogPage, to_log_page
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.log_messages import LogName, Moment, Subscribe
@@ -144,9 +144,9 @@ async def service_of(call: Call, cluster: str) -> tuple[NodeLogs, str]:
 
 async def _service(hyperpod: Hyperpod, cluster: str) -> tuple[NodeLogs, str]:
     """Clusters and instances are those that this server knows already."""
-    meant = await hyperpod.clusters.on_hyperpod(cluster)
+    meant = await hyperpod.clusters.resolve_hyperpod(cluster)
     clusters = hyperpod.hyperpod_clusters(meant.region)
-    spools = hyperpod.kept(Spools, meant.region, Spools)
+    spools = hyperpod.get_or_make(Spools, meant.region, Spools)
     # Its calls are counted by themselves.
     service = NodeLogs(Aws(meant.region), spools, clusters.described, clusters.known_instances)
     return service, meant.aws_name
@@ -170,7 +170,7 @@ class NodePageQuery(_StreamsQuery):
 
     direction: Literal["backward", "forward"] = "backward"
     """Before the cursor (or the end), or from the cursor (or the start) on."""
-    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
     """At most so many lines."""
 
 
@@ -181,7 +181,7 @@ class NodeSearchQuery(_StreamsQuery):
     """The regular expression."""
     ignore_case: bool = False
     """Whether upper and lower case are the same to it."""
-    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
     """At most so many hits."""
 
 
@@ -205,7 +205,7 @@ async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> Node
     """A page of logs of a HyperPod cluster's nodes, in the order of time; a log that is not there has no lines. The log socket follows it from `after` on."""
     service, cluster = await service_of(call, cluster)
     page = await service.page(cluster, query.streams, query.cursor, query.direction, query.limit)
-    return NodeLogPage(**vars(await asyncio.to_thread(page_answer, page)), calls=service.aws.calls)
+    return NodeLogPage(**vars(await asyncio.to_thread(to_log_page, page)), calls=service.aws.calls)
 
 
 async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> NodeLogHits:

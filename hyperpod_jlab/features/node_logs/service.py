@@ -11,7 +11,7 @@ from functools import partial
 
 from hyperpod_jlab.aws.consoles import log_group
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.clusters.aws import find_cluster, find_instance, is_called
+from hyperpod_jlab.clusters.aws import find_cluster, find_instance, has_name
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.features.node_logs.aws import list_logs
@@ -106,7 +106,7 @@ class NodeLogs:
                 hint="leave out the node to see which logs there are, and name one as --stream",
                 detail={"field": "kind"},
             )
-        known = (one for one in self._known(cluster) if is_called(one, node))
+        known = (one for one in self._known(cluster) if has_name(one, node))
         try:
             one = next(known, None) or await find_instance(self.aws, cluster, node)
         except NotFoundError as error:

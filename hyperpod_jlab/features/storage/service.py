@@ -21,12 +21,18 @@ from hyperpod_jlab.clusters.configuration import choose_partition
 from hyperpod_jlab.clusters.identity import (
     IdentityQueries,
     Separation,
-    Whose,
+    UserIdentity,
     find_profile,
-    find_whose,
+    find_user_identity,
     separation_of,
 )
-from hyperpod_jlab.clusters.mounts import MountInfo, inspect, look_at, look_at_mount, mount_points
+from hyperpod_jlab.clusters.mounts import (
+    MountInfo,
+    inspect,
+    inspect_mount,
+    mount_points,
+    try_inspect,
+)
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.file_system import FileSystem
@@ -185,12 +191,12 @@ class Storage:
     async def overview(self) -> StorageOverview:
         """All storage here. What cannot be looked at, or AWS does not tell, is said and no error."""
         studio, mounts, asked = self._begin()
-        whose = await find_whose(studio, asked)
+        whose = await find_user_identity(studio, asked)
         root = self._partition.root
         choice = await asyncio.to_thread(choose_partition, self._settings)
-        partition = await look_at(root, whose)
+        partition = await try_inspect(root, whose)
         points = dict.fromkeys([partition.mount, *mount_points()])
-        seen = await asyncio.gather(*(look_at_mount(point, whose) for point in points))
+        seen = await asyncio.gather(*(inspect_mount(point, whose) for point in points))
         places = [replace(one, runs_go_here=one.path == partition.mount) for one in seen]
         places = [await self._with_aws(one, mounts, studio, whose, asked) for one in places]
         its = next(one for one in places if one.runs_go_here)
@@ -207,7 +213,7 @@ class Storage:
         return StorageOverview(
             partition=StoragePartition(
                 **vars(partition),
-                chosen_by=choice.by,
+                chosen_by=choice.chosen_by,
                 folder=str(self._partition.folder),
                 shared=self._partition.shared,
                 index=_text(default_path(self._partition)),
@@ -226,7 +232,7 @@ class Storage:
             ),
         )
 
-    async def _separation(self, place: MountInfo, whose: Whose) -> Separation | None:
+    async def _separation(self, place: MountInfo, whose: UserIdentity) -> Separation | None:
         identity = whose.on_network if place.network else whose.on_disk
         partition = self._partition
 
@@ -250,7 +256,7 @@ class Storage:
             StorageError: It cannot be looked at.
         """
         studio, mounts, asked = self._begin()
-        whose = await find_whose(studio, asked)
+        whose = await find_user_identity(studio, asked)
         place = await inspect(path, whose)
         if not place.exists:
             raise NotFoundError(
@@ -284,7 +290,7 @@ class Storage:
         place: MountInfo,
         mounts: list[LustreMount],
         studio: Studio | None,
-        whose: Whose,
+        whose: UserIdentity,
         asked: IdentityQueries,
     ) -> MountInfo:
         """The place with what AWS knows of its file system, and whose private partition it is."""
@@ -325,7 +331,7 @@ class Storage:
             return Side(name, kind, side, str(path), None, error.message)
         return Side(name, kind, side, str(path), str(there))
 
-    def _warnings(self, partition: MountInfo, whose: Whose) -> list[str]:
+    def _warnings(self, partition: MountInfo, whose: UserIdentity) -> list[str]:
         """What is to be known of where runs go."""
         found = []
         if not partition.offered:
@@ -351,7 +357,7 @@ class Storage:
 
 
 async def _private_of(
-    mount: LustreMount, studio: Studio | None, whose: Whose, asked: IdentityQueries
+    mount: LustreMount, studio: Studio | None, whose: UserIdentity, asked: IdentityQueries
 ) -> str | None:
     """The user profile that a mounted folder is the private partition of: those are called like their profiles."""
     name = PurePosixPath(mount.folder).name

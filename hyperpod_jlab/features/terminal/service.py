@@ -64,7 +64,7 @@ async def terminal_on(
         NotFoundError: There is no such cluster or node.
         HyperpodError: See `aws.errors`.
     """
-    meant = await services.clusters.on_hyperpod(cluster, region)
+    meant = await services.clusters.resolve_hyperpod(cluster, region)
     aws = services.hyperpod_clusters(meant.region).aws
     found = await find_cluster(aws, meant.aws_name)
     one = await find_instance(aws, meant.aws_name, node)
@@ -186,7 +186,7 @@ async def ssh_config(
             hint="give the name that the user has on the cluster",
             detail={"field": "user"},
         )
-    meant = await services.clusters.on_hyperpod(cluster, region)
+    meant = await services.clusters.resolve_hyperpod(cluster, region)
     aws = services.hyperpod_clusters(meant.region).aws
     nodes = await find_login_nodes(aws, meant.aws_name)
     return SshConfig(
