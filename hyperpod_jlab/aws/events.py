@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from hyperpod_jlab.aws.clusters import checked
+from hyperpod_jlab.aws.clusters import check_cluster_name
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.events import (
     EVENT_LEVELS,
@@ -37,16 +37,16 @@ class EventFilter:
     since: float | None = None
     until: float | None = None
 
-    def given(self) -> dict[str, Any]:
+    def to_parameters(self) -> dict[str, Any]:
         """As the API's input."""
-        told = {
+        values = {
             "ResourceType": EVENT_RESOURCES[self.resource] if self.resource else None,
             "InstanceGroupName": self.group,
             "NodeId": self.instance,
             "EventTimeAfter": _time(self.since),
             "EventTimeBefore": _time(self.until),
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
     def matches(self, event: ClusterEvent) -> bool:
         """Whether AWS would tell this event."""
@@ -60,24 +60,24 @@ class EventFilter:
 
 
 async def list_events(
-    aws: Aws, cluster: str, wanted: EventFilter
+    aws: Aws, cluster: str, event_filter: EventFilter
 ) -> AsyncIterator[list[ClusterEvent]]:
     """The events of a cluster, newest first, page by page.
 
     Args:
         aws: AWS in the cluster's region.
         cluster: Its name or ARN.
-        wanted: Which of them.
+        event_filter: Which of them.
 
     Raises:
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    given = {"SortBy": "EventTime", "SortOrder": "Descending", **wanted.given()}
+    parameters = {"SortBy": "EventTime", "SortOrder": "Descending", **event_filter.to_parameters()}
     async for page in aws.pages(
-        "sagemaker", "ListClusterEvents", ClusterName=checked(cluster), **given
+        "sagemaker", "ListClusterEvents", ClusterName=check_cluster_name(cluster), **parameters
     ):
-        yield [_event(one) for one in page.get("Events") or ()]
+        yield [_event(item) for item in page.get("Events") or ()]
 
 
 async def describe_event(aws: Aws, cluster: str, event_id: str) -> ClusterEvent:
@@ -87,24 +87,24 @@ async def describe_event(aws: Aws, cluster: str, event_id: str) -> ClusterEvent:
         NotFoundError: There is no such cluster or event.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call(
+    response = await aws.call(
         "sagemaker", "DescribeClusterEvent", ClusterName=cluster, EventId=event_id
     )
-    return _event(told["EventDetails"])
+    return _event(response["EventDetails"])
 
 
-def _event(told: Mapping[str, Any]) -> ClusterEvent:
-    level = told.get("EventLevel")
-    resource = str(told["ResourceType"])
-    metadata = (told.get("EventDetails") or {}).get("EventMetadata") or {}
+def _event(item: Mapping[str, Any]) -> ClusterEvent:
+    level = item.get("EventLevel")
+    resource = str(item["ResourceType"])
+    metadata = (item.get("EventDetails") or {}).get("EventMetadata") or {}
     return ClusterEvent(
-        event_id=str(told["EventId"]),
-        time=told["EventTime"].timestamp(),
+        event_id=str(item["EventId"]),
+        time=item["EventTime"].timestamp(),
         level=level.lower() if level and level.lower() in EVENT_LEVELS else level,
         resource=_RESOURCES.get(resource, resource),
-        group=told.get("InstanceGroupName"),
-        instance=told.get("InstanceId"),
-        description=told.get("Description"),
+        group=item.get("InstanceGroupName"),
+        instance=item.get("InstanceId"),
+        description=item.get("Description"),
         reason=find_failure_message(metadata),
         metadata=metadata,
     )

@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding, Level
 from hyperpod_jlab.core.spec import FilesSpec
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.descent import OUR_FOLDER
+from hyperpod_jlab.storage.descent import OWN_FOLDER
 from hyperpod_jlab.storage.partition import Partition
 
 # --------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _is_left_out(path: str) -> bool:
 def _has_any(path: str, names: frozenset[str]) -> bool:
     """Whether a part of a path is one of these names, or our own folder on a partition."""
     parts = path.split("/")
-    return not names.isdisjoint(parts) or any(map(OUR_FOLDER.fullmatch, parts))
+    return not names.isdisjoint(parts) or any(map(OWN_FOLDER.fullmatch, parts))
 
 
 def _read_text(path: Path) -> str:
@@ -337,7 +337,7 @@ def _is_broad(root: Path) -> bool:
         return True
     if any((resolved / mark).exists() for mark in _PROJECT_MARKS):
         return False
-    ours = (resolved / place.folder.name / "runs" for place in Partition(resolved).own_places)
+    ours = (resolved / place.folder.name / "runs" for place in Partition(resolved).own_folders)
     return any(folder.is_dir() for folder in ours) or resolved.is_mount()
 
 

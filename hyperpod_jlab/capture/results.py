@@ -160,7 +160,7 @@ def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
 def _folders(path: Path) -> list[Path]:
     """The folders above a file, up to the partition's root."""
     above = list(path.absolute().parents)
-    named = (descent.OUR_FOLDER.fullmatch(folder.name) is not None for folder in above)
+    named = (descent.OWN_FOLDER.fullmatch(folder.name) is not None for folder in above)
     ours = next((at for at, found in enumerate(named) if found), None)
     return above if ours is None else above[: ours + 2]
 

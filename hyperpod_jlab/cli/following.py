@@ -23,7 +23,7 @@ from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.text import TerminalLine, is_plain, keep_styles_of_lines
 from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.logs.lines import json_line
-from hyperpod_jlab.storage.mounts import GONE
+from hyperpod_jlab.storage.mounts import GONE_CODE
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.run import FirstError, Run
@@ -389,7 +389,7 @@ async def _watched(hyperpod: Hyperpod, run_id: str) -> AsyncGenerator[Run, None]
                         _tell("the storage partition is available again")
                     yield run
         except StorageError as error:
-            if error.code != GONE:
+            if error.code != GONE_CODE:
                 raise
             if not gone:
                 _tell(f"{printable(error.message)}; the log continues when it is available")

@@ -39,7 +39,7 @@ async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str
         StorageError: The partition is not mounted, and was before.
     """
     parent, index = split_run_id(text)
-    if await asyncio.to_thread(hyperpod.partition.holds, parent):
+    if await asyncio.to_thread(hyperpod.partition.has_run, parent):
         return text
     if text == LAST:
         return await _newest(hyperpod)
@@ -64,7 +64,7 @@ async def _newest(hyperpod: Hyperpod) -> str:
 
 def _like(partition: Partition, text: str) -> list[str]:
     """Run ids that begin with the text, or whose part behind the last hyphen it is."""
-    for places in (partition.own_places, partition.other_places()):
+    for places in (partition.own_folders, partition.other_folders()):
         names = (name for place in places for name in place.run_ids())
         fits = {name for name in names if name.startswith(text) or name.endswith(f"-{text}")}
         if fits:  # another user's run makes no id of one's own ambiguous

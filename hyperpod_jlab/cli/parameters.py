@@ -193,7 +193,7 @@ def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
 
     def read(session: Session) -> tuple[list[Row], list[str]]:
         session.refresh()
-        return session.newest(limit=_OFFERED), session.unknown()
+        return session.newest(limit=_OFFERED), session.list_unread()
 
     known, unknown = RunIndex(find_partition(load_settings())).use(read)
     yield from (CompletionItem(run_id) for run_id in unknown if run_id.startswith(incomplete))

@@ -213,7 +213,7 @@ def interrupted_sending(
 def _is_left(hyperpod: Hyperpod, run_id: str | None) -> bool:
     """Whether a bundle of the run is there."""
     try:
-        return run_id is not None and hyperpod.partition.holds(run_id)
+        return run_id is not None and hyperpod.partition.has_run(run_id)
     except HyperpodError:
         return False  # no run id at all, or a partition that nothing can be sent to
 

@@ -14,9 +14,9 @@ from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.isolation import FolderFacts, Isolation, isolation_of
 from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 from hyperpod_jlab.storage.files import storage_errors
-from hyperpod_jlab.storage.mounts import DiskSpace, Mount, all_mounts, mount_of, room_at
+from hyperpod_jlab.storage.mounts import DiskSpace, Mount, all_mounts, disk_space, mount_of
 from hyperpod_jlab.storage.owners import rights_on
-from hyperpod_jlab.storage.timeouts import within
+from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 _KERBEROS = re.compile(r"sec=(krb5\w*)")
 
@@ -122,7 +122,7 @@ async def inspect(path: Path, user: UserIdentity) -> MountInfo:
         with storage_errors(path):
             return _inspect(path, user)
 
-    return await within(path, look)
+    return await run_with_timeout(path, look)
 
 
 async def inspect_mount(point: str, user: UserIdentity) -> MountInfo:
@@ -151,7 +151,7 @@ def _inspect(path: Path, user: UserIdentity) -> MountInfo:
     lustre = _lustre_at(mount.point)
     exists = os.path.lexists(path)
     info = _build_info(path.resolve(), exists, mount, lustre)
-    info = replace(info, path=str(path), room=room_at(path))
+    info = replace(info, path=str(path), room=disk_space(path))
     if not exists:
         return info
     top = Path(mount.point) if mount.network else Path("/")

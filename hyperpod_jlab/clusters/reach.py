@@ -170,7 +170,7 @@ class ReachChecker:
         return ReachFacts(access.problem, private=access.private, allowed=access.allowed)
 
     async def _fast_client(self) -> Aws:
-        return Aws(await self._aws.region(), hasty=True)
+        return Aws(await self._aws.region(), fail_fast=True)
 
 
 async def _list_slurm_nodes(commands: str | None) -> frozenset[str]:

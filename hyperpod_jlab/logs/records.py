@@ -38,7 +38,7 @@ class Bound:
         if self._most is not None and self._left <= 0:
             return []
         try:
-            found = descent.names(folder, None if self._most is None else self._left)
+            found = descent.list_names(folder, None if self._most is None else self._left)
         except OSError:  # the files' own trouble shows when they are read
             found = []
         self._left -= 1 + len(found)

@@ -23,7 +23,7 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import STAGING, hide
 from hyperpod_jlab.storage.content import ContentStore
 from hyperpod_jlab.storage.files import storage_errors
-from hyperpod_jlab.storage.migration import Migrated, migrate, runs_in_old_layout
+from hyperpod_jlab.storage.migration import MigrationResult, migrate, runs_in_old_layout
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import DamagedBundleError
 from hyperpod_jlab.storage.removal import Extent, remove_tree
@@ -189,9 +189,9 @@ class Cleaner:
         """Staging folders of our own that nobody has touched for a day."""
         runs = self._partition.runs
         with contextlib.suppress(OSError):  # there are none yet
-            for shard in sorted(descent.names(runs)):
+            for shard in sorted(descent.list_names(runs)):
                 with contextlib.suppress(OSError):  # another clean-up runs
-                    for name in sorted(descent.names(runs / shard)):
+                    for name in sorted(descent.list_names(runs / shard)):
                         if name.startswith(STAGING) and _is_old(runs / shard / name):
                             yield runs / shard / name
 
@@ -254,7 +254,7 @@ async def plan_migration(hyperpod: Hyperpod) -> MigrationPlan:
     return MigrationPlan(tuple(go), tuple(blocked))
 
 
-async def carry_out(hyperpod: Hyperpod, plan: MigrationPlan) -> Migrated:
+async def carry_out(hyperpod: Hyperpod, plan: MigrationPlan) -> MigrationResult:
     """Move what was planned.
 
     Raises:

@@ -162,7 +162,7 @@ class _RunDetails:
         """The bundle as the cluster sees it; None where it does not."""
         if self.paths is None or (self.spec.source.kind == "native" and not self.paths.shared):
             return None
-        return str(self.paths.to_there(self.run.bundle))
+        return str(self.paths.to_cluster_path(self.run.bundle))
 
 
 @click.command(
@@ -248,8 +248,8 @@ def _document(details: _RunDetails) -> dict[str, Any]:
         "paths": {
             "bundle": {"here": details.run.bundle, "there": details.cluster_path},
             "partition": {
-                "here": str(paths.here) if paths else None,
-                "there": str(paths.there) if paths else None,
+                "local": str(paths.local) if paths else None,
+                "remote": str(paths.remote) if paths else None,
             },
         },
     }

@@ -254,7 +254,7 @@ class JobLinks:
         checked_at, exists = self._known.get(run_id, _NOT_CHECKED)
         if time.monotonic() - checked_at > _TTL_S:
             try:
-                exists = self._partition.holds(run_id)
+                exists = self._partition.has_run(run_id)
             except (InvalidInputError, StorageError):  # no id of a run, or nobody can look
                 exists = False
             self._known[run_id] = (time.monotonic(), exists)
@@ -297,7 +297,7 @@ async def adopt(
         )
     external_job = await adoption.foreign_job(job)
     if external_job.run_id is not None and await asyncio.to_thread(
-        engines.partition.holds, external_job.run_id
+        engines.partition.has_run, external_job.run_id
     ):
         raise _known(job, external_job.run_id)
     run_id = adopted_id(engine.name, external_job)

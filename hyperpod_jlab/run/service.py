@@ -50,9 +50,9 @@ from hyperpod_jlab.run.view import (
     read_usage,
     view_of,
 )
-from hyperpod_jlab.storage.acl import own_number
+from hyperpod_jlab.storage.acl import own_uid
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
-from hyperpod_jlab.storage.mounts import Presence
+from hyperpod_jlab.storage.mounts import PresenceGuard
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
@@ -257,7 +257,7 @@ class Runs:
         self._partition = engines.partition
         self._index = index or RunIndex(self._partition)
         self._ended = EndedChildren(self._index)
-        self._presence = Presence(self._partition.root, self._partition.runs)
+        self._presence = PresenceGuard(self._partition.root, self._partition.runs)
 
     def bundle(self, run_id: str) -> BundleReader:
         """The bundle of a run or of an array's child.
@@ -474,8 +474,8 @@ class Runs:
             session.refresh(everyone=run_filter.everyone)
             rows = session.newest(
                 limit=None if run_filter.limit is None else run_filter.limit + 1,
-                before=position,
-                uid=None if run_filter.everyone else own_number(),
+                before_run=position,
+                uid=None if run_filter.everyone else own_uid(),
                 cluster=run_filter.cluster,
                 notebook=run_filter.notebook,
                 states=run_filter.states,
@@ -485,7 +485,9 @@ class Runs:
             except (KeyError, TypeError, ValueError) as error:
                 raise BrokenIndexError(str(error)) from error
             open_ids = [row.run_id for row in rows if not row.ended]
-            unsure = dict.fromkeys([*session.unsure(everyone=run_filter.everyone), *open_ids])
+            unsure = dict.fromkeys(
+                [*session.list_unsettled(everyone=run_filter.everyone), *open_ids]
+            )
             return rows, runs, list(unsure), session.number
 
         rows, runs, unsure, number = self._index.use(rows_of)
@@ -519,7 +521,7 @@ class Runs:
         """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
         snapshots, damaged, missing = [], [], []
         elapsed = 0.0
-        folders = self._index.use(lambda session: session.places(run_ids))
+        folders = self._index.use(lambda session: session.find_folders(run_ids))
         for run_id in run_ids:
             bundle = BundleReader(self._partition, run_id, folders.get(run_id))
             if elapsed > _FOREIGN_BUDGET_S and not bundle.is_own:

@@ -217,7 +217,7 @@ class Submitter:
         bundle = BundleReader(self._partition, preview.run_id)
         digest = _digest(preview, engine.name)
         raise_if_untrusted(preview.findings)
-        if await asyncio.to_thread(self._partition.holds, preview.run_id):
+        if await asyncio.to_thread(self._partition.has_run, preview.run_id):
             return await self._resume(engine, bundle, digest, on_step)
         raise_on_error(list(preview.findings))
         if preview.unreachable is not None:

@@ -19,10 +19,10 @@ from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.logs.source import HEARTBEAT
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import number_outside
+from hyperpod_jlab.storage.acl import host_uid
 from hyperpod_jlab.storage.index import RunIndex, Session
 from hyperpod_jlab.storage.owners import user_name
-from hyperpod_jlab.storage.processes import life
+from hyperpod_jlab.storage.processes import liveness
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def damaged_view(bundle: BundleReader, reason: str, code: str) -> Run:
     created, owner = 0.0, bundle.owner
     with contextlib.suppress(OSError):
         status = descent.state(bundle.folder)
-        created, owner = status.st_mtime, number_outside(status.st_uid)
+        created, owner = status.st_mtime, host_uid(status.st_uid)
     return Run(
         run_id=bundle.run_id,
         name=bundle.run_id,
@@ -366,12 +366,12 @@ def submitter_of(records: RunRecords) -> Submitter:
         ),
         default=0.0,
     )
-    liveness = {life(intent) for intent in records.intents if intent.time > gave_up_at}
-    if records.intents and not liveness:
+    process_states = {liveness(intent) for intent in records.intents if intent.time > gave_up_at}
+    if records.intents and not process_states:
         return "dead"
-    if "alive" in liveness:
+    if "alive" in process_states:
         return "alive"
-    return "dead" if liveness == {"dead"} else "unknown"
+    return "dead" if process_states == {"dead"} else "unknown"
 
 
 def _queue_of(records: RunRecords) -> str | None:

@@ -12,11 +12,11 @@ from typing import Literal
 
 from hyperpod_jlab.core.records import ProcessRecord
 
-Life = Literal["alive", "dead", "elsewhere"]
+Liveness = Literal["alive", "dead", "elsewhere"]
 """What this process can say of another: it lives, it is gone, or it is not for this machine to say."""
 
 _PROC = Path("/proc")
-_RESTART = 30.0
+_HEARTBEAT_TIMEOUT_S = 30.0
 """Seconds that a machine needs to come back after a restart; whoever was heard more lately lives on another one."""
 
 
@@ -70,14 +70,14 @@ def this_process(heartbeat: float | None = None) -> ProcessRecord:
     )
 
 
-def life(record: ProcessRecord) -> Life:
+def liveness(record: ProcessRecord) -> Liveness:
     """Whether the process of a record lives, as far as this machine can say."""
     if record.machine != machine():
         return "elsewhere"
     if record.boot != boot():
         # Before a restart of this machine, or on another one of the same image and name (all Studio spaces are called "default").
-        heard = record.heartbeat or record.time
-        return "dead" if time.time() - heard > _RESTART else "elsewhere"
+        last_heard = record.heartbeat or record.time
+        return "dead" if time.time() - last_heard > _HEARTBEAT_TIMEOUT_S else "elsewhere"
     if record.pid_namespace != pid_namespace():
         return "elsewhere"
     return "alive" if start_time(record.pid) == record.start_time else "dead"

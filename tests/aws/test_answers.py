@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import botocore.session
 import pytest
 
-from hyperpod_jlab.aws.errors import keep_newer
+from hyperpod_jlab.aws.errors import keep_unknown_fields
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import HyperpodClusters
 from hyperpod_jlab.core.config import Settings
@@ -97,7 +97,7 @@ def test_what_is_known_stays_and_the_rest_is_put_beside_it(kind, status, told, a
     answer = SimpleNamespace(
         headers={"Content-Type": kind}, status_code=status, content=json.dumps(told).encode()
     )
-    keep_newer(answer, parsed, model=None, context={})
+    keep_unknown_fields(answer, parsed, model=None, context={})
     assert parsed == after
 
 
@@ -109,5 +109,5 @@ def test_rows_of_a_list_get_what_is_theirs():
         status_code=200,
         content=json.dumps(told).encode(),
     )
-    keep_newer(answer, parsed)
+    keep_unknown_fields(answer, parsed)
     assert parsed == told

@@ -57,7 +57,7 @@ async def test_nothing_yet(place):
 async def test_an_index_that_is_in_use_in_between(place, monkeypatch):
     """What was found of a run went into the index in memory, and the next look is into the file again."""
     make_bundle(place.partition, "run-1", code=0)
-    monkeypatch.setattr(index_module, "PAUSE", 0.0)
+    monkeypatch.setattr(index_module, "RETRY_S", 0.0)
     use_file, uses = RunIndex._use_file, []
 
     def second_time_busy(*given: Any) -> Any:

@@ -82,13 +82,13 @@ async def test_hold_release_cancel(place):
 async def test_no_bundle_is_looked_up_on_the_event_loop(place, monkeypatch):
     """A look at the partition may take long, and all answers of the server would wait for it."""
     make_bundle(place.partition, "run-1", code=3)
-    holds, threads = Partition.holds, []
+    has_run, threads = Partition.has_run, []
 
     def look(*given: Any) -> bool:
         threads.append(threading.current_thread())
-        return holds(*given)
+        return has_run(*given)
 
-    monkeypatch.setattr(Partition, "holds", look)
+    monkeypatch.setattr(Partition, "has_run", look)
     await place.hyperpod.runs.act("run-1", "cancel")
     await place.submit("sleep 60", run_id="first")
     await place.submit("true", run_id="second", after=["first"])

@@ -50,7 +50,7 @@ class TinyEngine(Orchestrator):
         """A script that starts the launcher through the guard."""
         command = [
             given.python or "python3",
-            *guarded(given.seal.words(given.paths.there, given.bundle)),
+            *guarded(given.seal.words(given.paths.remote, given.bundle)),
             "node",
             "--node-rank=0",
             "--nodes=1",

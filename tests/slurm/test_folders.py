@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from hyperpod_jlab.admin.fsx.folders import FoldersThere
-from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_keeper, user_number
+from hyperpod_jlab.admin.fsx.keepers import FolderPlace, find_uid, open_keeper
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import DeniedError, RefusedError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient
@@ -129,7 +129,7 @@ async def test_one_who_may_not_be_root_is_told(slurm):
             await keeper.look(["/x"])
     assert caught.value.code == "no_root"
     assert "sudo" in caught.value.message
-    assert await user_number("bob", settings, Partition(slurm.partition), place) == 20002
+    assert await find_uid("bob", settings, Partition(slurm.partition), place) == 20002
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hyperpod_jlab.aws.clusters import checked
+from hyperpod_jlab.aws.clusters import check_cluster_name
 from hyperpod_jlab.aws.consoles import log_group
 from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
 from hyperpod_jlab.aws.session import Aws
@@ -79,7 +79,7 @@ async def describe(aws: Aws, name: str) -> dict[str, Any]:
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    return await aws.call("sagemaker", "DescribeCluster", ClusterName=checked(name))
+    return await aws.call("sagemaker", "DescribeCluster", ClusterName=check_cluster_name(name))
 
 
 async def create(aws: Aws, given: Mapping[str, Any]) -> str:
@@ -123,7 +123,7 @@ async def delete(aws: Aws, name: str) -> None:
         UnreachableError: Whether it is being deleted is not known.
         HyperpodError: See `aws.errors`.
     """
-    await _change(aws, "DeleteCluster", "deleted", ClusterName=checked(name))
+    await _change(aws, "DeleteCluster", "deleted", ClusterName=check_cluster_name(name))
 
 
 async def _change(aws: Aws, operation: str, what: str, **given: Any) -> dict[str, Any]:

@@ -8,8 +8,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from hyperpod_jlab.admin.cluster_config.document import Documents
-from hyperpod_jlab.aws.clusters import described_types
-from hyperpod_jlab.aws.network import describe_interfaces, describe_route_tables, rules_of
+from hyperpod_jlab.aws.clusters import describe_instance_types
+from hyperpod_jlab.aws.network import (
+    describe_interfaces,
+    describe_route_tables,
+    parse_security_group,
+)
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.instance_types import InstanceType, from_ec2, instance_type
@@ -110,7 +114,7 @@ class Facts:
 
     async def _groups(self, names: Iterable[str]) -> dict[str, SecurityGroup]:
         found = await self._by_filter("DescribeSecurityGroups", "group-id", names)
-        return {str(one["GroupId"]): rules_of(one) for one in found}
+        return {str(one["GroupId"]): parse_security_group(one) for one in found}
 
     # File systems and scripts
 
@@ -156,7 +160,7 @@ class Facts:
         if not self._ec2_types:
             return {}
         async with self._limit:
-            found = await described_types(self._aws, self._ec2_types)
+            found = await describe_instance_types(self._aws, self._ec2_types)
         return {f"ml.{name}": one for name, one in found.items()}
 
     async def type_of(self, name: str) -> InstanceType | None:

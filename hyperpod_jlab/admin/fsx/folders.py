@@ -72,7 +72,7 @@ def _otherwise(mount: Mount, place: Path, name: str | None) -> str | None:
     if mount.kind != "lustre":
         return f"the file system mounted there is {mount.kind}, not Lustre"
     source = _SOURCE.fullmatch(mount.source or "")
-    if source is None or mount.inner != "/":
+    if source is None or mount.subpath != "/":
         return "only a folder of a file system is mounted there"
     if name not in {None, source["name"]}:
         return f"the file system mounted there has the mount name {source['name']}"

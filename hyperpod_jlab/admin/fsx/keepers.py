@@ -118,9 +118,7 @@ def _settings(place: FolderPlace) -> TaskSettings:
     return TaskSettings(place.mounted_at, place.queue, place.namespace, place.claim, place.image)
 
 
-async def user_number(
-    given: str, settings: Settings, partition: Partition, place: FolderPlace
-) -> int:
+async def find_uid(given: str, settings: Settings, partition: Partition, place: FolderPlace) -> int:
     """The number of the cluster's user; `NOBODY` for ``none``.
 
     Args:
@@ -151,7 +149,7 @@ async def user_number(
         )
     number: int | None = None
     if place.by == "here":
-        number = await asyncio.to_thread(users.user_number, given)
+        number = await asyncio.to_thread(users.find_uid, given)
     else:
         try:
             number = await _number_there(given, settings, partition, place)
@@ -252,7 +250,7 @@ async def open_reconciler(
     """
     settings = services.settings
     if place.user is not None:
-        number = await user_number(place.user, settings, services.partition, place)
+        number = await find_uid(place.user, settings, services.partition, place)
         wiring = replace(wiring, wanted=replace(wiring.wanted, cluster_user=number))
     aws = Aws(region)
     if knows_mount(place.by) and place.mounted_at is None and wiring.cluster is not None:

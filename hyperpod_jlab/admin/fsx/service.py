@@ -522,7 +522,7 @@ async def _ask() -> AdminRights:
         return AdminRights(False, reason=reason)
     studio = await asyncio.to_thread(find_studio)
     domain = studio.domain_id if studio else None
-    aws = Aws(hasty=True)
+    aws = Aws(fail_fast=True)
     try:
         if domain is None:
             domains = await list_domains(aws)

@@ -13,10 +13,10 @@ from hyperpod_jlab.admin.fsx.aws import ProfileSubset
 from hyperpod_jlab.admin.fsx.models import FOLDER, LONGEST, MOST_UID, DesiredState, Mode
 from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
 from hyperpod_jlab.aws.permissions import (
+    ANY_RESOURCE,
     CLUSTER,
     DOMAIN,
     EKS,
-    EVERY,
     PROFILE,
     SPACE,
     Permission,
@@ -315,4 +315,4 @@ def services() -> frozenset[str]:
 
 def actions_on_everything(function: Function) -> frozenset[str]:
     """Actions of which IAM knows nothing narrower, so that a template's role may have them for ``*``."""
-    return frozenset(one.action for one in rights(function) if one.resource == EVERY)
+    return frozenset(one.action for one in rights(function) if one.resource == ANY_RESOURCE)

@@ -119,7 +119,7 @@ class KubernetesOrchestrator(Orchestrator):
         given = spec.environment.python
         if given is None:
             return self._config.python
-        return given if self._config.storage is None else self.paths.python_there(given)
+        return given if self._config.storage is None else self.paths.cluster_python(given)
 
     def render(self, given: RenderInput) -> Rendered:
         """The manifest."""

@@ -214,7 +214,7 @@ def dependency_word(partition: Partition, after: Sequence[str]) -> Decision | No
 
 def _is_there(partition: Partition) -> bool:
     """Whether the partition is mounted: one that is away for a while has no run, and all may come back."""
-    return any(descent.is_folder(place.runs) for place in partition.own_places)
+    return any(descent.is_folder(place.runs) for place in partition.own_folders)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.local import machine
 from hyperpod_jlab.engines.local.board import Board, BoardEntry
 from hyperpod_jlab.engines.local.machine import scheduler_id
-from hyperpod_jlab.storage.processes import life
+from hyperpod_jlab.storage.processes import liveness
 from hyperpod_jlab.storage.records import BundleReader
 
 _SILENCE = 30.0  # seconds without a heartbeat before it is mentioned
@@ -39,7 +39,7 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
     told = [word for word in records.observations if word.reason_code != "submit_interrupted"]
     if owner is None or any(word.state == "ended" for word in told):
         return None
-    seen = life(owner)
+    seen = liveness(owner)
     if seen == "alive":
         return None
     newest = max(told, key=lambda word: word.time, default=None)

@@ -23,7 +23,7 @@ from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 def render(given: RenderInput) -> Rendered:
     """The run's document: each node's launcher with its arguments, and the limits that the supervisor keeps."""
     spec = given.spec
-    launcher = str(given.paths.there / given.bundle / "launcher.py")
+    launcher = str(given.paths.remote / given.bundle / "launcher.py")
     nodes = [
         {
             "name": f"local-{rank}",

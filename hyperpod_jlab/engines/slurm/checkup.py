@@ -165,7 +165,9 @@ class SlurmCheckup:
         findings = await storage_findings(self._facts, self._partition, self._paths)
         if findings:
             return fail("; ".join(one.message for one in findings), findings[0].hint)
-        return ok(f"{self._paths.there} there is {self._paths.here} here, and runs can be written")
+        return ok(
+            f"{self._paths.remote} remote is {self._paths.local} local, and runs can be written"
+        )
 
     async def _queues(self) -> CheckResult:
         limits = await self._facts.limits()

@@ -151,7 +151,7 @@ class SlurmOrchestrator(Orchestrator):
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the nodes see it, or the cluster's."""
         given = spec.environment.python
-        return self.paths.python_there(given) if given is not None else self._config.python
+        return self.paths.cluster_python(given) if given is not None else self._config.python
 
     def render(self, given: RenderInput) -> Rendered:
         """The sbatch script; for a user's own one what is sent with it."""
@@ -249,7 +249,7 @@ class SlurmOrchestrator(Orchestrator):
             raise InternalError("an adopted job cannot be submitted")
         path = str(bundle.folder / sending.script)
         if self._config.transport == "ssh":
-            path = str(self.paths.to_there(path))
+            path = str(self.paths.to_cluster_path(path))
         job_id = await self._client.sbatch_file(path, sending.args, sending.options)
         with contextlib.suppress(HyperpodError):  # where it writes is asked again when it runs
             for job in (await ask_details(self._client, [job_id]))[:1]:

@@ -102,7 +102,7 @@ def choices(files: JobFiles, place: PatternValues) -> tuple[PatternValues, ...]:
 def seen_here(path: str, paths: PathMap) -> PurePosixPath | None:
     """A file of the nodes as this machine sees it; None when it does not lie on the storage partition."""
     try:
-        return paths.to_here(path)
+        return paths.to_local_path(path)
     except InvalidInputError:
         return None
 

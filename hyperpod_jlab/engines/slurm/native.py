@@ -251,7 +251,7 @@ def _native_options(
     comment = lines.get("comment", "")
     yield "comment", _one_line("comment", f"{COMMENT}{given.run_id} {comment}".strip())
     if "chdir" not in lines:
-        yield "chdir", str(given.paths.there / given.bundle / file.cwd)
+        yield "chdir", str(given.paths.remote / given.bundle / file.cwd)
     if spec.name is not None:
         yield "job-name", spec.name
     if spec.resources.nodes != Resources().nodes:

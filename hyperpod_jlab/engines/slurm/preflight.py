@@ -30,7 +30,7 @@ from hyperpod_jlab.engines.slurm.facts import (
 from hyperpod_jlab.engines.slurm.native import Sending
 from hyperpod_jlab.engines.slurm.render import render
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import let_through, open_tree
+from hyperpod_jlab.storage.acl import grant_traversal, grant_tree
 from hyperpod_jlab.storage.partition import Partition, PathMap
 
 # --------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ async def python_findings(
     if wrong is not None or not python.startswith("/"):
         return [wrong] if wrong is not None else []
     path = PurePosixPath(python)
-    on_partition = path.is_relative_to(paths.there) and ".." not in path.parts
+    on_partition = path.is_relative_to(paths.remote) and ".." not in path.parts
     if not remote:
         return await asyncio.to_thread(_on_this_machine, path, given, on_partition, paths)
     seen = (await facts.look(python)).paths
@@ -308,13 +308,13 @@ async def python_findings(
 def _on_this_machine(
     path: PurePosixPath, given: bool, on_partition: bool, paths: PathMap
 ) -> list[Finding]:
-    here = Path(paths.to_here(path) if on_partition else path)
+    here = Path(paths.to_local_path(path) if on_partition else path)
     if not os.access(here, os.X_OK):
         return [_not_there(str(path), given, on_partition, remote=False)]
     if given and not on_partition and only_here(here):
         return [_private(str(path))]
     real = here.resolve()
-    if on_partition and not real.is_relative_to(paths.here) and only_here(real):
+    if on_partition and not real.is_relative_to(paths.local) and only_here(real):
         return [_linked(str(path), str(real))]
     return []
 
@@ -398,22 +398,22 @@ async def storage_findings(
     except (OSError, HyperpodError):
         return []  # the submit says it, in its own words
     try:
-        below = [str(paths.to_there(str(path))) for path in (partition.folder, probe)]
-        seen = await facts.look(str(paths.there), *below)
+        below = [str(paths.to_cluster_path(str(path))) for path in (partition.folder, probe)]
+        seen = await facts.look(str(paths.remote), *below)
         if seen.uid is not None and seen.uid != os.getuid():
             await asyncio.to_thread(_let_in, partition, probe, seen.uid)
-            seen = await facts.look(str(paths.there), *below)
+            seen = await facts.look(str(paths.remote), *below)
     except StorageError as error:
         return [Finding(level="error", code=error.code, message=error.message, hint=error.hint)]
     finally:
         await asyncio.to_thread(_remove_probe, probe)
-    return _storage(seen, str(paths.there))
+    return _storage(seen, str(paths.remote))
 
 
 def _let_in(partition: Partition, probe: Path, uid: int) -> None:
     """Let the jobs' user in, as a submit does."""
-    let_through(partition.folder, uid)
-    open_tree(probe, uid)
+    grant_traversal(partition.folder, uid)
+    grant_tree(probe, uid)
 
 
 def _make_probe(partition: Partition) -> Path:

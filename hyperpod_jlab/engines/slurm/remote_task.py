@@ -27,7 +27,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.engines.remote_task import TaskSettings
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
-from hyperpod_jlab.storage.owners import user_number
+from hyperpod_jlab.storage.owners import find_uid
 from hyperpod_jlab.storage.partition import PathMap
 
 TIMEOUT = 600.0
@@ -258,9 +258,9 @@ class SlurmTasks:
         reply, answers = f"/{ANSWERS}", None
         if self._config.transport == "here":
             paths = self._paths
-            if paths.there.is_relative_to(root) and Path(paths.here).is_dir():
-                reply = str(PurePosixPath("/") / paths.there.relative_to(root) / ANSWERS)
-                answers = Path(paths.here) / ANSWERS
+            if paths.remote.is_relative_to(root) and Path(paths.local).is_dir():
+                reply = str(PurePosixPath("/") / paths.remote.relative_to(root) / ANSWERS)
+                answers = Path(paths.local) / ANSWERS
             elif Path(root).is_dir():
                 answers = Path(root) / ANSWERS
             else:
@@ -275,7 +275,7 @@ class SlurmTasks:
     async def user_number(self, name: str) -> int | None:
         """As the machine with Slurm's commands says."""
         if self._config.transport == "here":
-            return await asyncio.to_thread(user_number, name)
+            return await asyncio.to_thread(find_uid, name)
         output = await self._client.transport.run(["/usr/bin/id", "-u", "--", name])
         said = output.out.strip()
         return int(said) if output.code == 0 and said.isdecimal() else None

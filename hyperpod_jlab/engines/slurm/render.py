@@ -176,7 +176,7 @@ def render(given: RenderInput) -> Rendered:
 def options(given: RenderInput) -> Iterator[tuple[str, str | None]]:
     """The job's sbatch options by long name, in the order of the script; None for a switch."""
     spec = given.spec
-    folder = str(given.paths.there / given.bundle)
+    folder = str(given.paths.remote / given.bundle)
     output = "slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out"
     flags = check_flags(spec.slurm.flags)
     yield "job-name", given.name
@@ -302,16 +302,16 @@ def _body(given: RenderInput) -> str:
 
 def _guarded(given: RenderInput, *, any_owner: bool = False) -> str:
     """Python's arguments for the launcher, as words of an array."""
-    words = given.seal.words(given.paths.there, given.bundle, any_owner=any_owner)
+    words = given.seal.words(given.paths.remote, given.bundle, any_owner=any_owner)
     return f'{" ".join(FLAGS)} "$guard" {shlex.join(words)}'
 
 
 def _image(given: RenderInput, image: str) -> str:
     """What runs the launcher in a container (Pyxis), with the partition at its own place there."""
-    there = str(given.paths.there)
+    remote = str(given.paths.remote)
     words = [
         f"--container-image={image}",
-        f"--container-mounts={there}:{there}",
+        f"--container-mounts={remote}:{remote}",
         "--no-container-mount-home",
     ]
     return f"options+=({' '.join(shlex.quote(word) for word in words)})\n"

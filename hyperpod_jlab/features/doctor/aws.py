@@ -19,20 +19,20 @@ from hyperpod_jlab.aws.domains import (
 )
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.network import (
-    cluster_place,
     describe_interfaces,
     describe_network_acls,
     describe_route_tables,
     describe_security_groups,
     describe_subnets,
-    file_system_place,
+    locate_cluster,
+    locate_file_system,
 )
 from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.session_manager import (
     RUN_AS,
     SessionPreferences,
-    run_as_of,
+    find_run_as,
     session_preferences,
 )
 from hyperpod_jlab.aws.studio import Studio, find_studio
@@ -196,7 +196,7 @@ class AtAws:
 
     async def place_of_file_system(self, name: str) -> NetworkLocation:
         """Where a file system is in the network."""
-        return await self._once("fsx", name, lambda: file_system_place(self.aws, name))
+        return await self._once("fsx", name, lambda: locate_file_system(self.aws, name))
 
     async def interfaces_of(self, name: str) -> list[NetworkInterface]:
         """The network interfaces of a file system."""
@@ -217,7 +217,7 @@ class AtAws:
     async def place_of_cluster(self, name: str) -> NetworkLocation:
         """Where a HyperPod cluster is in the network."""
         return await self._once(
-            "sagemaker", f"cluster {name}", lambda: cluster_place(self.aws, name)
+            "sagemaker", f"cluster {name}", lambda: locate_cluster(self.aws, name)
         )
 
     async def groups(self, names: tuple[str, ...]) -> list[SecurityGroup]:
@@ -584,7 +584,7 @@ async def _run_as(at_aws: AtAws) -> CheckResult:
         )
     try:
         # IAM has no endpoint in most VPCs: nobody should wait for it.
-        user = await run_as_of(Aws(region, hasty=True), role)
+        user = await find_run_as(Aws(region, fail_fast=True), role)
     except HyperpodError as error:
         words = f"the tags of the role {role} are unknown: {error.message}; without {RUN_AS} {otherwise}"
         return unknown(words, error.hint, "admin")

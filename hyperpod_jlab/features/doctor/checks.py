@@ -271,7 +271,7 @@ class _TinyJob:
         """Cancel it and remove it; what went wrong."""
         try:
             async with asyncio.timeout(_CLEANING):
-                if not await asyncio.to_thread(self._hyperpod.partition.holds, self._run_id):
+                if not await asyncio.to_thread(self._hyperpod.partition.has_run, self._run_id):
                     return None  # it was refused, and nothing is left of it
                 run = await self._hyperpod.runs.get(self._run_id)
                 if not run.status.ended:

@@ -26,13 +26,13 @@ from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 from hyperpod_jlab.features.doctor.network import joined
 from hyperpod_jlab.run.listing import RunFilter
 from hyperpod_jlab.run.services import Hyperpod
-from hyperpod_jlab.storage.acl import is_opened
+from hyperpod_jlab.storage.acl import has_acl
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.migration import runs_in_old_layout
-from hyperpod_jlab.storage.mounts import mount_of, room_at
+from hyperpod_jlab.storage.mounts import disk_space, mount_of
 from hyperpod_jlab.storage.owners import parents
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.timeouts import within
+from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 
 class MountLooks:
@@ -151,7 +151,7 @@ class MountLooks:
             if cluster is None or not cluster.storage:
                 return None
             root = self._opened.hyperpod.partition.root
-            mount = await within(root, lambda: self._mount_of(root))
+            mount = await run_with_timeout(root, lambda: self._mount_of(root))
             return self._compared(name, cluster, root, mount)
 
         return look
@@ -231,7 +231,7 @@ def partition_steps(opened: Opened) -> list[CheckStep]:
     def look(work: Callable[[Partition], CheckResult]) -> Callable[[], Awaitable[CheckResult]]:
         async def told() -> CheckResult:
             partition = opened.hyperpod.partition
-            return await within(partition.root, lambda: work(partition))
+            return await run_with_timeout(partition.root, lambda: work(partition))
 
         return told
 
@@ -271,7 +271,7 @@ def _storage(partition: Partition) -> CheckResult:
 def _mode(partition: Partition) -> CheckResult:
     found = partition.folder.stat()
     mode = stat.S_IMODE(found.st_mode)
-    if is_opened(partition.folder):
+    if has_acl(partition.folder):
         mode &= ~0o070  # an ACL's mask: nobody but who was let through
     if not partition.shared and mode & 0o077:
         return warn(
@@ -287,7 +287,7 @@ def _mode(partition: Partition) -> CheckResult:
 
 
 def _parents(partition: Partition) -> CheckResult:
-    """Responsible owns the folders above ours: they can exchange it, whatever its own mode says."""
+    """Check who owns the folders above: their owners can replace our folder, whatever its own mode is."""
     try:
         above = parents(partition.root)
     except OSError as error:
@@ -362,7 +362,7 @@ def _writing(partition: Partition) -> CheckResult:
 
 
 def _room(root: Path) -> CheckResult:
-    room = room_at(root)
+    room = disk_space(root)
     words = f"{format_size(room.free)} of {format_size(room.total)} free"
     fix = "remove old runs: hpj clean --older 30d"
     if room.free < _NO_ROOM:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.features.storage.service import Linked, PathView, Side, StorageOverview
     from hyperpod_jlab.run.clean import MigrationPlan
     from hyperpod_jlab.run.services import Hyperpod
-    from hyperpod_jlab.storage.migration import Migrated
+    from hyperpod_jlab.storage.migration import MigrationResult
 
 _HELP = """\
 Show the file systems and partitions of this machine: which one stores runs, how much space is free, which other users have access and what
@@ -495,7 +495,9 @@ def migrate(dry_run: bool) -> None:
         )
 
 
-async def _migrated(hyperpod: Hyperpod, *, dry_run: bool) -> tuple[MigrationPlan, Migrated | None]:
+async def _migrated(
+    hyperpod: Hyperpod, *, dry_run: bool
+) -> tuple[MigrationPlan, MigrationResult | None]:
     async with slow_steps("looking for runs") as steps:
         plan = await plan_migration(hyperpod)
         if dry_run:
@@ -504,7 +506,7 @@ async def _migrated(hyperpod: Hyperpod, *, dry_run: bool) -> tuple[MigrationPlan
         return plan, await carry_out(hyperpod, plan)
 
 
-def _print(plan: MigrationPlan, moved: Migrated | None) -> None:
+def _print(plan: MigrationPlan, moved: MigrationResult | None) -> None:
     for run_id, reason in plan.kept:
         print(f"{run_id} is kept: {reason}", file=sys.stderr)
     if moved is None:
@@ -517,7 +519,7 @@ def _print(plan: MigrationPlan, moved: Migrated | None) -> None:
     print(f"{len(moved.runs)} runs and {moved.code} files of code moved", file=sys.stderr)
 
 
-def _document(plan: MigrationPlan, moved: Migrated | None) -> dict[str, object]:
+def _document(plan: MigrationPlan, moved: MigrationResult | None) -> dict[str, object]:
     kept = [*plan.kept, *(moved.problems if moved is not None else ())]
     return {
         "moved": moved is not None,

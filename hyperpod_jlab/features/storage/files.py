@@ -38,7 +38,7 @@ from hyperpod_jlab.features.storage.models import (
 )
 from hyperpod_jlab.storage.lfs import PROGRAM, Lfs
 from hyperpod_jlab.storage.mounts import mount_of
-from hyperpod_jlab.storage.timeouts import within
+from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 Way = Literal["lfs", "aws"]
 """By Lustre's program on this machine, or by a data repository task of AWS."""
@@ -173,7 +173,9 @@ async def _by_lfs(verb: Verb, paths: Sequence[Path]) -> list[Result]:
             continue
         verdict = decide(verb, result.file)
         if verdict.outcome == "ask":
-            by_device.setdefault(await within(Path(path), partial(_device, path)), []).append(path)
+            by_device.setdefault(
+                await run_with_timeout(Path(path), partial(_device, path)), []
+            ).append(path)
         else:
             results[path] = Result(path, verdict.outcome, result.file, verdict.reason, verdict.hint)
     for some in by_device.values():  # one request is for files of one file system
@@ -225,7 +227,7 @@ async def _problem(path: Path) -> str | None:
         kind = mount_of(path).kind
         return None if kind == "lustre" else f"it is on {kind or 'something else'}, not on Lustre"
 
-    return await within(path, look)
+    return await run_with_timeout(path, look)
 
 
 class RepositoryTaskService:
@@ -370,4 +372,4 @@ async def _placed(path: Path) -> tuple[LustreMount | None, str]:
         problem = path_problem(there)
         return (part, there) if problem is None else (None, problem)
 
-    return await within(path, look)
+    return await run_with_timeout(path, look)

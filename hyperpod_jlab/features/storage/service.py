@@ -44,7 +44,7 @@ from hyperpod_jlab.storage.home_link import NAME, make_link
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.timeouts import within
+from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 # --------------------------------------------------------------------------------------------------
 # Whether configured clusters mount the file system that runs go to, by what AWS says of the HyperPod clusters behind them.
@@ -241,7 +241,7 @@ class Storage:
                 return separation_of(partition, identity)
 
         try:
-            return await within(partition.root, judge)
+            return await run_with_timeout(partition.root, judge)
         except StorageError:  # the place's own problem says it
             return None
 
@@ -265,7 +265,7 @@ class Storage:
                 detail={"path": str(path)},
             )
         place = await self._with_aws(place, mounts, studio, whose, asked)
-        inner = await within(path, lambda: self._on_partition(path))
+        inner = await run_with_timeout(path, lambda: self._on_partition(path))
         runs = inner.is_relative_to(self._partition.root)
         notes = tuple(dict.fromkeys(asked.notes))
         place = replace(place, runs_go_here=runs)
@@ -326,7 +326,7 @@ class Storage:
             if not paths.shared:
                 reason = "no storage of its pods is configured: code is packed into the job"
                 return Side(name, kind, side, str(path), None, reason)
-            there = paths.to_there(str(path))
+            there = paths.to_cluster_path(str(path))
         except HyperpodError as error:
             return Side(name, kind, side, str(path), None, error.message)
         return Side(name, kind, side, str(path), str(there))

@@ -173,6 +173,6 @@ class NativeRecorder:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return sorted(descent.names(folder))
+        return sorted(descent.list_names(folder))
     except OSError:
         return []

@@ -604,7 +604,9 @@ def _note_end(bundle: BundleReader, where: Where, seen: RunSnapshot) -> None:
 
 def _has_logs(bundle: BundleReader) -> bool:
     with contextlib.suppress(OSError):
-        return any(name.startswith("attempt-") for name in descent.names(bundle.records / "logs"))
+        return any(
+            name.startswith("attempt-") for name in descent.list_names(bundle.records / "logs")
+        )
     return False
 
 

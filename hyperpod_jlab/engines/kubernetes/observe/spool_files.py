@@ -457,7 +457,7 @@ def attempt_of(path: str) -> int | None:
 def attempt_folders(status: Path) -> list[tuple[int, Path]]:
     """The folders of a run's attempts by number, the oldest first."""
     try:
-        found = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.names(status)]
+        found = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.list_names(status)]
     except OSError:
         return []
     return sorted((int(match[1]), folder) for match, folder in found if match is not None)

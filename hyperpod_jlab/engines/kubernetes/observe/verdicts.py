@@ -345,7 +345,7 @@ def last_words(bundle: BundleReader) -> str | None:
 def _files(folder: Path, names: re.Pattern[str]) -> list[Path]:
     """The files of a folder whose names match, in order."""
     try:
-        found = descent.names(folder, _MOST)
+        found = descent.list_names(folder, _MOST)
     except OSError:
         return []
     return [folder / name for name in sorted(filter(names.fullmatch, found))]

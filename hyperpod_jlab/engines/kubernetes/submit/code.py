@@ -244,7 +244,7 @@ def _below(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
     folder = stat.S_ISDIR(found.st_mode)
     if folder or stat.S_ISREG(found.st_mode):
         yield path, found
-    for name in descent.names(path) if folder else ():
+    for name in descent.list_names(path) if folder else ():
         yield from _below(path / name)
 
 

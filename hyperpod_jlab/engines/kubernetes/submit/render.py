@@ -72,11 +72,11 @@ def pod_command(
         unpack: Whether the bundle has to be unpacked in the pod first.
         resumed: Whether HyperPod resumes the run.
     """
-    bundle = given.paths.there / given.bundle
+    bundle = given.paths.remote / given.bundle
     if unpack:  # what travels in the job's own object lies on no storage that others may write to
         before = ["-I", "-c", UNPACK, str(bundle), str(bundle / "launcher.py")]
     else:
-        before = guarded(given.seal.words(given.paths.there, given.bundle))
+        before = guarded(given.seal.words(given.paths.remote, given.bundle))
     return [
         literal(given.python or "python3"),
         *map(literal, before),

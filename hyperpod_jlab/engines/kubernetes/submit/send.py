@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hyperpod_jlab.aws.clusters import asked_type
+from hyperpod_jlab.aws.clusters import find_instance_type
 from hyperpod_jlab.core.config import PodStorage
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -336,7 +336,7 @@ class Sender:
         name, config = spec.resources.instance_type, self._connection.config
         if name is None or (config.eks is None and config.hyperpod is None):
             return instance_type(name)
-        known = await asked_type(name)
+        known = await find_instance_type(name)
         if isinstance(known, InstanceType):
             self._instances[name] = known
         return known
