@@ -220,7 +220,7 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _RunDetails | Cluste
 
 async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
     from hyperpod_jlab.cli.naming import find_run
-    from hyperpod_jlab.features.ports.service import access_of
+    from hyperpod_jlab.features.ports.service import read_access
 
     run_id = await find_run(hyperpod, text)
     run = await hyperpod.runs.get(run_id)
@@ -233,7 +233,9 @@ async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
     children = await hyperpod.runs.children(run_id) if has_few_children else ()
     usage = await hyperpod.runs.usage(run_id) if run.status.ended else None
     access = (
-        await access_of(hyperpod.engines, hyperpod.runs, run_id) if run.state == "running" else None
+        await read_access(hyperpod.engines, hyperpod.runs, run_id)
+        if run.state == "running"
+        else None
     )
     return _RunDetails(run, spec, paths, children, usage, access)
 

@@ -17,7 +17,7 @@ from hyperpod_jlab.core.run import Run, RunState
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.validation import NAME
-from hyperpod_jlab.features.ports.service import Access, access_of
+from hyperpod_jlab.features.ports.service import Access, read_access
 from hyperpod_jlab.run.files import SentFile, code_text, list_code_files, read_rendered
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
@@ -202,7 +202,7 @@ async def show_access(call: Call, run_id: str) -> Access:
     A port of node 0 is opened by ``POST runs/{run_id}/ports/{port}/open``, one of another node by ``runs/{run_id}/ports/{node}:{port}/open``.
     """
     hyperpod = await call.hyperpod()
-    return await access_of(hyperpod.engines, hyperpod.runs, run_id)
+    return await read_access(hyperpod.engines, hyperpod.runs, run_id)
 
 
 async def show_usage(call: Call, run_id: str) -> RunUsage:

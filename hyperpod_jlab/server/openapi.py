@@ -82,7 +82,7 @@ _NAMES = {
     "MountInfo": "StoragePlace",
     "Reach": "HyperpodReach",
     "Resource": "Device",
-    "RunMeasured": "RunMetrics",
+    "RunMetricSets": "RunMetrics",
     "SearchHit": "LogHit",
     "SearchResult": "LogHits",
     "SentFile": "CodeFile",

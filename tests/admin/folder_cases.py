@@ -35,7 +35,7 @@ OPENED = replace(
         ("other", None, 0),
     ),
 )
-SNAPSHOT_TTL_S = Folder(PERSON, GROUP, 0o3775)
+SHARED = Folder(PERSON, GROUP, 0o3775)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ class JobCases(FolderCases):
         paths = names(500)
         before = jobs_sent()
         assert set((await keeper.look([ROOT, *paths])).values()) >= {None}
-        wanted = {**dict.fromkeys(paths, OPENED), paths[0]: SNAPSHOT_TTL_S}
+        wanted = {**dict.fromkeys(paths, OPENED), paths[0]: SHARED}
         assert await keeper.make(wanted) == dict.fromkeys(paths)
         assert await keeper.look(paths) == wanted
         assert jobs_sent() - before == 3

@@ -28,7 +28,7 @@ CHANGING = {
     "UpdateSpace",
     "UpdateUserProfile",
 }
-SNAPSHOT_TTL_S, PER_USER, NOTHING = (
+SHARED, PER_USER, NOTHING = (
     DesiredState("shared"),
     DesiredState("per-user"),
     DesiredState(None),
@@ -93,7 +93,7 @@ async def test_shared_per_user_and_back_and_all_taken_away(account):
     account.domains[DOMAIN].tags["team"] = "vision"
     before = seen(account)
 
-    results = await apply(SNAPSHOT_TTL_S)
+    results = await apply(SHARED)
     assert all(result.error is None for result in results.values())
     assert account.domains[DOMAIN].file_systems == [lustre_at(FILE_SYSTEM, "/shared")]
     assert account.domains[DOMAIN].shared_file_systems == [lustre_at(FILE_SYSTEM, "/shared")]
@@ -103,7 +103,7 @@ async def test_shared_per_user_and_back_and_all_taken_away(account):
     assert account.spaces[DOMAIN, "work"].file_systems == [attached(FILE_SYSTEM)]
     for interface in account.networks[REGION].interfaces.values():
         assert interface.groups == [OTHER, STUDIO]
-    assert await settled(SNAPSHOT_TTL_S)
+    assert await settled(SHARED)
 
     await apply(PER_USER)
     assert account.domains[DOMAIN].file_systems == []
@@ -111,7 +111,7 @@ async def test_shared_per_user_and_back_and_all_taken_away(account):
     assert account.spaces[DOMAIN, "team"].file_systems == []
     assert await settled(PER_USER)
 
-    await apply(SNAPSHOT_TTL_S)
+    await apply(SHARED)
     assert paths(account) == {"alice": [], "bob": [], "carol": ["/shared"]}
     await apply(NOTHING)
     assert seen(account) == before
@@ -178,7 +178,7 @@ async def test_an_update_that_somebody_else_has_begun_is_waited_for(account, end
             raise ApiError("ResourceInUse", "Cannot update while another update is in progress")
 
     endpoint.faults.interrupt = busy
-    for wanted in (SNAPSHOT_TTL_S, PER_USER):
+    for wanted in (SHARED, PER_USER):
         results = await apply(wanted)
         assert [one.error for one in results.values() if one.error] == []
     assert left == []
@@ -202,18 +202,18 @@ async def test_two_at_once_come_to_the_same(account):
 
 async def test_a_running_space_waits_until_it_is_stopped(account):
     account.spaces[DOMAIN, "work"].apps = ["JupyterLab"]
-    results = await apply(SNAPSHOT_TTL_S)
+    results = await apply(SHARED)
     assert not results["space work"].done
     assert "JupyterLab" in results["space work"].step.reason
     account.spaces[DOMAIN, "work"].apps = []
-    assert (await apply(SNAPSHOT_TTL_S))["space work"].done
+    assert (await apply(SHARED))["space work"].done
 
 
 async def test_a_plan_that_cannot_be_is_refused_whole(account):
     account.file_systems[REGION][0].vpc = "vpc-0fedcba9876543210"
     before = seen(account)
     with pytest.raises(RefusedError) as caught:
-        await apply(SNAPSHOT_TTL_S)
+        await apply(SHARED)
     assert caught.value.code == "other_vpc"
     assert seen(account) == before
 

@@ -12,7 +12,7 @@ from testbed.aws.state import Profile
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.test_injected_faults import apply, wirer_of
 
-SNAPSHOT_TTL_S, PER_USER = DesiredState("shared"), DesiredState("per-user")
+SHARED, PER_USER = DesiredState("shared"), DesiredState("per-user")
 CLAIM, MARK = claim_tag(FILE_SYSTEM), tag_of("profile", FILE_SYSTEM)
 
 
@@ -28,12 +28,12 @@ async def plan_and_tags(endpoint, wanted, disk):
 async def test_one_that_was_cut_off_is_taken_over(account, endpoint, disk, claim):
     account.domains[DOMAIN].tags[CLAIM] = claim
     account.profiles[DOMAIN, "bob"].tags[MARK] = "/bob"
-    made, everywhere = await plan_and_tags(endpoint, SNAPSHOT_TTL_S, disk)
+    made, everywhere = await plan_and_tags(endpoint, SHARED, disk)
     assert [one.state for one in made.steps if isinstance(one, ClaimStep)] == ["to do"]
-    assert await apply(SNAPSHOT_TTL_S, disk) == {}
+    assert await apply(SHARED, disk) == {}
     assert CLAIM not in account.domains[DOMAIN].tags
     assert account.profiles[DOMAIN, "bob"].tags == {}
-    made, asked = await plan_and_tags(endpoint, SNAPSHOT_TTL_S, disk)
+    made, asked = await plan_and_tags(endpoint, SHARED, disk)
     assert not made.drift
     assert asked == everywhere - len(account.profiles)
 

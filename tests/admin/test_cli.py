@@ -15,7 +15,7 @@ from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.aws.conftest import REGION
 
 WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
-SNAPSHOT_TTL_S = (*WHERE, "--partition-mode", "shared")
+SHARED = (*WHERE, "--partition-mode", "shared")
 PER_USER = (*WHERE, "--partition-mode", "per-user")
 
 
@@ -40,12 +40,12 @@ def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj, disk)
 
 def test_apply_toggle_and_destroy_with_files_in_both_modes(account, hpj, disk):
     at = ("--mounted-at", str(disk), "--yes")
-    hpj("admin", "apply", *SNAPSHOT_TTL_S, *at).ok()
+    hpj("admin", "apply", *SHARED, *at).ok()
     found = (disk / "shared").stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (200001, 1001, 0o3775)
     (disk / "shared" / "data.txt").write_text("of all")
     assert (
-        hpj("admin", "status", *SNAPSHOT_TTL_S, "--mounted-at", str(disk))
+        hpj("admin", "status", *SHARED, "--mounted-at", str(disk))
         .ok()
         .out.endswith("as wanted\n")
     )
@@ -54,11 +54,11 @@ def test_apply_toggle_and_destroy_with_files_in_both_modes(account, hpj, disk):
     assert stat.S_IMODE((disk / "alice").stat().st_mode) == 0o700
     (disk / "alice" / "mine.txt").write_text("alice's")
     assert account.domains[DOMAIN].file_systems == []
-    drift = hpj("admin", "status", *SNAPSHOT_TTL_S, "--mounted-at", str(disk))
+    drift = hpj("admin", "status", *SHARED, "--mounted-at", str(disk))
     assert drift.code == 1
     assert "profile alice: /alice -> not mounted" in drift.out
 
-    hpj("admin", "apply", *SNAPSHOT_TTL_S, *at).ok()
+    hpj("admin", "apply", *SHARED, *at).ok()
     assert account.domains[DOMAIN].file_systems == [lustre_at(FILE_SYSTEM, "/shared")]
     hpj("admin", "destroy", *WHERE, "--yes").ok()
     assert account.domains[DOMAIN].file_systems == []
@@ -80,7 +80,7 @@ def test_a_profile_waits_for_its_folder_while_nobody_looks(account, hpj, disk):
     assert "not done: profile alice: the folder /alice was not checked" in done.err
     # Whether the folder is there nobody knows, and of that no exit code is made.
     assert "not known: folder /alice: folders are not checked" in done.err
-    hpj("admin", "apply", *SNAPSHOT_TTL_S, "--yes").ok()
+    hpj("admin", "apply", *SHARED, "--yes").ok()
     hpj("admin", "destroy", *WHERE, "--yes").ok()
     assert account.profiles[DOMAIN, "alice"].file_systems == []
     drift = hpj("admin", "status", *PER_USER)
@@ -173,20 +173,20 @@ def test_the_file_system_of_a_cluster(account, hpj):
     [
         (("--partition-mode", "shared", "--file-system", FILE_SYSTEM), 2, "domain"),
         (("--domain", DOMAIN, "--partition-mode", "shared"), 2, "file_system"),
-        ((*SNAPSHOT_TTL_S, "--shared-path", "shared"), 2, "shared_path"),
-        ((*SNAPSHOT_TTL_S, "--shared-path", "/.."), 2, "shared_path"),
-        ((*SNAPSHOT_TTL_S, "--shared-path", "/shared/../alice"), 2, "shared_path"),
-        ((*SNAPSHOT_TTL_S, "--shared-path", "/shared/"), 2, "shared_path"),
-        ((*SNAPSHOT_TTL_S, "--mounted-at", ""), 2, "mounted_at"),
-        ((*SNAPSHOT_TTL_S, "--domain", ""), 2, "domain"),
-        ((*SNAPSHOT_TTL_S, "--domain", "d-ex\u00e4mple"), 2, "domain"),
-        ((*SNAPSHOT_TTL_S, "--domain", "d-" + "a" * 62), 2, "domain"),
-        ((*SNAPSHOT_TTL_S, "--domain", "d-example\n"), 2, "domain"),
-        ((*SNAPSHOT_TTL_S, "--file-system", "fs-xyz"), 2, "file_system"),
-        ((*SNAPSHOT_TTL_S, "--file-system", ""), 2, "file_system"),
-        ((*SNAPSHOT_TTL_S, "--cluster", "two words"), 2, "cluster"),
-        ((*SNAPSHOT_TTL_S, "--region", ""), 2, "region"),
-        ((*SNAPSHOT_TTL_S, "--region", "../us-west-2"), 2, "region"),
+        ((*SHARED, "--shared-path", "shared"), 2, "shared_path"),
+        ((*SHARED, "--shared-path", "/.."), 2, "shared_path"),
+        ((*SHARED, "--shared-path", "/shared/../alice"), 2, "shared_path"),
+        ((*SHARED, "--shared-path", "/shared/"), 2, "shared_path"),
+        ((*SHARED, "--mounted-at", ""), 2, "mounted_at"),
+        ((*SHARED, "--domain", ""), 2, "domain"),
+        ((*SHARED, "--domain", "d-ex\u00e4mple"), 2, "domain"),
+        ((*SHARED, "--domain", "d-" + "a" * 62), 2, "domain"),
+        ((*SHARED, "--domain", "d-example\n"), 2, "domain"),
+        ((*SHARED, "--file-system", "fs-xyz"), 2, "file_system"),
+        ((*SHARED, "--file-system", ""), 2, "file_system"),
+        ((*SHARED, "--cluster", "two words"), 2, "cluster"),
+        ((*SHARED, "--region", ""), 2, "region"),
+        ((*SHARED, "--region", "../us-west-2"), 2, "region"),
     ],
 )
 def test_bad_words(account, endpoint, hpj, words, code, field):
@@ -205,33 +205,33 @@ def test_choices_are_told_on_one_line(hpj):
 
 def test_one_step_is_one(account, hpj, disk):
     at = ("--mounted-at", str(disk))
-    hpj("admin", "apply", *SNAPSHOT_TTL_S, *at, "--yes").ok()
+    hpj("admin", "apply", *SHARED, *at, "--yes").ok()
     (disk / "shared").rmdir()
-    done = hpj("admin", "apply", *SNAPSHOT_TTL_S, *at)
+    done = hpj("admin", "apply", *SHARED, *at)
     assert (done.code, "to do: 1 step\n" in done.err) == (2, True)
 
 
 def test_what_cannot_be_is_refused_by_plan_and_apply(account, hpj):
     account.file_systems[REGION][0].vpc = "vpc-0fedcba9876543210"
-    for words in (("plan", *SNAPSHOT_TTL_S), ("apply", *SNAPSHOT_TTL_S, "--yes")):
+    for words in (("plan", *SHARED), ("apply", *SHARED, "--yes")):
         done = hpj("admin", *words, "--json")
         assert (done.code, done.error["code"]) == (2, "other_vpc")
 
 
 def test_a_missing_right_is_named(account, endpoint, hpj, disk):
     endpoint.faults.deny("ec2:DescribeNetworkInterfaces")
-    done = hpj("admin", "plan", *SNAPSHOT_TTL_S, "--json")
+    done = hpj("admin", "plan", *SHARED, "--json")
     assert (done.code, done.error["code"]) == (4, "missing_right")
     assert "ec2:DescribeNetworkInterfaces" in done.error["message"]
     endpoint.faults.denied.clear()
     endpoint.faults.deny("sagemaker:UpdateDomain")
-    done = hpj("admin", "apply", *SNAPSHOT_TTL_S, "--mounted-at", str(disk), "--yes")
+    done = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes")
     assert done.code == 4
     assert "sagemaker:UpdateDomain" in done.err
 
 
 def test_results_as_json(account, hpj, disk):
-    words = ("admin", "apply", *SNAPSHOT_TTL_S, "--mounted-at", str(disk), "--yes", "--json")
+    words = ("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes", "--json")
     for _ in range(2):  # what was fine already is ok too
         told = hpj(*words).ok().json
         assert all(one["ok"] and one["error"] is None for one in told["results"])
@@ -248,7 +248,7 @@ def test_something_else_where_a_folder_is_to_be(account, hpj, disk, kind):
     else:
         (disk / "elsewhere").mkdir()
         (disk / "shared").symlink_to(disk / "elsewhere")
-    done = hpj("admin", "apply", *SNAPSHOT_TTL_S, "--mounted-at", str(disk), "--yes")
+    done = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes")
     assert (done.code, "! folder /shared: no folder" in done.out) == (1, True)
     assert account.domains[DOMAIN].file_systems == []
 

@@ -28,7 +28,7 @@ PERSON, GROUP = 200001, 1001
 
 WITHOUT_DATA = replace(NOTHING, without_data=True)
 PRIVATE = Folder(PERSON, GROUP, 0o700)
-SNAPSHOT_TTL_S = Folder(PERSON, GROUP, 0o3775)
+SHARED = Folder(PERSON, GROUP, 0o3775)
 ALICE = profile("alice", fsx("/alice"), mark="/alice")
 OURS = domain(fsx("/shared"), mark="/shared")
 ONLY_ALICE = replace(WITHOUT_DATA, profiles=frozenset({"alice"}))
@@ -42,14 +42,14 @@ PLANS = [
     ("of somebody else", (domain(), ALICE), {"/alice": replace(PRIVATE, uid=4711)}, WITHOUT_DATA, [("/alice", "blocked", "uid 4711")]),
     ("of root", (domain(), ALICE), {"/alice": Folder(0, 0, 0o755)}, WITHOUT_DATA, [("/alice", "to do", "")]),
     ("of root, with something in it", (domain(), ALICE), {"/alice": Folder(0, 0, 0o755, empty=False)}, WITHOUT_DATA, [("/alice", "blocked", "belongs to root")]),
-    ("which another spells otherwise", (OURS, profile("bob", fsx("//team/../shared/x"))), {"/shared": SNAPSHOT_TTL_S}, WITHOUT_DATA, [("/shared", "blocked", "profile bob")]),
+    ("which another spells otherwise", (OURS, profile("bob", fsx("//team/../shared/x"))), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "blocked", "profile bob")]),
     ("a link", (domain(), ALICE), {"/alice": Folder(0, 0, 0, other=True)}, WITHOUT_DATA, [("/alice", "blocked", "a link")]),
-    ("of all", (OURS, profile()), {"/shared": SNAPSHOT_TTL_S}, WITHOUT_DATA, [("/shared", "to do", "")]),
-    ("what somebody else has set", (domain(fsx("/x")), profile("alice", fsx("/y"))), {"/x": SNAPSHOT_TTL_S, "/y": PRIVATE}, WITHOUT_DATA, []),
+    ("of all", (OURS, profile()), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "to do", "")]),
+    ("what somebody else has set", (domain(fsx("/x")), profile("alice", fsx("/y"))), {"/x": SHARED, "/y": PRIVATE}, WITHOUT_DATA, []),
     ("which another mounts", (domain(), ALICE, profile("bob", fsx("/alice"))), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "blocked", "profile bob still mounts it")]),
-    ("of which another mounts a part", (OURS, profile("bob", fsx("/shared/bob"))), {"/shared": SNAPSHOT_TTL_S}, WITHOUT_DATA, [("/shared", "blocked", "profile bob")]),
-    ("one alone", (OURS, ALICE), {"/alice": PRIVATE, "/shared": SNAPSHOT_TTL_S}, ONLY_ALICE, [("/alice", "to do", "")]),
-    ("which the others have too", (OURS, profile("alice", fsx("/shared"), mark="/shared"), profile("bob")), {"/shared": SNAPSHOT_TTL_S}, ONLY_ALICE, [("/shared", "blocked", "bob")]),
+    ("of which another mounts a part", (OURS, profile("bob", fsx("/shared/bob"))), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "blocked", "profile bob")]),
+    ("one alone", (OURS, ALICE), {"/alice": PRIVATE, "/shared": SHARED}, ONLY_ALICE, [("/alice", "to do", "")]),
+    ("which the others have too", (OURS, profile("alice", fsx("/shared"), mark="/shared"), profile("bob")), {"/shared": SHARED}, ONLY_ALICE, [("/shared", "blocked", "bob")]),
     ("which is open", (domain(), ALICE, space("work", attached(), owner="alice", apps=("JupyterLab",))), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "waits", "stop space work")]),
     *((f"a mark that is none: {mark!r}", (domain(), replace(ALICE, mark=mark)), {"/alice": PRIVATE, mark: PRIVATE}, WITHOUT_DATA, [])
       for mark in ("/", "", "//", "/.", "/..", "/shared/../alice", "alice", "/alice/", "/a b", "/a\n")),

@@ -12,7 +12,7 @@ from hyperpod_jlab.admin.fsx.planning import plan
 from tests.admin.test_planning import (
     NOTHING,
     PER_USER,
-    SNAPSHOT_TTL_S,
+    SHARED,
     attached,
     domain,
     fsx,
@@ -83,14 +83,14 @@ def test_a_folder_belongs_to_the_profiles_own_user_number():
 
 
 def test_the_folder_of_all_keeps_whom_others_have_let_in():
-    made = plan(there(domain()), SNAPSHOT_TTL_S)
+    made = plan(there(domain()), SHARED)
     assert step(made, "folder /shared").after == "owner 200001:1001, mode 3775"
     theirs = ("group", 4711, 5)
     seen = Folder(200001, 1001, 0o3775, acl=(theirs,))
-    with_jobs = replace(SNAPSHOT_TTL_S, cluster_user=1000)
+    with_jobs = replace(SHARED, cluster_user=1000)
     found = step(plan(there(domain(), folders={"/shared": seen}), with_jobs), "folder /shared")
     assert (found.state, found.folder.acl) == ("to do", (JOBS, theirs))
-    made = plan(there(domain(), folders={"/shared": found.folder}), SNAPSHOT_TTL_S)
+    made = plan(there(domain(), folders={"/shared": found.folder}), SHARED)
     assert step(made, "folder /shared").state == "done"
     assert not [one for one in plan(there(domain()), NOTHING).steps if "folder" in one.target]
 
@@ -157,6 +157,6 @@ def test_a_profile_called_as_the_folder_of_all_keeps_nobody_else_from_theirs():
 
 
 def test_the_folder_of_all_may_be_there_though_nobody_looks():
-    made = plan(there(domain(), folders=None), SNAPSHOT_TTL_S)
+    made = plan(there(domain(), folders=None), SHARED)
     assert step(made, "folder /shared").state == "waits"
     assert step(made, "domain d-example").state == "to do"

@@ -19,7 +19,7 @@ from testbed.aws.state import Profile, Space, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.executor_kills import account_of_others, seen
 
-SNAPSHOT_TTL_S, PER_USER, NOTHING = (
+SHARED, PER_USER, NOTHING = (
     DesiredState("shared"),
     DesiredState("per-user"),
     DesiredState(None),
@@ -98,7 +98,7 @@ async def test_faults_at_random_change_nothing_of_the_end(endpoint, disk, quick,
         if not number % 5:
             account.spaces[DOMAIN, f"space{number:03d}"] = Space(f"user{number:03d}")
     before = seen(account, disk)
-    for wanted in (PER_USER, SNAPSHOT_TTL_S, NOTHING):
+    for wanted in (PER_USER, SHARED, NOTHING):
         endpoint.faults.interrupt = spoils = AtRandom(one_in, seed=count)
         errors = await apply(wanted, disk)
         endpoint.faults.interrupt = None

@@ -18,7 +18,7 @@ from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.aws.conftest import REGION
 
 WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
-SNAPSHOT_TTL_S = (*WHERE, "--partition-mode", "shared")
+SHARED = (*WHERE, "--partition-mode", "shared")
 TEXT = """\
 cluster = "ml-cluster"
 orchestrator = "slurm"
@@ -41,7 +41,7 @@ def file(tmp_path):
 
 
 def test_plan_apply_status_change_and_destroy(account, hpj, file, disk):
-    words = (*SNAPSHOT_TTL_S, "--lifecycle-file", str(file), "--mounted-at", str(disk))
+    words = (*SHARED, "--lifecycle-file", str(file), "--mounted-at", str(disk))
     done = hpj("admin", "plan", *words).ok()
     assert f"+ domain {DOMAIN}, JupyterLab: none of ours -> hyperpod-jlab-jupyterlab-" in done.out
     assert account.lifecycle_configs == {}
@@ -67,7 +67,7 @@ def test_plan_apply_status_change_and_destroy(account, hpj, file, disk):
     assert hpj("admin", "status", *words).ok().out.endswith("as wanted\n")
 
     # Without the file nothing is said of them, and nothing changes.
-    hpj("admin", "apply", *SNAPSHOT_TTL_S, "--mounted-at", str(disk), "--yes").ok()
+    hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes").ok()
     assert len(account.lifecycle_configs) == 2
     hpj("admin", "destroy", *WHERE, "--yes").ok()
     assert account.lifecycle_configs == {}
@@ -117,7 +117,7 @@ def test_a_wrong_file_says_what_is_wrong_and_nothing_is_done(
 ):
     file = tmp_path / "wrong.toml"
     file.write_text(text)
-    done = hpj("admin", "apply", *SNAPSHOT_TTL_S, "--lifecycle-file", str(file), "--yes", "--json")
+    done = hpj("admin", "apply", *SHARED, "--lifecycle-file", str(file), "--yes", "--json")
     assert (done.code, done.error["detail"]["field"]) == (2, field)
     assert words in f"{done.error['message']} {done.error['hint']}"
     assert account.lifecycle_configs == {}
@@ -125,7 +125,7 @@ def test_a_wrong_file_says_what_is_wrong_and_nothing_is_done(
 
 
 def test_a_file_that_is_not_there(account, hpj, tmp_path):
-    done = hpj("admin", "plan", *SNAPSHOT_TTL_S, "--lifecycle-file", str(tmp_path / "none.toml"))
+    done = hpj("admin", "plan", *SHARED, "--lifecycle-file", str(tmp_path / "none.toml"))
     assert done.code == 2
     assert "none.toml" in done.err
 
@@ -171,7 +171,7 @@ def test_the_example_is_a_file_that_works_once_it_is_filled_in(account, hpj, tmp
 
 
 def test_a_later_round_mends_what_was_in_use(account, endpoint, hpj, file, disk):
-    words = (*SNAPSHOT_TTL_S, "--lifecycle-file", str(file), "--mounted-at", str(disk))
+    words = (*SHARED, "--lifecycle-file", str(file), "--mounted-at", str(disk))
     left = TRIES + 1  # more than the first round tries
 
     def busy(action, when):

@@ -13,7 +13,7 @@ from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.executor_kills import CHANGING, account_of_others, partitions
-from tests.admin.test_planning import PER_USER, SNAPSHOT_TTL_S, domain, fsx, profile, step, there
+from tests.admin.test_planning import PER_USER, SHARED, domain, fsx, profile, step, there
 
 ELSEWHERE = DesiredState("shared", "/all")
 ALICE, BOB = profile(), profile("bob")
@@ -35,11 +35,11 @@ PLANS = [
     ("one that SageMaker is at work on", (OURS, failed("Updating")), {}, PER_USER, OURS, "to do", None),
     ("one that never came to be", (OURS, failed("Failed")), {}, PER_USER, OURS, "to do", None),
     ("one with a list of others", (OURS, profile("bob", fsx("/x", "fs-2"))), None, PER_USER, OURS, "to do", None),
-    ("hers goes after the default is there", (domain(), HERS), {}, SNAPSHOT_TTL_S, HERS, "to do", None),
-    ("and is there already", (OURS, HERS), {}, SNAPSHOT_TTL_S, HERS, "to do", None),
-    ("not while it cannot", (replace(domain(), status="Failed"), HERS), {}, SNAPSHOT_TTL_S, HERS, "waits", "/shared is not"),
-    ("not for somebody else's", (domain(fsx("/x")), HERS), {}, SNAPSHOT_TTL_S, HERS, "waits", "/shared is not"),
-    ("not where nobody knows the default", (HERS,), {}, SNAPSHOT_TTL_S, HERS, "waits", "/shared is not"),
+    ("hers goes after the default is there", (domain(), HERS), {}, SHARED, HERS, "to do", None),
+    ("and is there already", (OURS, HERS), {}, SHARED, HERS, "to do", None),
+    ("not while it cannot", (replace(domain(), status="Failed"), HERS), {}, SHARED, HERS, "waits", "/shared is not"),
+    ("not for somebody else's", (domain(fsx("/x")), HERS), {}, SHARED, HERS, "waits", "/shared is not"),
+    ("not where nobody knows the default", (HERS,), {}, SHARED, HERS, "waits", "/shared is not"),
     ("all of it is taken back", (domain(), HERS), {}, DesiredState(None), HERS, "to do", None),
 ]  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_what_waits_for_others(holders, folders, wanted, target, state, words):
 
 ORDERS = [
     (OURS, profile(), PER_USER, ["profile", "space defaults", "domain"]),
-    (domain(), HERS, SNAPSHOT_TTL_S, ["domain", "space defaults", "profile"]),
+    (domain(), HERS, SHARED, ["domain", "space defaults", "profile"]),
     (OURS, profile(), ELSEWHERE, ["domain", "space defaults", "profile"]),
     (OURS, HERS, DesiredState(None), ["profile", "space defaults", "domain"]),
 ]
@@ -141,9 +141,9 @@ def domain_of_others(endpoint):
 
 
 WAYS = [
-    (SNAPSHOT_TTL_S, PER_USER),
-    (PER_USER, SNAPSHOT_TTL_S),
-    (SNAPSHOT_TTL_S, ELSEWHERE),
+    (SHARED, PER_USER),
+    (PER_USER, SHARED),
+    (SHARED, ELSEWHERE),
     (PER_USER, ELSEWHERE),
 ]
 
@@ -166,8 +166,8 @@ async def test_at_no_moment_is_anybody_without(domain_of_others, endpoint, disk,
 @pytest.mark.parametrize(
     ("before", "after", "action", "who"),
     [
-        (SNAPSHOT_TTL_S, PER_USER, "sagemaker:UpdateUserProfile", "bob"),
-        (PER_USER, SNAPSHOT_TTL_S, "sagemaker:UpdateDomain", DOMAIN),
+        (SHARED, PER_USER, "sagemaker:UpdateUserProfile", "bob"),
+        (PER_USER, SHARED, "sagemaker:UpdateDomain", DOMAIN),
     ],
 )
 async def test_what_cannot_be_given_keeps_what_is_there(
@@ -193,7 +193,7 @@ async def test_what_cannot_be_given_keeps_what_is_there(
 
 
 async def test_what_has_waited_is_done_in_the_same_apply(domain_of_others, endpoint, disk):
-    await apply(SNAPSHOT_TTL_S, disk)
+    await apply(SHARED, disk)
     failures = 30  # more than one round's tries of one profile
 
     def busy(action):

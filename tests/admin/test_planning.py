@@ -23,7 +23,7 @@ from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.core.wire import to_plain
 
 FS, DOMAIN, GROUP = "fs-0123456789abcdef0", "d-example", "sg-0aaa"
-SNAPSHOT_TTL_S, PER_USER, NOTHING = (
+SHARED, PER_USER, NOTHING = (
     DesiredState("shared"),
     DesiredState("per-user"),
     DesiredState(None),
@@ -80,20 +80,20 @@ def step(made, target):
 
 CASES = [
     # what, holder, wanted, (state, path then), words of the reason
-    ("defaults get the shared folder", domain(), SNAPSHOT_TTL_S, ("to do", "/shared"), None),
-    ("they have it", domain(fsx("/shared"), mark="/shared"), SNAPSHOT_TTL_S, ("done", "/shared"), None),
+    ("defaults get the shared folder", domain(), SHARED, ("to do", "/shared"), None),
+    ("they have it", domain(fsx("/shared"), mark="/shared"), SHARED, ("done", "/shared"), None),
     ("per user the defaults have none", domain(fsx("/shared"), mark="/shared"), PER_USER, ("to do", None), None),
     ("what others set stays", domain(fsx("/theirs")), PER_USER, ("done", "/theirs"), None),
-    ("what others set is in the way", domain(fsx("/theirs")), SNAPSHOT_TTL_S, ("blocked", "/shared"), "--take-over"),
-    ("unless it is taken over", domain(fsx("/theirs")), replace(SNAPSHOT_TTL_S, take_over=True), ("to do", "/shared"), None),
-    ("changed by hand since", domain(fsx("/theirs"), mark="/shared"), SNAPSHOT_TTL_S, ("blocked", "/shared"), "/theirs"),
-    ("marked as of another folder of ours", domain(fsx("/shared"), mark="/old"), SNAPSHOT_TTL_S, ("to do", "/shared"), "/old"),
-    ("a profile follows the defaults", profile(), SNAPSHOT_TTL_S, ("done", None), None),
-    ("one with a list of its own does not", profile("alice", efs()), SNAPSHOT_TTL_S, ("to do", "/shared"), None),
-    ("back from per user", profile("alice", fsx("/alice"), mark="/alice"), SNAPSHOT_TTL_S, ("to do", None), None),
-    ("somebody else's, shared", profile("alice", fsx("/theirs")), SNAPSHOT_TTL_S, ("blocked", None), "/theirs there; use --take-over"),
-    ("by hand as all have it", profile("alice", fsx("/shared")), SNAPSHOT_TTL_S, ("done", "/shared"), None),
-    ("taken over for all", profile("alice", fsx("/x")), replace(SNAPSHOT_TTL_S, take_over=True), ("to do", None), None),
+    ("what others set is in the way", domain(fsx("/theirs")), SHARED, ("blocked", "/shared"), "--take-over"),
+    ("unless it is taken over", domain(fsx("/theirs")), replace(SHARED, take_over=True), ("to do", "/shared"), None),
+    ("changed by hand since", domain(fsx("/theirs"), mark="/shared"), SHARED, ("blocked", "/shared"), "/theirs"),
+    ("marked as of another folder of ours", domain(fsx("/shared"), mark="/old"), SHARED, ("to do", "/shared"), "/old"),
+    ("a profile follows the defaults", profile(), SHARED, ("done", None), None),
+    ("one with a list of its own does not", profile("alice", efs()), SHARED, ("to do", "/shared"), None),
+    ("back from per user", profile("alice", fsx("/alice"), mark="/alice"), SHARED, ("to do", None), None),
+    ("somebody else's, shared", profile("alice", fsx("/theirs")), SHARED, ("blocked", None), "/theirs there; use --take-over"),
+    ("by hand as all have it", profile("alice", fsx("/shared")), SHARED, ("done", "/shared"), None),
+    ("taken over for all", profile("alice", fsx("/x")), replace(SHARED, take_over=True), ("to do", None), None),
     ("per user", profile(), PER_USER, ("to do", "/alice"), None),
     ("per user, done", profile("alice", fsx("/alice"), mark="/alice"), PER_USER, ("done", "/alice"), None),
     ("per user, by hand", profile("alice", fsx("/alice")), PER_USER, ("done", "/alice"), None),
@@ -126,15 +126,15 @@ def test_lists_of_file_systems(holder, wanted, then, words):
 
 
 SPACES = [
-    ("a private one", space(owner="alice"), SNAPSHOT_TTL_S, ("to do", True), None),
+    ("a private one", space(owner="alice"), SHARED, ("to do", True), None),
     ("a private one, per user", space(owner="alice"), PER_USER, ("to do", True), None),
-    ("it runs", space(owner="alice", apps=("JupyterLab",)), SNAPSHOT_TTL_S, ("waits", False), "JupyterLab"),
-    ("it runs and is right", space("s", attached(), owner="a", apps=("JupyterLab",)), SNAPSHOT_TTL_S, ("done", True), None),
-    ("a shared one", space(), SNAPSHOT_TTL_S, ("to do", True), None),
+    ("it runs", space(owner="alice", apps=("JupyterLab",)), SHARED, ("waits", False), "JupyterLab"),
+    ("it runs and is right", space("s", attached(), owner="a", apps=("JupyterLab",)), SHARED, ("done", True), None),
+    ("a shared one", space(), SHARED, ("to do", True), None),
     ("a shared one, per user", space(), PER_USER, ("done", False), None),
     ("a shared one had it of us", space("s", attached(), mark=ATTACHED), PER_USER, ("to do", False), None),
     ("a shared one had it of others", space("s", attached()), PER_USER, ("done", True), None),
-    ("full", space("s", *map(attached, "12345"), owner="a"), SNAPSHOT_TTL_S, ("blocked", False), "5"),
+    ("full", space("s", *map(attached, "12345"), owner="a"), SHARED, ("blocked", False), "5"),
     ("taken back", space("s", attached(), owner="a", mark=ATTACHED), NOTHING, ("to do", False), None),
     ("not ours", space("s", attached(), owner="a"), NOTHING, ("done", True), None),
 ]  # fmt: skip
@@ -182,9 +182,9 @@ def test_an_entry_keeps_its_place_and_what_is_newer_than_this_package():
 
 
 GROUPS = [
-    (("sg-1",), (), SNAPSHOT_TTL_S, "to do", ("sg-1", GROUP)),
-    ((GROUP,), (), SNAPSHOT_TTL_S, "done", (GROUP,)),
-    (tuple("12345"), (), SNAPSHOT_TTL_S, "blocked", (*"12345", GROUP)),
+    (("sg-1",), (), SHARED, "to do", ("sg-1", GROUP)),
+    ((GROUP,), (), SHARED, "done", (GROUP,)),
+    (tuple("12345"), (), SHARED, "blocked", (*"12345", GROUP)),
     ((GROUP, "sg-1"), (GROUP,), NOTHING, "to do", ("sg-1",)),
 ]
 
@@ -201,12 +201,12 @@ def test_a_group_that_others_put_there_is_not_taken_off():
 
 
 REFUSED = [
-    ({"kind": "OPENZFS"}, SNAPSHOT_TTL_S, (), "not_lustre"),
-    ({"state": "MISCONFIGURED"}, SNAPSHOT_TTL_S, (), "file_system_not_available"),
-    ({"vpc": "vpc-2"}, SNAPSHOT_TTL_S, (), "other_vpc"),
-    ({"subnets": ("subnet-9",)}, SNAPSHOT_TTL_S, (), "other_subnet"),
-    ({}, SNAPSHOT_TTL_S, (domain(status="Failed"),), "domain_not_in_service"),
-    ({}, SNAPSHOT_TTL_S, (profile("shared"),), "shared_folder_of_a_profile"),
+    ({"kind": "OPENZFS"}, SHARED, (), "not_lustre"),
+    ({"state": "MISCONFIGURED"}, SHARED, (), "file_system_not_available"),
+    ({"vpc": "vpc-2"}, SHARED, (), "other_vpc"),
+    ({"subnets": ("subnet-9",)}, SHARED, (), "other_subnet"),
+    ({}, SHARED, (domain(status="Failed"),), "domain_not_in_service"),
+    ({}, SHARED, (profile("shared"),), "shared_folder_of_a_profile"),
 ]
 
 
@@ -219,7 +219,7 @@ def test_what_is_wrong_as_a_whole(more, wanted, holders, code):
 
 def test_who_is_called_as_the_folder_that_all_have_already_stops_nobody():
     holders = (domain(fsx("/shared"), mark="/shared"), profile("shared"), profile("alice", efs()))
-    made = plan(there(*holders), SNAPSHOT_TTL_S)
+    made = plan(there(*holders), SHARED)
     assert [(one.level, one.code) for one in made.findings] == [
         ("warning", "shared_folder_of_a_profile")
     ]
@@ -235,7 +235,7 @@ def test_profiles_with_one_number_are_a_warning():
 
 
 def test_without_the_domains_security_group():
-    made = plan(replace(there(), group=None), SNAPSHOT_TTL_S)
+    made = plan(replace(there(), group=None), SHARED)
     assert [finding.code for finding in made.findings] == ["no_security_group"]
     assert [one.target for one in made.steps] == ["folder /shared"]
 
@@ -251,7 +251,7 @@ def test_there_and_back_again_is_where_it_began():
     """Applying the steps by hand: shared, per user, shared, and nothing of ours is left at the end."""
     before = (domain(), profile("alice"), profile("bob", efs()), space("work", owner="alice"))
     holders = before
-    for wanted in (SNAPSHOT_TTL_S, PER_USER, SNAPSHOT_TTL_S, NOTHING):
+    for wanted in (SHARED, PER_USER, SHARED, NOTHING):
         made = plan(there(*holders), wanted)
         found = {one.target: one for one in made.steps if isinstance(one, EntryStep)}
         assert all(one.state in {"done", "to do"} for one in found.values())

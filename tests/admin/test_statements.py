@@ -12,7 +12,7 @@ from hyperpod_jlab.admin.fsx.statements import some
 from hyperpod_jlab.core.wire import to_plain
 from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
 
-SNAPSHOT_TTL_S, PER_USER, NOTHING = (
+SHARED, PER_USER, NOTHING = (
     DesiredState("shared"),
     DesiredState("per-user"),
     DesiredState(None),
@@ -29,18 +29,18 @@ def said(made, topic):
 
 CASES = [
     # what, holders, wanted, topic, words that are said, words that are not
-    ("shared", (domain(), profile()), SNAPSHOT_TTL_S, "data", ["files of alice are in /shared"], ["no longer"]),
+    ("shared", (domain(), profile()), SHARED, "data", ["files of alice are in /shared"], ["no longer"]),
     ("nothing is moved", (domain(), profile()), PER_USER, "data", ["Nothing is moved, copied or deleted"], []),
     ("per user", (domain(), profile(), profile("bob")), PER_USER, "data", ["alice in /alice, bob in /bob"], ["no longer"]),
     ("switch", (DEFAULTS, profile(), profile("bob")), PER_USER, "data", ["Files of alice, bob in /shared stay in /shared"], []),
-    ("back", (domain(), OWN), SNAPSHOT_TTL_S, "data", ["files of alice are in /shared", "Files of alice in /alice stay in /alice"], []),
+    ("back", (domain(), OWN), SHARED, "data", ["files of alice are in /shared", "Files of alice in /alice stay in /alice"], []),
     ("taken back", (domain(), OWN), NOTHING, "data", ["All folders are kept: /alice", "rm -r -- /fsx/alice"], []),
     ("nothing to take back", (domain(), profile()), NOTHING, "data", [], ["rm -r", "alice"]),
     ("not ours", (domain(), profile("alice", fsx("/x"))), NOTHING, "data", ["files of alice are in /x"], ["no longer"]),
-    ("a mode of its own", (domain(), replace(OWN, own_mode="per-user")), SNAPSHOT_TTL_S, "data", ["These keep their own mode: alice"], ["are in /shared"]),
+    ("a mode of its own", (domain(), replace(OWN, own_mode="per-user")), SHARED, "data", ["These keep their own mode: alice"], ["are in /shared"]),
     ("one alone", (DEFAULTS, profile(), profile("bob")), ALICE, "data", ["files of bob are in /shared", "alice in /alice"], []),
     ("blocked", (domain(), profile(status="Failed")), PER_USER, "data", [], ["alice in /alice"]),
-    ("none", (domain(), profile()), SNAPSHOT_TTL_S, "isolation", ["none: alice. Everyone who mounts"], ["POSIX"]),
+    ("none", (domain(), profile()), SHARED, "isolation", ["none: alice. Everyone who mounts"], ["POSIX"]),
     ("path only", (domain(), profile()), PER_USER, "isolation", ["mount path only: alice", "existing profiles must be recreated"], ["POSIX:"]),
     ("POSIX", (domain(), profile(uid=20007)), PER_USER, "isolation", ["POSIX: alice", "not a strong identity", "its root can act as any user"], ["path only"]),
     ("the same number", (domain(), profile(uid=7), profile("bob", uid=7)), PER_USER, "isolation", ["mount path only: alice, bob"], ["POSIX:"]),
@@ -49,11 +49,11 @@ CASES = [
     ("nothing mounted", (domain(), profile()), NOTHING, "isolation", [], ["alice"]),
     ("nothing runs", (DEFAULTS, profile()), PER_USER, "restarts", ["No running application"], []),
     ("a space has it and runs", (DEFAULTS, profile(), RUNS), PER_USER, "restarts", ["Restart these: space work (JupyterLab)"], ["Stop these first"]),
-    ("it sees no change", (DEFAULTS, profile(), RUNS), SNAPSHOT_TTL_S, "restarts", ["No running application"], ["work"]),
-    ("it is to be changed itself", (domain(), profile(), replace(RUNS, entries=())), SNAPSHOT_TTL_S, "restarts", ["Stop these first: space work (JupyterLab)"], ["anew"]),
+    ("it sees no change", (DEFAULTS, profile(), RUNS), SHARED, "restarts", ["No running application"], ["work"]),
+    ("it is to be changed itself", (domain(), profile(), replace(RUNS, entries=())), SHARED, "restarts", ["Stop these first: space work (JupyterLab)"], ["anew"]),
     ("a shared space", (domain(), replace(DEFAULTS, kind="space defaults"), replace(RUNS, owner=None)), PER_USER, "restarts", ["Stop these first: space work"], []),
     ("a profile's own application", (domain(), profile(apps=("KernelGateway",))), PER_USER, "restarts", ["Restart these: profile alice (KernelGateway)"], []),
-    ("to come, shared", (domain(),), SNAPSHOT_TTL_S, "new profiles", ["mount /shared at once", "created with its own file systems"], []),
+    ("to come, shared", (domain(),), SHARED, "new profiles", ["mount /shared at once", "created with its own file systems"], []),
     ("to come, per user", (domain(),), PER_USER, "new profiles", ["nothing until the next apply", "CustomPosixUserConfig"], []),
     ("to come, one alone", (domain(), profile()), ALICE, "new profiles", ["only to alice"], []),
     ("to come, none", (domain(),), NOTHING, "new profiles", ["get no folder"], []),
@@ -100,12 +100,12 @@ ALONE = [
     (profile(), ALICE, ("to do", "/alice"), "per-user"),
     (OWN, ALICE, ("to do", "/alice"), "per-user"),
     (replace(OWN, own_mode="per-user"), ALICE, ("done", "/alice"), "per-user"),
-    (replace(OWN, own_mode="per-user"), SNAPSHOT_TTL_S, ("done", "/alice"), "per-user"),
+    (replace(OWN, own_mode="per-user"), SHARED, ("done", "/alice"), "per-user"),
     (replace(OWN, own_mode="per-user"), PER_USER, ("done", "/alice"), "per-user"),
     (replace(OWN, own_mode="per-user"), NOTHING, ("to do", None), None),
     (replace(OWN, own_mode="per-user"), replace(ALICE, mode="shared"), ("to do", "/shared"), "shared"),
     (profile("alice", fsx("/team"), mark="/team", own_mode="shared"), PER_USER, ("done", "/team"), "shared"),
-    (profile("alice", fsx("/team"), mark="/team", own_mode="shared"), SNAPSHOT_TTL_S, ("done", "/team"), "shared"),
+    (profile("alice", fsx("/team"), mark="/team", own_mode="shared"), SHARED, ("done", "/team"), "shared"),
     (replace(OWN, own_mode="per-user"), replace(ALICE, mode=None), ("to do", None), None),
 ]  # fmt: skip
 
@@ -129,6 +129,6 @@ def test_folders_are_of_each_ones_mode():
     made = plan(there(*holders), PER_USER)
     folders = [one.target for one in made.steps if one.target.startswith("folder")]
     assert folders == ["folder /team", "folder /bob", "folder /carol"]
-    made = plan(there(*holders), SNAPSHOT_TTL_S)
+    made = plan(there(*holders), SHARED)
     folders = [one.target for one in made.steps if one.target.startswith("folder")]
     assert folders == ["folder /shared", "folder /team", "folder /bob"]

@@ -24,7 +24,7 @@ from tests.golden.aws_golden import Frozen, frozen
 __all__ = ["account", "believed", "disk", "endpoint", "frozen", "home", "hpj", "labels", "no_aws"]
 
 WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
-SNAPSHOT_TTL_S = (*WHERE, "--partition-mode", "shared")
+SHARED = (*WHERE, "--partition-mode", "shared")
 PER_USER = (*WHERE, "--partition-mode", "per-user")
 FACTS = ("node-target", "ec2-knows-types", "node-log-names", "create-space-event", "addon-right")
 
@@ -49,15 +49,15 @@ def ground(endpoint: Endpoint) -> Account:
 
 
 def test_partition_modes(account: Account, endpoint: Endpoint, frozen: Frozen, disk: Path) -> None:
-    frozen("admin-plan-shared", "admin", "plan", *SNAPSHOT_TTL_S)
+    frozen("admin-plan-shared", "admin", "plan", *SHARED)
     frozen("admin-plan-per-user", "admin", "plan", *PER_USER)
     frozen("admin-plan-mounted", "admin", "plan", *PER_USER, "--mounted-at", str(disk))
     frozen("admin-plan-one-profile", "admin", "plan", *PER_USER, "--profile", "bob")
-    frozen("admin-status-before", "admin", "status", *SNAPSHOT_TTL_S)
-    frozen("admin-apply-not-confirmed", "admin", "apply", *SNAPSHOT_TTL_S)
+    frozen("admin-status-before", "admin", "status", *SHARED)
+    frozen("admin-apply-not-confirmed", "admin", "apply", *SHARED)
     frozen("admin-apply-waits", "admin", "apply", *PER_USER, "--yes")
-    frozen("admin-apply-shared", "admin", "apply", *SNAPSHOT_TTL_S, "--yes")
-    frozen("admin-status", "admin", "status", *SNAPSHOT_TTL_S)
+    frozen("admin-apply-shared", "admin", "apply", *SHARED, "--yes")
+    frozen("admin-status", "admin", "status", *SHARED)
     frozen("admin-status-other-mode", "admin", "status", *PER_USER)
     frozen("admin-destroy-not-confirmed", "admin", "destroy", *WHERE)
     endpoint.faults.deny("sagemaker:UpdateDomain")
@@ -70,36 +70,36 @@ def test_errors_of_partition_modes(account: Account, endpoint: Endpoint, frozen:
     plan = ("admin", "plan")
     frozen("admin-error-no-mode", *plan, *WHERE)
     frozen("admin-error-no-profile", *plan, *PER_USER, "--profile", "nobody")
-    frozen("admin-error-no-domain", *plan, *SNAPSHOT_TTL_S, "--domain", "d-nope")
-    frozen("admin-error-bad-domain", *plan, *SNAPSHOT_TTL_S, "--domain", "")
+    frozen("admin-error-no-domain", *plan, *SHARED, "--domain", "d-nope")
+    frozen("admin-error-bad-domain", *plan, *SHARED, "--domain", "")
     frozen(
         "admin-error-no-file-system",
         *plan,
-        *SNAPSHOT_TTL_S,
+        *SHARED,
         "--file-system",
         "fs-0aaaaaaaaaaaaaaaa",
     )
-    frozen("admin-error-shared-path", *plan, *SNAPSHOT_TTL_S, "--shared-path", "/..")
+    frozen("admin-error-shared-path", *plan, *SHARED, "--shared-path", "/..")
     frozen("admin-error-folders", *plan, *PER_USER, "--folders", "here")
     frozen(
         "admin-error-no-cluster",
         *plan,
-        *SNAPSHOT_TTL_S[:2],
-        *SNAPSHOT_TTL_S[4:],
+        *SHARED[:2],
+        *SHARED[4:],
         "--cluster",
         "nope",
     )
     endpoint.faults.deny("ec2:DescribeNetworkInterfaces")
-    frozen("admin-error-denied", *plan, *SNAPSHOT_TTL_S)
+    frozen("admin-error-denied", *plan, *SHARED)
     endpoint.faults.denied.clear()
     account.file_systems[REGION][0].vpc = "vpc-0fedcba9876543210"
-    frozen("admin-error-other-vpc", *plan, *SNAPSHOT_TTL_S)
+    frozen("admin-error-other-vpc", *plan, *SHARED)
 
 
 def test_lifecycle(account: Account, frozen: Frozen, tmp_path: Path) -> None:
     file = tmp_path / "lifecycle.toml"
     file.write_text(LIFECYCLE)
-    words = (*SNAPSHOT_TTL_S, "--lifecycle-file", str(file))
+    words = (*SHARED, "--lifecycle-file", str(file))
     also = {"JupyterLab": "JupyterLab"}
     frozen("admin-lifecycle-plan", "admin", "plan", *words, also=also)
     frozen("admin-lifecycle-apply", "admin", "apply", *words, "--yes")

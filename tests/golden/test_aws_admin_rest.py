@@ -13,7 +13,7 @@ from tests.admin.conftest import DOMAIN, FILE_SYSTEM, disk
 from tests.aws.conftest import KEY, REGION, endpoint, no_aws
 from tests.conftest import home
 from tests.golden.aws_rest_golden import FrozenRest, rest
-from tests.server.admin_calls import BACK, PER_USER, SNAPSHOT_TTL_S, aws, here, quick, until
+from tests.server.admin_calls import BACK, PER_USER, SHARED, aws, here, quick, until
 from tests.server.conftest import *  # noqa: F403 - the server under test
 
 __all__ = ["aws", "disk", "endpoint", "home", "no_aws", "quick", "rest"]
@@ -36,7 +36,7 @@ async def test_plan_apply_and_take_back(aws: Endpoint, rest: FrozenRest, disk: P
     await plan("admin-planned-per-user", {**PER_USER, **here(disk)})
     await rest.get("admin-steps-per-user", "admin/steps")
     await rest.get("admin-steps-page", "admin/steps", limit="1", varying=["next"])
-    told = await plan("admin-planned", SNAPSHOT_TTL_S)
+    told = await plan("admin-planned", SHARED)
     await rest.get("admin-steps", "admin/steps")
     status, answer = await rest.api.request("POST", "admin/apply", {"plan": told["plan"]["id"]})
     assert status == 200, answer
@@ -50,7 +50,7 @@ async def test_plan_apply_and_take_back(aws: Endpoint, rest: FrozenRest, disk: P
     await rest.post("admin-plan-bad", "admin/plan", {"mode": "all"})
     await plan("admin-planned-back", BACK)
     aws.faults.deny("sagemaker:ListUserProfiles")
-    await plan("admin-failed", SNAPSHOT_TTL_S, "failed")
+    await plan("admin-failed", SHARED, "failed")
 
 
 async def test_rights_and_choices(aws: Endpoint, rest: FrozenRest) -> None:

@@ -12,7 +12,7 @@ from hyperpod_jlab.aws.session import forget_session
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
 
 PER_USER = {"mode": "per-user", "domain": DOMAIN, "file_system": FILE_SYSTEM}
-SNAPSHOT_TTL_S = {**PER_USER, "mode": "shared"}
+SHARED = {**PER_USER, "mode": "shared"}
 BACK = {**PER_USER, "mode": None}
 UPDATE = "sagemaker:UpdateUserProfile"
 

@@ -17,7 +17,7 @@ from tests.aws.conftest import REGION, endpoint
 from tests.server.admin_calls import (
     BACK,
     PER_USER,
-    SNAPSHOT_TTL_S,
+    SHARED,
     UPDATE,
     applied,
     aws,
@@ -63,9 +63,9 @@ async def test_plan_apply_toggle_and_take_back(aws, api, disk):
     assert {step["state"] for step in (await steps(api)).values()} == {"done", "as-wanted"}
     (disk / "alice" / "mine.txt").write_text("alice's")
 
-    answer = await planned(api, {**SNAPSHOT_TTL_S, **at})
+    answer = await planned(api, {**SHARED, **at})
     assert answer["plan"]["now"] == "per-user"
-    answer = await applied(api, {**SNAPSHOT_TTL_S, **at})
+    answer = await applied(api, {**SHARED, **at})
     assert answer["state"] == "applied"
     assert aws.account.domains[DOMAIN].file_systems == [lustre_at(FILE_SYSTEM, "/shared")]
     answer = await applied(api, BACK)
@@ -85,7 +85,7 @@ async def test_lifecycle_configurations_are_taken_back_too(aws, api):
     domain = aws.account.domains[DOMAIN]
     domain.app_settings = {"JupyterLab": {"BuiltInLifecycleConfigArn": arn}}
     kind = "lifecycle"
-    answer = await planned(api, SNAPSHOT_TTL_S)
+    answer = await planned(api, SHARED)
     assert kind not in [one["kind"] for one in answer["plan"]["drift"]]
     answer = await planned(api, BACK)
     assert {"kind": kind, "total": 2, "differ": 2} in answer["plan"]["drift"]
@@ -116,7 +116,7 @@ async def test_one_profile_that_fails_leaves_the_others(aws, api, disk, monkeypa
 async def test_a_plan_is_confirmed_by_its_id_and_used_once(aws, api, disk):
     body = {**PER_USER, **here(disk)}
     first = await planned(api, body)
-    await planned(api, {**SNAPSHOT_TTL_S, **here(disk)})
+    await planned(api, {**SHARED, **here(disk)})
     error = await posted(api, "admin/apply", {"plan": first["plan"]["id"]}, 409)
     assert error["code"] == "other_plan"
     assert aws.account.domains[DOMAIN].file_systems == []
@@ -159,7 +159,7 @@ async def test_what_another_admin_has_done_since_is_no_obstacle(aws, api, disk):
 async def test_two_tabs_mean_the_same_work(aws, api):
     aws.faults.slow["sagemaker:DescribeDomain"] = 0.5
     first, second = await asyncio.gather(
-        *(posted(api, "admin/plan", SNAPSHOT_TTL_S) for _ in range(2))
+        *(posted(api, "admin/plan", SHARED) for _ in range(2))
     )
     assert first["number"] == second["number"]
     error = await posted(api, "admin/plan", PER_USER, 409)
@@ -198,11 +198,11 @@ async def test_it_can_be_stopped_between_steps_and_goes_on_by_a_new_plan(aws, ap
 
 async def test_a_plan_that_is_stopped_has_done_nothing(aws, api):
     aws.faults.slow["sagemaker:DescribeDomain"] = 1.0
-    await posted(api, "admin/plan", SNAPSHOT_TTL_S)
+    await posted(api, "admin/plan", SHARED)
     answer = await posted(api, "admin/cancel", {})
     assert (answer["state"], answer["plan"]) == ("stopped", None)
     aws.faults.slow.clear()
-    answer = await planned(api, SNAPSHOT_TTL_S)
+    answer = await planned(api, SHARED)
     aws.faults.slow["sagemaker:DescribeDomain"] = 1.0
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     again = await posted(api, "admin/cancel", {})
@@ -246,7 +246,7 @@ async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from
 
 async def test_findings_keep_a_plan_from_being_applied(aws, api):
     aws.account.file_systems[REGION][0].vpc = "vpc-0fedcba9876543210"
-    answer = await planned(api, SNAPSHOT_TTL_S)
+    answer = await planned(api, SHARED)
     assert [one["code"] for one in answer["plan"]["findings"]] == ["other_vpc"]
     error = await posted(api, "admin/apply", {"plan": answer["plan"]["id"]}, 422)
     assert error["code"] == "other_vpc"
@@ -254,7 +254,7 @@ async def test_findings_keep_a_plan_from_being_applied(aws, api):
 
 async def test_what_runs_is_named_and_waits(aws, api, disk):
     aws.account.spaces[DOMAIN, "work"].apps = ["JupyterLab"]
-    answer = await planned(api, {**SNAPSHOT_TTL_S, **here(disk)})
+    answer = await planned(api, {**SHARED, **here(disk)})
     assert answer["plan"]["restarts"] == [{"target": "space work", "apps": ["JupyterLab"]}]
     assert list(await steps(api, state="waits")) == ["space work"]
 
@@ -296,22 +296,22 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
     [
         ({"mode": "shared", "file_system": FILE_SYSTEM}, "domain"),
         ({"mode": "shared", "domain": DOMAIN}, "file_system"),
-        ({**SNAPSHOT_TTL_S, "domain": "../x"}, "domain"),
-        ({**SNAPSHOT_TTL_S, "file_system": "vol-1"}, "file_system"),
-        ({**SNAPSHOT_TTL_S, "shared_path": "shared"}, "shared_path"),
-        ({**SNAPSHOT_TTL_S, "shared_path": "/a/../b"}, "shared_path"),
-        ({**SNAPSHOT_TTL_S, "shared_path": "/shared/"}, "shared_path"),
+        ({**SHARED, "domain": "../x"}, "domain"),
+        ({**SHARED, "file_system": "vol-1"}, "file_system"),
+        ({**SHARED, "shared_path": "shared"}, "shared_path"),
+        ({**SHARED, "shared_path": "/a/../b"}, "shared_path"),
+        ({**SHARED, "shared_path": "/shared/"}, "shared_path"),
         (
-            {**SNAPSHOT_TTL_S, "folders": {"by": "here", "mounted_at": "/no/such/folder"}},
+            {**SHARED, "folders": {"by": "here", "mounted_at": "/no/such/folder"}},
             "folders.mounted_at",
         ),
-        ({**SNAPSHOT_TTL_S, "folders": {"by": "here", "queue": "gpu"}}, "folders.queue"),
-        ({**SNAPSHOT_TTL_S, "folders": {"by": "none", "mounted_at": "/fsx"}}, "folders.mounted_at"),
-        ({**SNAPSHOT_TTL_S, "folders": {"by": "me"}}, "folders.by"),
-        ({**SNAPSHOT_TTL_S, "mode": "both"}, "mode"),
+        ({**SHARED, "folders": {"by": "here", "queue": "gpu"}}, "folders.queue"),
+        ({**SHARED, "folders": {"by": "none", "mounted_at": "/fsx"}}, "folders.mounted_at"),
+        ({**SHARED, "folders": {"by": "me"}}, "folders.by"),
+        ({**SHARED, "mode": "both"}, "mode"),
         ({"domain": DOMAIN}, "mode"),
-        ({**SNAPSHOT_TTL_S, "profiles": []}, "profiles"),
-        ({**SNAPSHOT_TTL_S, "more": 1}, "more"),
+        ({**SHARED, "profiles": []}, "profiles"),
+        ({**SHARED, "more": 1}, "more"),
     ],
 )
 async def test_bad_words_name_the_field(aws, api, body, field):
@@ -320,7 +320,7 @@ async def test_bad_words_name_the_field(aws, api, body, field):
 
 
 async def test_a_profile_that_is_not_there(aws, api):
-    await posted(api, "admin/plan", {**SNAPSHOT_TTL_S, "profiles": ["alice", "nobody"]})
+    await posted(api, "admin/plan", {**SHARED, "profiles": ["alice", "nobody"]})
     answer = await until(api, "planned", "failed")
     assert answer["problem"]["code"] == "no_such_profile"
     assert answer["problem"]["message"].endswith("no user profile 'nobody'")
@@ -329,7 +329,7 @@ async def test_a_profile_that_is_not_there(aws, api):
 async def test_a_quick_look_tells_the_mode_that_is_there(aws, api, disk):
     at = {"domain": DOMAIN, "file_system": FILE_SYSTEM}
     assert await api.get("admin/mode", **at) == {"mode": None, "shared_path": None}
-    await applied(api, {**SNAPSHOT_TTL_S, "shared_path": "/team", **here(disk)})
+    await applied(api, {**SHARED, "shared_path": "/team", **here(disk)})
     assert await api.get("admin/mode", **at) == {"mode": "shared", "shared_path": "/team"}
     await applied(api, {**PER_USER, "profiles": ["bob"], **here(disk)})
     assert await api.get("admin/mode", **at) == {"mode": "both", "shared_path": "/team"}

@@ -493,7 +493,7 @@ async def metrics_of_slurm(ground: CheckContext) -> FactFinding:
     some = [one for one in await ground.clusters() if one.on_slurm and _size(one)]
     if not some:
         return unknown("no cluster here is a Slurm cluster with nodes")
-    wanted = {source.name for source in metrics.ON_SLURM.values()}
+    wanted = {source.name for source in metrics.SLURM_METRICS.values()}
     for cluster in some:
         found = await _metrics(
             ground.aws, metrics.SLURM, "ClusterId", cluster.arn.rpartition("/")[2]

@@ -15,7 +15,7 @@ from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_j
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_argument, region_option
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, merge_duplicates, newest_first
-from hyperpod_jlab.features.events.service import events_in
+from hyperpod_jlab.features.events.service import cluster_events
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.events import ClusterEvent
@@ -77,16 +77,16 @@ def events(
         _show(with_services(lambda services: _find(services, cluster, region, event), asking=True))
         return
     level = options.pop("level")
-    wanted = EventFilter(**options)
+    event_filter = EventFilter(**options)
 
     async def read(services: Hyperpod) -> Rows[ClusterEvent]:
-        meant = await services.clusters.resolve_hyperpod(cluster, region)
-        kept = events_in(services, meant.region)
-        shown, notes = await kept.events(meant.aws_name, wait=float("inf"))
-        if shown.problem is not None:
-            raise shown.problem
-        found = newest_first(filter(wanted.matches, shown.rows))
-        return Rows(merge_duplicates(one for one in found if one.has_level(level)), notes)
+        resolved = await services.clusters.resolve_hyperpod(cluster, region)
+        events = cluster_events(services, resolved.region)
+        cached, notes = await events.events(resolved.aws_name, wait=float("inf"))
+        if cached.problem is not None:
+            raise cached.problem
+        matching = newest_first(filter(event_filter.matches, cached.rows))
+        return Rows(merge_duplicates(item for item in matching if item.has_level(level)), notes)
 
     show_list("events", _TITLES, with_services(read, asking=True), _row, (limit, cursor))
 
@@ -94,13 +94,13 @@ def events(
 async def _find(
     services: Hyperpod, cluster: str | None, region: str | None, event: str
 ) -> ClusterEvent:
-    meant = await services.clusters.resolve_hyperpod(cluster, region)
-    return await events_in(services, meant.region).event(meant.aws_name, event)
+    resolved = await services.clusters.resolve_hyperpod(cluster, region)
+    return await cluster_events(services, resolved.region).event(resolved.aws_name, event)
 
 
 def _row(event: ClusterEvent) -> Sequence[str]:
     often = f" ({event.times} times)" if event.times > 1 else ""
-    kept = " (from the journal)" if event.journal else ""
+    source_note = " (from the journal)" if event.journal else ""
     return (
         moment(event.time),
         event.level or "-",
@@ -108,7 +108,7 @@ def _row(event: ClusterEvent) -> Sequence[str]:
         event.group or "-",
         event.instance or "-",
         event.event_id,
-        f"{event.description or ''}{often}{kept}",
+        f"{event.description or ''}{often}{source_note}",
     )
 
 

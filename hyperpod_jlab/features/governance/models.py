@@ -186,18 +186,18 @@ def with_use(quotas: Iterable[TeamQuota], queues: Sequence[Queue]) -> tuple[Team
 
 
 def _used(quota: TeamQuota, queues: Sequence[Queue]) -> TeamQuota:
-    own = [queue for queue in queues if queue.cluster_queue == quota.cluster_queue]
-    if not own:
+    own_queues = [queue for queue in queues if queue.cluster_queue == quota.cluster_queue]
+    if not own_queues:
         return quota
     # Local queues of one cluster queue share its quota, but each has its own jobs.
     return replace(
         quota,
-        used=own[0].quotas,
-        running=sum(queue.running for queue in own),
-        waiting=sum(queue.waiting for queue in own),
+        used=own_queues[0].quotas,
+        running=sum(queue.running for queue in own_queues),
+        waiting=sum(queue.waiting for queue in own_queues),
     )
 
 
 def in_order(priorities: Iterable[PriorityClass]) -> tuple[PriorityClass, ...]:
     """Priority classes, the most important first."""
-    return tuple(sorted(priorities, key=lambda one: (-one.weight, one.name)))
+    return tuple(sorted(priorities, key=lambda priority: (-priority.weight, priority.name)))

@@ -18,7 +18,7 @@ from hyperpod_jlab.features.node_actions.service import (
     NodeAbility,
     NodeActions,
     NodeRequest,
-    abilities_on,
+    list_abilities,
 )
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
@@ -56,7 +56,7 @@ class NodeResults:
 
 async def list_node_actions(call: Call, cluster: str) -> NodeAbilities:
     """What can be done to nodes of a cluster. AWS is asked at most for the description of one that is not configured."""
-    return NodeAbilities(await abilities_on(await call.hyperpod(), cluster))
+    return NodeAbilities(await list_abilities(await call.hyperpod(), cluster))
 
 
 async def preview_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeActionPlan:

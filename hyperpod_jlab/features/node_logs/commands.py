@@ -23,7 +23,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.text import terminal_json
 from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.node_logs.models import NODE_KINDS
-from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogs, lines_of
+from hyperpod_jlab.features.node_logs.service import MAX_LINES, TAIL, NodeLogs, lines_of
 from hyperpod_jlab.features.node_logs.spool import Spools
 from hyperpod_jlab.logs.service import LogRequest
 
@@ -49,7 +49,7 @@ _EXAMPLES = (
 
 
 @dataclass
-class _Reading:
+class _LogRequest:
     """The options as given, and how far the logs were written."""
 
     cluster: str | None
@@ -65,15 +65,15 @@ class _Reading:
 
     def interruption(self) -> InterruptionError:
         """The words for the user when Ctrl-C ends it."""
-        words = ["hpj", "node-logs", *([self.node] if self.node else []), "-f"]
+        arguments = ["hpj", "node-logs", *([self.node] if self.node else []), "-f"]
         options = {"--cluster": self.cluster, "--log": self.log, "--region": self.region}
         for name, value in {**options, "--cursor": self.cursor}.items():
-            words += [name, value] if value is not None else []
+            arguments += [name, value] if value is not None else []
         for stream in self.streams:
-            words += ["--stream", stream]
+            arguments += ["--stream", stream]
         return InterruptionError(
             "interrupted",
-            hint=f"continue with: {shlex.join(words)}" if self.follow else None,
+            hint=f"continue with: {shlex.join(arguments)}" if self.follow else None,
             detail={"cursor": self.cursor},
         )
 
@@ -92,7 +92,7 @@ class _Reading:
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
     "--tail",
-    type=click.IntRange(0, MOST_LINES),
+    type=click.IntRange(0, MAX_LINES),
     metavar="N",
     help=f"Start with the last N lines. Default: {TAIL}.",
 )
@@ -115,7 +115,7 @@ class _Reading:
 @region_option
 def node_logs(**options: Any) -> None:
     """Print logs of nodes."""
-    reading = _Reading(**options)
+    reading = _LogRequest(**options)
     _check(reading)
     if reading.node is None and not reading.streams:
         _list(reading)
@@ -124,27 +124,29 @@ def node_logs(**options: Any) -> None:
     with_services(lambda hyperpod: _write(hyperpod, reading))
 
 
-def _check(reading: _Reading) -> None:
+def _check(reading: _LogRequest) -> None:
     if reading.limit is not None and (reading.node is not None or reading.streams):
-        raise _misfit("--limit is for the list of logs; --tail says how many lines")
+        raise _usage_error("--limit is for the list of logs; --tail says how many lines")
     if reading.node is not None and reading.streams:
-        raise _misfit("give a node or --stream, not both")
+        raise _usage_error("give a node or --stream, not both")
     begins = [name for name in ("tail", "since", "cursor") if getattr(reading, name) is not None]
     if len(begins) > 1:
-        raise _misfit(f"--{begins[0]} and --{begins[1]} both say where to begin: give one of them")
+        raise _usage_error(
+            f"--{begins[0]} and --{begins[1]} both say where to begin: give one of them"
+        )
     if reading.node is None:
-        chosen = [name for name in ("log", *begins) if getattr(reading, name) is not None]
-        if chosen and (chosen[0] == "log" or not reading.streams):
-            raise _misfit(f"--{chosen[0]} needs a node")
+        conflicting = [name for name in ("log", *begins) if getattr(reading, name) is not None]
+        if conflicting and (conflicting[0] == "log" or not reading.streams):
+            raise _usage_error(f"--{conflicting[0]} needs a node")
         if reading.follow and not reading.streams:
-            raise _misfit("--follow needs a node or --stream")
+            raise _usage_error("--follow needs a node or --stream")
 
 
-def _misfit(message: str) -> InvalidInputError:
+def _usage_error(message: str) -> InvalidInputError:
     return InvalidInputError(message, code="usage", hint="see: hpj node-logs --help")
 
 
-def _list(reading: _Reading) -> None:
+def _list(reading: _LogRequest) -> None:
     async def read(hyperpod: Hyperpod) -> Sequence[NodeLog]:
         service, cluster = await _service(hyperpod, reading)
         return await service.logs(cluster, reading.limit)
@@ -160,7 +162,7 @@ def _list(reading: _Reading) -> None:
     print_table(Table(("LOG", "GROUP", "INSTANCE", "LAST LINE", "STREAM"), rows, empty="no logs"))
 
 
-async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
+async def _write(hyperpod: Hyperpod, reading: _LogRequest) -> None:
     service, cluster = await _service(hyperpod, reading)
     streams = reading.streams
     if reading.node is not None:
@@ -183,11 +185,11 @@ async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
             write_bytes(text.encode("utf-8", "backslashreplace"), note)
 
 
-async def _service(hyperpod: Hyperpod, reading: _Reading) -> tuple[NodeLogs, str]:
+async def _service(hyperpod: Hyperpod, reading: _LogRequest) -> tuple[NodeLogs, str]:
     """The logs, and the cluster's name or ARN in AWS."""
-    meant = await hyperpod.clusters.resolve_hyperpod(reading.cluster, reading.region)
-    spools = hyperpod.get_or_make(Spools, meant.region, Spools)
-    return NodeLogs(Aws(meant.region), spools), meant.aws_name
+    resolved = await hyperpod.clusters.resolve_hyperpod(reading.cluster, reading.region)
+    spools = hyperpod.get_or_make(Spools, resolved.region, Spools)
+    return NodeLogs(Aws(resolved.region), spools), resolved.aws_name
 
 
 def _as_json(line: NodeLogLine) -> str:

@@ -34,7 +34,7 @@ class NodeLog(Wire):
     def kind(self) -> str:
         """Our word for its kind; AWS' own where there is none."""
         first = self.stream.partition("/")[0]
-        return next((word for word, name in LOG_KINDS.items() if name == first), first)
+        return next((kind_name for kind_name, name in LOG_KINDS.items() if name == first), first)
 
     @property
     @wire_property
