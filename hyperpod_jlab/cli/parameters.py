@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     TextParam = click.ParamType
 
-_OFFERED = 50
+_MAX_COMPLETIONS = 50
 
 _TIMEOUT = 3.0
 """Seconds that a cluster has for a completion."""
@@ -68,7 +68,7 @@ class ClusterParam(TextParam):
         ]
 
 
-class WordsParam(TextParam):
+class SuggestedTextParam(TextParam):
     """Text for which some words are offered; whether it is valid is said by whoever takes it."""
 
     def __init__(self, words: Iterable[str], name: str) -> None:
@@ -193,11 +193,11 @@ def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
 
     def read(session: Session) -> tuple[list[Row], list[str]]:
         session.refresh()
-        return session.newest(limit=_OFFERED), session.list_unread()
+        return session.newest(limit=_MAX_COMPLETIONS), session.list_unread()
 
-    known, unknown = RunIndex(find_partition(load_settings())).use(read)
+    indexed, unknown = RunIndex(find_partition(load_settings())).use(read)
     yield from (CompletionItem(run_id) for run_id in unknown if run_id.startswith(incomplete))
-    for row in known:
+    for row in indexed:
         if row.run_id.startswith(incomplete):
             yield CompletionItem(row.run_id, help=f"{row.view['name']}, {row.view['state']}")
     if "last".startswith(incomplete):
@@ -219,7 +219,7 @@ def cluster_argument(function: Callable[..., None]) -> Callable[..., None]:
     """Add the argument CLUSTER to a command, which can be given as ``--cluster`` too."""
 
     @wraps(function)
-    def with_cluster(
+    def with_cluster_name(
         *arguments: Any, cluster: str | None, cluster_name: str | None, **options: Any
     ) -> None:
         if cluster is not None and cluster_name is not None:
@@ -229,7 +229,7 @@ def cluster_argument(function: Callable[..., None]) -> Callable[..., None]:
         function(*arguments, cluster=cluster if cluster_name is None else cluster_name, **options)
 
     argument = click.argument("cluster_name", metavar="[CLUSTER]", required=False, type=CLUSTER)
-    return argument(cluster_option(with_cluster))
+    return argument(cluster_option(with_cluster_name))
 
 
 def region_option(function: Callable[..., None]) -> Callable[..., None]:

@@ -14,7 +14,7 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import (
     Table,
-    moment,
+    format_moment,
     page_options,
     print_fields,
     print_json,
@@ -132,7 +132,7 @@ def _facts(cluster: Cluster) -> list[tuple[str, str | None]]:
         ("aws state", hyperpod.state),
         ("instances", f"{hyperpod.nodes}/{hyperpod.target}"),
         ("software", software(hyperpod.image_status) if hyperpod.image_status else None),
-        ("created", moment(hyperpod.created_at)),
+        ("created", format_moment(hyperpod.created_at)),
         ("arn", hyperpod.arn),
         ("mounted here", None if mounted is None else ", ".join(mounted) or "no"),
     ]
@@ -300,7 +300,7 @@ def _hyperpod_cells(cluster: HyperpodCluster) -> Sequence[str]:
         f"{cluster.nodes}/{cluster.target}" if is_described else "-",
         ", ".join(map(_group, cluster.groups or ())) or "-",
         software(cluster.image_status),
-        moment(cluster.created_at),
+        format_moment(cluster.created_at),
         _mounted_paths(cluster.mounted_here),
         cluster.reach.word if cluster.reach else "-",
     )
@@ -354,7 +354,7 @@ def _allowed_users(queue: Queue) -> str:
 
 
 def _node_row(node: Node) -> Sequence[str]:
-    author = f" ({node.reason_by}, {moment(node.reason_since)})" if node.reason_by else ""
+    author = f" ({node.reason_by}, {format_moment(node.reason_since)})" if node.reason_by else ""
     reasons = (f"{node.reason}{author}" if node.reason else None, node.instance_reason)
     return (
         node.name,
@@ -375,7 +375,7 @@ def _node_row(node: Node) -> Sequence[str]:
         node.host or "-",
         node.image_version or "-",
         software(node.image_status),
-        moment(node.launched_at) if node.launched_at else "-",
+        format_moment(node.launched_at) if node.launched_at else "-",
         "; ".join(dict.fromkeys(item for item in reasons if item)),
     )
 
@@ -408,7 +408,7 @@ def _job_row(job: Job) -> Sequence[str]:
         str(job.accelerators or "-"),
         _number(job.cpus),
         format_duration(job.time_limit) if job.time_limit else "-",
-        moment(job.ends_at if job.state in JOB_ENDED else job.submitted_at),
+        format_moment(job.ends_at if job.state in JOB_ENDED else job.submitted_at),
         job.run_id or "-",
         job.reason or "",
     )

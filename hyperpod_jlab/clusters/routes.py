@@ -17,7 +17,7 @@ from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import AgedPage, Page, TableQuery, page_of
+from hyperpod_jlab.server.pages import AgedPage, Page, TableQuery, build_page
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
         ),
     )
     page = await asyncio.to_thread(
-        page_of, Cluster, listing.clusters, query, name="name", sort="name"
+        build_page, Cluster, listing.clusters, query, name="name", sort="name"
     )
     return ClusterPage(
         clusters=page.rows,
@@ -220,7 +220,7 @@ async def list_nodes(call: Call, cluster: str, query: AwsTableQuery) -> Nodes:
     """The nodes of a cluster: its scheduler's, joined with AWS' instances on HyperPod."""
     hyperpod = await call.hyperpod()
     listing = await hyperpod.clusters.nodes(cluster, refresh=query.refresh)
-    page = await asyncio.to_thread(page_of, Node, listing.nodes, query, name="name", sort="name")
+    page = await asyncio.to_thread(build_page, Node, listing.nodes, query, name="name", sort="name")
     return Nodes(
         nodes=page.rows,
         next=page.next,
@@ -237,7 +237,7 @@ async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
     """The queues of a cluster that the user may use."""
     hyperpod = await require_cluster(call, cluster)
     snapshot = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
-    page = await asyncio.to_thread(page_of, Queue, snapshot.value, query, name="name", sort="name")
+    page = await asyncio.to_thread(build_page, Queue, snapshot.value, query, name="name", sort="name")
     return Queues(
         queues=page.rows,
         next=page.next,
@@ -256,7 +256,7 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
     if query.ended is not None:
         rows = [row for row in rows if (row.state in JOB_ENDED) == query.ended]
     page = await asyncio.to_thread(
-        page_of, Job, rows, query, name="scheduler_id", sort="-submitted_at"
+        build_page, Job, rows, query, name="scheduler_id", sort="-submitted_at"
     )
     return Jobs(
         jobs=page.rows,

@@ -19,12 +19,12 @@ from hyperpod_jlab.capture.magics import SERVICE
 from hyperpod_jlab.capture.notebook import CodeCell, read_notebook, select_cells
 from hyperpod_jlab.capture.notebook import Notebook as NotebookFile
 from hyperpod_jlab.capture.transform import transform_cell
-from hyperpod_jlab.cli.following import last_word, raise_unless_succeeded, see_to_end
+from hyperpod_jlab.cli.following import end_text, raise_unless_succeeded, wait_for_end
 from hyperpod_jlab.cli.invocation import Invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.sending import (
     SubmitMode,
-    interrupted_sending,
+    interruption_error,
     print_findings,
     print_preview,
     sending_options,
@@ -32,12 +32,12 @@ from hyperpod_jlab.cli.sending import (
 from hyperpod_jlab.cli.spec_options import (
     ProgramCommand,
     add_spec_options,
-    data_of,
+    options_to_data,
     merge,
     parse_spec,
-    program_words,
+    program_arguments,
     read_spec_file,
-    secrets_here,
+    read_local_secrets,
 )
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.clusters.configuration import current_folder
@@ -438,10 +438,10 @@ def run_cell(
         )
     base = current_folder()
     under = read_spec_file(spec) if spec is not None else {}
-    over, given = data_of(options)
+    over, given = options_to_data(options)
     source = cell_source(call.cell, over.pop("source", {}), again=run_id is not None)
     data = {**merge(under, over), "source": source.source}
-    words = program_words()
+    words = program_arguments()
     if words is not None:
         data["args"] = words
     request = Request(
@@ -464,14 +464,14 @@ def run_cell(
 
 def _secrets(request: Request) -> dict[str, str]:
     secrets = request.spec.environment.secrets
-    return secrets_here([name for name, known in secrets.items() if not known], None)
+    return read_local_secrets([name for name, known in secrets.items() if not known], None)
 
 
 async def _submit(
     hyperpod: Hyperpod, request: Request, source: CellSource, call: CellInvocation
 ) -> str:
     done: list[Step] = []
-    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, done)
+    call.on_interrupt = lambda: interruption_error(hyperpod, request, done)
 
     def tell(preview: Preview) -> None:
         found: list[Finding] = [*preview.findings, *source.findings]
@@ -490,12 +490,12 @@ def _see_through(run_id: str, ways: SubmitMode, call: CellInvocation, target: st
         call.announce(run_id, target)
     if ways.wait or ways.follow:
         request = LogRequest(run_id, follow=True)
-        run = with_services(lambda hyperpod: see_to_end(hyperpod, request, with_log=ways.follow))
+        run = with_services(lambda hyperpod: wait_for_end(hyperpod, request, with_log=ways.follow))
         if call.as_json:
             print_json(run)
         raise_unless_succeeded(run)
         if not call.as_json:
-            click.echo(printable(last_word(run)))
+            click.echo(printable(end_text(run)))
     elif call.as_json:
         print_json(with_services(lambda hyperpod: hyperpod.runs.get(run_id)))
 

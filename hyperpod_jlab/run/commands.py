@@ -15,16 +15,16 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import (
     Table,
-    coloured,
+    colour_state,
     elapsed,
-    moment,
+    format_moment,
     print_fields,
     print_json,
     print_list,
     print_table,
 )
-from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, WordsParam
-from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
+from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, SuggestedTextParam
+from hyperpod_jlab.cli.terminal import is_terminal, printable, safe_text
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, nearest_hint
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
@@ -62,7 +62,7 @@ _TITLES = ("RUN", "NAME", "CLUSTER", "STATE", "NODES", "SUBMITTED", "RAN", "REAS
 @click.option(
     "--state",
     "states",
-    type=WordsParam(STATES, "state"),
+    type=SuggestedTextParam(STATES, "state"),
     multiple=True,
     help=f"Show only runs in this state ({', '.join(STATES)}). Separate several with commas. Repeatable.",
 )
@@ -126,7 +126,7 @@ def _row(run: Run) -> tuple[str, ...]:
         run.cluster or "-",
         run.state,
         str(run.nodes),
-        moment(run.submitted_at or run.created_at),
+        format_moment(run.submitted_at or run.created_at),
         elapsed(run),
         run.status.reason or "",
     )
@@ -259,10 +259,10 @@ def _document(details: _RunDetails) -> dict[str, Any]:
 
 def _print(details: _RunDetails) -> None:
     from hyperpod_jlab.cli.following import last_error
-    from hyperpod_jlab.cli.usage import usage_words
+    from hyperpod_jlab.cli.usage import format_usage
 
     run, spec = details.run, details.spec
-    print(f"{run.run_id}  {coloured(run.state)}  {printable(run.name)}")
+    print(f"{run.run_id}  {colour_state(run.state)}  {printable(run.name)}")
     print_fields(
         [
             ("reason", run.status.reason),
@@ -278,9 +278,9 @@ def _print(details: _RunDetails) -> None:
             ("processes", _processes(run, spec)),
             ("time limit", format_duration(spec.time_limit) if spec.time_limit else None),
             ("after", ", ".join(spec.after)),
-            ("submitted", moment(run.submitted_at or run.created_at)),
+            ("submitted", format_moment(run.submitted_at or run.created_at)),
             ("ran", elapsed(run) if run.status.started_at else None),
-            ("used", usage_words(details.usage) if details.usage else None),
+            ("used", format_usage(details.usage) if details.usage else None),
             ("files here", run.bundle),
             ("files there", details.cluster_path if details.cluster_path != run.bundle else None),
         ]
@@ -294,7 +294,7 @@ def _print(details: _RunDetails) -> None:
         location += f" line {error.line}" if error.line is not None else ""
         message = printable(f"{error.type}: {error.message}")
         print(f"\nfirst error: rank {error.rank}{location}, {message}")
-        print(shown_text(error.traceback.rstrip("\n")))
+        print(safe_text(error.traceback.rstrip("\n")))
 
 
 def _print_attempts(run: Run) -> None:
@@ -306,8 +306,8 @@ def _print_attempts(run: Run) -> None:
             str(attempt.number),
             attempt.state,
             "-" if attempt.exit_code is None else str(attempt.exit_code),
-            moment(attempt.started_at),
-            moment(attempt.ended_at),
+            format_moment(attempt.started_at),
+            format_moment(attempt.ended_at),
             ",".join(attempt.nodes) or "-",
             attempt.reason or "",
         )
@@ -389,7 +389,7 @@ def why(run: str) -> None:
             ("counted", wait_reason.counted),
             (
                 "starts",
-                None if wait_reason.expected_start is None else moment(wait_reason.expected_start),
+                None if wait_reason.expected_start is None else format_moment(wait_reason.expected_start),
             ),
             (
                 "in use by",
@@ -542,7 +542,7 @@ async def _act(hyperpod: Hyperpod, request: _ActionRequest) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for text in dict.fromkeys(request.names):
         try:
-            run_id = await find_run(hyperpod, text, whole=True)
+            run_id = await find_run(hyperpod, text, exact=True)
             outcomes.append((text, await hyperpod.runs.act(run_id, request.action, request.change)))
         except HyperpodError as error:
             outcomes.append((text, error))
@@ -555,7 +555,7 @@ def _print_runs(outcomes: list[Outcome]) -> None:
         for _, result in outcomes:
             if isinstance(result, Run):
                 reason = f": {printable(result.status.reason)}" if result.status.reason else ""
-                print(f"{result.run_id} {coloured(result.state)}{reason}")
+                print(f"{result.run_id} {colour_state(result.state)}{reason}")
     elif len(outcomes) > 1:
         print_json({"results": [_result(text, result) for text, result in outcomes]})
     elif isinstance(outcomes[0][1], Run):
@@ -732,7 +732,7 @@ def _clean_print(plan: CleanPlan, *, is_listed: bool) -> None:
                 old_run.run.run_id,
                 old_run.run.name,
                 old_run.run.state,
-                moment(old_run.run.status.ended_at or old_run.run.created_at),
+                format_moment(old_run.run.status.ended_at or old_run.run.created_at),
                 format_size(old_run.size),
             )
             for old_run in plan.runs

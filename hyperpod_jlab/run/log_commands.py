@@ -14,8 +14,8 @@ from hyperpod_jlab.cli.following import (
     Reading,
     is_unreachable,
     shows_progress,
-    told_states,
-    unreachable_words,
+    reporting_states,
+    unreachable_text,
     write_bytes,
     write_logs,
 )
@@ -138,12 +138,12 @@ async def _lines(hyperpod: Hyperpod, text: str, log_options: _LogOptions) -> Non
     reading = Reading(request, _repeat_options(log_options))
     invocation().on_interrupt = reading.interruption
     if log_options.follow:
-        async with told_states(hyperpod, run.run_id, run):
+        async with reporting_states(hyperpod, run.run_id, run):
             await write_logs(hyperpod, reading)
     else:
         await write_logs(hyperpod, reading)
         if reading.written and is_unreachable(run) and not invocation().as_json:
-            problem = unreachable_words(run)
+            problem = unreachable_text(run)
             print(f"--- {problem}; newer lines may be missing ---", file=sys.stderr)
     if not reading.written and not run.status.ended and not invocation().as_json:
         reason = f": {printable(run.status.reason)}" if run.status.reason else ""

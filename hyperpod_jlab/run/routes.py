@@ -20,9 +20,9 @@ from hyperpod_jlab.core.validation import NAME
 from hyperpod_jlab.features.ports.service import Access, read_access
 from hyperpod_jlab.run.files import SentFile, code_text, list_code_files, read_rendered
 from hyperpod_jlab.run.listing import RunFilter, RunPage
-from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
+from hyperpod_jlab.server.answers import OwnedRun, RenderedText, to_owned_run
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.requests import RequestModel, Several
+from hyperpod_jlab.server.requests import RequestModel, CommaSeparated
 from hyperpod_jlab.storage.records import BundleReader
 
 MAX_RUNS = 1000
@@ -37,7 +37,7 @@ class RunsQuery(RequestModel):
     """Go on after an earlier page: its `next`."""
     cluster: str | None = None
     """Only runs of this cluster."""
-    state: Annotated[list[RunState], Several] = Field(default_factory=list)
+    state: Annotated[list[RunState], CommaSeparated] = Field(default_factory=list)
     """Only runs in these states; may be given several times, or once with commas."""
     all_users: bool = False
     """The runs of all users of a shared storage partition, not only your own."""
@@ -69,8 +69,8 @@ async def show_run(call: Call, run_id: str) -> OwnedRun:
     """One run as it is now."""
     hyperpod = await call.hyperpod()
     run = await hyperpod.runs.get(run_id)
-    call.process.events.seen(run)
-    return run_answer(run)
+    call.process.events.note_run(run)
+    return to_owned_run(run)
 
 
 async def cancel_run(call: Call, run_id: str) -> OwnedRun:
@@ -112,12 +112,12 @@ async def _act(
 ) -> OwnedRun:
     hyperpod = await call.hyperpod()
     run = await hyperpod.runs.act(run_id, action, change)
-    call.process.events.tell(run)
-    return run_answer(run)
+    call.process.events.emit_change(run)
+    return to_owned_run(run)
 
 
 def _to_run_list(listing: RunPage) -> RunList:
-    return RunList([run_answer(run) for run in listing.runs], listing.next)
+    return RunList([to_owned_run(run) for run in listing.runs], listing.next)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ async def list_children(call: Call, run_id: str) -> Children:
 
 
 def _to_children(children: tuple[Run, ...]) -> Children:
-    return Children([run_answer(run) for run in children])
+    return Children([to_owned_run(run) for run in children])
 
 
 async def explain_wait(call: Call, run_id: str) -> WaitReason:
@@ -234,8 +234,8 @@ async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> Owne
     hyperpod.snapshots.forget(("jobs", cluster))
     call.status = 201
     run = await hyperpod.runs.get(run_id)
-    call.process.events.tell(run)
-    return run_answer(run)
+    call.process.events.emit_change(run)
+    return to_owned_run(run)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from hyperpod_jlab.cli.spec_options import (
     OPTIONS,
     ProgramCommand,
     add_spec_options,
-    data_of,
+    options_to_data,
     merge,
-    no_source,
+    no_source_error,
     parse_spec,
-    program_words,
+    program_arguments,
     read_spec_file,
     source_data,
 )
@@ -85,10 +85,10 @@ def submit(
 
     source_spec = source_data(source[0] if source else None, command)
     file_data = read_spec_file(spec) if spec is not None else {}
-    option_data, option_names = data_of(options)
+    option_data, option_names = options_to_data(options)
     data = merge(file_data, option_data)
     data["source"] = _source(source_spec, file_data.get("source"), option_data.get("source", {}))
-    program = program_words()
+    program = program_arguments()
     if program is not None:
         data["args"] = program
     request = Request(
@@ -103,7 +103,7 @@ def submit(
 def _source(source_spec: dict[str, Any] | None, from_file: Any, options: dict[str, Any]) -> Any:
     """The source: the words of the command line over the file's, and the options over both."""
     if source_spec is None and from_file is None:
-        raise no_source()
+        raise no_source_error()
     if from_file is not None and not isinstance(from_file, dict):
         return from_file  # the model says what is wrong with it
     source = dict(from_file or {})
@@ -167,13 +167,13 @@ def clone(
     from hyperpod_jlab.clusters.configuration import current_folder
     from hyperpod_jlab.run.submit import Request
 
-    option_data, option_names = data_of(options)
+    option_data, option_names = options_to_data(options)
     old_id, old_cluster, data, owner = with_services(lambda hyperpod: _old(hyperpod, run))
     parent, index = split_run_id(old_id)
     if index is not None:
         data["array"] = str(index)
     data = merge(data, option_data)
-    program = program_words()
+    program = program_arguments()
     if program is not None:
         data["args"] = program
     request = Request(
@@ -207,7 +207,7 @@ async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any],
 
 
 # The code is there already: options that choose what to take along have no say.
-add_spec_options(without={"source", "files"})(clone)
+add_spec_options(excluded={"source", "files"})(clone)
 
 for parameter in clone.params:
     if isinstance(parameter, click.Option) and parameter.name == "cluster":

@@ -21,7 +21,7 @@ from hyperpod_jlab.run.files import SentCode, cell_text, newest_run_by_cell, sen
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.run.submit import Preview as Previewed
 from hyperpod_jlab.run.submit import Request, Step
-from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
+from hyperpod_jlab.server.answers import OwnedRun, RenderedText, to_owned_run
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 from hyperpod_jlab.storage.partition import Partition
@@ -73,8 +73,8 @@ async def submit_run(call: Call, body: SubmitBody) -> OwnedRun:
         raise _in_body(error) from error
     call.status = 201 if "committed" in steps else 200
     run = await hyperpod.runs.get(run_id)
-    call.process.events.tell(run)
-    return run_answer(run)
+    call.process.events.emit_change(run)
+    return to_owned_run(run)
 
 
 async def preview_run(call: Call, body: SubmitBody) -> Preview:
@@ -297,7 +297,7 @@ async def list_cells(call: Call, query: CellsQuery) -> NotebookCells:
 def _to_notebook_cells(partition: Partition, listing: RunPage) -> NotebookCells:
     newest = newest_run_by_cell(partition, [run.run_id for run in listing.runs])
     return NotebookCells(
-        [run_answer(run) for run in listing.runs],
+        [to_owned_run(run) for run in listing.runs],
         [RunOfCell(cell, checksum, run_id) for cell, (run_id, checksum) in newest.items()],
     )
 

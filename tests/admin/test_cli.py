@@ -45,9 +45,7 @@ def test_apply_toggle_and_destroy_with_files_in_both_modes(account, hpj, disk):
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (200001, 1001, 0o3775)
     (disk / "shared" / "data.txt").write_text("of all")
     assert (
-        hpj("admin", "status", *SHARED, "--mounted-at", str(disk))
-        .ok()
-        .out.endswith("as wanted\n")
+        hpj("admin", "status", *SHARED, "--mounted-at", str(disk)).ok().out.endswith("as wanted\n")
     )
 
     hpj("admin", "apply", *PER_USER, *at).ok()

@@ -116,7 +116,7 @@ async def test_the_server_says_what_it_asked(endpoint, meter, api):
 
 
 async def test_calls_are_told_and_that_they_are_over(endpoint, meter, api, heard, monkeypatch):
-    monkeypatch.setattr(aws_call_events, "EVERY", 0.1)
+    monkeypatch.setattr(aws_call_events, "INTERVAL_S", 0.1)
     monkeypatch.setattr(call_meter, "WINDOW_S", 2.0)
     endpoint.account = example_account(REGION)
     await api.get("version")

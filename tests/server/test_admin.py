@@ -158,9 +158,7 @@ async def test_what_another_admin_has_done_since_is_no_obstacle(aws, api, disk):
 
 async def test_two_tabs_mean_the_same_work(aws, api):
     aws.faults.slow["sagemaker:DescribeDomain"] = 0.5
-    first, second = await asyncio.gather(
-        *(posted(api, "admin/plan", SHARED) for _ in range(2))
-    )
+    first, second = await asyncio.gather(*(posted(api, "admin/plan", SHARED) for _ in range(2)))
     assert first["number"] == second["number"]
     error = await posted(api, "admin/plan", PER_USER, 409)
     assert error["code"] == "admin_busy"

@@ -20,7 +20,7 @@ from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.failure import ChecksFailedError, RunEndedError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
-from hyperpod_jlab.cli.output import coloured, print_json
+from hyperpod_jlab.cli.output import colour_state, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.cluster import JOB_ENDED
@@ -149,7 +149,7 @@ def _show_report(report: Report, *, brief: bool = False) -> None:
 
 
 def _show_verdict(one: Verdict, width: int = 0) -> None:
-    level = coloured(_COLOURS[one.level], f"{one.level:<{_LEVEL_WIDTH}}")
+    level = colour_state(_COLOURS[one.level], f"{one.level:<{_LEVEL_WIDTH}}")
     place = f"{one.path}: " if one.path else ""
     print(f"{level}  {one.check:<{width}}  {printable(place + one.message)}")
     if one.hint:

@@ -19,7 +19,7 @@ from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import Page, TableQuery, page_of
+from hyperpod_jlab.server.pages import Page, TableQuery, build_page
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ async def cancel_admin_work(call: Call) -> AdminWork:
 
 
 async def _wirings(call: Call) -> PlanService:
-    return (await call.process.admin()).wirings
+    return (await call.process.admin()).plans
 
 
 def _own_domain() -> str | None:
@@ -495,10 +495,10 @@ async def list_admin_steps(call: Call, query: StepsQuery) -> AdminSteps:
     """The steps of the newest plan, in their order; none before there is one."""
     from hyperpod_jlab.admin.fsx.service import BUSY
 
-    work = (await call.process.admin()).wirings.last
+    work = (await call.process.admin()).plans.last
     rows = [] if work is None else await asyncio.to_thread(_rows, work)
     wanted = [row for row in rows if query.state in {None, row.state}]
-    page = await asyncio.to_thread(page_of, StepRow, wanted, query, name="key", sort="key")
+    page = await asyncio.to_thread(build_page, StepRow, wanted, query, name="key", sort="key")
     return AdminSteps(
         steps=page.rows,
         next=page.next,

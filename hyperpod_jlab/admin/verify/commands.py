@@ -30,7 +30,7 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, run_cancelled
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
-from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
+from hyperpod_jlab.cli.terminal import is_terminal, printable, safe_text
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def _conclude(
         print_json(json.loads(masked(json.dumps(document))))
     else:
         about = (f"hyperpod_jlab {__version__}, {region}, {how}",)
-        print(shown_text(report(results, about, notes)), end="", flush=True)
+        print(safe_text(report(results, about, notes)), end="", flush=True)
     if failure is not None:
         raise failure
     if any(one.finding.verdict == "does not hold" for one in results):

@@ -10,9 +10,9 @@ import click
 from hyperpod_jlab.cli.failure import ChecksFailedError, OutputError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, run_cancelled
-from hyperpod_jlab.cli.output import coloured, print_json
+from hyperpod_jlab.cli.output import colour_state, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
-from hyperpod_jlab.cli.terminal import printable, shown_text
+from hyperpod_jlab.cli.terminal import printable, safe_text
 from hyperpod_jlab.core.check import Check
 from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.doctor.service import DoctorRequest, examine
@@ -64,7 +64,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
         extra = {} if text is None else {"report": text}
         print_json({"ok": not failed_checks, "checks": checks, **extra})
     elif text is not None and report == _STDOUT:
-        print(shown_text(text), end="")
+        print(safe_text(text), end="")
     elif text is not None:
         print(f"report: {report}", file=sys.stderr)
     if failed_checks:
@@ -102,7 +102,7 @@ def _first_fix(failed_checks: list[Check]) -> str | None:
 
 
 def _print(check: Check) -> None:
-    level = coloured(check.level, f"{check.level:<{_LEVEL}}")
+    level = colour_state(check.level, f"{check.level:<{_LEVEL}}")
     print(f"{level}  {check.name:<{_NAME}}  {printable(check.evidence)}")
     if check.fix and check.level != "ok":
         label = "hint" if check.who == "you" else "for your administrator"

@@ -11,7 +11,7 @@ import click
 from hyperpod_jlab.aws.events import EventFilter
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
+from hyperpod_jlab.cli.output import format_moment, page_options, print_fields, print_json, show_list
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_argument, region_option
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, merge_duplicates, newest_first
@@ -102,7 +102,7 @@ def _row(event: ClusterEvent) -> Sequence[str]:
     often = f" ({event.times} times)" if event.times > 1 else ""
     source_note = " (from the journal)" if event.journal else ""
     return (
-        moment(event.time),
+        format_moment(event.time),
         event.level or "-",
         event.resource,
         event.group or "-",
@@ -119,7 +119,7 @@ def _show(event: ClusterEvent) -> None:
     print_fields(
         [
             ("event", event.event_id),
-            ("time", moment(event.time)),
+            ("time", format_moment(event.time)),
             ("level", event.level),
             ("of", event.resource),
             ("group", event.group),

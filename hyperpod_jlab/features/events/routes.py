@@ -13,7 +13,7 @@ from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, aws_freshness
 from hyperpod_jlab.core.events import ClusterEvent, EventRow, merge_duplicates, newest_first
 from hyperpod_jlab.features.events.service import cluster_events
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import Page, TablePage, page_of
+from hyperpod_jlab.server.pages import Page, TablePage, build_page
 
 MAX_CHOICES = 200
 """Groups or instances that are proposed to choose from."""
@@ -71,7 +71,7 @@ def _page(events: Sequence[ClusterEvent], query: EventsQuery) -> TablePage[Event
     """The rows that are asked for. May take a while."""
     matching = (event for event in events if _matches(event, query))
     rows: list[EventRow] = list(merge_duplicates(matching))
-    return page_of(EventRow, rows, query, name="event_id", sort="-time")
+    return build_page(EventRow, rows, query, name="event_id", sort="-time")
 
 
 def _matches(event: ClusterEvent, query: EventsQuery) -> bool:

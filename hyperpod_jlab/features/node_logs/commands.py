@@ -16,7 +16,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.following import write_bytes
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
-from hyperpod_jlab.cli.output import Table, moment, print_list, print_table
+from hyperpod_jlab.cli.output import Table, format_moment, print_list, print_table
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_option, region_option
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import InvalidInputError
@@ -156,7 +156,7 @@ def _list(reading: _LogRequest) -> None:
         print_list("logs", logs, None)
         return
     rows = [
-        (log.kind, log.instance_group or "-", log.instance or "-", moment(log.last_at), log.stream)
+        (log.kind, log.instance_group or "-", log.instance or "-", format_moment(log.last_at), log.stream)
         for log in logs
     ]
     print_table(Table(("LOG", "GROUP", "INSTANCE", "LAST LINE", "STREAM"), rows, empty="no logs"))

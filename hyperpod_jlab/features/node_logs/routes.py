@@ -20,8 +20,8 @@ from hyperpod_jlab.logs.service import LogRequest, SearchHit
 from hyperpod_jlab.run.log_routes import MAX_LINES, LogPage, to_log_page
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.log_messages import LogName, Moment, Subscribe
-from hyperpod_jlab.server.requests import RequestModel, Several
+from hyperpod_jlab.server.log_messages import LogName, SinceTime, Subscribe
+from hyperpod_jlab.server.requests import RequestModel, CommaSeparated
 
 MAX_NODE_LINES = 2000
 
@@ -74,11 +74,11 @@ class NodeLinesQuery(RequestModel):
     """The node: its instance id, or its name in Slurm or Kubernetes."""
     log: Literal["lifecycle", "health"] | None = None
     """Only this log of the node."""
-    streams: Annotated[list[LogName], Several, Field(max_length=20)] | None = None
+    streams: Annotated[list[LogName], CommaSeparated, Field(max_length=20)] | None = None
     """Instead of a node's logs these; in a query several times, or once with commas."""
     limit: Annotated[int, Field(ge=1, le=MAX_NODE_LINES)] = 200
     """At most so many lines: the last ones, or with `since` or `cursor` the next ones."""
-    since: Moment | None = None
+    since: SinceTime | None = None
     """Begin at this time: Unix seconds, or ISO 8601."""
     cursor: Annotated[str | None, Field(max_length=16384)] = None
     """Go on from here."""
@@ -159,7 +159,7 @@ async def _service(hyperpod: Hyperpod, cluster: str) -> tuple[NodeLogs, str]:
 class _StreamsQuery(RequestModel):
     """Which logs."""
 
-    streams: Annotated[list[LogName], Several, Field(min_length=1, max_length=20)]
+    streams: Annotated[list[LogName], CommaSeparated, Field(min_length=1, max_length=20)]
     """The logs, by AWS' names; in a query several times, or once with commas."""
     cursor: Annotated[str | None, Field(max_length=16384)] = None
     """Go on from here."""

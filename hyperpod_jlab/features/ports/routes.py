@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.features.ports.service import open_port as open_port_of_run
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.port_keys import TICKET_SECONDS, place_of
+from hyperpod_jlab.server.port_keys import TICKET_TTL_S, parse_address
 
 _SETTLE_SECONDS = 0.5
 
@@ -23,7 +23,7 @@ class OpenedPort:
 
 async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
     """Open a port of a running run's node for the browser: ``{port}`` of node 0, ``{node}:{port}`` of another one."""
-    address = place_of(run_id, port)
+    address = parse_address(run_id, port)
     hyperpod = await call.hyperpod()
     stream = await open_port_of_run(
         hyperpod.engines, hyperpod.runs, address.run_id, address.node, address.port
@@ -39,5 +39,5 @@ async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
     return OpenedPort(
         path=f"runs/{run_id}/ports/{port}/",
         ticket=call.process.port_keys.issue(call.username, address),
-        seconds=int(TICKET_SECONDS),
+        seconds=int(TICKET_TTL_S),
     )

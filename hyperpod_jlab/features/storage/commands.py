@@ -14,7 +14,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, json_option, with_services
-from hyperpod_jlab.cli.output import Table, moment, print_fields, print_json, print_table
+from hyperpod_jlab.cli.output import Table, format_moment, print_fields, print_json, print_table
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import RefusedError, StorageError
@@ -416,7 +416,7 @@ def _task_row(task: RepositoryTask) -> Sequence[str]:
         task.state,
         "-" if total is None else f"{finished}/{total}",
         "-" if task.failed is None else str(task.failed),
-        moment(task.created.timestamp() if task.created else None),
+        format_moment(task.created.timestamp() if task.created else None),
         paths_text,
     )
 
