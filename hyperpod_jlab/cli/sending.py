@@ -145,8 +145,8 @@ async def _wait_for_end(hyperpod: Hyperpod, run_id: str, mode: SubmitMode) -> No
     from hyperpod_jlab.cli.following import (
         end_text,
         raise_unless_succeeded,
-        wait_for_end,
         shows_progress,
+        wait_for_end,
     )
     from hyperpod_jlab.cli.output import print_json
     from hyperpod_jlab.logs.service import LogRequest

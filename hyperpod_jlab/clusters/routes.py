@@ -237,7 +237,9 @@ async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
     """The queues of a cluster that the user may use."""
     hyperpod = await require_cluster(call, cluster)
     snapshot = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
-    page = await asyncio.to_thread(build_page, Queue, snapshot.value, query, name="name", sort="name")
+    page = await asyncio.to_thread(
+        build_page, Queue, snapshot.value, query, name="name", sort="name"
+    )
     return Queues(
         queues=page.rows,
         next=page.next,

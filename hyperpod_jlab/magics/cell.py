@@ -32,12 +32,12 @@ from hyperpod_jlab.cli.sending import (
 from hyperpod_jlab.cli.spec_options import (
     ProgramCommand,
     add_spec_options,
-    options_to_data,
     merge,
+    options_to_data,
     parse_spec,
     program_arguments,
-    read_spec_file,
     read_local_secrets,
+    read_spec_file,
 )
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.clusters.configuration import current_folder

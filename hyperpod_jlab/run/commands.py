@@ -389,7 +389,9 @@ def why(run: str) -> None:
             ("counted", wait_reason.counted),
             (
                 "starts",
-                None if wait_reason.expected_start is None else format_moment(wait_reason.expected_start),
+                None
+                if wait_reason.expected_start is None
+                else format_moment(wait_reason.expected_start),
             ),
             (
                 "in use by",

@@ -13,8 +13,8 @@ import click
 from hyperpod_jlab.cli.following import (
     Reading,
     is_unreachable,
-    shows_progress,
     reporting_states,
+    shows_progress,
     unreachable_text,
     write_bytes,
     write_logs,

@@ -22,7 +22,7 @@ from hyperpod_jlab.run.files import SentFile, code_text, list_code_files, read_r
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, to_owned_run
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.requests import RequestModel, CommaSeparated
+from hyperpod_jlab.server.requests import CommaSeparated, RequestModel
 from hyperpod_jlab.storage.records import BundleReader
 
 MAX_RUNS = 1000

@@ -15,7 +15,7 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch
 from hyperpod_jlab.logs.service import LogRequest
 from hyperpod_jlab.logs.source import Mark
-from hyperpod_jlab.server.requests import RequestModel, CommaSeparated, read_object
+from hyperpod_jlab.server.requests import CommaSeparated, RequestModel, read_object
 
 _MAX_NUMBER = 2**31 - 1
 _MAX_CURSOR_LENGTH = 1 << 20

@@ -64,7 +64,7 @@ _NAMES = {
     "FileSystem": "AwsFileSystem",
     "FileSystemChoice": "AdminFileSystem",
     "Finding": "FoundThing",
-    "FolderPlace": "AdminFolders",
+    "ProvisionerOptions": "AdminFolders",
     "InstanceGroup": "HyperpodGroup",
     "Isolation": "StorageIsolation",
     "LifecycleStepStatus": "LifecycleStep",

@@ -370,9 +370,7 @@ class PortProxy(SandboxedHandler):
         cookies = session.cookies.header_for(f"/{self._rest}")
         sent_headers = self.request.headers.get_all()
         headers = list(
-            request_headers(
-                sent_headers, address.port, self._prefix, cookies, plain=self.is_page
-            )
+            request_headers(sent_headers, address.port, self._prefix, cookies, plain=self.is_page)
         )
         if upgrades:
             headers += [(b"Connection", b"Upgrade"), (b"Upgrade", b"websocket")]

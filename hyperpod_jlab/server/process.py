@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jupyter_events import EventLogger
 
-    from hyperpod_jlab.admin.fsx.service import PlanService, RightsOfAdmin
+    from hyperpod_jlab.admin.fsx.service import AdminRightsCache, PlanService
     from hyperpod_jlab.features.doctor.service import Examinations
     from hyperpod_jlab.run.service import Runs
     from hyperpod_jlab.run.services import Hyperpod
@@ -38,7 +38,7 @@ _CLOSE_GOING_AWAY = 1001
 class Admin:
     """What the Admin page works with."""
 
-    rights: RightsOfAdmin
+    rights: AdminRightsCache
     plans: PlanService
 
 
@@ -156,7 +156,7 @@ def _make_examinations(bus: EventLogger) -> Examinations:
 
 def _make_admin(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> Admin:
     # As above.
-    from hyperpod_jlab.admin.fsx.service import RightsOfAdmin
+    from hyperpod_jlab.admin.fsx.service import AdminRightsCache
     from hyperpod_jlab.server.events import make_plans
 
-    return Admin(RightsOfAdmin(), make_plans(bus, services))
+    return Admin(AdminRightsCache(), make_plans(bus, services))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hyperpod_jlab.admin.cluster_config.document import Documents
-from hyperpod_jlab.admin.cluster_config.rules import MOST_IN_CLUSTER, check, trusts
+from hyperpod_jlab.admin.cluster_config.rules import CLUSTER_QUOTA, check, trusts
 from hyperpod_jlab.aws.session import forget_session
 from testbed.aws.example import example_account
 from testbed.aws.example_ground import PUBLIC_SUBNET, ROLE
@@ -242,7 +242,7 @@ SPOIL = {
     "no script": lambda one: one.ground.buckets.update({BUCKET: ["slurm/on_create.py"]}),
     "no folder": lambda one: one.ground.buckets.update({BUCKET: ["other/on_create.sh"]}),
     "quota": lambda one: one.ground.quotas.update({"ml.p5.48xlarge for cluster usage": 3}),
-    "quota of all": lambda one: one.ground.quotas.update({MOST_IN_CLUSTER: 5}),
+    "quota of all": lambda one: one.ground.quotas.update({CLUSTER_QUOTA: 5}),
     "zone": lambda one: setattr(one.ground.types["p5.48xlarge"], "zones", ("c",)),
     "threads": lambda one: setattr(one.ground.types["p5.48xlarge"], "threads", (1,)),
     "name": lambda one: one.add_cluster("vision-slurm", REGION),

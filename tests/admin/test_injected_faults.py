@@ -78,8 +78,8 @@ async def drift(wanted, disk):
 @pytest.fixture
 def quick(monkeypatch):
     """Pauses are short, as what they wait for is."""
-    monkeypatch.setattr(patience, "FIRST", 0.05)
-    monkeypatch.setattr(patience, "MOST", 0.5)
+    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(patience, "MAX_PAUSE_S", 0.5)
 
 
 @pytest.mark.parametrize(

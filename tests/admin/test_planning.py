@@ -17,7 +17,7 @@ from hyperpod_jlab.admin.fsx.models import (
     FsxFileSystem,
     GroupStep,
     MountTarget,
-    path_of,
+    mounted_path,
 )
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.core.wire import to_plain
@@ -116,12 +116,12 @@ def test_lists_of_file_systems(holder, wanted, then, words):
     rest = () if holder.kind == "domain" else (domain(),)
     found = step(plan(there(holder, *rest), wanted), holder.words)
     assert isinstance(found, EntryStep)
-    assert (found.state, path_of(found.entries, FS)) == then
+    assert (found.state, mounted_path(found.entries, FS)) == then
     assert (words or "") in (found.reason or "")
     assert (found.reason is None) == (words is None)
     # Nobody else's entry is ever lost.
-    assert [one for one in found.entries if path_of([one], FS) is None] == [
-        one for one in holder.entries if path_of([one], FS) is None
+    assert [one for one in found.entries if mounted_path([one], FS) is None] == [
+        one for one in holder.entries if mounted_path([one], FS) is None
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hyperpod_jlab.admin.fsx.models import DesiredState, EntryStep
 from hyperpod_jlab.admin.fsx.planning import plan
-from hyperpod_jlab.admin.fsx.statements import some
+from hyperpod_jlab.admin.fsx.statements import shorten_names
 from hyperpod_jlab.core.wire import to_plain
 from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
 
@@ -82,8 +82,8 @@ def test_a_list_of_its_own_hides_the_defaults():
 
 
 def test_many_names_are_counted():
-    assert some("abcdef") == "a, b, c, d, e, f"
-    assert some(map(str, range(500))) == "0, 1, 2, 3, 4 and 495 more"
+    assert shorten_names("abcdef") == "a, b, c, d, e, f"
+    assert shorten_names(map(str, range(500))) == "0, 1, 2, 3, 4 and 495 more"
     made = plan(there(domain(), *(profile(f"u{n}") for n in range(500))), PER_USER)
     assert all(len(one.text) < 500 for one in made.statements)
 

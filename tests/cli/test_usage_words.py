@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperpod_jlab.cli.usage import hours, format_usage
+from hyperpod_jlab.cli.usage import format_usage, hours
 from hyperpod_jlab.core.usage import Usage
 
 

@@ -32,9 +32,9 @@ FACTS = ("node-target", "ec2-knows-types", "node-log-names", "create-space-event
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """AWS is quick here, so it is looked at often."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
-    monkeypatch.setattr(clusters, "LOOK", 0.02)
-    monkeypatch.setattr(write_checks, "TIMEOUT", 0.2)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
+    monkeypatch.setattr(clusters, "POLL_S", 0.02)
+    monkeypatch.setattr(write_checks, "TIMEOUT_S", 0.2)
 
 
 @pytest.fixture

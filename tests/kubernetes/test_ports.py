@@ -10,7 +10,7 @@ import pytest
 from hyperpod_jlab.core.errors import ConflictError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
 from hyperpod_jlab.engines.kubernetes.ports import by_rank, pod_of, shell_command
-from hyperpod_jlab.server.port_proxy import set_cookie_values, response_headers
+from hyperpod_jlab.server.port_proxy import response_headers, set_cookie_values
 
 
 def _pod(

@@ -8,7 +8,13 @@ import pytest
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.run.submit import Request
-from hyperpod_jlab.server.run_events import IDLE_TIMEOUT_S, MIN_INTERVAL_S, SCHEMA_ID, MAX_INTERVAL_S, next_interval
+from hyperpod_jlab.server.run_events import (
+    IDLE_TIMEOUT_S,
+    MAX_INTERVAL_S,
+    MIN_INTERVAL_S,
+    SCHEMA_ID,
+    next_interval,
+)
 
 
 @pytest.fixture

@@ -11,7 +11,13 @@ import click
 from hyperpod_jlab.aws.events import EventFilter
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import format_moment, page_options, print_fields, print_json, show_list
+from hyperpod_jlab.cli.output import (
+    format_moment,
+    page_options,
+    print_fields,
+    print_json,
+    show_list,
+)
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_argument, region_option
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, merge_duplicates, newest_first

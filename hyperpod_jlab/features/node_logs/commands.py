@@ -156,7 +156,13 @@ def _list(reading: _LogRequest) -> None:
         print_list("logs", logs, None)
         return
     rows = [
-        (log.kind, log.instance_group or "-", log.instance or "-", format_moment(log.last_at), log.stream)
+        (
+            log.kind,
+            log.instance_group or "-",
+            log.instance or "-",
+            format_moment(log.last_at),
+            log.stream,
+        )
         for log in logs
     ]
     print_table(Table(("LOG", "GROUP", "INSTANCE", "LAST LINE", "STREAM"), rows, empty="no logs"))

@@ -21,7 +21,7 @@ from hyperpod_jlab.run.log_routes import MAX_LINES, LogPage, to_log_page
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.log_messages import LogName, SinceTime, Subscribe
-from hyperpod_jlab.server.requests import RequestModel, CommaSeparated
+from hyperpod_jlab.server.requests import CommaSeparated, RequestModel
 
 MAX_NODE_LINES = 2000
 
