@@ -216,10 +216,10 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
             result["after"] if isinstance(result["after"], (list, tuple)) else [result["after"]]
         )
         result["after"] = [run.run_id if isinstance(run, Run) else run for run in run_refs]
-    known = known_options()
-    data, unknown = to_spec_data(known, result)
+    options_known = known_options()
+    data, unknown = to_spec_data(options_known, result)
     if unknown:
-        names = [option_name(entry.option.flag) for entry in known]
+        names = [option_name(entry.option.flag) for entry in options_known]
         raise InvalidInputError(
             f"unknown option '{unknown[0]}'",
             code="unknown_option",
@@ -233,6 +233,6 @@ def _merge(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in override.items():
         previous = merged.get(key)
-        both = isinstance(previous, dict) and isinstance(value, dict)
-        merged[key] = _merge(previous, value) if both else value  # type: ignore[arg-type]
+        are_tables = isinstance(previous, dict) and isinstance(value, dict)
+        merged[key] = _merge(previous, value) if are_tables else value  # type: ignore[arg-type]
     return merged

@@ -344,8 +344,10 @@ def _seconds(time_limit: str | int | None) -> int | None:
 
 
 def _end_text(view: RunView) -> str:
-    was = "was cancelled" if view.state == "cancelled" else view.state
-    return f"it {was}: {view.status.reason}" if view.status.reason else f"it {was}"
+    outcome_text = "was cancelled" if view.state == "cancelled" else view.state
+    return (
+        f"it {outcome_text}: {view.status.reason}" if view.status.reason else f"it {outcome_text}"
+    )
 
 
 # --------------------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ def logs_console(arn: str, name: str) -> str | None:
     """
     group = log_group(arn, name)
     # This console has names in its addresses quoted twice, with $ for %.
-    twice = quote(quote(group, safe=""), safe="").replace("%", "$")
-    return _page(arn, "cloudwatch/home", f"logsV2:log-groups/log-group/{twice}")
+    encoded_twice = quote(quote(group, safe=""), safe="").replace("%", "$")
+    return _page(arn, "cloudwatch/home", f"logsV2:log-groups/log-group/{encoded_twice}")
 
 
 def eks_console(arn: str) -> str | None:

@@ -197,8 +197,8 @@ def _configuration_error(error: Exception, call: AwsCall) -> HyperpodError | Non
             detail={"field": "region"},
         )
     # A ValueError is how botocore calls an endpoint's address that is none.
-    wrong = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
-    if isinstance(error, wrong):
+    config_errors = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
+    if isinstance(error, config_errors):
         return InvalidInputError(
             f"the AWS configuration is invalid: {mask_credentials(error)}",
             code="invalid_aws_config",
@@ -366,8 +366,8 @@ def check_content_type(http_response: Any, model: Any, **_: Any) -> None:
     kind = _content_type(http_response)
     service = model.service_model
     # Of a service with several protocols a newer botocore chooses one; an older one knows only the first.
-    spoken = getattr(service, "resolved_protocol", service.metadata.get("protocol"))
-    if spoken == "json" and http_response.status_code == 200 and not kind.startswith(_JSON_TYPE):
+    protocol = getattr(service, "resolved_protocol", service.metadata.get("protocol"))
+    if protocol == "json" and http_response.status_code == 200 and not kind.startswith(_JSON_TYPE):
         from botocore.parsers import ResponseParserError
 
         raise ResponseParserError(

@@ -117,7 +117,7 @@ async def describe_network_acls(aws: Aws, subnets: Sequence[str]) -> list[Networ
     return [
         NetworkAcl(
             str(item["NetworkAclId"]),
-            tuple(str(tie["SubnetId"]) for tie in item.get("Associations") or ()),
+            tuple(str(association["SubnetId"]) for association in item.get("Associations") or ()),
             tuple(map(_entry, item.get("Entries") or ())),
         )
         for item in response.get("NetworkAcls") or ()
@@ -133,9 +133,13 @@ async def describe_route_tables(aws: Aws, vpcs: Sequence[str]) -> list[RouteTabl
     response = await aws.call("ec2", "DescribeRouteTables", Filters=_filter("vpc-id", vpcs))
     tables = []
     for item in response.get("RouteTables") or ():
-        ties = item.get("Associations") or ()
-        subnets = tuple(str(tie["SubnetId"]) for tie in ties if tie.get("SubnetId"))
-        main = any(tie.get("Main") for tie in ties)
+        associations = item.get("Associations") or ()
+        subnets = tuple(
+            str(association["SubnetId"])
+            for association in associations
+            if association.get("SubnetId")
+        )
+        main = any(association.get("Main") for association in associations)
         routes = tuple(map(_route, item.get("Routes") or ()))
         tables.append(
             RouteTable(str(item["RouteTableId"]), str(item["VpcId"]), subnets, main, routes)

@@ -69,8 +69,10 @@ class CallMeter:
         """The requests of the last minute, the most frequent operation first."""
         with self._lock:
             self._drop_old()
-            counted = Counter((service, operation) for _, service, operation in self._recent)
-        rows = [OperationCalls(*names, calls) for names, calls in counted.items()]
+            calls_by_operation = Counter(
+                (service, operation) for _, service, operation in self._recent
+            )
+        rows = [OperationCalls(*names, calls) for names, calls in calls_by_operation.items()]
         return sorted(rows, key=lambda row: (-row.calls, row.service, row.operation))
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
@@ -148,7 +150,7 @@ def post_form(core: Any, http: Any, call: AwsCall, url: str, form: Mapping[str, 
 
 def _retry_delays() -> list[float]:
     """Seconds between the tries, ever longer and at random, as botocore's are."""
-    return [random.random() * 2**turn for turn in range(3)]  # noqa: S311
+    return [random.random() * 2**attempt for attempt in range(3)]  # noqa: S311
 
 
 def headers_for(core: Any, call: AwsCall, url: str) -> dict[str, str]:

@@ -132,7 +132,7 @@ def points_to_aws(vendor: Path = _VENDOR) -> bool:
     """
     if any(os.environ.get(name) for name in _VARIABLES):
         return True
-    files = (os.environ.get(name) or usual for name, usual in _FILES.items())
+    files = (os.environ.get(name) or default_path for name, default_path in _FILES.items())
     if any(Path(name).expanduser().is_file() for name in files):
         return True
     return find_studio() is not None or _is_ec2(vendor)

@@ -327,15 +327,15 @@ class Reading:
         )
 
 
-async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
+async def write_logs(hyperpod: Hyperpod, writer_state: Reading) -> None:
     """Write the lines asked for to stdout; with `follow` until the run has ended."""
     writer = log_writer(as_json=invocation().as_json)
     try:
-        async with aclosing(hyperpod.logs.lines(reading.request)) as batches:
+        async with aclosing(hyperpod.logs.lines(writer_state.request)) as batches:
             async for batch in batches:
-                reading.written = reading.written or not batch.empty
+                writer_state.written = writer_state.written or not batch.empty
                 for part in batch.between_marks():
-                    writer.write(part, partial(setattr, reading, "cursor", part.after.text()))
+                    writer.write(part, partial(setattr, writer_state, "cursor", part.after.text()))
     finally:
         writer.finish()
 
@@ -433,11 +433,11 @@ async def wait_for_end(hyperpod: Hyperpod, request: LogRequest, *, with_log: boo
         request: Its log, to be followed.
         with_log: Whether to write that to stdout meanwhile.
     """
-    reading = Reading(request)
-    invocation().on_interrupt = reading.interruption
+    writer_state = Reading(request)
+    invocation().on_interrupt = writer_state.interruption
     async with reporting_states(hyperpod, request.run_id):
         if with_log:
-            await write_logs(hyperpod, reading)
+            await write_logs(hyperpod, writer_state)
         return await hyperpod.runs.wait(request.run_id)
 
 

@@ -71,8 +71,8 @@ class ClusterParam(TextParam):
 class SuggestedTextParam(TextParam):
     """Text for which some words are offered; whether it is valid is said by whoever takes it."""
 
-    def __init__(self, words: Iterable[str], name: str) -> None:
-        self.words = tuple(words)
+    def __init__(self, suggestions: Iterable[str], name: str) -> None:
+        self.words = tuple(suggestions)
         self.name = name
 
     def shell_complete(
@@ -80,7 +80,11 @@ class SuggestedTextParam(TextParam):
     ) -> list[CompletionItem]:
         """The words that begin so."""
         del ctx, param
-        return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
+        return [
+            CompletionItem(suggestion)
+            for suggestion in self.words
+            if suggestion.startswith(incomplete)
+        ]
 
 
 class ChoiceParam(TextParam):

@@ -95,8 +95,8 @@ def send(request: Request, mode: SubmitMode) -> None:
     names = [name for name, reference in request.spec.environment.secrets.items() if not reference]
     if mode.dry_run:
         # Nobody is asked for a secret that is not going to be sent.
-        stand_in = (lambda _: "") if can_ask() else None
-        request = replace(request, secrets=read_local_secrets(names, stand_in))
+        no_prompt = (lambda _: "") if can_ask() else None
+        request = replace(request, secrets=read_local_secrets(names, no_prompt))
 
         preview = with_services(lambda hyperpod: hyperpod.submitter.preview(request))
         print_preview(preview, as_json=invocation().as_json)
@@ -117,12 +117,12 @@ async def _send(hyperpod: Hyperpod, request: Request, mode: SubmitMode) -> None:
         # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
         levels = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
         # So is that the cluster does not answer, where nothing else is wrong.
-        wrong = any(item.level == "error" for item in preview.findings)
-        raised = UNCHECKED if preview.unreachable is not None and not wrong else None
+        has_errors = any(item.level == "error" for item in preview.findings)
+        raised_code = UNCHECKED if preview.unreachable is not None and not has_errors else None
         visible = [
             finding
             for finding in preview.findings
-            if finding.level in levels and finding.code != raised
+            if finding.level in levels and finding.code != raised_code
         ]
         if visible:
             print_findings(visible)
@@ -204,13 +204,13 @@ def interruption_error(
         )
     if "committed" not in completed and not _bundle_exists(hyperpod, run_id):
         return InterruptionError("interrupted; nothing was submitted")
-    doubt = (
+    unknown_note = (
         "the cluster may or may not have it"
         if "committed" in completed
         else "it may be partly written"
     )
     return InterruptionError(
-        f"interrupted while {run_id} was being submitted; {doubt}",
+        f"interrupted while {run_id} was being submitted; {unknown_note}",
         hint=f"see: hpj show {run_id}; to submit it again safely, run the same command with --run-id {run_id}",
         detail=detail,
     )

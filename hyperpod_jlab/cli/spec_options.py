@@ -99,8 +99,8 @@ def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any
     merged = dict(base)
     for key, value in override.items():
         previous = merged.get(key)
-        both = isinstance(previous, Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(previous, value) if both else value  # type: ignore[arg-type]
+        are_mappings = isinstance(previous, Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(previous, value) if are_mappings else value  # type: ignore[arg-type]
     return merged
 
 

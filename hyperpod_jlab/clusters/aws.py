@@ -157,7 +157,7 @@ class HyperpodClusters:
             notes.append(f"AWS does not describe all clusters: {cached.problem.message}")
         return Rows(cached.rows, notes)
 
-    async def described(self, name: str) -> HyperpodCluster:
+    async def describe(self, name: str) -> HyperpodCluster:
         """One cluster as AWS describes it.
 
         Raises:
@@ -210,7 +210,7 @@ class HyperpodClusters:
         """
 
         async def load(row_load: RowLoad[T]) -> None:
-            await row_load.put({name: await read(self.aws, await self.described(name))})
+            await row_load.put({name: await read(self.aws, await self.describe(name))})
 
         return await self._cache.get((topic, name), load, refresh=refresh)
 
@@ -224,12 +224,12 @@ class HyperpodClusters:
             HyperpodError: Nothing is known (see `aws.errors`).
         """
         key = ("instances", name)
-        fresh = CHANGING_TTL_S if any(map(is_changing, self._cache.last(key))) else FRESH_S
+        ttl = CHANGING_TTL_S if any(map(is_changing, self._cache.last(key))) else FRESH_S
         cached: CachedRows[Instance] = await self._cache.get(
             key,
             lambda load: self._read_instances(load, name),
             refresh=refresh,
-            fresh=fresh,
+            fresh=ttl,
             wait=wait,
         )
         tracker = self._trackers.get(name)
@@ -272,19 +272,19 @@ class HyperpodClusters:
         self, cached: CachedRows[HyperpodCluster], wait: float | None, *, refresh: bool
     ) -> CachedRows[HyperpodCluster]:
         """The clusters with whether you can submit to them from here, as far as that is known."""
-        looking = self.reach_checker.start_checks(cached.rows, refresh=refresh)
-        if looking and wait is not None:
-            await asyncio.wait(looking, timeout=wait)
-            looking = [task for task in looking if not task.done()]
+        check_tasks = self.reach_checker.start_checks(cached.rows, refresh=refresh)
+        if check_tasks and wait is not None:
+            await asyncio.wait(check_tasks, timeout=wait)
+            check_tasks = [task for task in check_tasks if not task.done()]
         # Before AWS has described a cluster there is nothing to say.
-        described = [
+        describe = [
             task
             for task in cached.rows
             if task.groups is not None or task.arn in self._descriptions
         ]
-        by_arn = {task.arn: task for task in self.reach_checker.with_cached_reach(described)}
+        by_arn = {task.arn: task for task in self.reach_checker.with_cached_reach(describe)}
         rows = [by_arn.get(task.arn, task) for task in cached.rows]
-        return replace(cached, rows=rows, loading=cached.loading or bool(looking))
+        return replace(cached, rows=rows, loading=cached.loading or bool(check_tasks))
 
     def points_to_aws(self) -> bool:
         """Whether the configuration or the machine points to AWS; may read files."""
@@ -325,7 +325,7 @@ class HyperpodClusters:
         self,
         load: RowLoad[HyperpodCluster],
         by_arn: dict[str, HyperpodCluster],
-        due: list[HyperpodCluster],
+        due_clusters: list[HyperpodCluster],
     ) -> None:
         """Read descriptions, several at once.
 
@@ -335,9 +335,9 @@ class HyperpodClusters:
         semaphore = asyncio.Semaphore(_CONCURRENCY)
         failures: list[HyperpodError] = []
 
-        async def one(summary: HyperpodCluster) -> None:
+        async def describe_one(summary: HyperpodCluster) -> None:
             async with semaphore:
-                await load.wanted()
+                await load.wait_for_clients()
                 if failures:
                     return
                 try:
@@ -349,7 +349,7 @@ class HyperpodClusters:
                 else:
                     load.items[summary.arn] = self._row(by_arn[summary.arn])
 
-        await asyncio.gather(*map(one, due))
+        await asyncio.gather(*map(describe_one, due_clusters))
         if failures:
             raise failures[0]
 

@@ -45,21 +45,23 @@ _SOFTWARE = {
 
 def reach_notes(clusters: Sequence[Cluster]) -> list[str]:
     """How to add clusters to the configuration, or to see what is missing for that."""
-    reaches = [
+    reach_states = [
         cluster.hyperpod.reach
         for cluster in clusters
         if cluster.hyperpod and cluster.hyperpod.reach
     ]
-    words_by_cluster = [reach.word for reach in reaches]
-    ready = words_by_cluster.count(READY)
-    not_ready = [word for word in words_by_cluster if word not in {READY, "configured"}]
-    refused = Counter(reach.sentence for reach in reaches if reach.word == "no-right")
+    words_by_cluster = [reach.word for reach in reach_states]
+    ready_count = words_by_cluster.count(READY)
+    not_ready = [
+        reach_word for reach_word in words_by_cluster if reach_word not in {READY, "configured"}
+    ]
+    refused = Counter(reach.sentence for reach in reach_states if reach.word == "no-right")
     notes = [
-        f"for {count} of {len(reaches)} HyperPod clusters it is not known whether you can submit to them from here: {sentence}"
+        f"for {count} of {len(reach_states)} HyperPod clusters it is not known whether you can submit to them from here: {sentence}"
         for sentence, count in refused.items()
     ]
-    if ready:
-        notes.append(f"{ready} can be added to the configuration: hpj config add NAME")
+    if ready_count:
+        notes.append(f"{ready_count} can be added to the configuration: hpj config add NAME")
     if not_ready:
         notes.append("what is missing to submit to a cluster from here: hpj show NAME")
     return notes
@@ -195,7 +197,7 @@ def clusters(region: str | None, limit: int | None, cursor: str | None) -> None:
     """List clusters."""
 
     async def read(services: Hyperpod) -> Rows[Cluster]:
-        rows = await services.clusters.every(region, seconds=_TIMEOUT, wait=_TIMEOUT)
+        rows = await services.clusters.list_all(region, seconds=_TIMEOUT, wait=_TIMEOUT)
         notes = list(rows.notes)
         if region is not None and isinstance(rows.problem, InvalidInputError):
             raise rows.problem

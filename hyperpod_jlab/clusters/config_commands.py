@@ -83,7 +83,7 @@ def add(
 
     async def read(services: Hyperpod) -> tuple[HyperpodCluster, SubmitTarget, str | None]:
         aws = services.hyperpod_clusters(region)
-        summary = await aws.described(hyperpod or name)
+        summary = await aws.describe(hyperpod or name)
         return summary, aws.reach_checker.target_of(summary), aws.reach_checker.commands
 
     cluster, target, commands = with_services(read, asking=True)

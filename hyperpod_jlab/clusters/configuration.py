@@ -75,13 +75,13 @@ def choose_partition(settings: Settings) -> PartitionChoice:
             f"runs go to a folder of this machine, which no cluster sees: {_NAME_PATH_HINT}"
         )
         return PartitionChoice(_partition(_data_folder(), shared), "default", tuple(notes))
-    chosen = min(offered, key=lambda path: (mounts[path].read_only, path))
+    best_path = min(offered, key=lambda path: (mounts[path].read_only, path))
     if len(offered) > 1:
-        other_mounts = ", ".join(str(path) for path in offered if path != chosen)
+        other_mounts = ", ".join(str(path) for path in offered if path != best_path)
         notes.append(
-            f"runs go to {chosen}, though {other_mounts} is mounted too: {_NAME_PATH_HINT}"
+            f"runs go to {best_path}, though {other_mounts} is mounted too: {_NAME_PATH_HINT}"
         )
-    return PartitionChoice(_partition(chosen, shared), "Studio's mount", tuple(notes))
+    return PartitionChoice(_partition(best_path, shared), "Studio's mount", tuple(notes))
 
 
 def _partition(root: Path, shared: bool) -> Partition:
@@ -116,9 +116,9 @@ _LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 def config_files() -> list[Path]:
     """The configuration files in the order in which they count; ``$HYPERPOD_CONFIG`` stands alone."""
-    alone = os.environ.get("HYPERPOD_CONFIG")
-    if alone:
-        return [Path(alone)]
+    environment_file = os.environ.get("HYPERPOD_CONFIG")
+    if environment_file:
+        return [Path(environment_file)]
     home = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
     return [Path("/etc/hyperpod-jlab/config.toml"), Path(home) / "hyperpod-jlab" / "config.toml"]
 
@@ -218,8 +218,8 @@ def _merge(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in override.items():
         previous = merged.get(key)
-        both = isinstance(previous, dict) and isinstance(value, dict)
-        merged[key] = _merge(previous, value) if both else value  # type: ignore[arg-type]
+        are_tables = isinstance(previous, dict) and isinstance(value, dict)
+        merged[key] = _merge(previous, value) if are_tables else value  # type: ignore[arg-type]
     return merged
 
 

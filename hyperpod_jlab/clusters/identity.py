@@ -112,7 +112,7 @@ def _cache() -> Path:
 def _read(file: Path) -> dict[str, tuple[bool | None, float]]:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        return {str(key): (value, float(time_read)) for key, (value, time_read) in data.items()}
+        return {str(key): (value, float(read_at)) for key, (value, read_at) in data.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 

@@ -143,12 +143,12 @@ def _from_mount_table(path: Path) -> MountInfo:
     for mount in all_mounts():
         if path.is_relative_to(mount.point) and len(mount.point) >= len(best_mount.point):
             best_mount = mount
-    return _build_info(path, False, best_mount, _lustre_at(best_mount.point))
+    return _build_info(path, False, best_mount, _find_lustre_mount(best_mount.point))
 
 
 def _inspect(path: Path, user: UserIdentity) -> MountInfo:
     mount = mount_of(path)
-    lustre = _lustre_at(mount.point)
+    lustre = _find_lustre_mount(mount.point)
     exists = os.path.lexists(path)
     info = _build_info(path.resolve(), exists, mount, lustre)
     info = replace(info, path=str(path), room=disk_space(path))
@@ -192,6 +192,6 @@ def _build_info(path: Path, exists: bool, mount: Mount, lustre: LustreMount | No
     )
 
 
-def _lustre_at(point: str) -> LustreMount | None:
+def _find_lustre_mount(point: str) -> LustreMount | None:
     matches = [mount for mount in lustre_mounts() if str(mount.point) == point]
     return matches[-1] if matches else None

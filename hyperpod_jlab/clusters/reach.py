@@ -50,7 +50,7 @@ class ReachChecker:
         self._mounts = mounts
         self._local_path = str(find_partition(settings).root)
         self._cache: Cache[str, ReachFacts] = Cache(
-            lambda look: float("inf") if look.problem is None else _TTL_S
+            lambda facts: float("inf") if facts.problem is None else _TTL_S
         )
         self._semaphore = asyncio.Semaphore(_CONCURRENCY)
         self._slurm: Cache[None, frozenset[str]] = Cache(lambda _: TIMEOUT_S)
@@ -117,10 +117,10 @@ class ReachChecker:
             if Path(self._local_path).is_relative_to(mount.point):
                 if storage.path is None:
                     return SubmitTarget(self._local_path)
-                within = PurePosixPath(self._local_path).relative_to(str(mount.point))
+                relative_path = PurePosixPath(self._local_path).relative_to(str(mount.point))
                 folder = mount.folder.strip("/")
                 return SubmitTarget(
-                    self._local_path, str(PurePosixPath(storage.path) / folder / within)
+                    self._local_path, str(PurePosixPath(storage.path) / folder / relative_path)
                 )
         return SubmitTarget(self._local_path, mount=str(pairs[0][0].point) if pairs else None)
 

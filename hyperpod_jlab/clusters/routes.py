@@ -164,7 +164,7 @@ async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
         hyperpod.snapshots.forget(key)
     listing = await hyperpod.snapshots.get(
         key,
-        lambda: hyperpod.clusters.every(
+        lambda: hyperpod.clusters.list_all(
             query.region, refresh=query.refresh, aws=not query.configured
         ),
     )
@@ -185,7 +185,7 @@ async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
 async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDetail:
     """A cluster, by its name in the configuration, or its name or ARN in AWS."""
     hyperpod = await call.hyperpod()
-    resolved = await hyperpod.clusters.named(cluster)
+    resolved = await hyperpod.clusters.resolve(cluster)
     line = partial(hyperpod.clusters.cluster, cluster, seconds=_SCHEDULER_WAIT_S)
 
     async def without_aws(problem: HyperpodError | None) -> ClusterDetail:

@@ -121,7 +121,7 @@ class Clusters:
         self._cache: Cache[str, Cluster] = Cache(lambda _: _TTL_S)
         self.snapshots = Snapshots()
 
-    async def every(
+    async def list_all(
         self,
         region: str | None = None,
         *,
@@ -206,7 +206,7 @@ class Clusters:
             NotFoundError: There is no such cluster.
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        resolved = await self.named(name, region)
+        resolved = await self.resolve(name, region)
         if resolved.problem is not None:
             raise resolved.problem
         if resolved.hyperpod is None:
@@ -240,7 +240,7 @@ class Clusters:
                 return await self.one(configured)
             return await self._read_within(configured, seconds)
 
-        resolved = await self.named(name, region)
+        resolved = await self.resolve(name, region)
         if resolved.configured is None:
             cached = await self.hyperpod(name, region, wait=wait)
             assert cached is not None, "what is not configured is AWS'"
@@ -256,7 +256,7 @@ class Clusters:
             return replace(line, notes=(*line.notes, note))
         return line if cached is None else replace(line, hyperpod=cached.rows[0])
 
-    async def named(self, name: str | None, region: str | None = None) -> ResolvedCluster:
+    async def resolve(self, name: str | None, region: str | None = None) -> ResolvedCluster:
         """Which cluster a user means.
 
         Args:
@@ -311,10 +311,10 @@ class Clusters:
 
         Raises:
             InvalidInputError: The cluster is configured, and is no HyperPod cluster as far as the configuration says (``no_hyperpod_cluster``).
-            NotFoundError: See `named`.
+            NotFoundError: See `resolve`.
             HyperpodError: AWS does not say which HyperPod cluster it is.
         """
-        resolved = await self.named(name, region)
+        resolved = await self.resolve(name, region)
         if resolved.problem is not None:
             raise resolved.problem
         if resolved.hyperpod is None:
@@ -385,12 +385,12 @@ class Clusters:
             NotFoundError: There is no such cluster.
             HyperpodError: Neither side answers.
         """
-        resolved = await self.named(name, region)
+        resolved = await self.resolve(name, region)
         configured, cluster = resolved.configured, None
         notes: list[str] = []
         if configured is None:
             assert resolved.hyperpod is not None, "what is not configured is AWS'"
-            cluster, notes = await self.described(resolved.hyperpod, resolved.region)
+            cluster, notes = await self.describe_hyperpod(resolved.hyperpod, resolved.region)
             configured = next(iter(cluster.configured_as), None)
         aws_wait = _AWS_WAIT_S if wait is None else wait
         listing: asyncio.Task[CachedRows[Instance]] | None = None
@@ -468,7 +468,7 @@ class Clusters:
                 else f"the scheduler of {configured} does not answer: {_error_text(nodes)}"
             )
             return _aws_rows(instances, notes, loading=nodes is None)
-        cluster, more_notes = await self.described(resolved.hyperpod, resolved.region)
+        cluster, more_notes = await self.describe_hyperpod(resolved.hyperpod, resolved.region)
         notes += [*more_notes, *_unlisted_notes(instances.problem, "all"), *notes_of(nodes.value)]
         rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.value)
         return NodeList(
@@ -498,7 +498,7 @@ class Clusters:
             for row in joined
         ]
 
-    async def described(
+    async def describe_hyperpod(
         self, cluster: str, region: str | None
     ) -> tuple[HyperpodCluster, list[str]]:
         """A HyperPod cluster as far as it is known, and a note where AWS does not describe it.
@@ -508,7 +508,7 @@ class Clusters:
         """
         aws = self._aws_in(region)
         try:
-            return await aws.described(cluster), []
+            return await aws.describe(cluster), []
         except NotFoundError:
             raise
         except HyperpodError as error:
@@ -568,10 +568,10 @@ class Clusters:
             line = await self._cache.get(name, lambda: self.one(name))
         else:
             question = self._cache.start(name, lambda: self.one(name))
-            remaining = seconds - self._cache.waited(name)
+            remaining = seconds - self._cache.load_seconds(name)
             await asyncio.wait([question], timeout=max(0.0, remaining))
             if not question.done():
-                elapsed = self._cache.waited(name)
+                elapsed = self._cache.load_seconds(name)
                 return self._unreachable_row(name, f"it has not answered for {elapsed:.0f} s")
             line = question.result()
         self._cache.forget(name)  # it is told once
@@ -589,7 +589,7 @@ def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
     """What can be done to a cluster's runs and jobs."""
     optional = {"adopt": engine.adoption, "ports": engine.ports}
     offered = engine.actions.offered if engine.actions is not None else ()
-    return (*offered, *(name for name, concern in optional.items() if concern is not None))
+    return (*offered, *(name for name, capability in optional.items() if capability is not None))
 
 
 def _task_result(task: asyncio.Task[T]) -> T | HyperpodError | None:

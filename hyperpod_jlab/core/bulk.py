@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
-_within = 0
-_was_on = False
+_depth = 0
+_was_enabled = False
 
 
 @contextmanager
@@ -19,16 +19,16 @@ def without_collections() -> Iterator[None]:
     A table of 10,000 rows makes objects by the ten thousand, which Python takes for a reason to look through all that the process has. Meant for parts
     of a second; may be used by several threads at once.
     """
-    global _within, _was_on  # noqa: PLW0603 - the collector is the process's
+    global _depth, _was_enabled  # noqa: PLW0603 - the collector is the process's
     with _lock:
-        if _within == 0:
-            _was_on = gc.isenabled()
+        if _depth == 0:
+            _was_enabled = gc.isenabled()
             gc.disable()
-        _within += 1
+        _depth += 1
     try:
         yield
     finally:
         with _lock:
-            _within -= 1
-            if _within == 0 and _was_on:
+            _depth -= 1
+            if _depth == 0 and _was_enabled:
                 gc.enable()

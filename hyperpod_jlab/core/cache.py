@@ -154,7 +154,7 @@ class Cache(Generic[Key, Value]):
         entry = self._entries.get(key)
         return entry is not None and self._is_fresh(entry, max_age)
 
-    def waited(self, key: Key) -> float:
+    def load_seconds(self, key: Key) -> float:
         """Seconds for which the load has gone on that is under way, or that was the last one."""
         entry = self._entries.get(key)
         return self._clock() - entry.started if entry is not None else 0.0
@@ -287,23 +287,23 @@ class Snapshots:
     def __init__(self) -> None:
         self._cache: Cache[Hashable, Any] = Cache(lambda _: SNAPSHOT_TTL_S)
 
-    async def last(self, key: Hashable, look: Callable[[], Awaitable[Value]]) -> Snapshot[Value]:
+    async def last(self, key: Hashable, load: Callable[[], Awaitable[Value]]) -> Snapshot[Value]:
         """What `get` gives; while the cluster does not answer, what it said last.
 
         Raises:
             UnreachableError: It has not said anything yet.
         """
         try:
-            return Snapshot(await self.get(key, look))
+            return Snapshot(await self.get(key, load))
         except UnreachableError as error:
             cached = self._cache.last(key)
             if cached is None:
                 raise
             return Snapshot(cached.value, time.time() - cached.age, error)
 
-    async def get(self, key: Hashable, look: Callable[[], Awaitable[Value]]) -> Value:
+    async def get(self, key: Hashable, load: Callable[[], Awaitable[Value]]) -> Value:
         """What was seen a moment ago, or what a new look shows."""
-        value: Value = await self._cache.get(key, look)
+        value: Value = await self._cache.get(key, load)
         return value
 
     def forget(self, key: Hashable) -> None:
@@ -359,11 +359,11 @@ class RowLoad(Generic[Item]):
         self.calls += 1
         self.items |= items
         self.changed.set()
-        await self.wanted()
+        await self.wait_for_clients()
 
-    async def wanted(self) -> None:
+    async def wait_for_clients(self) -> None:
         """Wait while nobody asks."""
-        await self._activity.wanted()
+        await self._activity.wait_for_clients()
 
     def end_of_list(self) -> None:
         """All items are there."""
@@ -493,7 +493,7 @@ class _ClientActivity:
         self._last_active = time.monotonic()
         self._event.set()
 
-    async def wanted(self) -> None:
+    async def wait_for_clients(self) -> None:
         while time.monotonic() - self._last_active > IDLE_TIMEOUT_S:
             self._event.clear()
             await self._event.wait()

@@ -135,7 +135,7 @@ class CheckStep:
         """Its title, with what it is about."""
         return f"{self.title} {self.about}" if self.about else self.title
 
-    def told(self, result: CheckResult) -> Check:
+    def to_check(self, result: CheckResult) -> Check:
         """The check that a look makes."""
         return Check(
             key=self.key,

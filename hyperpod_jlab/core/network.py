@@ -166,11 +166,11 @@ def check_lustre_access(
         ]
         peer_names = {group.name for group in peers}
         blocked = [port for port in LUSTRE_PORTS if not _allows(port, rules, peer_names, addresses)]
-        undecided = {
+        uncertain = {
             name for rule in rules for name in rule.lists if any(map(rule.covers, blocked))
         }
-        if undecided:
-            lists |= undecided
+        if uncertain:
+            lists |= uncertain
         elif blocked:
             missing_rules.append(
                 MissingRule(
@@ -367,7 +367,7 @@ def find_closed_ports(
         return []
     acl_by_subnet = {name: acl for acl in acls for name in acl.subnets}
     directions: tuple[Direction, Direction] = ("outbound", "inbound")
-    closed = []
+    blocked_ports = []
     for subnet, peer in ((client, server), (server, client)):
         acl = acl_by_subnet.get(subnet.name)
         if acl is None:
@@ -377,8 +377,8 @@ def find_closed_ports(
                 port for port in LUSTRE_PORTS if not acl.allows_port(direction, port, peer.network)
             ]
             if ports:
-                closed.append(ClosedPorts(acl, subnet.name, direction, tuple(ports), peer))
-    return closed
+                blocked_ports.append(ClosedPorts(acl, subnet.name, direction, tuple(ports), peer))
+    return blocked_ports
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,9 @@ def with_repair_reason(
     if observation.state == "running":
         reason += f"runs; {scheduler.after_repair}"
     else:
-        quoted_reason = f"; {scheduler.says}{observation.reason}" if observation.reason else ""
+        quoted_reason = (
+            f"; {scheduler.reason_prefix}{observation.reason}" if observation.reason else ""
+        )
         reason += f"ran{quoted_reason}"
     return observation.model_copy(update={"reason": reason, "reason_code": RECOVERING})
 
@@ -103,12 +105,12 @@ def find_repairs(
         key = instance_key(scheduler, instance)
         if key is not None:
             by_key.setdefault(key, []).append(instance)
-    coming = any(instance.state in STARTING_STATES for instance in instances)
+    is_replacing = any(instance.state in STARTING_STATES for instance in instances)
     repairs: dict[str, NodeRepair] = {}
     for node in nodes:
         candidates = by_key.get(node.removeprefix("hyperpod-").partition(".")[0].lower(), [])
         action = _repair_of(
-            candidates, begun_at, replaced=coming and not scheduler.names_nodes_by_host
+            candidates, begun_at, replaced=is_replacing and not scheduler.names_nodes_by_host
         )
         if action is not None:
             repairs[node] = action

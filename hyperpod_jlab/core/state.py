@@ -359,8 +359,8 @@ def _was_cancelled_in_time(
     """Whether a cancel came before the end; of what is lost, the end was some time after it was heard last."""
     if cancel is None:
         return False
-    inferred = final is not None and final.verdict == "LOST" and final.attempt is None
-    return inferred or ended_at is None or cancel.time <= ended_at
+    is_inferred = final is not None and final.verdict == "LOST" and final.attempt is None
+    return is_inferred or ended_at is None or cancel.time <= ended_at
 
 
 def _was_stopped(attempt: AttemptRecords, complete: bool) -> bool:

@@ -93,7 +93,7 @@ class TerminalLine:
 
     def __init__(self) -> None:
         self._styles: list[str] = []
-        self._torn = ""
+        self._incomplete = ""
 
     def add(self, text: str, *, is_new: bool, last: bool) -> str:
         """A piece as a terminal may show it.
@@ -103,11 +103,11 @@ class TerminalLine:
             is_new: Whether it replaces what was shown of the line.
             last: Whether the line ends with it; if not, a sequence may go on in the next one.
         """
-        text = text if is_new else self._torn + text
-        self._torn = ""
-        torn = None if last else _INCOMPLETE.search(text, max(0, len(text) - _MAX_INCOMPLETE))
-        if torn is not None:
-            text, self._torn = text[: torn.start()], torn.group()
+        text = text if is_new else self._incomplete + text
+        self._incomplete = ""
+        incomplete = None if last else _INCOMPLETE.search(text, max(0, len(text) - _MAX_INCOMPLETE))
+        if incomplete is not None:
+            text, self._incomplete = text[: incomplete.start()], incomplete.group()
         previous_styles = "".join(self._styles)
         safe = keep_styles(text)
         for style in _STYLE.findall(safe):

@@ -105,8 +105,8 @@ def invalid(model: type[Any], error: ValidationError, *, code: str) -> InvalidIn
     """The error of ours for one of pydantic's, of a model or a dataclass."""
     problems: list[dict[str, str | None]] = []
     for entry in error.errors(include_url=False):
-        location, around = _location(model, entry["loc"])
-        problems.append(_problem(location, around, entry))
+        location, parent_type = _location(model, entry["loc"])
+        problems.append(_problem(location, parent_type, entry))
     return _to_error(problems, code)
 
 
@@ -124,14 +124,14 @@ def _location(model: type[Any], loc: tuple[int | str, ...]) -> tuple[list[str], 
     """The field's path without the words that pydantic adds for unions and keys, and the type that its last step lies in."""
     location: list[str] = []
     annotation: Any = model
-    around: Any = model
+    parent_type: Any = model
     for step in loc:
         name = str(step)
-        around = annotation
+        parent_type = annotation
         annotation, is_visible = _step_into(annotation, name)
         if is_visible:
             location.append(name[:_MAX_VALUE_LENGTH])
-    return location, around
+    return location, parent_type
 
 
 def _step_into(annotation: Any, name: str) -> tuple[Any, bool]:
@@ -167,16 +167,17 @@ def _tag(model: Any) -> str | None:
     return None
 
 
-def _problem(location: list[str], around: Any, entry: Any) -> dict[str, str | None]:
+def _problem(location: list[str], parent_type: Any, entry: Any) -> dict[str, str | None]:
     kind, context = entry["type"], entry.get("ctx", {})
     message, hint = _message_for(entry)
     if kind == "extra_forbidden":
         message = f"unknown field '{location[-1]}'"
         hint = nearest_hint(
-            str(entry["loc"][-1])[:_MAX_VALUE_LENGTH], getattr(_unwrap(around), "model_fields", {})
+            str(entry["loc"][-1])[:_MAX_VALUE_LENGTH],
+            getattr(_unwrap(parent_type), "model_fields", {}),
         )
     elif kind == "union_tag_not_found":
-        choices = get_args(_unwrap(_step_into(around, str(entry["loc"][-1]))[0]))
+        choices = get_args(_unwrap(_step_into(parent_type, str(entry["loc"][-1]))[0]))
         location = [*location, str(context["discriminator"]).strip("'")]
         message = "is missing"
         hint = "valid: " + ", ".join(sorted(tag for choice in choices if (tag := _tag(choice))))

@@ -98,55 +98,57 @@ class Cleaner:
         """
         cutoff = time.time() - min_age
         runs = (await self._runs.list(RunFilter())).runs
-        needed = await asyncio.to_thread(self._dependencies, runs)
-        go, stay, blocked = [], [], []
+        needed_by = await asyncio.to_thread(self._dependencies, runs)
+        removable, active_ids, blocked = [], [], []
         for run in runs:
             if run.state not in ENDED:
                 continue
             is_old = (run.status.ended_at or run.created_at) <= cutoff
             if not is_old or (keep_failed and run.state == "failed"):
-                stay.append(run)
+                active_ids.append(run)
             elif not Path(run.bundle).is_relative_to(self._partition.folder):
                 blocked.append(
                     KeptRun(run.run_id, "it is in an old layout; run: hpj storage migrate")
                 )
-            elif run.run_id in needed:
-                blocked.append(KeptRun(run.run_id, f"{needed[run.run_id]} waits for it"))
+            elif run.run_id in needed_by:
+                blocked.append(KeptRun(run.run_id, f"{needed_by[run.run_id]} waits for it"))
             else:
-                go.append(run)
-        plan = await asyncio.to_thread(self._measure, go, blocked)
-        return replace(plan, secrets=await asyncio.to_thread(_secrets_of, stay))
+                removable.append(run)
+        plan = await asyncio.to_thread(self._measure, removable, blocked)
+        return replace(plan, secrets=await asyncio.to_thread(_secrets_of, active_ids))
 
     async def carry_out(self, plan: CleanPlan) -> list[HyperpodError]:
         """Remove what was planned, less what has come to life meanwhile; returns what could not be removed."""
         runs = (await self._runs.list(RunFilter())).runs
-        needed = await asyncio.to_thread(self._dependencies, runs)
+        needed_by = await asyncio.to_thread(self._dependencies, runs)
         ended = {run.run_id for run in runs if run.state in ENDED}
-        go = [
+        removable = [
             Path(old_run.run.bundle)
             for old_run in plan.runs
-            if old_run.run.run_id in ended and old_run.run.run_id not in needed
+            if old_run.run.run_id in ended and old_run.run.run_id not in needed_by
         ]
         for old_run in plan.runs:
             if old_run.run.status.reason_code == "submit_interrupted":
                 with contextlib.suppress(HyperpodError):  # what it left on its cluster
                     await self._runs.act(old_run.run.run_id, "cancel", wait=False)
-        return await asyncio.to_thread(self._remove, go, (*plan.staging, *plan.secrets))
+        return await asyncio.to_thread(self._remove, removable, (*plan.staging, *plan.secrets))
 
     def _dependencies(self, runs: tuple[Run, ...]) -> dict[str, str]:
         """Runs that a live one waits for, with its id."""
-        needed: dict[str, str] = {}
+        needed_by: dict[str, str] = {}
         for run in runs:
             if run.state not in ENDED:
                 # A damaged or somebody's private one has no spec to look at, and one that was removed meanwhile needs nothing.
                 with contextlib.suppress(DamagedBundleError, NotFoundError, StorageDeniedError):
-                    needed |= dict.fromkeys(self._runs.bundle(run.run_id).spec().after, run.run_id)
-        return needed
+                    needed_by |= dict.fromkeys(
+                        self._runs.bundle(run.run_id).spec().after, run.run_id
+                    )
+        return needed_by
 
-    def _measure(self, go: list[Run], blocked: list[KeptRun]) -> CleanPlan:
+    def _measure(self, removable: list[Run], blocked: list[KeptRun]) -> CleanPlan:
         freed = Extent()
         runs = []
-        for run in go:
+        for run in removable:
             size_before = freed.own
             freed.add(Path(run.bundle))
             runs.append(OldRun(run, freed.own - size_before))
@@ -240,18 +242,18 @@ class MigrationPlan:
 async def plan_migration(hyperpod: Hyperpod) -> MigrationPlan:
     """This user's runs in the old layout. One that has not ended stays: its job knows its bundle by the old path."""
     run_ids = await asyncio.to_thread(lambda: sorted(runs_in_old_layout(hyperpod.partition)))
-    go, blocked = [], []
+    removable, blocked = [], []
     for run_id in run_ids:
         try:
             run = await hyperpod.runs.get(run_id)
         except HyperpodError:  # a damaged one moves as it is
-            go.append(run_id)
+            removable.append(run_id)
             continue
         if run.status.ended:
-            go.append(run_id)
+            removable.append(run_id)
         else:
             blocked.append((run_id, f"it is {run.state}; move it once it has ended"))
-    return MigrationPlan(tuple(go), tuple(blocked))
+    return MigrationPlan(tuple(removable), tuple(blocked))
 
 
 async def carry_out(hyperpod: Hyperpod, plan: MigrationPlan) -> MigrationResult:

@@ -60,7 +60,7 @@ def recapture(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
     )
 
 
-def notebook_of(partition: Partition, run_id: str) -> str | None:
+def find_notebook(partition: Partition, run_id: str) -> str | None:
     """The notebook that an earlier run came from."""
     return BundleReader(partition, run_id).head().notebook
 

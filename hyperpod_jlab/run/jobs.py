@@ -76,22 +76,22 @@ async def act_on_jobs(
     started: dict[str, _StartedAction] = {}
     for job, run_id in own_runs.items():
         if engine.job_actions is not None and engine.job_actions.covers_runs:
-            begun_or_not = await _start_action(runs, engine, job, run_id, action)
-            if isinstance(begun_or_not, _StartedAction):
-                started[job] = begun_or_not
+            started_or_result = await _start_action(runs, engine, job, run_id, action)
+            if isinstance(started_or_result, _StartedAction):
+                started[job] = started_or_result
                 continue
-            result = begun_or_not
+            result = started_or_result
         else:
             result = await _act_as_run(runs, job, run_id, action, change)
         if result is not None:
             results[job] = result
     rest = [job for job in job_ids if job not in results]
     try:
-        others_results = await _act_on_foreign_jobs(engine, action, rest, change) if rest else []
+        foreign_results = await _act_on_foreign_jobs(engine, action, rest, change) if rest else []
     except HyperpodError:
         await _finish_actions(started.values(), action, change, has_failed=True)
         raise
-    results |= {result.scheduler_id: result for result in others_results}
+    results |= {result.scheduler_id: result for result in foreign_results}
     for job, action_started in started.items():
         await _finish_actions(
             [action_started], action, change, has_failed=results[job].error is not None
@@ -215,7 +215,7 @@ class JobLinks:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._known: dict[str, tuple[float, bool]] = {}
+        self._checked_runs: dict[str, tuple[float, bool]] = {}
 
     async def linked(self, rows: Sequence[Job]) -> list[Job]:
         """The rows; those of runs that are not here have no run's id."""
@@ -232,14 +232,18 @@ class JobLinks:
             for row in rows
         ]
         ids = {row.run_id for row in rows}
-        self._known = {run_id: entry for run_id, entry in self._known.items() if run_id in ids}
+        self._checked_runs = {
+            run_id: entry for run_id, entry in self._checked_runs.items() if run_id in ids
+        }
         return Rows(links, notes_of(rows))
 
     def _prefetch(self, run_ids: set[str]) -> None:
         """Where many runs are asked for that are not known yet, list what is there instead of looking for each in each user's folder."""
         now = time.monotonic()
         unknown_ids = [
-            run_id for run_id in run_ids if now - self._known.get(run_id, _NOT_CHECKED)[0] > _TTL_S
+            run_id
+            for run_id in run_ids
+            if now - self._checked_runs.get(run_id, _NOT_CHECKED)[0] > _TTL_S
         ]
         if len(unknown_ids) <= _MAX_SINGLE_LOOKUPS or not self._partition.shared:
             return
@@ -248,16 +252,16 @@ class JobLinks:
         except StorageError:  # nobody can look
             existing = set()
         for run_id in unknown_ids:
-            self._known[run_id] = (now, run_id.partition(".")[0] in existing)
+            self._checked_runs[run_id] = (now, run_id.partition(".")[0] in existing)
 
     def _is_known_run(self, run_id: str) -> bool:
-        checked_at, exists = self._known.get(run_id, _NOT_CHECKED)
+        checked_at, exists = self._checked_runs.get(run_id, _NOT_CHECKED)
         if time.monotonic() - checked_at > _TTL_S:
             try:
                 exists = self._partition.has_run(run_id)
             except (InvalidInputError, StorageError):  # no id of a run, or nobody can look
                 exists = False
-            self._known[run_id] = (time.monotonic(), exists)
+            self._checked_runs[run_id] = (time.monotonic(), exists)
         return exists
 
 
@@ -299,12 +303,12 @@ async def adopt(
     if external_job.run_id is not None and await asyncio.to_thread(
         engines.partition.has_run, external_job.run_id
     ):
-        raise _known(job, external_job.run_id)
+        raise _checked_runs(job, external_job.run_id)
     run_id = adopted_id(engine.name, external_job)
     spec = _spec(external_job, name)
     is_new = await asyncio.to_thread(_make_bundle, engines, engine, run_id, spec, external_job)
     if not is_new:
-        raise _known(job, run_id)
+        raise _checked_runs(job, run_id)
     await adoption.adopted(BundleReader(engines.partition, run_id))
     return run_id
 
@@ -318,7 +322,7 @@ def adopted_id(cluster: str, job: ExternalJob) -> str:
     return f"{datetime.fromtimestamp(submitted, UTC):%Y%m%d-%H%M%S}-{tail}"
 
 
-def _known(job: str, run_id: str) -> ConflictError:
+def _checked_runs(job: str, run_id: str) -> ConflictError:
     return ConflictError(
         f"the job {job} is already the run {run_id}",
         code="already_adopted",

@@ -135,17 +135,17 @@ async def _lines(hyperpod: Hyperpod, text: str, log_options: _LogOptions) -> Non
         partial=shows_progress() and not invocation().as_json,
     )
     check_choice(run, request)
-    reading = Reading(request, _repeat_options(log_options))
-    invocation().on_interrupt = reading.interruption
+    writer_state = Reading(request, _repeat_options(log_options))
+    invocation().on_interrupt = writer_state.interruption
     if log_options.follow:
         async with reporting_states(hyperpod, run.run_id, run):
-            await write_logs(hyperpod, reading)
+            await write_logs(hyperpod, writer_state)
     else:
-        await write_logs(hyperpod, reading)
-        if reading.written and is_unreachable(run) and not invocation().as_json:
+        await write_logs(hyperpod, writer_state)
+        if writer_state.written and is_unreachable(run) and not invocation().as_json:
             problem = unreachable_text(run)
             print(f"--- {problem}; newer lines may be missing ---", file=sys.stderr)
-    if not reading.written and not run.status.ended and not invocation().as_json:
+    if not writer_state.written and not run.status.ended and not invocation().as_json:
         reason = f": {printable(run.status.reason)}" if run.status.reason else ""
         print(f"no lines; the run is {run.state}{reason}", file=sys.stderr)
 
@@ -155,8 +155,8 @@ async def _raw(hyperpod: Hyperpod, text: str, log_options: _LogOptions) -> None:
     ranks, node = _ranks(log_options), _node(run, log_options.node)
     request = LogRequest(run.run_id, log_options.attempt, node, ranks, follow=log_options.follow)
     check_choice(run, request)
-    reading = Reading(request, _repeat_options(log_options))
-    invocation().on_interrupt = reading.interruption
+    writer_state = Reading(request, _repeat_options(log_options))
+    invocation().on_interrupt = writer_state.interruption
     chunks = hyperpod.logs.raw(
         run.run_id,
         rank=ranks[0] if ranks else None,

@@ -78,7 +78,7 @@ class AwsRepairs:
             recoverable for recoverable in observations.values() if may_recover(recoverable)
         ]
         losses = [
-            self._lost_at(run, recoverable)
+            self._loss_time(run, recoverable)
             for run, recoverable in observations.items()
             if _has_lost(recoverable)
         ]
@@ -105,7 +105,7 @@ class AwsRepairs:
         since = self._active_since.setdefault(cluster, time.monotonic())
         return time.monotonic() - since > _MIN_WATCH_S
 
-    def _lost_at(self, run_id: str, observation: Observation) -> float:
+    def _loss_time(self, run_id: str, observation: Observation) -> float:
         """When it was first seen that a run waits after an attempt (Unix seconds)."""
         if len(self._losses) > _MAX_LOSSES:
             del self._losses[next(iter(self._losses))]

@@ -133,14 +133,14 @@ async def carry_out(
 
 
 async def _run_or_withdraw(
-    doing: Awaitable[None], bundle: BundleReader, record: Action | None
+    operation: Awaitable[None], bundle: BundleReader, record: Action | None
 ) -> None:
     """An action that the engine did not do leaves the journal: the run would count as cancelled. Should it be done all the same, the engine's word tells.
 
     What has no job yet keeps it: nobody is to send that any more.
     """
     try:
-        await doing
+        await operation
     except NotFoundError:
         raise
     except HyperpodError:
@@ -318,17 +318,17 @@ class Runs:
     async def list(self, run_filter: RunFilter | None = None) -> RunPage:
         """Runs, newest first. Damaged ones are listed as such."""
         run_filter = run_filter or RunFilter()
-        looked_at: set[str] = set()
+        refreshed: set[str] = set()
         number = None
         while True:
             page = await asyncio.to_thread(self._page, run_filter)
             if page.number != number:  # the first time, or somebody removed the index just now
                 number = page.number
-                looked_at.clear()
-            unread = [run_id for run_id in page.unsure if run_id not in looked_at]
+                refreshed.clear()
+            unread = [run_id for run_id in page.unsure if run_id not in refreshed]
             if not unread:
                 return page.listing
-            looked_at.update(unread)
+            refreshed.update(unread)
             for start in range(0, len(unread), _BATCH_SIZE):
                 if await self._refresh(unread[start : start + _BATCH_SIZE]) != number:
                     number = None  # it was remembered in another index than the page came from
@@ -491,7 +491,7 @@ class Runs:
             return rows, runs, list(unsure), session.number
 
         rows, runs, unsure, number = self._index.use(rows_of)
-        stale = [
+        outdated = [
             row.run_id
             for row in rows
             if row.ended and row.stamp != status_stamp(Path(row.view["bundle"]))
@@ -499,7 +499,7 @@ class Runs:
         has_more = bool(runs) and len(rows) > len(runs)
         last = rows[len(runs) - 1] if has_more else None
         following = encode(last.created, last.run_id) if last is not None else None
-        return _Page(RunPage(tuple(runs), following), [*unsure, *stale], number)
+        return _Page(RunPage(tuple(runs), following), [*unsure, *outdated], number)
 
     async def _refresh(self, run_ids: Sequence[str]) -> int:
         """Derive runs anew and remember them; returns the number of the index that has them."""

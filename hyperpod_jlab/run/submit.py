@@ -131,7 +131,7 @@ class Submitter:
         self._engines = engines
         self._runs = runs
         self._partition = engines.partition
-        self._given_up: set[str] = set()
+        self._abandoned_runs: set[str] = set()
 
     async def preview(self, request: Request) -> Preview:
         """Capture the code and ask the cluster about it, without sending or writing anything. Of another user's run nothing is started before `trust_owner` names him.
@@ -224,13 +224,15 @@ class Submitter:
             raise preview.unreachable
         on_step("checked")
         uid = await engine.job_user.job_uid() if engine.job_user is not None else None
-        making = asyncio.create_task(
+        bundle_task = asyncio.create_task(
             asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step, uid)
         )
         try:
-            first = await asyncio.shield(making)
+            first = await asyncio.shield(bundle_task)
         except asyncio.CancelledError as error:
-            if await making:  # a thread cannot be broken off: the bundle is there, and goes nowhere
+            if (
+                await bundle_task
+            ):  # a thread cannot be broken off: the bundle is there, and goes nowhere
                 await record_failure(bundle, error)
             raise
         if not first:
@@ -270,9 +272,9 @@ class Submitter:
     def _notebook(self, request: Request) -> str | None:
         """The notebook that the run comes from."""
         if request.clone_of is not None:
-            from hyperpod_jlab.run.clone import notebook_of
+            from hyperpod_jlab.run.clone import find_notebook
 
-            return notebook_of(self._partition, request.clone_of)
+            return find_notebook(self._partition, request.clone_of)
         source = request.spec.source
         return str((request.base / source.path).absolute()) if source.kind == "notebook" else None
 
@@ -325,9 +327,11 @@ class Submitter:
         if head.spec_digest != digest:
             raise _id_taken_error(bundle.run_id, "another spec")
         records = await asyncio.to_thread(bundle.read)
-        undone = records.submission is None and records.claim is None and not records.attempts
-        at_it = submitter_of(records) == "alive" and bundle.run_id not in self._given_up
-        if not undone or at_it or await engine.find(bundle) is not None:
+        is_unsent = records.submission is None and records.claim is None and not records.attempts
+        is_being_sent = (
+            submitter_of(records) == "alive" and bundle.run_id not in self._abandoned_runs
+        )
+        if not is_unsent or is_being_sent or await engine.find(bundle) is not None:
             return bundle.run_id
         await asyncio.to_thread(bundle.add_intent, this_process())
         await self._send(engine, bundle, on_step)
@@ -346,7 +350,7 @@ class Submitter:
                 on_step("committed")
             accepted = await engine.submit(bundle)
         except (RefusedError, UnsupportedError, DeniedError, InvalidInputError, StorageError):
-            self._given_up.add(
+            self._abandoned_runs.add(
                 bundle.run_id
             )  # should it stay, on a partition that is read-only now
             with contextlib.suppress(StorageError, NotFoundError):

@@ -312,10 +312,10 @@ async def list_sent_cells(call: Call, run_id: str) -> SentCells:
     """The cells that went with a run, as they stood in the notebook; none for other sources."""
     hyperpod = await call.hyperpod()
     bundle = await asyncio.to_thread(hyperpod.runs.bundle, run_id)
-    return await asyncio.to_thread(_sent, bundle, call.root)
+    return await asyncio.to_thread(_to_sent_cells, bundle, call.root)
 
 
-def _sent(bundle: BundleReader, root: Path) -> SentCells:
+def _to_sent_cells(bundle: BundleReader, root: Path) -> SentCells:
     notebook, code = bundle.head().notebook, SentCode(bundle)
     root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
     is_inside = notebook is not None and Path(notebook).is_relative_to(root)

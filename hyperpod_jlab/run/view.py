@@ -75,13 +75,13 @@ async def read_usage(run: Run, bundle: BundleReader, engines: Engines) -> Usage 
     stored = await asyncio.to_thread(bundle.usage)
     if stored is not None and (run.children or stored.attempts == len(records.attempts)):
         return stored
-    reported = None
+    usage_reported = None
     with contextlib.suppress(HyperpodError):
         accounting = engines.get(run.cluster).accounting
-        reported = await accounting.usage(bundle) if accounting is not None else None
-    if reported is None:
+        usage_reported = await accounting.usage(bundle) if accounting is not None else None
+    if usage_reported is None:
         return _with_end(await asyncio.to_thread(journal_usage, bundle), run, records)
-    usage = _with_end(reported, run, records)
+    usage = _with_end(usage_reported, run, records)
     with contextlib.suppress(HyperpodError):  # somebody else's run, or no room: it is asked again
         await asyncio.to_thread(bundle.write_usage, usage)
     return usage
@@ -120,20 +120,20 @@ class EndedChildren:
 
     def __init__(self, index: RunIndex) -> None:
         self._index = index
-        self._known: dict[str, dict[int, Status]] = {}
+        self._statuses_by_run: dict[str, dict[int, Status]] = {}
 
     def known(self, run_id: str) -> Mapping[int, Status]:
         """How children of an array ended, by index. May block."""
-        if run_id not in self._known:
+        if run_id not in self._statuses_by_run:
             rows = self._index.use(lambda session: session.children(run_id))
-            self._known[run_id] = {index: Status(*rest) for index, *rest in rows}
-        return self._known[run_id]
+            self._statuses_by_run[run_id] = {index: Status(*rest) for index, *rest in rows}
+        return self._statuses_by_run[run_id]
 
     def add(self, run_id: str, statuses: Mapping[int, Status]) -> None:
         """Remember more of them. May block."""
         if not statuses:
             return
-        self._known.setdefault(run_id, {}).update(statuses)
+        self._statuses_by_run.setdefault(run_id, {}).update(statuses)
         rows = [
             (index, status.state, status.exit_code, status.started_at, status.ended_at)
             for index, status in statuses.items()
@@ -173,12 +173,12 @@ class ChildStatuses:
 def count_children(bundle: BundleReader, records: RunRecords, facts: ArrayFacts) -> ChildStatuses:
     """How the children of an array are. May block."""
     indices = parse_array(records.head.array or "").indices
-    reported = {
+    recorded_indices = {
         index
         for run_id in facts.observations
         if (index := _index_in(bundle.run_id, run_id)) is not None
     }
-    recorded = (set(bundle.child_indices()) | reported).intersection(indices)
+    recorded = (set(bundle.child_indices()) | recorded_indices).intersection(indices)
     memory = facts.ended if len(recorded) > _MAX_COUNTED and bundle.is_own else None
     limited = memory is not None or not bundle.is_own
     ended_before = memory.known(bundle.run_id) if memory is not None else {}
@@ -190,7 +190,7 @@ def count_children(bundle: BundleReader, records: RunRecords, facts: ArrayFacts)
     deadline = None if seconds is None else time.monotonic() + seconds
     for index in sorted(recorded):
         previous = ended_before.get(index)
-        if previous is not None and index not in reported:
+        if previous is not None and index not in recorded_indices:
             statuses.append((previous, 1))
             continue
         if limited and deadline is not None and time.monotonic() > deadline:
@@ -403,12 +403,12 @@ def orphans(
     bundles: Sequence[BundleReader], observations: Mapping[str, Observation]
 ) -> Sequence[BundleReader]:
     """The children of arrays that are said to be gone: only the engine knows whether they live on."""
-    lost = [
+    lost_children = [
         b
         for b in bundles
         if b.index is None and b.run_id in observations and observations[b.run_id].verdict
     ]
-    array_ids = [(bundle, bundle.head().array) for bundle in lost]
+    array_ids = [(bundle, bundle.head().array) for bundle in lost_children]
     return [
         child
         for bundle, array in array_ids
@@ -428,8 +428,8 @@ def _count_states(children: ChildStatuses) -> Counter[State]:
 
 def _partial_status(status: Status, children: ChildStatuses) -> Status:
     """The status of an array of which not all children were looked at yet: the next look goes on."""
-    counted = sum(count for _, count in children.statuses)
-    reason = f"{counted} of {counted + children.uncounted} children counted so far"
+    counted_total = sum(count for _, count in children.statuses)
+    reason = f"{counted_total} of {counted_total + children.uncounted} children counted so far"
     return replace(status, state="running", reason=reason, reason_code="counting", exit_code=None)
 
 

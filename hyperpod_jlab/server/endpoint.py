@@ -143,7 +143,10 @@ def handlers(routes: Iterable[Route] = ROUTES) -> list[tuple[str, type[EndpointH
     paths: dict[str, list[Route]] = {}
     for route in routes:
         paths.setdefault(route.path, []).append(route)
-    return [(f"{API_PREFIX}/{served[0].pattern}", _handler(served)) for served in paths.values()]
+    return [
+        (f"{API_PREFIX}/{path_routes[0].pattern}", _handler(path_routes))
+        for path_routes in paths.values()
+    ]
 
 
 def _handler(routes: list[Route]) -> type[EndpointHandler]:

@@ -125,12 +125,12 @@ class AwsCallEvents:
         """Until the last minute has no request any more, which is told too."""
         last_sent: AwsCalls | None = None
         while True:
-            now = count_calls(self._meter)
-            if now != last_sent:
-                last_sent = now
+            calls_now = count_calls(self._meter)
+            if calls_now != last_sent:
+                last_sent = calls_now
                 if has_listeners(self._bus, AWS_CALLS_SCHEMA_ID):
-                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=to_plain(now))
-            if not now.calls:
+                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=to_plain(calls_now))
+            if not calls_now.calls:
                 return
             await asyncio.sleep(INTERVAL_S)
 

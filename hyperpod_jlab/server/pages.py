@@ -99,14 +99,14 @@ def build_page(
     Raises:
         InvalidInputError: There is no such column, or the cursor is none.
     """
-    column, downward = _column(kind, query.sort if query.sort is not None else sort)
+    column, is_descending = _column(kind, query.sort if query.sort is not None else sort)
     matching = _filtered(kind, rows, query.filter)
     matching.sort(key=lambda row: _identity_key(getattr(row, name)))
     ordered = [row for row in matching if getattr(row, column) is not None]
-    ordered.sort(key=lambda row: _value_key(_brief(getattr(row, column))), reverse=downward)
+    ordered.sort(key=lambda row: _value_key(_brief(getattr(row, column))), reverse=is_descending)
     # Whatever the direction, those without a value come last.
     ordered += [row for row in matching if getattr(row, column) is None]
-    begin = _find_begin(ordered, query, (column, downward, name))
+    begin = _find_begin(ordered, query, (column, is_descending, name))
     page = ordered[begin : begin + query.limit]
     has_more = begin + len(page) < len(ordered)
     return TablePage(
@@ -198,19 +198,19 @@ def _find_begin(ordered: Sequence[Any], query: TableQuery, ordering: tuple[str, 
     """Where the page begins: behind the cursor's row, or where it would stand now."""
     if query.cursor is None:
         return 0
-    column, downward, name = ordering
+    column, is_descending, name = ordering
     value, identity = page_cursor.decode(query.cursor, _is_brief, "such a table")
     position = (_value_key(value), _identity_key(identity))
     for index, row in enumerate(ordered):
-        brief = _brief(getattr(row, column))
-        if (brief is None) != (value is None):
-            is_null = brief is None
+        brief_value = _brief(getattr(row, column))
+        if (brief_value is None) != (value is None):
+            is_null = brief_value is None
         else:
-            key = _value_key(brief)
+            key = _value_key(brief_value)
             if key == position[0]:
                 is_null = _identity_key(getattr(row, name)) > position[1]
             else:
-                is_null = (key < position[0]) if downward else (key > position[0])
+                is_null = (key < position[0]) if is_descending else (key > position[0])
         if is_null:
             return index
     return len(ordered)

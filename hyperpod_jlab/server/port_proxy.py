@@ -131,12 +131,12 @@ def request_headers(
     if cookies:
         yield b"Cookie", cookies.encode("latin-1", "replace")
     for name, value in headers:
-        lower = name.lower()
-        if lower == "origin":
+        lower_name = name.lower()
+        if lower_name == "origin":
             yield b"Origin", f"http://{local_host}".encode()
-        elif lower == "accept-encoding" and plain:
+        elif lower_name == "accept-encoding" and plain:
             yield b"Accept-Encoding", b"identity"
-        elif lower not in _HOP_BY_HOP | _DROPPED_REQUEST_HEADERS:
+        elif lower_name not in _HOP_BY_HOP | _DROPPED_REQUEST_HEADERS:
             yield name.encode("latin-1"), value.encode("latin-1", "replace")
 
 
@@ -146,12 +146,12 @@ def response_headers(
     """A response's headers as the browser gets them: what concerns the program's page alone."""
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        lower = name.lower()
-        if lower == "location":
+        lower_name = name.lower()
+        if lower_name == "location":
             yield name, _location(value, port, prefix)
-        elif lower == "content-security-policy":
+        elif lower_name == "content-security-policy":
             yield from ((name, policy) for policy in _program_policy(value))
-        elif lower not in _HOP_BY_HOP | _DROPPED_RESPONSE_HEADERS:
+        elif lower_name not in _HOP_BY_HOP | _DROPPED_RESPONSE_HEADERS:
             yield name, value
 
 
@@ -399,9 +399,9 @@ class PortProxy(SandboxedHandler):
         response_headers = [
             (name.lower(), name, value) for name, value in self._response_headers(response, port)
         ]
-        for lower, name, value in response_headers:
+        for lower_name, name, value in response_headers:
             # The sandbox stays beside what the program itself forbids its page.
-            (self.add_header if lower in _PRESERVED_HEADERS else self._join)(name, value)
+            (self.add_header if lower_name in _PRESERVED_HEADERS else self._join)(name, value)
         if self.request.headers.get("Origin") == "null":
             for name, value in cors_headers(name for _, name, _ in response_headers):
                 self.set_header(name, value)

@@ -53,7 +53,7 @@ class BundleWriter:
         name = f"{STAGING}{self.run_id}-{secrets.token_hex(4)}"
         self.folder = self.final.parent / name
         self._store = ContentStore(self.partition)
-        self._made: set[Path] = set()
+        self._made_folders: set[Path] = set()
         self._listed: list[dict[str, Any]] = []
         try:
             self._make(self.folder)
@@ -152,11 +152,11 @@ class BundleWriter:
         return target
 
     def _make(self, folder: Path) -> None:
-        if folder in self._made:
+        if folder in self._made_folders:
             return
         with storage_errors(folder):
             descent.make_folder(folder, self.partition.folder_mode)
-        self._made.add(folder)
+        self._made_folders.add(folder)
 
     def _list(self, path: str, file: StoredFile, executable: bool) -> None:
         """Note a file for ``files.json``: a job may change or remove what lies in its folders, and a clone needs what was sent."""
@@ -183,9 +183,9 @@ def withdraw(bundle: Path) -> None:
         NotFoundError: It is gone already.
         StorageError: It cannot be renamed.
     """
-    hidden = hide(bundle)
+    hidden_path = hide(bundle)
     with contextlib.suppress(OSError):  # the next clean-up removes it
-        remove_tree(hidden)
+        remove_tree(hidden_path)
 
 
 def hide(bundle: Path) -> Path:
@@ -195,13 +195,13 @@ def hide(bundle: Path) -> Path:
         NotFoundError: It is gone already.
         StorageError: It cannot be renamed.
     """
-    hidden = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
+    hidden_path = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
     with storage_errors(bundle):
         try:
-            descent.rename(bundle, hidden)
+            descent.rename(bundle, hidden_path)
         except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(f"run {bundle.name} not found", code="no_such_run") from None
-    return hidden
+    return hidden_path
 
 
 # --------------------------------------------------------------------------------------------------
@@ -299,9 +299,9 @@ def _open_foreign(root: Path, target: Path, owner: int) -> int:
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in steps[:-1]:
-            inner = os.open(name, descent.STEP_FLAGS, dir_fd=descriptor)
+            inner_descriptor = os.open(name, descent.STEP_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
-            descriptor = inner
+            descriptor = inner_descriptor
         file_descriptor = descent.open_in(descriptor, steps[-1])
     finally:
         os.close(descriptor)

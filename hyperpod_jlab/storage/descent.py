@@ -44,13 +44,13 @@ class ForeignFolderError(PermissionError):
 @contextlib.contextmanager
 def opened_folder(path: Path) -> Iterator[int]:
     """A folder as a descriptor (``O_PATH``) to open and look at what lies in it; closed at the end."""
-    anchor, steps = split_at_own_folder(path)
-    descriptor = os.open(anchor, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    base_path, steps = split_at_own_folder(path)
+    descriptor = os.open(base_path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, name in enumerate(steps):
-            inner = os.open(name, STEP_FLAGS, dir_fd=descriptor)
+            inner_descriptor = os.open(name, STEP_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
-            descriptor = inner
+            descriptor = inner_descriptor
             if number == 0:
                 _check_owner(descriptor, name, path)
         yield descriptor

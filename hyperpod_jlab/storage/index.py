@@ -60,16 +60,16 @@ def shards_of(run_folder: RunFolder, *, is_shared: bool = False) -> Iterator[Sha
     Raises:
         StorageError: This user's own cannot be read.
     """
-    now, me = time.time_ns(), own_uid()
-    with contextlib.ExitStack() as reading:
+    now, own_id = time.time_ns(), own_uid()
+    with contextlib.ExitStack() as stack:
         try:
-            folder = reading.enter_context(descent.opened_folder(run_folder.runs))
+            folder = stack.enter_context(descent.opened_folder(run_folder.runs))
             names = descent.list_names_in(folder, SHARDS * 2)
         except (FileNotFoundError, NotADirectoryError, descent.ForeignFolderError):
             return
         except OSError:
             if (
-                run_folder.uid != me or is_shared
+                run_folder.uid != own_id or is_shared
             ):  # another user closed it: such runs are not for us
                 return
             with storage_errors(run_folder.runs):
@@ -79,11 +79,15 @@ def shards_of(run_folder: RunFolder, *, is_shared: bool = False) -> Iterator[Sha
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if stat.S_ISDIR(status.st_mode):
                     mtime_ns = status.st_mtime_ns
-                    fresh = now - mtime_ns <= _FRESH_NS
-                    known_as = f"{run_folder.folder.name}/{name}"
+                    is_recent = now - mtime_ns <= _FRESH_NS
+                    shard_name = f"{run_folder.folder.name}/{name}"
                     path = run_folder.runs / name
                     yield Shard(
-                        known_as, path, run_folder.uid, FRESH if fresh else mtime_ns, is_shared
+                        shard_name,
+                        path,
+                        run_folder.uid,
+                        FRESH if is_recent else mtime_ns,
+                        is_shared,
                     )
 
 
@@ -92,10 +96,12 @@ def runs_in(shard: Shard) -> set[str]:
     foreign = shard.uid != own_uid()
     limit = _MAX_FOREIGN_RUNS if foreign else None
     # It went just now, or another user closed it: such runs are not ours to list.
-    hidden = (OSError,) if foreign or shard.is_shared else (FileNotFoundError, PermissionError)
+    ignored_errors = (
+        (OSError,) if foreign or shard.is_shared else (FileNotFoundError, PermissionError)
+    )
     with (
         storage_errors(shard.path),
-        contextlib.suppress(*hidden),
+        contextlib.suppress(*ignored_errors),
         descent.opened_folder(shard.path) as folder,
     ):
         names = _folders_in(folder) if shard.is_shared else descent.list_names_in(folder, limit)
@@ -222,7 +228,7 @@ class RunIndex:
         self._path = path or default_path(partition)
         self._memory: sqlite3.Connection | None = None
         self._lock = threading.Lock()
-        self._again = 0.0
+        self._retry_at = 0.0
 
     def use(self, work: Callable[[Session], T]) -> T:
         """Do something with the index, more than once if need be.
@@ -230,12 +236,12 @@ class RunIndex:
         One that is missing, broken or of another version is made anew; while none can be written, or others use it all the time, there is one in
         memory.
         """
-        if self._path is not None and time.monotonic() >= self._again:
+        if self._path is not None and time.monotonic() >= self._retry_at:
             try:
                 with _lock_file(self._path):
                     return self._use_file(self._path, work)
             except _UnusableError:
-                self._again = time.monotonic() + RETRY_S
+                self._retry_at = time.monotonic() + RETRY_S
         with self._lock:
             if self._memory is None:
                 self._memory = _open(":memory:")
@@ -247,8 +253,8 @@ class RunIndex:
         Raises:
             _UnusableError: It cannot be used now.
         """
-        for broken in (False, True):
-            if broken:
+        for is_broken in (False, True):
+            if is_broken:
                 self._remove(path)
             try:
                 with contextlib.closing(_open(path)) as connection:
@@ -321,12 +327,12 @@ class Session:
 
     def refresh(self, *, everyone: bool = False) -> None:
         """Take in bundles that came and forget those that went: this user's own or, with `everyone`, those of the other users of a shared partition too."""
-        me = own_uid()
+        own_id = own_uid()
         condition = "" if everyone else "WHERE uid = ?"
         indexed = dict(
             self._db.execute(
                 f"SELECT name, changed FROM shards {condition}",  # noqa: S608 - fixed words
-                () if everyone else (me,),
+                () if everyone else (own_id,),
             )
         )
         existing = {}

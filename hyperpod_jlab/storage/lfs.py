@@ -137,7 +137,7 @@ class Lfs:
         )
         try:
             async with asyncio.timeout(self._timeout_s):
-                out, err = await process.communicate()
+                output, err = await process.communicate()
         except TimeoutError:
             raise StorageError(
                 f"lfs {command} timed out after {self._timeout_s:g} s",
@@ -153,7 +153,7 @@ class Lfs:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(1):
                         await process.wait()
-        return _Output(process.returncode or 0, out, err.decode(errors="replace").strip())
+        return _Output(process.returncode or 0, output, err.decode(errors="replace").strip())
 
 
 def _parse_state(
@@ -170,14 +170,16 @@ def _parse_state(
 
 
 def _lines(
-    out: bytes, paths: Sequence[str], pattern: re.Pattern[bytes]
+    output: bytes, paths: Sequence[str], pattern: re.Pattern[bytes]
 ) -> Iterator[re.Match[bytes]]:
     """The lines on the files, in their order. A file's name may have line breaks in it, so the names are what is gone by."""
     position = 0
     for path in paths:
         begin = os.fsencode(path) + b": "
         match = (
-            pattern.match(out, position + len(begin)) if out.startswith(begin, position) else None
+            pattern.match(output, position + len(begin))
+            if output.startswith(begin, position)
+            else None
         )
         if match is None:
             return

@@ -137,8 +137,8 @@ class PresenceGuard:
     """
 
     def __init__(self, root: Path, own_folder: Path) -> None:
-        self._root, self._ours = root, own_folder
-        self._noted = False
+        self._root, self._own_folder = root, own_folder
+        self._is_remembered = False
 
     def check(self) -> None:
         """Note where it is mounted, the first time that it is there, and refuse it when it has gone since. May block.
@@ -148,8 +148,8 @@ class PresenceGuard:
         """
         check_present(self._root)
         with contextlib.suppress(OSError):  # a folder that is closed is told where it is needed
-            if not self._noted and self._ours.is_dir():
-                self._noted = True
+            if not self._is_remembered and self._own_folder.is_dir():
+                self._is_remembered = True
                 note_present(self._root)
 
 

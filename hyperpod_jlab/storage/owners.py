@@ -89,9 +89,9 @@ def rights_on(path: Path, top: Path) -> PathRights:
     with storage_errors(path):
         resolved = path.resolve(strict=True)
         status = resolved.stat()
-        parent_folders = list(_above(resolved, top.resolve()))
+        parent_folders = list(_parent_folders(resolved, top.resolve()))
         granted = permissions(resolved)
-        passing = [(folder, permissions(folder)) for folder in parent_folders]
+        folder_rights = [(folder, permissions(folder)) for folder in parent_folders]
     is_folder = stat.S_ISDIR(status.st_mode)
     grants: list[Grant] = []
     blocking: list[dict[Principal, int]] = []
@@ -99,10 +99,14 @@ def rights_on(path: Path, top: Path) -> PathRights:
         bits = granted_bits if is_folder else granted_bits & ~_EXECUTE
         if not bits or principal == ("user", status.st_uid):
             continue
-        if all(_may_enter(principal, their) for _, their in passing):
+        if all(_may_enter(principal, rights_there) for _, rights_there in folder_rights):
             grants.append(_grant(principal, bits))
         elif principal == _EVERYBODY:
-            blocking = [their for _, their in passing if not _may_enter(principal, their)]
+            blocking = [
+                rights_there
+                for _, rights_there in folder_rights
+                if not _may_enter(principal, rights_there)
+            ]
             grants += [
                 _grant(entry, bits) for entry in _allowed_principals(blocking) - granted.keys()
             ]
@@ -112,12 +116,14 @@ def rights_on(path: Path, top: Path) -> PathRights:
     if len(granted) > 2:
         evidence.append(f"{resolved} has an ACL")
     if blocking:
-        barrier = next(folder for folder, their in passing if their is blocking[0])
+        barrier = next(
+            folder for folder, rights_there in folder_rights if rights_there is blocking[0]
+        )
         evidence.append(f"{barrier} is not accessible for all users")
     return PathRights(owner, status.st_uid, mode, tuple(grants), tuple(evidence))
 
 
-def _above(path: Path, top: Path) -> Iterator[Path]:
+def _parent_folders(path: Path, top: Path) -> Iterator[Path]:
     """The folders above a path, from the top down, the top included."""
     return (folder for folder in reversed(path.parents) if folder.is_relative_to(top))
 
@@ -211,12 +217,12 @@ def parents(root: Path, uid: int | None = None) -> list[Parent]:
     Raises:
         OSError: One of them cannot be looked at.
     """
-    me = os.getuid() if uid is None else uid
+    own_id = os.getuid() if uid is None else uid
     resolved = Path(os.path.realpath(root))
-    folders = [_parent(resolved, me)]
+    folders = [_parent(resolved, own_id)]
     while resolved != resolved.parent:
         resolved = resolved.parent
-        folders.append(_parent(resolved, me))
+        folders.append(_parent(resolved, own_id))
     return folders[::-1]
 
 
@@ -234,14 +240,14 @@ def unsafe_parent(root: Path, *, group: bool) -> Parent | None:
     return next((parent for parent in bad if group or parent.problem != "group"), None)
 
 
-def _parent(path: Path, me: int) -> Parent:
+def _parent(path: Path, own_id: int) -> Parent:
     status = path.stat()
     mode = stat.S_IMODE(status.st_mode)
-    return Parent(path, status.st_uid, mode, _problem(status.st_uid, mode, me))
+    return Parent(path, status.st_uid, mode, _problem(status.st_uid, mode, own_id))
 
 
-def _problem(uid: int, mode: int, me: int) -> Problem | None:
-    if uid not in {0, me} and not is_unmapped(
+def _problem(uid: int, mode: int, own_id: int) -> Problem | None:
+    if uid not in {0, own_id} and not is_unmapped(
         uid
     ):  # which is root's, or the nodes' guard refuses it
         return "foreign"

@@ -103,10 +103,10 @@ class Partition:
     @property
     def own_folders(self) -> tuple[RunFolder, RunFolder]:
         """Where this user's runs may lie: where new ones go, and where they lie from before ``shared`` was set or changed."""
-        me = own_uid()
-        own_name, other_name = f"{FOLDER}-{me}", FOLDER
+        own_id = own_uid()
+        own_name, other_name = f"{FOLDER}-{own_id}", FOLDER
         first, second = (own_name, other_name) if self.shared else (other_name, own_name)
-        return RunFolder(self.root / first, me), RunFolder(self.root / second, me)
+        return RunFolder(self.root / first, own_id), RunFolder(self.root / second, own_id)
 
     def other_folders(self) -> Iterator[RunFolder]:
         """The folders of the other users of a shared partition, by user number. May block.
@@ -275,9 +275,9 @@ class Partition:
             )
         # With an access list, which lets the jobs' user in, the group bits are its mask; else they are the group's.
         strict_mode = mode & ~(0o002 if has_acl(folder) else 0o022)
-        wanted_mode = strict_mode | 0o055 if self.shared else strict_mode
-        if wanted_mode != mode:
-            descent.change_mode(folder, wanted_mode)
+        expected_mode = strict_mode | 0o055 if self.shared else strict_mode
+        if expected_mode != mode:
+            descent.change_mode(folder, expected_mode)
 
 
 def _owner_of(entry: os.DirEntry[str]) -> int | None:
@@ -321,7 +321,7 @@ class PathMap:
     shared: bool = True
 
     @classmethod
-    def of(
+    def create_map(
         cls,
         local: str | PurePosixPath,
         remote: str | PurePosixPath | None = None,

@@ -21,7 +21,7 @@ _HEARTBEAT_TIMEOUT_S = 30.0
 
 
 @functools.cache
-def machine() -> str:
+def machine_id() -> str:
     """A short name of this machine, the same in all its processes: a digest of its id and host name."""
     parts = [platform.node()]
     for path in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
@@ -60,7 +60,7 @@ def this_process(heartbeat: float | None = None) -> ProcessRecord:
     pid = os.getpid()
     return ProcessRecord(
         time=time.time(),
-        machine=machine(),
+        machine=machine_id(),
         boot=boot(),
         pid_namespace=pid_namespace(),
         pid=pid,
@@ -72,7 +72,7 @@ def this_process(heartbeat: float | None = None) -> ProcessRecord:
 
 def liveness(record: ProcessRecord) -> Liveness:
     """Whether the process of a record lives, as far as this machine can say."""
-    if record.machine != machine():
+    if record.machine != machine_id():
         return "elsewhere"
     if record.boot != boot():
         # Before a restart of this machine, or on another one of the same image and name (all Studio spaces are called "default").

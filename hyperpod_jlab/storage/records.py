@@ -276,10 +276,13 @@ class BundleReader(BundleLocation):
                 number=number,
                 claim=self._optional(AttemptClaim, folder / "claim.json", damage),
                 nodes=tuple(
-                    sorted(self._each(NodeRecord, folder, nodes, damage), key=lambda n: n.node_rank)
+                    sorted(
+                        self._read_each(NodeRecord, folder, nodes, damage),
+                        key=lambda n: n.node_rank,
+                    )
                 ),
                 errors=tuple(
-                    sorted(self._each(RankError, folder, errors, damage), key=lambda e: e.time)
+                    sorted(self._read_each(RankError, folder, errors, damage), key=lambda e: e.time)
                 ),
             )
 
@@ -297,13 +300,13 @@ class BundleReader(BundleLocation):
     def _intents(self, damage: list[str]) -> Iterable[ProcessRecord]:
         folder = self.folder / "status"
         names = [name for name in self._listed(folder) if name.startswith("intent-")]
-        yield from self._each(ProcessRecord, folder, names, damage)
+        yield from self._read_each(ProcessRecord, folder, names, damage)
 
     def _all(self, kind: type[Record], folder: Path, damage: list[str]) -> Iterable[Record]:
         names = [name for name in self._listed(folder) if name.endswith(".json")]
-        yield from self._each(kind, folder, names, damage)
+        yield from self._read_each(kind, folder, names, damage)
 
-    def _each(
+    def _read_each(
         self, kind: type[Record], folder: Path, names: list[str], damage: list[str]
     ) -> Iterable[Record]:
         for name in names:

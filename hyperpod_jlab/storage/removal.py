@@ -82,17 +82,17 @@ def remove_tree(path: Path) -> None:
 def _empty(parent: int, name: str) -> None:
     """Empty a folder, level by level; what lies very deep is moved up first, so that descriptors suffice."""
     levels = [_open_for_removal(parent, name)]
-    entered: list[tuple[str, list[str]]] = [(name, [])]
+    stack: list[tuple[str, list[str]]] = [(name, [])]
     try:
-        entered[0] = (name, _remove_files(levels[0]))
+        stack[0] = (name, _remove_files(levels[0]))
         while True:
-            folder, inner = entered[-1]
-            if inner:
-                child = inner.pop()
+            folder, children = stack[-1]
+            if children:
+                child = children.pop()
                 if len(levels) >= _MAX_DEPTH:
                     new_name = secrets.token_hex(16)
                     os.rename(child, new_name, src_dir_fd=levels[-1], dst_dir_fd=levels[0])
-                    entered[0][1].append(new_name)
+                    stack[0][1].append(new_name)
                     continue
                 try:
                     levels.append(_open_for_removal(levels[-1], child))
@@ -101,12 +101,12 @@ def _empty(parent: int, name: str) -> None:
                 except NotADirectoryError:  # it was replaced just now
                     descent.unlink_in(levels[-1], child)
                     continue
-                entered.append((child, _remove_files(levels[-1])))
+                stack.append((child, _remove_files(levels[-1])))
                 continue
             if len(levels) == 1:
                 return
             os.close(levels.pop())
-            entered.pop()
+            stack.pop()
             with contextlib.suppress(FileNotFoundError):
                 _rmdir_if_empty(levels[-1], folder)
     finally:
@@ -137,14 +137,14 @@ def _open_for_removal(parent: int, name: str) -> int:
 
 def _remove_files(folder: int) -> list[str]:
     """Remove what is no folder; returns the names of the folders."""
-    inner = []
+    children = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                inner.append(entry.name)
+                children.append(entry.name)
                 continue
             try:
                 descent.unlink_in(folder, entry.name)
             except IsADirectoryError:  # it was replaced just now
-                inner.append(entry.name)
-    return inner
+                children.append(entry.name)
+    return children

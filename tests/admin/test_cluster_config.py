@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hyperpod_jlab.admin.cluster_config.document import Documents
-from hyperpod_jlab.admin.cluster_config.rules import CLUSTER_QUOTA, check, trusts
+from hyperpod_jlab.admin.cluster_config.rules import CLUSTER_QUOTA, check, allows_service
 from hyperpod_jlab.aws.session import forget_session
 from testbed.aws.example import example_account
 from testbed.aws.example_ground import PUBLIC_SUBNET, ROLE
@@ -152,8 +152,8 @@ def test_no_check_hides_another():
         config = spoiled(config, place, value)
     second = spoiled(document(SECOND), "workload_manager", "pbs")
     report = check(Documents(config, second), REGION)
-    assert len(report.of("error")) == 5
-    assert {one.check for one in report.of("error")} == {"schema", "groups", "scripts"}
+    assert len(report.with_level("error")) == 5
+    assert {one.check for one in report.with_level("error")} == {"schema", "groups", "scripts"}
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_no_check_hides_another():
     ],
 )  # fmt: skip
 def test_whom_a_role_trusts(statement, good):
-    assert trusts({"Statement": [{"Effect": "Allow", **statement}]}) is good
-    assert not trusts({"Statement": [{"Effect": "Deny", **statement}]})
+    assert allows_service({"Statement": [{"Effect": "Allow", **statement}]}) is good
+    assert not allows_service({"Statement": [{"Effect": "Deny", **statement}]})
 
 
 # ---------------------------------------------------------------------------------- with AWS

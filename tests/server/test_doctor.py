@@ -54,7 +54,7 @@ class Slow:
                 begun(step)
                 if key == "second":
                     await self.on.wait()
-                yield step.told(told)
+                yield step.told(to_check)
         finally:
             self.closed = True
 

@@ -38,7 +38,7 @@ class TinyEngine(Orchestrator):
 
     def __init__(self, name: str, config: TinyCluster, partition: Partition) -> None:
         self.name = name
-        self.paths = PathMap.of(str(partition.root))
+        self.paths = PathMap.create_map(str(partition.root))
         self._config = config
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 

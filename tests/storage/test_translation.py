@@ -9,7 +9,7 @@ import pytest
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.storage.partition import PathMap
 
-STUDIO = PathMap.of("/mnt/fsx", "/fsx/ada")
+STUDIO = PathMap.create_map("/mnt/fsx", "/fsx/ada")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_lies_elsewhere_is_refused(path):
 
 
 def test_the_same_path_on_both_sides():
-    same = PathMap.of("/fsx")
+    same = PathMap.create_map("/fsx")
     assert str(same.to_cluster_path("/fsx/a")) == "/fsx/a"
 
 

@@ -95,8 +95,8 @@ def changes_of(desired: _Object, actual: _Object, delete: Sequence[str] = ()) ->
         if sent_groups:
             request[member] = sent_groups
     for member, value in desired.items():
-        of_cluster = member in known_members - {"ClusterName", _DELETE, *_LISTS}
-        if of_cluster and not _covers(actual.get(member), value):
+        is_cluster_member = member in known_members - {"ClusterName", _DELETE, *_LISTS}
+        if is_cluster_member and not _covers(actual.get(member), value):
             request[member] = value
             changes.append(ConfigChange("cluster", "changed", member, actual.get(member), value))
     if deleted:
@@ -106,13 +106,13 @@ def changes_of(desired: _Object, actual: _Object, delete: Sequence[str] = ()) ->
             current_count = present[name].get("CurrentCount")
             changes.append(ConfigChange(f"group {name}", "gone", None, current_count))
     left_out = tuple(name for name in present if name not in {*deleted, *kept_groups})
-    lasting = tuple(name for name in left_out if _is_controller(present[name]))
-    verdicts = (
+    controllers = tuple(name for name in left_out if _is_controller(present[name]))
+    rule_results = (
         *problems(request, input_shape("UpdateCluster")),
         *_check_members(desired, actual, known_members),
         *_check_deleted(deleted, present, kept_groups),
     )
-    return ClusterChanges(request, tuple(changes), left_out, lasting, verdicts)
+    return ClusterChanges(request, tuple(changes), left_out, controllers, rule_results)
 
 
 def _changed_groups(
@@ -129,12 +129,14 @@ def _changed_groups(
             changes.append(ConfigChange(target, "new", None, None, group.get("InstanceCount")))
         current = present.get(name, {})
         for member, value in group.items() if current else ():
-            now = current.get(_DESCRIBED_NAMES.get(member) or member)
-            if not _covers(now, value):
-                counts = isinstance(value, int) and isinstance(now, int)
-                smaller = member == "InstanceCount" and counts and value < now
+            value_now = current.get(_DESCRIBED_NAMES.get(member) or member)
+            if not _covers(value_now, value):
+                counts = isinstance(value, int) and isinstance(value_now, int)
+                smaller = member == "InstanceCount" and counts and value < value_now
                 changes.append(
-                    ConfigChange(target, "smaller" if smaller else "changed", member, now, value)
+                    ConfigChange(
+                        target, "smaller" if smaller else "changed", member, value_now, value
+                    )
                 )
         if len(changes) > count_before:
             yield group
@@ -158,11 +160,11 @@ def _covers(current: Any, desired: Any) -> bool:
 def _check_members(
     desired: _Object, current: _Object, known_members: set[str]
 ) -> Iterator[RuleResult]:
-    of_create = set(input_shape("CreateCluster").members)
+    create_members = set(input_shape("CreateCluster").members)
     for member, value in desired.items():
         if member in known_members:
             continue
-        if member not in of_create:
+        if member not in create_members:
             hint = nearest_hint(member, known_members)
             yield RuleResult("schema", "error", f"unknown member '{member[:60]}'", hint, member)
         elif member == "Tags":

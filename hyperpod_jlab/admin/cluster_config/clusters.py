@@ -192,9 +192,9 @@ class Follower:
             self._rolled_back = str(failure or "AWS gives no reason")
         counts = tuple(map(_count, _groups(response)))
         events, notes = await self._events(response)
-        ended, good = self._end(status, counts)
-        failure = failure or (None if good else self._rolled_back)
-        return Progress(self._name, self._arn, status, failure, counts, events, notes, ended, good)
+        ended, is_ok = self._end(status, counts)
+        failure = failure or (None if is_ok else self._rolled_back)
+        return Progress(self._name, self._arn, status, failure, counts, events, notes, ended, is_ok)
 
     def _end(self, status: str, counts: tuple[GroupCount, ...]) -> tuple[bool, bool]:
         """Whether it is final, and as wanted."""
@@ -207,8 +207,8 @@ class Follower:
             group.current == group.target and group.status in {None, "InService", "Failed"}
             for group in counts
         )
-        good = self._rolled_back is None and all(group.status != "Failed" for group in counts)
-        return settled, settled and good
+        is_ok = self._rolled_back is None and all(group.status != "Failed" for group in counts)
+        return settled, settled and is_ok
 
     async def _events(
         self, description: Mapping[str, Any]
@@ -267,11 +267,11 @@ def list_remaining_resources(description: Mapping[str, Any]) -> list[str]:
                 file_systems.add(str(lustre["DnsName"]).partition(".")[0])
         if folder := (group.get("LifeCycleConfig") or {}).get("SourceS3Uri"):
             folders.add(str(folder))
-    stays = [f"the file system {name} with all its data" for name in sorted(file_systems)]
-    if not stays:
-        stays.append("file systems that lifecycle scripts mount, with all their data")
-    stays += [f"lifecycle scripts at {folder}" for folder in sorted(folders)]
+    lines = [f"the file system {name} with all its data" for name in sorted(file_systems)]
+    if not lines:
+        lines.append("file systems that lifecycle scripts mount, with all their data")
+    lines += [f"lifecycle scripts at {folder}" for folder in sorted(folders)]
     if eks := ((description.get("Orchestrator") or {}).get("Eks") or {}).get("ClusterArn"):
-        stays.append(f"the EKS cluster {eks}")
+        lines.append(f"the EKS cluster {eks}")
     logs = log_group(str(description["ClusterArn"]), str(description["ClusterName"]))
-    return [*stays, f"the logs in {logs}"]
+    return [*lines, f"the logs in {logs}"]

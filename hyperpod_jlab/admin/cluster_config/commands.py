@@ -121,7 +121,7 @@ def _read(config: Path, provisioning: Path | None) -> Documents:
     try:
         return Documents(first, read_document(provisioning))
     except InvalidInputError as error:
-        return Documents(first, unread=error.message)
+        return Documents(first, read_error=error.message)
 
 
 def _check_with_aws(documents: Documents, region: str | None) -> Report:
@@ -134,10 +134,10 @@ def _check_with_aws(documents: Documents, region: str | None) -> Report:
 
 def _show_report(report: Report, *, brief: bool = False) -> None:
     width = max(map(len, CHECKS))
-    for verdict in report.checks:
-        if not (brief and verdict.level == "ok"):
-            _show_result(verdict, width)
-    counts = {level: len(report.of(level)) for level in ("error", "warning", "unknown")}
+    for rule_result in report.checks:
+        if not (brief and rule_result.level == "ok"):
+            _show_result(rule_result, width)
+    counts = {level: len(report.with_level(level)) for level in ("error", "warning", "unknown")}
     parts = [
         f"{count} could not be checked"
         if level == "unknown"
@@ -148,18 +148,18 @@ def _show_report(report: Report, *, brief: bool = False) -> None:
     print(", ".join(parts) or "the configuration is valid")
 
 
-def _show_result(verdict: RuleResult, width: int = 0) -> None:
-    level = colour_state(_COLOURS[verdict.level], f"{verdict.level:<{_LEVEL_WIDTH}}")
-    location = f"{verdict.path}: " if verdict.path else ""
-    print(f"{level}  {verdict.check:<{width}}  {printable(location + verdict.message)}")
-    if verdict.hint:
-        print(f"{'':<{_LEVEL_WIDTH + width + 4}}hint: {printable(verdict.hint)}")
+def _show_result(rule_result: RuleResult, width: int = 0) -> None:
+    level = colour_state(_COLOURS[rule_result.level], f"{rule_result.level:<{_LEVEL_WIDTH}}")
+    location = f"{rule_result.path}: " if rule_result.path else ""
+    print(f"{level}  {rule_result.check:<{width}}  {printable(location + rule_result.message)}")
+    if rule_result.hint:
+        print(f"{'':<{_LEVEL_WIDTH + width + 4}}hint: {printable(rule_result.hint)}")
 
 
 def _refuse(report: Report, *, strict: bool = False) -> None:
-    bad = report.of("error")
+    bad = report.with_level("error")
     if strict:
-        bad += [*report.of("warning"), *report.of("unknown")]
+        bad += [*report.with_level("warning"), *report.with_level("unknown")]
     if bad:
         raise ChecksFailedError(
             f"the configuration is not valid: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
@@ -284,8 +284,8 @@ def _show_changes(changes: ClusterChanges) -> None:
             "" if group_name in changes.lasting else f" (--delete-group {group_name} deletes it)"
         )
         print(printable(f"= group {group_name}: unchanged{delete_hint}"))
-    for verdict in changes.checks:
-        _show_result(verdict)
+    for rule_result in changes.checks:
+        _show_result(rule_result)
 
 
 def _line(change: ConfigChange) -> str:
@@ -302,8 +302,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _refuse_changes(verdicts: Sequence[RuleResult]) -> None:
-    bad = [verdict for verdict in verdicts if verdict.level == "error"]
+def _refuse_changes(rule_results: Sequence[RuleResult]) -> None:
+    bad = [rule_result for rule_result in rule_results if rule_result.level == "error"]
     if bad:
         raise ChecksFailedError(
             f"the cluster cannot be updated: {bad[0].message}",

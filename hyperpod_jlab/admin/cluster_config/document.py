@@ -82,8 +82,8 @@ def _syntax_error(path: Path, problem: str) -> InvalidInputError:
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Python keeps the last of two members with one name, which would hide the first."""
     names = [name for name, _ in pairs]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"duplicate name {', '.join(twice)} in one object")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"duplicate name {', '.join(duplicates)} in one object")
     return dict(pairs)
 
 
@@ -178,16 +178,16 @@ class Documents:
     Args:
         cluster: The input of CreateCluster.
         provisioning: The second file; None: there is none.
-        unread: Why the second file could not be read.
+        read_error: Why the second file could not be read.
     """
 
     def __init__(
         self,
         cluster: Mapping[str, Any],
         provisioning: Mapping[str, Any] | None = None,
-        unread: str | None = None,
+        read_error: str | None = None,
     ) -> None:
-        self.cluster, self.provisioning, self.unread = cluster, provisioning, unread
+        self.cluster, self.provisioning, self.unread = cluster, provisioning, read_error
         self.name = _text(cluster, "ClusterName")
         # AWS takes Slurm where nothing is said.
         self.on_eks = "Eks" in _object(cluster, "Orchestrator")

@@ -79,15 +79,15 @@ class Report(Wire):
 
     checks: tuple[RuleResult, ...]
 
-    def of(self, level: str) -> list[RuleResult]:
+    def with_level(self, level: str) -> list[RuleResult]:
         """The verdicts of a level."""
-        return [verdict for verdict in self.checks if verdict.level == level]
+        return [rule_result for rule_result in self.checks if rule_result.level == level]
 
     @property
     @wire_property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
-        return not self.of("error")
+        return not self.with_level("error")
 
 
 def check(documents: Documents, region: str | None) -> Report:
@@ -112,27 +112,30 @@ async def check_with_aws(aws: Aws, documents: Documents) -> Report:
     """
     facts = Facts(aws, await aws.region(), documents)
     verdicts_found = _check_files(documents, facts.region)
-    for verdicts in await asyncio.gather(*(run_rule(facts) for run_rule in AWS_RULES)):
-        verdicts_found += verdicts
+    for rule_results in await asyncio.gather(*(run_rule(facts) for run_rule in AWS_RULES)):
+        verdicts_found += rule_results
     return _report(documents, verdicts_found, with_aws=True)
 
 
 def _check_files(documents: Documents, region: str | None) -> list[RuleResult]:
-    verdicts = list(_files(documents, region))
+    rule_results = list(_files(documents, region))
     for name, run in FILE_RULES:
-        verdicts += [replace(verdict, check=name) for verdict in run(documents)]
-    return verdicts
+        rule_results += [replace(rule_result, check=name) for rule_result in run(documents)]
+    return rule_results
 
 
-def _report(documents: Documents, verdicts: Sequence[RuleResult], *, with_aws: bool) -> Report:
+def _report(documents: Documents, rule_results: Sequence[RuleResult], *, with_aws: bool) -> Report:
     # One sentence is enough where many items of a check were not answered for one reason.
     by_key: dict[object, RuleResult] = {}
-    for verdict in verdicts:
+    for rule_result in rule_results:
         by_key.setdefault(
-            (verdict.check, verdict.message) if verdict.level == "unknown" else verdict, verdict
+            (rule_result.check, rule_result.message)
+            if rule_result.level == "unknown"
+            else rule_result,
+            rule_result,
         )
     remaining = list(by_key.values())
-    names = {verdict.check for verdict in remaining}
+    names = {rule_result.check for rule_result in remaining}
     for name, (title, ok_message) in CHECKS.items():
         if name == "eks" and not documents.on_eks:
             continue
@@ -145,10 +148,14 @@ def _report(documents: Documents, verdicts: Sequence[RuleResult], *, with_aws: b
             )
             if name == "storage" and not any(documents.mounts):
                 remaining[-1] = RuleResult(name, "ok", "the configuration names no file system")
-            if name == "scripts" and not any(verdict.script_folder for verdict in documents.groups):
+            if name == "scripts" and not any(
+                rule_result.script_folder for rule_result in documents.groups
+            ):
                 remaining[-1] = RuleResult(name, "ok", "the configuration names none")
     check_order = list(CHECKS)
-    return Report(tuple(sorted(remaining, key=lambda verdict: check_order.index(verdict.check))))
+    return Report(
+        tuple(sorted(remaining, key=lambda rule_result: check_order.index(rule_result.check)))
+    )
 
 
 def _missing(name: str, documents: Documents) -> str | None:
@@ -195,25 +202,27 @@ def aws_rule(
     """
 
     def add(run: Callable[[Facts, T], AsyncRuleResults]) -> Callable[[Facts, T], AsyncRuleResults]:
-        async def each(facts: Facts, item: T) -> list[RuleResult]:
-            verdicts = []
+        async def run_one(facts: Facts, item: T) -> list[RuleResult]:
+            rule_results = []
             try:
-                async for verdict in run(facts, item):
-                    verdicts += [replace(verdict, check=name)]
+                async for rule_result in run(facts, item):
+                    rule_results += [replace(rule_result, check=name)]
             except NotFoundError as error_:
-                verdicts.append(RuleResult(name, "error", error_.message, error_.hint, path(item)))
+                rule_results.append(
+                    RuleResult(name, "error", error_.message, error_.hint, path(item))
+                )
             except HyperpodError as error_:
                 message = f"could not be checked: {error_.message}"
-                verdicts.append(RuleResult(name, "unknown", message, error_.hint, path(item)))
-            return verdicts
+                rule_results.append(RuleResult(name, "unknown", message, error_.hint, path(item)))
+            return rule_results
 
-        async def every(facts: Facts) -> list[RuleResult]:
+        async def run_all(facts: Facts) -> list[RuleResult]:
             results = await asyncio.gather(
-                *(each(facts, target) for target in items(facts.documents))
+                *(run_one(facts, target) for target in items(facts.documents))
             )
-            return [verdict for verdicts in results for verdict in verdicts]
+            return [rule_result for rule_results in results for rule_result in rule_results]
 
-        AWS_RULES.append(every)
+        AWS_RULES.append(run_all)
         return run
 
     return add
@@ -703,13 +712,13 @@ async def _lustre_ports(facts: Facts, item: tuple[ClusterMount, str]) -> AsyncRu
         clients = [groups[group_id] for group_id in ids if group_id in groups]
         if not clients or len(clients) < len(ids):
             continue  # the check of the network reports it
-        passage = check_lustre_access(clients, servers, addresses)
-        for gap in passage.missing_rules:
+        access = check_lustre_access(clients, servers, addresses)
+        for gap in access.missing_rules:
             make_verdict = warning if gap.is_reply else error
             yield make_verdict(gap.words(), mount.path, gap.command(facts.region))
-        if passage.lists:
+        if access.lists:
             message = (
-                f"prefix lists decide whether Lustre traffic is allowed: {', '.join(passage.lists)}"
+                f"prefix lists decide whether Lustre traffic is allowed: {', '.join(access.lists)}"
             )
             yield unknown(message, mount.path)
 
@@ -758,7 +767,7 @@ async def _subnets_exist(facts: Facts, network: Network) -> AsyncRuleResults:
 async def _addresses_are_enough(facts: Facts, network: Network) -> AsyncRuleResults:
     """A group of several types may come in the one that takes most."""
     path, subnets = f"{network.path}.Subnets", await facts.known_subnets(network.subnets)
-    instances = least = needed = 0
+    instances = least = addresses_needed = 0
     for group in network.groups:
         types = {name: await facts.type_of(name) for name in group.types}
         if missing := [name for name, instance_type in types.items() if instance_type is None]:
@@ -777,11 +786,13 @@ async def _addresses_are_enough(facts: Facts, network: Network) -> AsyncRuleResu
             for eks in (False, facts.documents.on_eks)
         ]
         least += count * max(address_counts[0], default=1)
-        needed += count * max(address_counts[1], default=1)
+        addresses_needed += count * max(address_counts[1], default=1)
     free = sum(int(instance_type["AvailableIpAddressCount"]) for instance_type in subnets)
-    if not subnets or len(subnets) < len(network.subnets) or needed <= free:
+    if not subnets or len(subnets) < len(network.subnets) or addresses_needed <= free:
         return
-    message = f"{instances} instances need {needed} addresses, but the subnets have {free} free"
+    message = (
+        f"{instances} instances need {addresses_needed} addresses, but the subnets have {free} free"
+    )
     hint = "use larger or more subnets before you create the cluster"
     if least > free:
         yield error(message, path, hint)
@@ -806,10 +817,10 @@ async def _security_groups(facts: Facts, network: Network) -> AsyncRuleResults:
     network_groups = [groups[name] for name in network.security_groups if name in groups]
     if network_groups and len(network_groups) == len(network.security_groups):
         for direction in ("inbound", "outbound"):
-            async for verdict in _members_reach_each_other(
+            async for rule_result in _members_reach_each_other(
                 facts, network, network_groups, direction, path
             ):
-                yield verdict
+                yield rule_result
 
 
 async def _members_reach_each_other(
@@ -953,13 +964,13 @@ async def _roles(facts: Facts, group: GroupConfig) -> AsyncRuleResults:
     except NotFoundError as missing:
         yield error(f"role {role} not found", path, missing.hint)
         return
-    if not trusts(policy):
+    if not allows_service(policy):
         message = f"{role.rpartition('/')[2]} does not trust {SERVICE_PRINCIPAL}, so instances cannot assume it"
         hint = f"allow sts:AssumeRole for the service {SERVICE_PRINCIPAL} in its trust policy"
         yield error(message, path, hint)
 
 
-def trusts(policy: Mapping[str, Any], service: str = SERVICE_PRINCIPAL) -> bool:
+def allows_service(policy: Mapping[str, Any], service: str = SERVICE_PRINCIPAL) -> bool:
     """Whether a trust policy lets a service take the role; conditions are not looked at."""
     effects = set[str]()
     for statement in _as_list(policy.get("Statement")):

@@ -103,13 +103,13 @@ def _wrong_type(value: Any, shape: Any, path: str) -> RuleResult:
     found_kind = next(
         (message for kind, message in _KIND_NAMES.items() if isinstance(value, kind)), "a number"
     )
-    _, needed = _KINDS[shape.type_name]
+    _, expected_type = _KINDS[shape.type_name]
     hint = None
-    if needed == "a number" and isinstance(value, float):
-        found_kind, needed = str(value), "a whole number"
-    elif needed == "a number" and isinstance(value, str) and value.strip().isdigit():
+    if expected_type == "a number" and isinstance(value, float):
+        found_kind, expected_type = str(value), "a whole number"
+    elif expected_type == "a number" and isinstance(value, str) and value.strip().isdigit():
         hint = f"write it without quotes: {value.strip()}"
-    return _error(f"must be {needed}, not {found_kind}", path, hint)
+    return _error(f"must be {expected_type}, not {found_kind}", path, hint)
 
 
 def _structure(value: dict[str, Any], shape: Any, path: str) -> Iterator[RuleResult]:

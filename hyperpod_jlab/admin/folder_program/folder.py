@@ -125,8 +125,8 @@ def _state(descriptor: int) -> Dict[str, Any]:
     """What a folder is; it may be opened for looking only."""
     status = os.fstat(descriptor)
     mode = stat.S_IMODE(status.st_mode)
-    lists = {name: read_list(descriptor, name) for name in (ACCESS_LIST, DEFAULT_LIST)}
-    access = to_grants(lists[ACCESS_LIST] or [])
+    access_lists = {name: read_list(descriptor, name) for name in (ACCESS_LIST, DEFAULT_LIST)}
+    access = to_grants(access_lists[ACCESS_LIST] or [])
     for tag, number, rights in access:
         if tag == "group" and number is None:
             mode = mode & ~0o070 | rights << 3
@@ -135,8 +135,8 @@ def _state(descriptor: int) -> Dict[str, Any]:
         "gid": status.st_gid,
         "mode": mode,
         "acl": [entry for entry in access if entry[1] is not None],
-        "default": to_grants(lists[DEFAULT_LIST] or []),
-        "takes_acls": lists[ACCESS_LIST] is not None,
+        "default": to_grants(access_lists[DEFAULT_LIST] or []),
+        "takes_acls": access_lists[ACCESS_LIST] is not None,
         "empty": _is_empty(descriptor),
     }
 
@@ -144,11 +144,11 @@ def _state(descriptor: int) -> Dict[str, Any]:
 def _is_empty(descriptor: int) -> bool:
     """Whether nothing is in a folder; one that may not be looked into counts as full."""
     try:
-        again = os.open(".", OPEN_FLAGS, dir_fd=descriptor)
+        readable_descriptor = os.open(".", OPEN_FLAGS, dir_fd=descriptor)
     except OSError:
         return False
     try:
-        with os.scandir(again) as entries:
+        with os.scandir(readable_descriptor) as entries:
             return next(entries, None) is None
     finally:
-        os.close(again)
+        os.close(readable_descriptor)

@@ -78,7 +78,7 @@ class _Level:
 def _empty_folder(top: int, mount: str, deadline: float) -> bool:
     """Delete what is in a folder; False: the time is up before the end."""
     levels = [_Level(os.dup(top), "")]
-    refills = 0
+    passes = 0
     try:
         if not _remove_files(levels[-1], deadline):
             return False
@@ -94,9 +94,9 @@ def _empty_folder(top: int, mount: str, deadline: float) -> bool:
                 return True
             os.close(levels.pop().descriptor)
             if not _is_removed(current.name, levels[-1].descriptor):
-                refills += 1
+                passes += 1
                 levels[-1].inner.append(current.name)
-            if refills > _MAX_PASSES:
+            if passes > _MAX_PASSES:
                 raise WorkError("in_use")
     finally:
         for level in levels:
@@ -121,10 +121,12 @@ def _enter(levels: List[_Level], name: str, mount: str) -> bool:
     """Open an inner folder as the next level; False: it is none any more, or was moved up to the first level since it lies too deep."""
     current = levels[-1]
     if len(levels) > _MAX_DEPTH:
-        higher = secrets.token_hex(16)
+        new_name = secrets.token_hex(16)
         with contextlib.suppress(FileNotFoundError):
-            os.rename(name, higher, src_dir_fd=current.descriptor, dst_dir_fd=levels[0].descriptor)
-            levels[0].inner.append(higher)
+            os.rename(
+                name, new_name, src_dir_fd=current.descriptor, dst_dir_fd=levels[0].descriptor
+            )
+            levels[0].inner.append(new_name)
         return False
     try:
         levels.append(_Level(os.open(name, OPEN_FLAGS, dir_fd=current.descriptor), name))

@@ -101,7 +101,7 @@ class Executor:
         self._provisioner = provisioner
         self._missing_folders: set[str] = set()
         self._written_targets: set[str] = set()
-        self._wanted = DesiredState(None)
+        self._desired = DesiredState(None)
         self._file_system = actual.file_system.name
         self._holders = MountTargetCalls(
             self._aws, actual.domain, POLL_S if interval_s is None else interval_s
@@ -116,7 +116,7 @@ class Executor:
             RefusedError: The plan has a finding of level ``error``.
         """
         raise_on_error(list(plan.findings))
-        self._wanted = plan.wanted
+        self._desired = plan.wanted
         for stage in stages(plan):
             folders = [step for step in stage if isinstance(step, FolderStep)]
             if folders:
@@ -156,7 +156,7 @@ class Executor:
         path = path_mounted_by(step, self._file_system)
         if path in self._missing_folders:
             return f"the folder {path} was not created"
-        return reason_to_wait(step, self._actual, self._wanted, self._written_targets)
+        return reason_to_wait(step, self._actual, self._desired, self._written_targets)
 
     async def _do(self, step: PlanStep) -> PlanStep | None:
         """Do a step; what it is now where it has to wait after all."""
@@ -242,7 +242,7 @@ class Executor:
         tags = [
             {"Key": key, "Value": value} for key, value in tags_before.items() if value is not None
         ]
-        if self._wanted.mode is None:
+        if self._desired.mode is None:
             tags = []  # a mark that stays until its folder is gone is there; another admin may have taken it away
         if tags:
             await self._tag(holder, tags)
@@ -253,9 +253,11 @@ class Executor:
                 # Who came between may have taken the mark away before our entry was there.
                 await self._tag(holder, tags)
                 raise
-        had = {mark: mark, mode: holder.own_mode if step.mark is not None else mode}
+        tags_to_set = {mark: mark, mode: holder.own_mode if step.mark is not None else mode}
         removed_tags = [
-            key for key, value in tags_before.items() if value is None and had[key] is not None
+            key
+            for key, value in tags_before.items()
+            if value is None and tags_to_set[key] is not None
         ]
         if removed_tags:
             await self._aws.call(
@@ -513,7 +515,7 @@ async def converge(
         return
     claim = DomainClaim(aws, actual, plan.wanted)
     await claim.acquire()
-    broken_off = [step for step in plan.steps if isinstance(step, ClaimStep)]
+    unfinished_claims = [step for step in plan.steps if isinstance(step, ClaimStep)]
     last: dict[str, StepResult] = {}
     for number in range(MAX_ROUNDS):
         async for result in make(actual, claim.check).apply(plan):
@@ -529,13 +531,13 @@ async def converge(
             break
         plan = replace(new_plan, steps=tuple(remaining))
     # A mark may have been left else: by what failed, or by what was broken off before and is not looked through to its end.
-    is_over = not (broken_off and stopping()) and await claim.remove_stale_marks(
+    is_finished = not (unfinished_claims and stopping()) and await claim.remove_stale_marks(
         actual, last.values()
     )
-    if is_over:
+    if is_finished:
         await claim.release()
-    for step in broken_off:
-        yield StepResult(step, is_over)
+    for step in unfinished_claims:
+        yield StepResult(step, is_finished)
 
 
 def _known_folders(actual: ActualState, results: Mapping[str, StepResult]) -> Folders | None:

@@ -372,7 +372,7 @@ class StateReader:
         names: list[str],
         apps: Mapping[str, tuple[str, ...]],
     ) -> list[MountTarget]:
-        async def one(name: str) -> MountTarget | None:
+        async def read_one(name: str) -> MountTarget | None:
             target: MountTarget | None = None
             with contextlib.suppress(NotFoundError):  # deleted since the list was made
                 try:
@@ -385,7 +385,7 @@ class StateReader:
                 self._on_progress(self._done, self._total)
             return target
 
-        holders = await asyncio.gather(*map(one, names))
+        holders = await asyncio.gather(*map(read_one, names))
         return [holder for holder in holders if holder is not None]
 
     async def _profile(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> MountTarget:

@@ -440,10 +440,10 @@ async def _reconciler(
     options: ProvisionerOptions,
     steps: Steps,
 ) -> AsyncIterator[Reconciler]:
-    def told(done: int, total: int) -> None:
+    def on_progress(done: int, total: int) -> None:
         steps.text = f"read {done} of {total} profiles and spaces"
 
-    async with open_reconciler(services, request, region, options, told) as reconciler:
+    async with open_reconciler(services, request, region, options, on_progress) as reconciler:
         yield reconciler
 
 

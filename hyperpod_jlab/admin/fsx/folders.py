@@ -415,15 +415,15 @@ class NodeTask:
             UnreachableError: The node or its session does not answer.
             HyperpodError: See `aws.errors`.
         """
-        ready = f"{name}-{secrets.token_hex(6)}"
-        packed = base64.b64encode(zlib.compress(program.encode("ascii"), 9)).decode()
-        text = "".join(f"{line}\n" for line in (*textwrap.wrap(packed, _MAX_LINE), "."))
-        return await run(self._aws, self._target, command(ready), ready, text, TIMEOUT_S)
+        token = f"{name}-{secrets.token_hex(6)}"
+        encoded_program = base64.b64encode(zlib.compress(program.encode("ascii"), 9)).decode()
+        text = "".join(f"{line}\n" for line in (*textwrap.wrap(encoded_program, _MAX_LINE), "."))
+        return await run(self._aws, self._target, command(token), token, text, TIMEOUT_S)
 
 
-def command(ready: str) -> str:
+def command(token: str) -> str:
     """The command: as root, whoever the session's user is."""
-    reader = shlex.quote(_READER.format(first=ready[:4], rest=ready[4:]))
+    reader = shlex.quote(_READER.format(first=token[:4], rest=token[4:]))
     return f'as=; [ "$(id -u)" -eq 0 ] || as="sudo -n"; exec $as python3 -I -c {reader}'
 
 

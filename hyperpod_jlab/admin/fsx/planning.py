@@ -193,10 +193,10 @@ def _folder_state(current: Folder, folder: Folder, private: bool) -> tuple[StepS
 
 def _with_cluster_user(folder: Folder, user: int) -> Folder:
     """With lists that let the cluster's user in, and both him and the owner into what the other makes there."""
-    both = sorted({user, folder.uid})
+    uids = sorted({user, folder.uid})
     default: tuple[Grant, ...] = (
         ("user", None, 7),
-        *(("user", number, 7) for number in both),
+        *(("user", number, 7) for number in uids),
         ("group", None, folder.mode >> 3 & 7),
         ("other", None, folder.mode & 7),
     )
@@ -370,15 +370,15 @@ def deletion_steps(
     mounts_after = mounts_by_holder(apply_to_holders(actual.holders, entries), name)
     for path in sorted(set(_marked_paths(entries))):
         step = _deletion_step(actual, path)
-        mounting = [
+        mounting_holders = [
             holder_name
             for holder_name, mounted_path in mounts_after.items()
             if _overlap(path, mounted_path)
         ]
         open_in = _running_targets(actual, path, mounts_before)
-        if step.state == "to do" and mounting:
+        if step.state == "to do" and mounting_holders:
             step = replace(
-                step, state="blocked", reason=f"{shorten_names(mounting)} still mounts it"
+                step, state="blocked", reason=f"{shorten_names(mounting_holders)} still mounts it"
             )
         elif step.state == "to do" and open_in:
             reason = f"a running application uses it: stop {shorten_names(open_in)} first"
@@ -704,8 +704,8 @@ def _path_for(holder: MountTarget, desired: DesiredState, actual: ActualState) -
         return private_path(holder.name)
     # The domain's default is for those without a list of their own.
     other_entries = lists.without_path(holder.entries, actual.file_system.name)
-    alone = desired.profiles is not None or holder.own_mode is not None
-    return shared_path_of(holder, desired) if other_entries or alone else None
+    is_individual = desired.profiles is not None or holder.own_mode is not None
+    return shared_path_of(holder, desired) if other_entries or is_individual else None
 
 
 def _space_step(actual: ActualState, holder: MountTarget, desired: DesiredState) -> EntryStep:
@@ -761,7 +761,7 @@ def _build_entry_step(
     entries: tuple[lists.Entry, ...],
     mark: str | None,
 ) -> EntryStep:
-    at_work = state == "to do" and holder.status in TRANSIENT_STATES
+    is_updating = state == "to do" and holder.status in TRANSIENT_STATES
     state, reason = adjust_to_status(state, reason, holder)
     return EntryStep(
         holder.words,
@@ -773,5 +773,5 @@ def _build_entry_step(
         holder=holder,
         entries=entries,
         mark=mark,
-        at_work=at_work,
+        at_work=is_updating,
     )

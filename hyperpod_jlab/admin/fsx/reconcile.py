@@ -156,10 +156,10 @@ class Reconciler:
         Raises:
             HyperpodError: It cannot be looked at again; see `plan`.
         """
-        now, storage_plan = await self.plan()
+        state_now, storage_plan = await self.plan()
         steps_now = {step.path: step for step in storage_plan.deletions}
         checked = {
-            item.path: recheck(actual, now, steps_now.get(item.path), item) for item in steps
+            item.path: recheck(actual, state_now, steps_now.get(item.path), item) for item in steps
         }
         ended: dict[str, HyperpodError | None] = {
             path: refusal(step) for path, step in checked.items() if step.state != "to do"
@@ -167,10 +167,10 @@ class Reconciler:
         owners = {path: step.owner for path, step in checked.items() if step.state == "to do"}
         if owners and self._provisioner is not None:
             provisioner, aws = (
-                _for_file_system(now.file_system, self._provisioner),
+                _for_file_system(state_now.file_system, self._provisioner),
                 RetryingAws(self._aws),
             )
-            ended |= await provisioner.delete(owners, lambda: check_unclaimed(aws, now))
+            ended |= await provisioner.delete(owners, lambda: check_unclaimed(aws, state_now))
         return ended
 
     def executor(self, actual: ActualState, guard: Guard | None = None) -> Executor:

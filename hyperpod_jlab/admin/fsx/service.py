@@ -359,26 +359,30 @@ class PlanService:
     def _begin(
         self,
         work: PlanWork,
-        doing: Coroutine[Any, Any, State],
-        broke: str,
+        coroutine: Coroutine[Any, Any, State],
+        failure_message: str,
         state: State = "planning",
     ) -> None:
         work.state, work.problem, work.ended_at = state, None, None
-        self._task = asyncio.create_task(self._run(work, doing, broke), name="hyperpod-admin")
+        self._task = asyncio.create_task(
+            self._run(work, coroutine, failure_message), name="hyperpod-admin"
+        )
         self._notify(work)
 
-    async def _run(self, work: PlanWork, doing: Coroutine[Any, Any, State], broke: str) -> None:
+    async def _run(
+        self, work: PlanWork, coroutine: Coroutine[Any, Any, State], failure_message: str
+    ) -> None:
         # Nothing was done yet where it is cancelled: a plan that was there can still be confirmed.
         state: State = "stopped" if work.planned is None else "planned"
         try:
-            state = await doing
+            state = await coroutine
         except HyperpodError as error:
             state, work.problem = "failed", error
         except Exception:  # noqa: BLE001 - whoever looks is told, whatever it was
             state = "failed"
-            _LOG.exception("the plan for a Studio domain %s", broke)
+            _LOG.exception("the plan for a Studio domain %s", failure_message)
             work.problem = InternalError(
-                f"the plan {broke}", hint="the server's log has the details"
+                f"the plan {failure_message}", hint="the server's log has the details"
             )
         finally:
             self._applying = None
@@ -397,19 +401,21 @@ class PlanService:
     async def _apply_steps(
         self, work: PlanWork, reconciler: Reconciler, shown_plan: PlanSnapshot
     ) -> State:
-        now = await self._make_plan(work, reconciler)
-        if not _is_covered(now.plan, shown_plan.plan):
-            work.planned = PlanSnapshot(now.there, now.plan, now.id, now.mode, changed=True)
+        plan_now = await self._make_plan(work, reconciler)
+        if not _is_covered(plan_now.plan, shown_plan.plan):
+            work.planned = PlanSnapshot(
+                plan_now.there, plan_now.plan, plan_now.id, plan_now.mode, changed=True
+            )
             return "planned"
         # Its id stays that of the plan that was confirmed; what has been done by others since is shown as done.
-        work.planned = PlanSnapshot(now.there, now.plan, shown_plan.id, now.mode)
-        raise_on_error(list(now.plan.findings))
+        work.planned = PlanSnapshot(plan_now.there, plan_now.plan, shown_plan.id, plan_now.mode)
+        raise_on_error(list(plan_now.plan.findings))
         self._applying = reconciler
         work.state = "applying"
         self._notify(work)
         # A result may have its step as it is by now: one that waits for another that failed.
-        numbers = {_name(step): number for number, step in enumerate(now.plan.steps)}
-        async for result in reconciler.apply(now.there, now.plan):
+        numbers = {_name(step): number for number, step in enumerate(plan_now.plan.steps)}
+        async for result in reconciler.apply(plan_now.there, plan_now.plan):
             number = numbers.get(_name(result.step))
             if number is not None:
                 work.results[number] = result

@@ -69,15 +69,17 @@ def _data(
         for path, names_left in _unmounted_folders(names, mounts_before, mounts_after).items()
         if path not in deleted
     }
-    alone = [names_left[0] for path, names_left in left_behind.items() if names_left == [path[1:]]]
-    if len(alone) > 1:
-        folders = shorten_names(f"/{name}" for name in alone)
+    own_folders_left = [
+        names_left[0] for path, names_left in left_behind.items() if names_left == [path[1:]]
+    ]
+    if len(own_folders_left) > 1:
+        folders = shorten_names(f"/{name}" for name in own_folders_left)
         yield Effect(
             "data",
             f"Files in private folders stay there and are no longer mounted: {folders}.",
         )
     for path, names_left in left_behind.items():
-        if len(alone) < 2 or names_left != [path[1:]]:
+        if len(own_folders_left) < 2 or names_left != [path[1:]]:
             yield Effect(
                 "data",
                 f"Files of {shorten_names(names_left)} in {path} stay in {path}; they no longer mount it.",
@@ -131,8 +133,10 @@ def _profile_folders(
             private.append(name)
         elif path is not None:
             names_by_path[path].append(name)
-    for path, ones in sorted(names_by_path.items()):
-        yield Effect("data", f"The files of {shorten_names(ones)} are in {path}, shared by all.")
+    for path, profile_names in sorted(names_by_path.items()):
+        yield Effect(
+            "data", f"The files of {shorten_names(profile_names)} are in {path}, shared by all."
+        )
     if private:
         places_text = shorten_names(f"{name} in /{name}" for name in private)
         yield Effect("data", f"Each profile has its own folder: {places_text}.")
@@ -165,11 +169,11 @@ def _isolation(actual: ActualState, mounts_after: Mapping[str, str]) -> Iterator
     )
     for holder in profiles:
         if holder.words in mounts_after:
-            alone = (
+            deleted_for_one = (
                 mounts_after[holder.words] == f"/{holder.name}"
                 and mount_counts[mounts_after[holder.words]] == 1
             )
-            levels[_level(holder, numbers, alone=alone)].append(holder)
+            levels[_level(holder, numbers, alone=deleted_for_one)].append(holder)
     for level, profile_names in levels.items():
         names = shorten_names(holder.name for holder in profile_names)
         yield Effect("isolation", f"{LEVEL_LABELS[level]}: {names}. {_LEVEL_REASONS[level]}")
@@ -255,8 +259,10 @@ def _default_mount(plan: StoragePlan) -> str:
     """What a profile without a list mounts once the plan is applied as far as it can be."""
     for step in plan.steps:
         if isinstance(step, EntryStep) and step.holder.kind == "domain":
-            stays = step.before if step.state in {"waits", "blocked"} else step.after
-            return "nothing" if stays == NOT_MOUNTED else f"{stays}, the domain's default,"
+            entry_text = step.before if step.state in {"waits", "blocked"} else step.after
+            return (
+                "nothing" if entry_text == NOT_MOUNTED else f"{entry_text}, the domain's default,"
+            )
     return "nothing"
 
 
@@ -369,18 +375,18 @@ def _similar_names(profiles: Sequence[MountTarget]) -> Iterator[Finding]:
         names[profile.name.casefold()].append(profile.name)
         if profile.uid is not None:
             numbers[profile.uid].append(profile.name)
-    for alike in names.values():
-        if len(alike) > 1:
+    for similar in names.values():
+        if len(similar) > 1:
             yield Finding(
                 level="warning",
                 code="names_alike",
-                message=f"the user profiles {', '.join(sorted(alike))} differ only in case; each has its own folder",
+                message=f"the user profiles {', '.join(sorted(similar))} differ only in case; each has its own folder",
             )
-    for number, alike in numbers.items():
-        if len(alike) > 1 and number != COMMON_UID:
+    for number, similar in numbers.items():
+        if len(similar) > 1 and number != COMMON_UID:
             yield Finding(
                 level="warning",
                 code="numbers_alike",
-                message=f"the user profiles {', '.join(sorted(alike))} have the same uid {number}: on the file system they are one user",
+                message=f"the user profiles {', '.join(sorted(similar))} have the same uid {number}: on the file system they are one user",
                 hint="recreate all but one with a unique uid (CustomPosixUserConfig)",
             )

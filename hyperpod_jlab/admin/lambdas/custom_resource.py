@@ -240,15 +240,15 @@ def _check(outcome: ReconcileOutcome, *, reconciled: bool, gives: bool = False) 
         if is_for_domain(step)
         and not (gives and isinstance(step, EntryStep) and step.removes_mount)
     ]
-    lasting = [failure for failure in outcome.failed if not is_transient(failure.error)]
+    lasting_failures = [failure for failure in outcome.failed if not is_transient(failure.error)]
     unfinished = bool(outcome.remaining or outcome.failed)
-    if outcome.planned and not missing and not lasting and (reconciled or not unfinished):
+    if outcome.planned and not missing and not lasting_failures and (reconciled or not unfinished):
         return
     is_late = not outcome.planned or bool(outcome.remaining)
     decide = any(step.state == "blocked" for step in missing)
-    again = "" if decide else f" {_CONTINUES_NOTE}"
+    suffix = "" if decide else f" {_CONTINUES_NOTE}"
     raise RefusedError(
-        f"{'timed out: ' if is_late else 'not done: '}{outcome.words()}.{again}",
+        f"{'timed out: ' if is_late else 'not done: '}{outcome.words()}.{suffix}",
         code="time_is_up" if is_late else "not_done",
     )
 

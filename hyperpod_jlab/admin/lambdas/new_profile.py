@@ -76,20 +76,22 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         raise InvalidInputError("this is not an SQS batch: it has no Records")
-    created_targets, again = [], set()
+    created_targets, retry_ids = [], set()
     for record in records:
         message = str(record.get("messageId") or "")
         try:
             target = parse_created_target(record, settings.domain)
         except InvalidInputError as error:
             log.error("message %s: %s", message, error)  # noqa: TRY400 - no fault of ours
-            again.add(message)
+            retry_ids.add(message)
         else:
             if target is not None:
                 created_targets.append(target)
     if created_targets:
-        again |= asyncio.run(_wire_targets(settings, created_targets, limit))
-    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(again)]}
+        retry_ids |= asyncio.run(_wire_targets(settings, created_targets, limit))
+    return {
+        "batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(retry_ids)]
+    }
 
 
 def parse_created_target(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
@@ -154,8 +156,8 @@ async def _wire_targets(
         log.error("none of %s: %s", ", ".join(sorted({target.words for target in targets})), error)  # noqa: TRY400
         return {target.message for target in targets}
     late_targets = _unfinished_names(outcome)
-    all_again = not outcome.planned or (private and outcome.without_folders is not None)
-    return {target.message for target in targets if all_again or target.words in late_targets}
+    retry_all = not outcome.planned or (private and outcome.without_folders is not None)
+    return {target.message for target in targets if retry_all or target.words in late_targets}
 
 
 def _unfinished_names(outcome: ReconcileOutcome) -> set[str]:

@@ -44,8 +44,8 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG0
     outcome = asyncio.run(_reconcile(settings, Limit(context)))
     for step in outcome.waiting_steps:
         log.warning("%s waits: %s -> %s: %s", step.target, step.before, step.after, step.reason)
-    lasting = [failure for failure in outcome.failed if not is_transient(failure.error)]
-    if lasting or outcome.without_folders:
+    lasting_failures = [failure for failure in outcome.failed if not is_transient(failure.error)]
+    if lasting_failures or outcome.without_folders:
         raise RefusedError(
             f"not everything is in the wanted state: {outcome.words()}", code="not_done"
         )

@@ -277,22 +277,22 @@ class _Round:
 
     def outcome(self) -> ReconcileOutcome:
         """What became of it."""
-        result_so_far = ReconcileOutcome(planned=True, done=self._done)
+        partial_outcome = ReconcileOutcome(planned=True, done=self._done)
         for planned in self.plan.steps if self.plan else ():
             result = self._results.get(planned.target)
             step = planned if result is None else result.step
             if result is not None and result.done:
-                result_so_far.settled += 1
-                result_so_far.done.append(step)
+                partial_outcome.settled += 1
+                partial_outcome.done.append(step)
             elif result is not None and result.error is not None and not _is_remote_folder(result):
-                result_so_far.failed.append(result)
+                partial_outcome.failed.append(result)
             elif step.state == "done":
-                result_so_far.settled += 1
+                partial_outcome.settled += 1
             elif result is not None or step.state != "to do":
-                result_so_far.waiting_steps.append(step)
+                partial_outcome.waiting_steps.append(step)
             else:
-                result_so_far.remaining.append(step)
-        return result_so_far
+                partial_outcome.remaining.append(step)
+        return partial_outcome
 
     def can_continue(self) -> bool:
         """Whether another round may bring more."""
@@ -302,8 +302,8 @@ class _Round:
     def waits_for_sagemaker(self) -> bool:
         """Whether something can be done once SageMaker has ended what it is at work on."""
         errors = [item.error for item in self._results.values()]
-        at_work = map(waits_for_sagemaker, self.plan.steps if self.plan else ())
-        return any(at_work) or any(map(is_in_use, errors))
+        updating_steps = map(waits_for_sagemaker, self.plan.steps if self.plan else ())
+        return any(updating_steps) or any(map(is_in_use, errors))
 
 
 def _is_remote_folder(result: StepResult) -> bool:
@@ -378,10 +378,10 @@ async def open_provisioner(
     """
     if settings.folders == "cluster" and settings.cluster is not None:
         with _unreachable_error():
-            errand = await open_controller_task(
+            controller_task = await open_controller_task(
                 aws, settings.cluster, settings.controller_group, settings.file_system
             )
-        yield None if errand is None else _ControllerProvisioner(errand)
+        yield None if controller_task is None else _ControllerProvisioner(controller_task)
         return
     if settings.folders != "kubernetes":
         yield None

@@ -64,24 +64,24 @@ def merge(existing: Mapping[str, Any], added: Mapping[str, Any], namespace: str)
     return merged_config
 
 
-def add(source: Path, into: Path, namespace: str) -> bool:
+def add(source: Path, target_file: Path, namespace: str) -> bool:
     """Add the cluster to a file; whether anything was missing there.
 
     Raises:
         RefusedError: See `merge`.
         OSError: It cannot be read or written.
     """
-    into = Path(os.path.realpath(into))
-    existing = _read(into) if into.exists() else {}
+    target_file = Path(os.path.realpath(target_file))
+    existing = _read(target_file) if target_file.exists() else {}
     new_config = merge(existing, _read(source), namespace)
     if _sorted(new_config) == _sorted(existing):
         return False
-    into.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=".kubeconfig-", dir=into.parent)  # mode 0600
+    target_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=".kubeconfig-", dir=target_file.parent)  # mode 0600
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             yaml.safe_dump(new_config, file, sort_keys=False)
-        Path(name).replace(into)
+        Path(name).replace(target_file)
     except BaseException:
         Path(name).unlink()
         raise
@@ -121,8 +121,8 @@ def _sorted(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def main() -> int:
     """Add it, and say what was done in one line."""
-    source, into, context, namespace = sys.argv[1:]
-    path = Path(into) if into else Path.home() / ".kube" / "config"
+    source, target_file, context, namespace = sys.argv[1:]
+    path = Path(target_file) if target_file else Path.home() / ".kube" / "config"
     display_path = str(path).replace(str(Path.home()), "~", 1)
     try:
         has_changed = add(Path(source), path, namespace)

@@ -263,12 +263,12 @@ def _attachment_text(attachment: Attachment, own_arns: frozenset[str]) -> str:
         for arn, position in ((attachment.built_in, "built in"), (attachment.default, "as default"))
         if arn is not None
     ]
-    alone = [
+    added_scripts = [
         arn_item
         for arn_item in attachment.listed
         if arn_item in own_arns and arn_item != attachment.default
     ]
-    parts += [f"{_name(arn_item)} to choose" for arn_item in alone]
+    parts += [f"{_name(arn_item)} to choose" for arn_item in added_scripts]
     return ", ".join(parts) or _NONE_TEXT
 
 

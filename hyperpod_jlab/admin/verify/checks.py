@@ -412,20 +412,22 @@ def event_check(name: str, members: Sequence[str]) -> Check:
             "cloudtrail", "LookupEvents", LookupAttributes=filters, MaxResults=20
         )
         records = [json.loads(event["CloudTrailEvent"]) for event in response.get("Events") or ()]
-        good = [
+        matching_nodes = [
             event.get("requestParameters") or {}
             for event in records
             if not event.get("errorCode") and event.get("eventSource") == "sagemaker.amazonaws.com"
         ]
-        if not good:
+        if not matching_nodes:
             return unknown(f"CloudTrail has no {name} of the last 90 days in this region")
-        for event in good:
+        for event in matching_nodes:
             missing = [member for member in members if not isinstance(event.get(member), str)]
             if missing:
                 return wrong(
                     f"a record has no requestParameters.{missing[0]}; it has {', '.join(sorted(event)) or 'nothing'}"
                 )
-        return holds(f"{len(good)} {'record has' if len(good) == 1 else 'records have'} them")
+        return holds(
+            f"{len(matching_nodes)} {'record has' if len(matching_nodes) == 1 else 'records have'} them"
+        )
 
     return check
 
@@ -468,24 +470,26 @@ async def check_instance_types(ground: CheckContext) -> FactFinding:
 
 async def check_log_names(ground: CheckContext) -> FactFinding:
     """Whether nodes write to the logs that we look for."""
-    looked = []
+    checked_groups = []
     for cluster in await ground.clusters():
         if not await ground.running_nodes(cluster):
             continue
-        looked.append(cluster.name)
+        checked_groups.append(cluster.name)
         try:
             pages = list_logs(ground.aws, log_group(cluster.arn, cluster.name))
             names = [log.stream async for page in pages for log in page]
         except NotFoundError:
             continue
-        good = [name for name in names if _NODE_STREAM.fullmatch(name)]
-        if good:
-            return holds(f"{len(good)} of {len(names)} streams of one cluster have such names")
+        matching_names = [name for name in names if _NODE_STREAM.fullmatch(name)]
+        if matching_names:
+            return holds(
+                f"{len(matching_names)} of {len(names)} streams of one cluster have such names"
+            )
         if names:
             return wrong(f"no stream of a cluster has such a name; an example is '{names[0][:80]}'")
-    if not looked:
+    if not checked_groups:
         return unknown("no cluster here has a running node")
-    return wrong(f"none of {len(looked)} clusters with nodes has the log group")
+    return wrong(f"none of {len(checked_groups)} clusters with nodes has the log group")
 
 
 async def check_slurm_metrics(ground: CheckContext) -> FactFinding:

@@ -216,8 +216,8 @@ async def _read(request: _VerifyRequest) -> tuple[Findings, list[str]]:
 
 
 def _write(request: _VerifyRequest, yes: bool) -> None:
-    teller = _StepReporter()
-    throw_away, clean, leftovers = run_cancelled(lambda: _prepare(request, teller))
+    reporter = _StepReporter()
+    throw_away, clean, leftovers = run_cancelled(lambda: _prepare(request, reporter))
     region = run_cancelled(request.ground.aws.region)
     _print_message(f"This will be created in {region} and deleted at the end:")
     for line in throw_away.words():
@@ -227,7 +227,7 @@ def _write(request: _VerifyRequest, yes: bool) -> None:
         _print_message(f"This will be deleted, because an earlier run left it: {leftover.words}")
     _ask("Create it, check the facts and delete it?", yes)
     findings, notes, failure = run_cancelled(
-        lambda: _run_write_checks(request, throw_away, clean, old_leftovers, teller)
+        lambda: _run_write_checks(request, throw_away, clean, old_leftovers, reporter)
     )
     notes += [f"not changed: {leftover.words}" for leftover in leftovers if leftover.may_be_in_use]
     _print_report(request, findings, notes, "with --write", failure)
@@ -255,7 +255,7 @@ async def _run_write_checks(
     throw_away: TemporaryDomain,
     clean: CleanUp,
     old_leftovers: Sequence[Leftover],
-    teller: _StepReporter,
+    reporter: _StepReporter,
 ) -> tuple[Findings, list[str], HyperpodError | None]:
     """All findings, what else is to be said, and the worst that went wrong."""
     notes: list[str] = []
@@ -269,15 +269,15 @@ async def _run_write_checks(
             notes.append(f"left behind: {leftover.words}: {error_text(error)}; later: {_CLEAN}")
             failures.append(error)
 
-    async with slow_steps("asking AWS") as teller.steps:
-        steps = teller.steps
+    async with slow_steps("asking AWS") as reporter.steps:
+        steps = reporter.steps
         for leftover in old_leftovers:
             await delete(leftover)
         read = [fact for fact in request.facts if fact.how == "read"]
         findings |= await run_read_checks(read, request.ground, steps.next)
         try:
             await throw_away.make()
-            trial = WriteContext(request.ground, throw_away, teller, request.file_system)
+            trial = WriteContext(request.ground, throw_away, reporter, request.file_system)
             findings |= await run_write_checks(request.facts, trial, steps.next)
             if _SPACE_EVENT in {fact.name for fact in request.facts}:
                 await throw_away.make_space()
@@ -289,7 +289,7 @@ async def _run_write_checks(
             findings = {**skipped, **findings}
             failures.append(error)
         except asyncio.CancelledError:
-            teller(f"deleting what was created; press Ctrl-C again to leave that to: {_CLEAN}")
+            reporter(f"deleting what was created; press Ctrl-C again to leave that to: {_CLEAN}")
             raise
         finally:
             await delete(
@@ -299,11 +299,11 @@ async def _run_write_checks(
 
 
 def _clean_up(ground: CheckContext, yes: bool) -> None:
-    teller = _StepReporter()
+    reporter = _StepReporter()
 
     async def look() -> tuple[CleanUp, list[Leftover]]:
         async with slow_steps("asking AWS"):
-            clean = CleanUp(ground.aws, await _journal(ground.aws), teller)
+            clean = CleanUp(ground.aws, await _journal(ground.aws), reporter)
             return clean, await clean.list_leftovers()
 
     clean, leftovers = run_cancelled(look)
@@ -319,7 +319,7 @@ def _clean_up(ground: CheckContext, yes: bool) -> None:
         _ask("Delete it?", yes)
 
     async def work() -> None:
-        async with slow_steps("asking AWS") as teller.steps:
+        async with slow_steps("asking AWS") as reporter.steps:
             for leftover in old_leftovers:
                 await clean.delete(leftover)
 

@@ -104,7 +104,7 @@ class CheckContext:
     cluster: str | None = None
     as_role: str | None = None
     _clusters: list[HyperpodCluster] | HyperpodError | None = field(default=None, repr=False)
-    _looking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    _lookup: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def clusters(self) -> list[HyperpodCluster]:
         """The clusters, described; they are looked up once.
@@ -112,7 +112,7 @@ class CheckContext:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        async with self._looking:
+        async with self._lookup:
             if self._clusters is None:
                 try:
                     self._clusters = await self._find_clusters()

@@ -39,7 +39,7 @@ class KubernetesOrchestrator(Orchestrator):
 
     def __init__(self, name: str, config: KubernetesCluster, partition: Partition) -> None:
         self.name = name
-        self.paths = PathMap.of(
+        self.paths = PathMap.create_map(
             str(partition.root),
             config.storage.mount if config.storage is not None else FOLDER,
             shared=config.storage is not None,

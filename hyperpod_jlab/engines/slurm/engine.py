@@ -54,7 +54,7 @@ class SlurmOrchestrator(Orchestrator):
 
     def __init__(self, name: str, config: SlurmCluster, partition: Partition) -> None:
         self.name = name
-        self.paths = PathMap.of(str(partition.root), config.storage)
+        self.paths = PathMap.create_map(str(partition.root), config.storage)
         self._config = config
         self._partition = partition
         self._client = client = SlurmClient(transport_of(config))

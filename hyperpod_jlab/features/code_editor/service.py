@@ -180,7 +180,7 @@ def _merge(
         existing_task.get("label") if isinstance(existing_task, dict) else None
         for existing_task in existing
     ]
-    added, replaced, kept_labels = [], [], []
+    added, replaced, kept = [], [], []
     for task in own_tasks:
         label = str(task["label"])
         if label not in labels:
@@ -190,8 +190,8 @@ def _merge(
             existing[labels.index(label)] = task
             replaced.append(label)
         else:
-            kept_labels.append(label)
-    return WriteResult(path, tuple(added), tuple(replaced), tuple(kept_labels))
+            kept.append(label)
+    return WriteResult(path, tuple(added), tuple(replaced), tuple(kept))
 
 
 def _merged_text(

@@ -72,12 +72,12 @@ class AwsEnvironment:
         aws: AWS.
     """
 
-    def __init__(self, services: LazyServices, only: str | None = None) -> None:
+    def __init__(self, services: LazyServices, only_cluster: str | None = None) -> None:
         self.studio: Studio | None = find_studio()
         self.mounts: list[LustreMount] = lustre_mounts()
         self.aws = Aws()
         self._services = services
-        self._only = only
+        self._only_cluster = only_cluster
         self._results: dict[str, Any] = {}
         self._unavailable: dict[str, HyperpodError] = {}
 
@@ -103,7 +103,9 @@ class AwsEnvironment:
         if not self._services.is_open:
             return {}
         clusters = self.settings.clusters
-        return {name: config for name, config in clusters.items() if self._only in {None, name}}
+        return {
+            name: config for name, config in clusters.items() if self._only_cluster in {None, name}
+        }
 
     @property
     def settings(self) -> Settings:
@@ -159,14 +161,14 @@ class AwsEnvironment:
 
     async def own_clusters(self) -> list[HyperpodCluster]:
         """Those of them that the configuration has; where it has none, those whose file system is mounted here."""
-        listed = await self.clusters()
-        own_clusters = [cluster for cluster in listed if self._is_own(cluster)]
+        all_listed = await self.clusters()
+        own_clusters = [cluster for cluster in all_listed if self._is_own(cluster)]
         return own_clusters or [
-            cluster for cluster in listed if cluster.mounted_here and self._only is None
+            cluster for cluster in all_listed if cluster.mounted_here and self._only_cluster is None
         ]
 
     def _is_own(self, cluster: HyperpodCluster) -> bool:
-        return any(self._only in {None, name} for name in cluster.configured_as)
+        return any(self._only_cluster in {None, name} for name in cluster.configured_as)
 
     async def file_systems(self) -> list[str]:
         """The ids of the file systems that matter here: those mounted here, those of the space, those of the clusters that count."""
@@ -496,12 +498,14 @@ def rights_steps(environment: AwsEnvironment) -> list[CheckStep]:
 
 
 async def _rights(environment: AwsEnvironment) -> CheckResult:
-    tries = [
+    test_calls = [
         _TestCall("fsx", "DescribeFileSystems", {"MaxResults": 1}),
         _TestCall("cloudwatch", "ListMetrics", {"Namespace": "/aws/sagemaker/Clusters"}),
     ]
-    tries += await _cluster_calls(environment)
-    refusals = await asyncio.gather(*(_call_refusal(environment, attempt) for attempt in tries))
+    test_calls += await _cluster_calls(environment)
+    refusals = await asyncio.gather(
+        *(_call_refusal(environment, attempt) for attempt in test_calls)
+    )
     missing = [
         str(attempt.detail["action"])
         for attempt in refusals
@@ -529,7 +533,7 @@ async def _rights(environment: AwsEnvironment) -> CheckResult:
     ]
     tried_actions = ", ".join(
         attempt.action
-        for attempt, error in zip(tries, refusals, strict=True)
+        for attempt, error in zip(test_calls, refusals, strict=True)
         if error is None or error.code != "boto3_too_old"
     )
     evidence = f"this role has the permissions that were checked: {tried_actions}"
@@ -597,20 +601,20 @@ async def _run_as(environment: AwsEnvironment) -> CheckResult:
             f"turn on Run As in the console (Systems Manager > Session Manager > Preferences) and set the user of each role: {tag}",
             "admin",
         )
-    otherwise = _default_user_text(preferences)
+    default_text = _default_user_text(preferences)
     if role is None:
         return unknown(
-            f"only tags of roles are read, and this identity is not a role; without a tag {otherwise}"
+            f"only tags of roles are read, and this identity is not a role; without a tag {default_text}"
         )
     try:
         # IAM has no endpoint in most VPCs: nobody should wait for it.
         user = await find_run_as(Aws(region, fail_fast=True), role)
     except HyperpodError as error:
-        evidence = f"the tags of the role {role} are unknown: {error.message}; without {RUN_AS} {otherwise}"
+        evidence = f"the tags of the role {role} are unknown: {error.message}; without {RUN_AS} {default_text}"
         return unknown(evidence, error.hint, "admin")
     if user is not None:
         return ok(f"terminals on nodes run as {user}, set by the tag {RUN_AS} of the role {role}")
-    evidence = f"the role {role} has no tag {RUN_AS}, so {otherwise} ({_SESSION_TAG_NOTE})"
+    evidence = f"the role {role} has no tag {RUN_AS}, so {default_text} ({_SESSION_TAG_NOTE})"
     return warn(evidence, tag, "admin")
 
 

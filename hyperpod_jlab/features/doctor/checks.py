@@ -74,8 +74,8 @@ async def _config_files() -> CheckResult:
     existing_files = [str(path) for path in config_files() if path.exists()]
     if existing_files:
         return ok(", ".join(existing_files))
-    looked = ", ".join(map(str, config_files()))
-    return ok(f"none, defaults are used (looked for {looked})")
+    paths_text = ", ".join(map(str, config_files()))
+    return ok(f"none, defaults are used (looked for {paths_text})")
 
 
 def _board() -> CheckResult:
@@ -113,16 +113,16 @@ def _python(python: str) -> CheckResult:
 # Steps on each cluster of the configuration: those of its engine, and whether it can be seen as a whole.
 
 
-def cluster_steps(services: LazyServices, only: str | None = None) -> list[CheckStep]:
+def cluster_steps(services: LazyServices, only_cluster: str | None = None) -> list[CheckStep]:
     """The configured clusters; none where the configuration cannot be read.
 
     Args:
         services: The services.
-        only: The one cluster that matters; None: all.
+        only_cluster: The one cluster that matters; None: all.
     """
     if not services.is_open:
         return []
-    names = [name for name in services.hyperpod.settings.clusters if only in {None, name}]
+    names = [name for name in services.hyperpod.settings.clusters if only_cluster in {None, name}]
     return [step for name in names for step in _steps(services, name)]
 
 
@@ -173,11 +173,11 @@ _END_TIMEOUT_S, _CLEAN_TIMEOUT_S = 30.0, 45.0
 """Seconds in which a cancelled one has to end, and all is to be removed."""
 
 
-def job_steps(services: LazyServices, only: str | None) -> list[CheckStep]:
+def job_steps(services: LazyServices, only_cluster: str | None) -> list[CheckStep]:
     """The job on one cluster, or on the default one."""
     if not services.is_open:
         return []
-    name = only or services.hyperpod.settings.default_cluster
+    name = only_cluster or services.hyperpod.settings.default_cluster
     needs = (STORAGE, f"cluster:{name}", f"queue:{name}", f"rights-there:{name}")
     seconds = TIMEOUT_S + _CLEAN_TIMEOUT_S + 30
     return [CheckStep("job", "test job on", "job", _look(services, name), needs, name, seconds)]
@@ -215,8 +215,8 @@ class _TinyJob:
         begin = time.monotonic()
         try:
             await self._hyperpod.submitter.submit(request)
-            words = await self._read_log_fields()
-            found = await self._judge(words, time.monotonic() - begin)
+            fields = await self._read_log_fields()
+            found = await self._judge(fields, time.monotonic() - begin)
         finally:
             problem = await self._clean()
         if problem is not None:

@@ -45,7 +45,7 @@ class CheckChain:
             result = await self._run_step(step)
             if result is None:
                 continue
-            check = step.told(result)
+            check = step.to_check(result)
             if check.level in {"fail", "unknown"}:
                 self._failed.setdefault(step.ident, check)
             yield check

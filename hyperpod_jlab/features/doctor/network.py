@@ -77,29 +77,35 @@ class NetworkChecks:
         if not client.groups or not servers:
             subject = client.title if servers else name
             return unknown(f"AWS shows no security groups of {subject}")
-        passage = check_lustre_access(
+        access = check_lustre_access(
             await self._environment.groups(client.groups),
             await self._environment.groups(servers),
             [interface.address for interface in interfaces if interface.address],
         )
         works = client.title.startswith("the domain") and await self._environment.is_mounted(name)
-        return _access_result(path_text, passage, await self._environment.aws.region(), works=works)
+        return _access_result(path_text, access, await self._environment.aws.region(), works=works)
 
     async def _check_interfaces(self, name: str) -> CheckResult:
         location = await self._environment.locate_file_system(name)
         interfaces = await self._environment.list_interfaces(name)
         if not interfaces:
             return unknown(f"AWS shows no network interfaces of {name}")
-        dead = [interface.name for interface in interfaces if interface.status != "in-use"]
-        if dead:
-            evidence = f"{', '.join(dead)} of {name} are not in use"
+        unused_interfaces = [
+            interface.name for interface in interfaces if interface.status != "in-use"
+        ]
+        if unused_interfaces:
+            evidence = f"{', '.join(unused_interfaces)} of {name} are not in use"
             return fail(evidence, f"check {name} in the FSx console", "admin")
         mounted = await self._environment.is_mounted(name)
         region = await self._environment.aws.region()
         for client in await self.clients(name):
-            apart = _other_network_result(name, location, client, region)
-            if apart is not None:
-                return warn(apart.evidence, apart.fix, "admin") if mounted else apart
+            network_result = _other_network_result(name, location, client, region)
+            if network_result is not None:
+                return (
+                    warn(network_result.evidence, network_result.fix, "admin")
+                    if mounted
+                    else network_result
+                )
         studio = self._environment.studio
         if studio is not None and studio.domain_id:
             without_group = _interfaces_without_group(studio.domain_id, interfaces)
@@ -167,18 +173,20 @@ def join_results(results: Sequence[CheckResult]) -> CheckResult | None:
 
 
 def _access_result(
-    path_text: str, passage: LustreAccess, region: str, *, works: bool
+    path_text: str, access: LustreAccess, region: str, *, works: bool
 ) -> CheckResult:
-    fix = "\n".join(gap.command(region) for gap in passage.missing_rules)
-    evidence = "; ".join(gap.words() for gap in passage.missing_rules)
-    if any(not gap.is_reply for gap in passage.missing_rules):
+    fix = "\n".join(gap.command(region) for gap in access.missing_rules)
+    evidence = "; ".join(gap.words() for gap in access.missing_rules)
+    if any(not gap.is_reply for gap in access.missing_rules):
         if works:
             return warn(f"{path_text}: it is mounted, but {evidence}", fix, "admin")
         return fail(f"{path_text}: Lustre traffic is blocked: {evidence}", fix, "admin")
-    if passage.lists:
-        lists = ", ".join(passage.lists)
-        return unknown(f"{path_text}: the prefix lists {lists} decide, which are not checked")
-    if passage.missing_rules:
+    if access.lists:
+        prefix_lists = ", ".join(access.lists)
+        return unknown(
+            f"{path_text}: the prefix lists {prefix_lists} decide, which are not checked"
+        )
+    if access.missing_rules:
         return warn(
             f"{path_text}: connections that the servers open are blocked: {evidence}", fix, "admin"
         )

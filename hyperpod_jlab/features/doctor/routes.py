@@ -67,7 +67,7 @@ class DoctorBody(RequestModel):
 
 async def show_examination(call: Call) -> DoctorExamination:
     """The newest examination of this server, which goes on or has ended."""
-    return _answer((await _examinations(call)).last)
+    return _to_examination((await _examinations(call)).last)
 
 
 async def begin_examination(call: Call, body: DoctorBody) -> DoctorExamination:
@@ -76,12 +76,12 @@ async def begin_examination(call: Call, body: DoctorBody) -> DoctorExamination:
 
     if body.cluster is not None:
         await require_cluster(call, body.cluster)
-    return _answer((await _examinations(call)).begin(DoctorRequest(body.cluster, body.job)))
+    return _to_examination((await _examinations(call)).begin(DoctorRequest(body.cluster, body.job)))
 
 
 async def cancel_examination(call: Call) -> DoctorExamination:
     """End the examination that goes on; what it found stays."""
-    return _answer(await (await _examinations(call)).cancel())
+    return _to_examination(await (await _examinations(call)).cancel())
 
 
 async def show_doctor_report(call: Call) -> DoctorReport:
@@ -100,7 +100,7 @@ async def _examinations(call: Call) -> Examinations:
     return await call.process.examinations()
 
 
-def _answer(examination: Examination | None) -> DoctorExamination:
+def _to_examination(examination: Examination | None) -> DoctorExamination:
     if examination is None:
         return DoctorExamination()
     step = examination.step

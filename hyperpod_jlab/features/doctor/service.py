@@ -82,11 +82,11 @@ async def examine(
 
 def _steps(services: LazyServices, request: DoctorRequest) -> list[CheckStep]:
     """All but the first ones and the job."""
-    only = request.cluster
-    environment = AwsEnvironment(services, only)
+    only_cluster = request.cluster
+    environment = AwsEnvironment(services, only_cluster)
     network = NetworkChecks(environment)
     return [
-        *(local_steps(services) if only in {None, LOCAL} else ()),
+        *(local_steps(services) if only_cluster in {None, LOCAL} else ()),
         *lifecycle_steps(),
         *StudioChecks(environment).steps(),
         *rights_steps(environment),
@@ -95,7 +95,7 @@ def _steps(services: LazyServices, request: DoctorRequest) -> list[CheckStep]:
         *SubnetChecks(environment, network).steps(),
         *MountChecks(services, environment).steps(),
         *partition_steps(services),
-        *cluster_steps(services, only),
+        *cluster_steps(services, only_cluster),
     ]
 
 

@@ -205,15 +205,15 @@ class MountChecks:
     def _compare_folders(
         self, name: str, root: Path, mount: LustreMount, storage: LustreStorage
     ) -> CheckResult:
-        inner = PurePosixPath(mount.folder.lstrip("/")) / root.relative_to(mount.point)
+        folder_path = PurePosixPath(mount.folder.lstrip("/")) / root.relative_to(mount.point)
         name_in_cluster = file_system_of(storage.dns_name) or storage.mount_name
-        evidence = f"{root} is /{inner} of {name_in_cluster}"
+        evidence = f"{root} is /{folder_path} of {name_in_cluster}"
         configured_path = self._services.hyperpod.settings.clusters[name].storage_on_hosts(
             str(root)
         )
         if storage.path is None or configured_path is None:
             return ok(f"{evidence}, which the nodes also mount")
-        by_aws = str(PurePosixPath(storage.path) / inner)
+        by_aws = str(PurePosixPath(storage.path) / folder_path)
         if PurePosixPath(configured_path) == PurePosixPath(by_aws):
             return ok(f"{evidence}, and {by_aws} on the nodes")
         return warn(
@@ -254,11 +254,11 @@ def partition_steps(services: LazyServices) -> list[CheckStep]:
     """The partition that runs go to."""
 
     def look(work: Callable[[Partition], CheckResult]) -> Callable[[], Awaitable[CheckResult]]:
-        async def told() -> CheckResult:
+        async def run_check() -> CheckResult:
             partition = services.hyperpod.partition
             return await run_with_timeout(partition.root, lambda: work(partition))
 
-        return told
+        return run_check
 
     async def privacy() -> CheckResult:
         partition = services.hyperpod.partition

@@ -105,7 +105,7 @@ async def _find(
 
 
 def _row(event: ClusterEvent) -> Sequence[str]:
-    often = f" ({event.times} times)" if event.times > 1 else ""
+    times_text = f" ({event.times} times)" if event.times > 1 else ""
     source_note = " (from the journal)" if event.journal else ""
     return (
         format_moment(event.time),
@@ -114,7 +114,7 @@ def _row(event: ClusterEvent) -> Sequence[str]:
         event.group or "-",
         event.instance or "-",
         event.event_id,
-        f"{event.description or ''}{often}{source_note}",
+        f"{event.description or ''}{times_text}{source_note}",
     )
 
 

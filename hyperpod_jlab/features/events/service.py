@@ -89,12 +89,12 @@ class EventJournal:
         name = f"{readable}-{hashlib.sha256(arn.encode()).hexdigest()[:16]}.sqlite"
         self.path = journal_folder() / name
 
-    def add(self, events: Iterable[ClusterEvent], looked_at: float | None = None) -> None:
+    def add(self, events: Iterable[ClusterEvent], seen_at: float | None = None) -> None:
         """Keep events that AWS told; what is known of one with details stays.
 
         Args:
             events: The events.
-            looked_at: When AWS was asked, where these are all that it has (Unix seconds).
+            seen_at: When AWS was asked, where these are all that it has (Unix seconds).
 
         Raises:
             StorageError: The journal cannot be written.
@@ -106,9 +106,9 @@ class EventJournal:
                 row = (event.event_id, event.time, now, _text(event))
                 on_conflict = "UPDATE SET event = excluded.event" if event.metadata else "NOTHING"
                 db.execute(_INSERT + on_conflict, row)
-            if looked_at is not None:
+            if seen_at is not None:
                 db.execute("DELETE FROM looks")
-                db.execute("INSERT INTO looks VALUES (?)", (looked_at,))
+                db.execute("INSERT INTO looks VALUES (?)", (seen_at,))
             db.execute("DELETE FROM events WHERE time < ?", (now - MAX_AGE_S,))
             db.execute(
                 "DELETE FROM events WHERE event_id IN (SELECT event_id FROM events ORDER BY time DESC LIMIT -1 OFFSET ?)",
@@ -136,8 +136,8 @@ class EventJournal:
                 (float("inf") if before is None else before,),
             )
             events = tuple(replace(_event(text), journal=True) for (text,) in rows)
-            (looked_at,) = db.execute("SELECT max(at) FROM looks").fetchone()
-            return JournalSummary(events, looked_at)
+            (seen_at,) = db.execute("SELECT max(at) FROM looks").fetchone()
+            return JournalSummary(events, seen_at)
 
         with _errors(self.path):
             return self._use(work) if self.path.exists() else JournalSummary()
@@ -316,13 +316,13 @@ class ClusterEvents:
             UnsupportedError: It has none.
         """
         try:
-            described = await self._clusters.described(cluster)
+            described = await self._clusters.describe(cluster)
         except NotFoundError:
             raise
         except HyperpodError:
-            return journal_of(None, cluster)
+            return open_journal(None, cluster)
         check_has_events(described)
-        return journal_of(described, cluster)
+        return open_journal(described, cluster)
 
 
 def check_has_events(cluster: HyperpodCluster) -> None:
@@ -340,7 +340,7 @@ def check_has_events(cluster: HyperpodCluster) -> None:
         )
 
 
-def journal_of(
+def open_journal(
     described: HyperpodCluster | None, requested_name: str
 ) -> tuple[EventJournal | None, list[str]]:
     """The journal of a cluster, or None and what is to be said of that: nobody knows its ARN.

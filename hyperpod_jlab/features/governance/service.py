@@ -154,7 +154,7 @@ async def read_joined_governance(
     cached = await aws.read_for_cluster(
         "governance", resolved.aws_name, read_governance, refresh=refresh
     )
-    queues = await _queues(services, await aws.described(resolved.aws_name), wait)
+    queues = await _queues(services, await aws.describe(resolved.aws_name), wait)
     rows = [with_queues(governance, queues) for governance in cached.rows]
     return replace(cached, rows=rows), isinstance(queues, SlowSchedulerError)
 

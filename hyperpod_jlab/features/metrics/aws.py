@@ -183,13 +183,13 @@ async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimens
     return by_name
 
 
-async def pods_with_gpus(aws: Aws, eks: str, beginning: str) -> list[dict[str, str]]:
+async def pods_with_gpus(aws: Aws, eks: str, name_prefix: str) -> list[dict[str, str]]:
     """The pods of an EKS cluster with GPUs that CloudWatch has metrics of in the last two weeks, as the dimensions of those.
 
     Args:
         aws: AWS.
         eks: Name of the EKS cluster.
-        beginning: Only pods called so, or so and a dash and more.
+        name_prefix: Only pods called so, or so and a dash and more.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -201,7 +201,7 @@ async def pods_with_gpus(aws: Aws, eks: str, beginning: str) -> list[dict[str, s
         for metric in page:
             dimensions = {pair["Name"]: pair["Value"] for pair in metric["Dimensions"]}
             if dimensions.keys() == _POD_DIMENSIONS and f"{dimensions['FullPodName']}-".startswith(
-                f"{beginning}-"
+                f"{name_prefix}-"
             ):
                 pods.append(dimensions)
     return pods

@@ -36,12 +36,12 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-=+*#@"
 
 
-def sparkline(values: Sequence[float | None], highest: float, width: int) -> str:
-    """Values as bars between nought and `highest`, one character each; a value that is not there is a gap.
+def sparkline(values: Sequence[float | None], maximum: float, width: int) -> str:
+    """Values as bars between nought and `maximum`, one character each; a value that is not there is a gap.
 
     Args:
         values: The values, in the order of time.
-        highest: What a whole bar stands for.
+        maximum: What a whole bar stands for.
         width: The most characters; of more values each character is the highest of some.
     """
     blocks = _BLOCKS if _supports_blocks() else _ASCII
@@ -50,14 +50,14 @@ def sparkline(values: Sequence[float | None], highest: float, width: int) -> str
         values[len(values) * index // count : len(values) * (index + 1) // count]
         for index in range(count)
     ]
-    return "".join(_bar(part, highest, blocks) for part in parts)
+    return "".join(_bar(part, maximum, blocks) for part in parts)
 
 
-def _bar(part: Sequence[float | None], highest: float, blocks: str) -> str:
+def _bar(part: Sequence[float | None], maximum: float, blocks: str) -> str:
     present = [value for value in part if value is not None]
     if not present:
         return " "
-    share = max(present) / highest if highest > 0 else 0.0
+    share = max(present) / maximum if maximum > 0 else 0.0
     return blocks[max(0, min(len(blocks) - 1, int(share * len(blocks))))]
 
 

@@ -303,9 +303,9 @@ def _health(state: str) -> Expression:
     """Whether HyperPod labels a node so, in percent of the time."""
     labelled = f'kubelet_node_name{{sagemaker_amazonaws_com_node_health_status="{state}",$of}}'
     all_nodes = "kubelet_node_name{$of}"
-    so = f"sum by (node) (count_over_time({labelled}[$for]))"
+    state_count = f"sum by (node) (count_over_time({labelled}[$for]))"
     count = f"sum by (node) (count_over_time({all_nodes}[$for]))"
-    return Expression(f"100 * ({so} / {count} or 0 * {count})", "node")
+    return Expression(f"100 * ({state_count} / {count} or 0 * {count})", "node")
 
 
 EKS_NODE_METRICS = {

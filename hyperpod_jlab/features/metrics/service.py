@@ -255,7 +255,7 @@ class NodeMetrics:
         window: TimeRange,
         metrics: Sequence[str],
         *,
-        only: Collection[str] | None = None,
+        only_nodes: Collection[str] | None = None,
         limit: int | None = None,
     ) -> list[MetricSet]:
         """What CloudWatch has of each node of a cluster on EKS, by instance id; nodes that it had none of are left out.
@@ -264,7 +264,7 @@ class NodeMetrics:
             cluster: The cluster.
             window: When.
             metrics: Which of `NODE_METRICS`.
-            only: Only instances with these ids.
+            only_nodes: Only instances with these ids.
             limit: At most so many nodes.
 
         Raises:
@@ -272,7 +272,9 @@ class NodeMetrics:
             HyperpodError: See `aws.errors`.
         """
         all_nodes = sorted((await nodes_with_metrics(self.aws, _nodes_of(cluster))).items())
-        selected = [pair for pair in all_nodes if only is None or pair[0] in only][:limit]
+        selected = [pair for pair in all_nodes if only_nodes is None or pair[0] in only_nodes][
+            :limit
+        ]
         sources = {name: NODE_METRICS[name] for name in metrics}
         queries = [
             query
@@ -514,7 +516,10 @@ class RunMetrics:
             )
         config = self._settings.clusters.get(run.cluster)
         kinds = {run.orchestrator, config.orchestrator if config is not None else None}
-        if any(kind and (scheduler := scheduler_named(kind)) and scheduler.here for kind in kinds):
+        if any(
+            kind and (scheduler := scheduler_named(kind)) and scheduler.runs_locally
+            for kind in kinds
+        ):
             raise UnsupportedError(
                 f"{run.run_id} ran on this machine: metrics are of HyperPod clusters",
                 detail=detail,
@@ -552,7 +557,7 @@ async def _read_run_nodes(
 
     async def fallback() -> list[MetricSet]:
         by_id = {name.removeprefix(_NODE): name for name in names}
-        rows = await metrics.nodes_of_eks(cluster, window, RUN_METRICS, only=by_id.keys())
+        rows = await metrics.nodes_of_eks(cluster, window, RUN_METRICS, only_nodes=by_id.keys())
         if not rows:
             return []
         pods = await _read_pod_gpus(metrics.aws, cluster, run, window)

@@ -62,10 +62,10 @@ async def list_abilities(services: Hyperpod, cluster: str) -> list[NodeAbility]:
         NotFoundError: There is no such cluster.
     """
     clusters = services.clusters
-    resolved = await clusters.named(cluster)
+    resolved = await clusters.resolve(cluster)
     configured = resolved.configured
     if configured is None and resolved.hyperpod is not None:
-        description, _ = await clusters.described(resolved.hyperpod, resolved.region)
+        description, _ = await clusters.describe_hyperpod(resolved.hyperpod, resolved.region)
         configured = next(iter(description.configured_as), None)
 
     async def check(action: NodeActionKind) -> None:
@@ -188,7 +188,7 @@ class NodeActions:
             )
         check_reason(request.action, request.reason)
         reason = one_line(request.reason)
-        resolved = await self._services.clusters.named(request.cluster, request.region)
+        resolved = await self._services.clusters.resolve(request.cluster, request.region)
         if request.action in {"reboot", "replace"}:
             if resolved.hyperpod is None:
                 raise resolved.problem or self._services.clusters.not_hyperpod_error(
@@ -258,7 +258,9 @@ class NodeActions:
         """
         if resolved.configured is not None:
             return resolved.configured
-        description, _ = await self._services.clusters.described(resolved.aws_name, resolved.region)
+        description, _ = await self._services.clusters.describe_hyperpod(
+            resolved.aws_name, resolved.region
+        )
         if not description.configured_as:
             raise _unconfigured_error(description.name, action)
         return description.configured_as[0]
@@ -270,7 +272,9 @@ class NodeActions:
             HyperpodError: AWS does not list all instances (see `aws.errors`).
         """
         services = self._services
-        description, unknown = await services.clusters.described(resolved.aws_name, resolved.region)
+        description, unknown = await services.clusters.describe_hyperpod(
+            resolved.aws_name, resolved.region
+        )
         listing = await self._joined(resolved)
         notes = list(listing.notes)
         if not unknown and description.state != "in-service":
@@ -301,7 +305,7 @@ class NodeActions:
         check_drain(engine, action)
         by_host = engine.scheduler.names_nodes_by_host
         if by_host and any(_INSTANCE.fullmatch(name.lower()) for name in names):
-            joined = await self._joined(await self._services.clusters.named(cluster))
+            joined = await self._joined(await self._services.clusters.resolve(cluster))
             rows, notes = joined.nodes, joined.notes
         else:
             scheduler_nodes = await tables_of(engine).nodes()

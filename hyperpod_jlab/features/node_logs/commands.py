@@ -49,7 +49,7 @@ _EXAMPLES = (
 
 
 @dataclass
-class _LogRequest:
+class _NodeLogOptions:
     """The options as given, and how far the logs were written."""
 
     cluster: str | None
@@ -115,30 +115,34 @@ class _LogRequest:
 @region_option
 def node_logs(**options: Any) -> None:
     """Print logs of nodes."""
-    reading = _LogRequest(**options)
-    _check(reading)
-    if reading.node is None and not reading.streams:
-        _list(reading)
+    log_options = _NodeLogOptions(**options)
+    _check(log_options)
+    if log_options.node is None and not log_options.streams:
+        _list(log_options)
         return
-    invocation().on_interrupt = reading.interruption
-    with_services(lambda hyperpod: _write(hyperpod, reading))
+    invocation().on_interrupt = log_options.interruption
+    with_services(lambda hyperpod: _write(hyperpod, log_options))
 
 
-def _check(reading: _LogRequest) -> None:
-    if reading.limit is not None and (reading.node is not None or reading.streams):
+def _check(log_options: _NodeLogOptions) -> None:
+    if log_options.limit is not None and (log_options.node is not None or log_options.streams):
         raise _usage_error("--limit is for the list of logs; --tail says how many lines")
-    if reading.node is not None and reading.streams:
+    if log_options.node is not None and log_options.streams:
         raise _usage_error("give a node or --stream, not both")
-    begins = [name for name in ("tail", "since", "cursor") if getattr(reading, name) is not None]
-    if len(begins) > 1:
+    start_options = [
+        name for name in ("tail", "since", "cursor") if getattr(log_options, name) is not None
+    ]
+    if len(start_options) > 1:
         raise _usage_error(
-            f"--{begins[0]} and --{begins[1]} both say where to begin: give one of them"
+            f"--{start_options[0]} and --{start_options[1]} both say where to begin: give one of them"
         )
-    if reading.node is None:
-        conflicting = [name for name in ("log", *begins) if getattr(reading, name) is not None]
-        if conflicting and (conflicting[0] == "log" or not reading.streams):
+    if log_options.node is None:
+        conflicting = [
+            name for name in ("log", *start_options) if getattr(log_options, name) is not None
+        ]
+        if conflicting and (conflicting[0] == "log" or not log_options.streams):
             raise _usage_error(f"--{conflicting[0]} needs a node")
-        if reading.follow and not reading.streams:
+        if log_options.follow and not log_options.streams:
             raise _usage_error("--follow needs a node or --stream")
 
 
@@ -146,10 +150,10 @@ def _usage_error(message: str) -> InvalidInputError:
     return InvalidInputError(message, code="usage", hint="see: hpj node-logs --help")
 
 
-def _list(reading: _LogRequest) -> None:
+def _list(log_options: _NodeLogOptions) -> None:
     async def read(hyperpod: Hyperpod) -> Sequence[NodeLog]:
-        service, cluster = await _service(hyperpod, reading)
-        return await service.logs(cluster, reading.limit)
+        service, cluster = await _service(hyperpod, log_options)
+        return await service.logs(cluster, log_options.limit)
 
     logs = with_services(read, asking=True)
     if invocation().as_json:
@@ -168,15 +172,15 @@ def _list(reading: _LogRequest) -> None:
     print_table(Table(("LOG", "GROUP", "INSTANCE", "LAST LINE", "STREAM"), rows, empty="no logs"))
 
 
-async def _write(hyperpod: Hyperpod, reading: _LogRequest) -> None:
-    service, cluster = await _service(hyperpod, reading)
-    streams = reading.streams
-    if reading.node is not None:
-        streams = await service.streams_of(cluster, reading.node, reading.log)
-    begins = reading.since is not None or reading.cursor is not None
-    tail = TAIL if reading.tail is None and not begins else reading.tail
+async def _write(hyperpod: Hyperpod, log_options: _NodeLogOptions) -> None:
+    service, cluster = await _service(hyperpod, log_options)
+    streams = log_options.streams
+    if log_options.node is not None:
+        streams = await service.streams_of(cluster, log_options.node, log_options.log)
+    has_start = log_options.since is not None or log_options.cursor is not None
+    tail = TAIL if log_options.tail is None and not has_start else log_options.tail
     request = LogRequest(
-        "", tail=tail, since=reading.since, cursor=reading.cursor, follow=reading.follow
+        "", tail=tail, since=log_options.since, cursor=log_options.cursor, follow=log_options.follow
     )
     as_json = invocation().as_json
     async with aclosing(service.lines(cluster, streams, request)) as batches:
@@ -187,13 +191,13 @@ async def _write(hyperpod: Hyperpod, reading: _LogRequest) -> None:
                     if line.mark is not None:
                         print(f"--- {printable(line.line)} ---", file=sys.stderr, flush=True)
             text = "".join(map(_as_json if as_json else _as_text, lines))
-            note = partial(setattr, reading, "cursor", batch.after.text())
+            note = partial(setattr, log_options, "cursor", batch.after.text())
             write_bytes(text.encode("utf-8", "backslashreplace"), note)
 
 
-async def _service(hyperpod: Hyperpod, reading: _LogRequest) -> tuple[NodeLogs, str]:
+async def _service(hyperpod: Hyperpod, log_options: _NodeLogOptions) -> tuple[NodeLogs, str]:
     """The logs, and the cluster's name or ARN in AWS."""
-    resolved = await hyperpod.clusters.resolve_hyperpod(reading.cluster, reading.region)
+    resolved = await hyperpod.clusters.resolve_hyperpod(log_options.cluster, log_options.region)
     spools = hyperpod.get_or_make(Spools, resolved.region, Spools)
     return NodeLogs(Aws(resolved.region), spools), resolved.aws_name
 

@@ -107,10 +107,10 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     if query.node is not None:
         streams = await service.streams_of(cluster, query.node, query.log)
     since = query.since
-    begins = since is not None or query.cursor is not None
+    has_start = since is not None or query.cursor is not None
     request = LogRequest(
         "",
-        tail=None if begins else query.limit,
+        tail=None if has_start else query.limit,
         since=since if since is None or isinstance(since, float) else since.timestamp(),
         cursor=query.cursor,
     )
@@ -148,7 +148,7 @@ async def _service(hyperpod: Hyperpod, cluster: str) -> tuple[NodeLogs, str]:
     clusters = hyperpod.hyperpod_clusters(resolved.region)
     spools = hyperpod.get_or_make(Spools, resolved.region, Spools)
     # Its calls are counted by themselves.
-    service = NodeLogs(Aws(resolved.region), spools, clusters.described, clusters.known_instances)
+    service = NodeLogs(Aws(resolved.region), spools, clusters.describe, clusters.known_instances)
     return service, resolved.aws_name
 
 

@@ -268,7 +268,7 @@ class Spools:
         self._folder: TemporaryDirectory[str] | None = None
         self._spools: OrderedDict[tuple[str, str], LogSpool] = OrderedDict()
         self._opened: dict[str, SpooledLogs] = {}
-        self._made = 0
+        self._count = 0
 
     def opened(self, group: str, streams: Sequence[str]) -> SpooledLogs:
         """Logs of a group. CloudWatch is not asked."""
@@ -297,8 +297,8 @@ class Spools:
         if key not in self._spools:
             if self._folder is None:
                 self._folder = TemporaryDirectory(prefix="hyperpod-node-logs-")
-            self._made += 1
-            path = Path(self._folder.name) / f"{self._made}.log"
+            self._count += 1
+            path = Path(self._folder.name) / f"{self._count}.log"
             self._spools[key] = LogSpool(group, stream, path)
         self._spools.move_to_end(key)
         return self._spools[key]

@@ -462,11 +462,11 @@ def unlink(name: str) -> None:
     _print_link(Path.home() / name, root, "removed")
 
 
-def _print_link(path: Path, root: Path, done: str) -> None:
+def _print_link(path: Path, root: Path, verb: str) -> None:
     if invocation().as_json:
-        print_json({"link": str(path), "partition": str(root), "done": done})
+        print_json({"link": str(path), "partition": str(root), "done": verb})
     else:
-        print(printable(f"{path} -> {root}: {done}"))
+        print(printable(f"{path} -> {root}: {verb}"))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -157,10 +157,12 @@ async def move(
     task_result = await tasks.begin(verb, denied, options)
     by_aws = {result.path: result for result in task_result.results}
     for number, lfs_result in enumerate(results):
-        if (now := by_aws.get(lfs_result.path)) is not None:
-            refused = now.done == "refused"
-            reason = f"{lfs_result.reason}; AWS: {now.reason}" if refused else now.reason
-            results[number] = replace(now, file=lfs_result.file, reason=reason)
+        if (aws_result := by_aws.get(lfs_result.path)) is not None:
+            refused = aws_result.done == "refused"
+            reason = (
+                f"{lfs_result.reason}; AWS: {aws_result.reason}" if refused else aws_result.reason
+            )
+            results[number] = replace(aws_result, file=lfs_result.file, reason=reason)
     return replace(task_result, results=results)
 
 
@@ -256,9 +258,9 @@ class RepositoryTaskService:
             else:
                 results[path] = Result(path, "asked")
                 by_mount.setdefault(mount, {})[path] = remote_path
-        for mount, there_by_path in by_mount.items():
+        for mount, remote_by_path in by_mount.items():
             try:
-                targets = await self._task_targets(verb, mount, there_by_path, results)
+                targets = await self._task_targets(verb, mount, remote_by_path, results)
                 task = await self._make(verb, *targets, options or TaskOptions())
             except HyperpodError as error:
                 transfer.errors.append(error)
@@ -266,7 +268,7 @@ class RepositoryTaskService:
             else:
                 transfer.tasks.extend(task)
                 refusal = Result("", "asked", task=task[0].task_id if task else None)
-            for path in there_by_path:
+            for path in remote_by_path:
                 if results[path].done == "asked":
                     results[path] = replace(refusal, path=path)
         return replace(transfer, results=list(results.values()))

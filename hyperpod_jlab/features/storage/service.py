@@ -205,18 +205,18 @@ class Storage:
         file_systems = [
             await self._with_aws(info, mounts, studio, user, queries) for info in file_systems
         ]
-        its = next(info for info in file_systems if info.runs_go_here)
+        partition_info = next(info for info in file_systems if info.runs_go_here)
         other_systems = await other_file_systems(
-            self._settings.clusters, mounts, its.mount, queries
+            self._settings.clusters, mounts, partition_info.mount, queries
         )
         separation = await self._separation(partition, user)
         partition = replace(
             partition,
             runs_go_here=True,
-            private_of=its.private_of,
-            offered=its.offered,
-            aws=its.aws,
-            file_system=its.file_system,
+            private_of=partition_info.private_of,
+            offered=partition_info.offered,
+            aws=partition_info.aws,
+            file_system=partition_info.file_system,
         )
         return StorageOverview(
             partition=StoragePartition(
@@ -273,21 +273,24 @@ class Storage:
                 detail={"path": str(path)},
             )
         info = await self._with_aws(info, mounts, studio, user, queries)
-        inner = await run_with_timeout(path, lambda: self._on_partition(path))
-        runs = inner.is_relative_to(self._partition.root)
+        partition_path = await run_with_timeout(path, lambda: self._on_partition(path))
+        runs = partition_path.is_relative_to(self._partition.root)
         notes = tuple(dict.fromkeys(queries.notes))
         info = replace(info, runs_go_here=runs)
         return PathView(
-            **vars(info), clusters=self._sides(inner), studio=studio is not None, notes=notes
+            **vars(info),
+            clusters=self._sides(partition_path),
+            studio=studio is not None,
+            notes=notes,
         )
 
     def _on_partition(self, path: Path) -> Path:
         """A path as it lies on the partition, also where it leads there by a link; any other one as it is."""
         root = self._partition.root
-        resolved, real_root = path.resolve(), root.resolve()
-        if path.is_relative_to(root) or not resolved.is_relative_to(real_root):
+        resolved, resolved_root = path.resolve(), root.resolve()
+        if path.is_relative_to(root) or not resolved.is_relative_to(resolved_root):
             return path
-        return root / resolved.relative_to(real_root)
+        return root / resolved.relative_to(resolved_root)
 
     def _begin(self) -> tuple[Studio | None, list[LustreMount], IdentityQueries]:
         studio, mounts = find_studio(), lustre_mounts()
