@@ -1,4 +1,4 @@
-"""Checks of ``hpj doctor``: what is looked at, how it is, and who mends what is not well."""
+"""Checks of ``hpj doctor``: what is checked, the result, and who can fix it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Level = Literal["ok", "warn", "fail", "unknown"]
 """How it is: well; well enough, with something to know; not well; could not be checked."""
 
 Responsible = Literal["you", "admin"]
-"""Who can mend it: the user, or whoever manages the account and the clusters."""
+"""Who can fix it: the user, or the administrator of the account and the clusters."""
 
 Group = Literal[
     "installation",
@@ -136,7 +136,7 @@ class CheckStep:
         return f"{self.title} {self.about}" if self.about else self.title
 
     def to_check(self, result: CheckResult) -> Check:
-        """The check that a look makes."""
+        """The check with a result."""
         return Check(
             key=self.key,
             title=self.title,
@@ -150,22 +150,22 @@ class CheckStep:
 
 
 def ok(evidence: str) -> CheckResult:
-    """It is well."""
+    """The check passed."""
     return CheckResult("ok", evidence)
 
 
 def warn(evidence: str, fix: str | None = None, who: Responsible = "you") -> CheckResult:
-    """It is well enough, with something to know."""
+    """The check passed with a warning."""
     return CheckResult("warn", evidence, fix, who if fix else None)
 
 
 def fail(evidence: str, fix: str | None = None, who: Responsible = "you") -> CheckResult:
-    """It is not well."""
+    """The check failed."""
     return CheckResult("fail", evidence, fix, who if fix else None)
 
 
 def unknown(evidence: str, fix: str | None = None, who: Responsible = "you") -> CheckResult:
-    """It could not be looked at."""
+    """The check could not be done."""
     return CheckResult("unknown", evidence, fix, who if fix else None)
 
 

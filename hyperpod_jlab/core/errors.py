@@ -177,5 +177,5 @@ USER_INFO = re.compile(r"(?<=://)[^/\s\"'<>]*@")
 
 
 def mask_credentials(text: object) -> str:
-    """What somebody else's library says, without names and passwords in addresses that it repeats."""
+    """A message of a library, without user names and passwords in URLs."""
     return USER_INFO.sub("***@", str(text))

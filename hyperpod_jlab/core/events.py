@@ -73,7 +73,7 @@ def newest_first(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
 
 
 def merge_duplicates(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
-    """The events, in their order; one that AWS told twice within a moment is there once, with how often."""
+    """Merge events that AWS reports several times within a short time; the merged event has the count."""
     merged: list[ClusterEvent] = []
     for event in events:
         previous = merged[-1] if merged else None

@@ -82,7 +82,7 @@ def _reject_bool(value: Any) -> Any:
 
 
 NOT_BOOL = BeforeValidator(_reject_bool)
-"""For whole numbers: True is none, though Python takes it for 1."""
+"""For integers: rejects True, which Python treats as 1."""
 
 
 def _json_schema(description: str, examples: list[str]) -> WithJsonSchema:

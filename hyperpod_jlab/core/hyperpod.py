@@ -24,7 +24,7 @@ SEPARATE_FIELDS = frozenset(
         *("InstanceGroups", "ResponseMetadata"),
     }
 )
-"""What of a description is no setting, or shown elsewhere."""
+"""Fields of a description that are not settings, or are shown elsewhere."""
 
 _MEANINGS = {
     ("node-recovery", "Automatic"): "nodes that fail are rebooted or replaced by HyperPod",

@@ -307,7 +307,7 @@ class RouteTable:
     routes: tuple[Route, ...]
 
     def route_to(self, peer: IPv4Network) -> Route | None:
-        """The route to some addresses: the narrowest one; None: there is none."""
+        """The most specific route to some addresses, or None."""
         matches = [
             (network.prefixlen, route)
             for route in self.routes
@@ -337,7 +337,7 @@ class ClosedPorts:
         return f"{self.acl.name} of {self.subnet} does not allow TCP {ports} {preposition} {self.peer.addresses} ({self.peer.name})"
 
     def commands(self, region: str) -> list[str]:
-        """The AWS CLI's commands that add what is missing, before all that is there; none where there is no number left before it."""
+        """The AWS CLI's commands that add the missing entries before the existing ones; empty if no lower number is free."""
         used_numbers = {
             entry.number for entry in self.acl.entries if entry.direction == self.direction
         }
@@ -383,7 +383,7 @@ def find_closed_ports(
 
 @dataclass(frozen=True)
 class MissingRoute:
-    """A subnet from which nothing gets to another one: its route table, and the route that leads elsewhere (None: there is none)."""
+    """A subnet without a route to another one: its route table, and the route that leads elsewhere, or None."""
 
     table: RouteTable
     subnet: str

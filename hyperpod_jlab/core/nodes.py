@@ -179,7 +179,7 @@ def _no_instance_reason(scheduler: Scheduler) -> str:
 # The places of a cluster's instances: who comes into one has replaced who was there.
 
 RECENT_S = 3600.0
-"""Seconds since its start for which an instance is told to be a new one."""
+"""Seconds after its start for which an instance is shown as new."""
 
 
 class ReplacementTracker:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 READY = "ready"
-"""One can submit as soon as the cluster stands in the configuration."""
+"""You can submit once the cluster is in the configuration."""
 
 NOT_CHECKED = "not-looked"
 """Nobody has looked yet."""
@@ -35,10 +35,10 @@ _MOUNT_HINT = "ask the administrator of the domain to add it to the custom file 
 
 @dataclass(frozen=True)
 class Reach:
-    """Whether one can submit to a cluster from here.
+    """Whether you can submit to a cluster from this machine.
 
     Attributes:
-        word: A word of `REACHES`.
+        word: A word of `REACH_STATES`.
         sentence: The same as a sentence.
         next_step: What to do about it.
         config: What to add to the configuration file, in TOML; a comment in it says what is still to be filled in.
@@ -92,7 +92,7 @@ def reach_of(
     target: SubmitTarget,
     name: str | None = None,
 ) -> Reach:
-    """Whether one can submit to a cluster from here.
+    """Whether you can submit to a cluster from this machine.
 
     Args:
         cluster: The cluster, with the names under which the configuration has it, and where its file systems are mounted here.

@@ -31,7 +31,7 @@ _REASON_PREFIX = "HyperPod "
 
 
 def mark_under_repair(running: Attempt, observation: Observation | None) -> Attempt:
-    """A running attempt, with the scheduler's word that it recovers; as it is where there is none, or it is being cancelled."""
+    """Mark a running attempt as recovering if the scheduler says so and it is not being cancelled."""
     if observation is None or running.state != "running" or running.reason_code == "cancelling":
         return running
     if observation.state != "running" or observation.reason_code != RECOVERING:

@@ -72,7 +72,7 @@ class Status:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing happens by itself any more."""
+        """Whether the run has ended."""
         return self.state in ENDED
 
 

@@ -135,7 +135,7 @@ def _location(model: type[Any], loc: tuple[int | str, ...]) -> tuple[list[str], 
 
 
 def _step_into(annotation: Any, name: str) -> tuple[Any, bool]:
-    """The type of a part of a type, and whether the step to it is one that users know (a union's choice is none)."""
+    """The type of a part of a type, and whether the step is visible to users (the choice in a union is not)."""
     if name == "[key]":
         return None, False
     annotation = _unwrap(annotation)
@@ -208,7 +208,7 @@ def _message_for(entry: Any) -> tuple[str, str | None]:
 
 
 def _format_value(value: Any) -> str:
-    """A value that somebody gave, as it may stand in a message."""
+    """A value, formatted for a message."""
     if value is None or isinstance(value, bool):
         return {None: "nothing", True: "true", False: "false"}[value]
     if isinstance(value, int):

@@ -91,7 +91,7 @@ class As:
 
 
 def wire_property(getter: Getter) -> Getter:
-    """Mark the getter of a property of a `Wire` as a key of its JSON object. It stands below ``@property``."""
+    """Mark the getter of a property of a `Wire` as a key of its JSON object. Put it below ``@property``."""
     setattr(getter, _WIRE_PROPERTY, True)
     return getter
 

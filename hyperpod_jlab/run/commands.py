@@ -250,8 +250,8 @@ def _document(details: _RunDetails) -> dict[str, Any]:
         "paths": {
             "bundle": {"here": details.run.bundle, "there": details.cluster_path},
             "partition": {
-                "local": str(paths.local) if paths else None,
-                "remote": str(paths.remote) if paths else None,
+                "here": str(paths.local) if paths else None,
+                "there": str(paths.remote) if paths else None,
             },
         },
     }

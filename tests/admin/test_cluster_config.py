@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hyperpod_jlab.admin.cluster_config.document import Documents
-from hyperpod_jlab.admin.cluster_config.rules import CLUSTER_QUOTA, check, allows_service
+from hyperpod_jlab.admin.cluster_config.rules import CLUSTER_QUOTA, allows_service, check
 from hyperpod_jlab.aws.session import forget_session
 from testbed.aws.example import example_account
 from testbed.aws.example_ground import PUBLIC_SUBNET, ROLE
@@ -21,7 +21,7 @@ LONG = "a" * 64
 
 
 def messages(report, level="error"):
-    return [f"{one.path}: {one.message} {one.hint or ''}" for one in report.of(level)]
+    return [f"{one.path}: {one.message} {one.hint or ''}" for one in report.with_level(level)]
 
 
 @pytest.mark.parametrize("paths", [(SLURM, SECOND), (MANAGED,), (EKS,)], ids=str)

@@ -194,7 +194,7 @@ def test_json_and_a_table_by_node(example, hpj):
     one = hpj(*words, "--node", name).ok().json
     assert (one["node"], one["period_s"]) == (name, 120)
     (gpu, _) = one["metrics"]
-    assert (gpu["name"], gpu["unit"], gpu["last_seconds"]) == (
+    assert (gpu["name"], gpu["unit"], gpu["last"]) == (
         "gpu-utilization",
         "percent",
         pytest.approx(35, abs=5),

@@ -55,7 +55,7 @@ def chosen(disk: Path) -> dict[str, Any]:
     inside = root.is_relative_to(disk / "studio")
     return {
         "root": root.name if inside else None,
-        "chosen_by": choice.chosen_by,
+        "by": choice.chosen_by,
         "notes": list(choice.notes),
     }
 

@@ -81,9 +81,9 @@ def test_on_a_shared_partition_all_may_read_what_the_job_makes(folder: Path) -> 
 def test_a_file_system_without_acls_is_told(tmp_path: Path) -> None:
     """As ramfs is."""
     script = (
-        "from pathlib import Path; from hyperpod_jlab.storage.acl import let_through;"
+        "from pathlib import Path; from hyperpod_jlab.storage.acl import grant_traversal;"
         "from hyperpod_jlab.core.errors import StorageError\n"
-        "try: let_through(Path('there'), 40001)\n"
+        "try: grant_traversal(Path('there'), 40001)\n"
         "except StorageError as error: print(error.code, error.hint)"
     )
     (tmp_path / "there").mkdir()

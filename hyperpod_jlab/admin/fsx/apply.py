@@ -81,7 +81,7 @@ class Executor:
         aws: AWS in the domain's region.
         actual: What was there when the plan was made.
         provisioner: Makes folders; None: nobody does.
-        interval_s: Most seconds between two looks whether SageMaker is done; default: `LOOK`.
+        interval_s: Most seconds between two looks whether SageMaker is done; default: `POLL_S`.
         guard: Called before each change; what it raises is the step's error.
         stopping: Whether no further step is to begin: those that are under way come to their end, the others are told as not done, without an error.
     """

@@ -129,7 +129,7 @@ def _settings(options: ProvisionerOptions) -> TaskSettings:
 async def find_uid(
     user_name: str, settings: Settings, partition: Partition, options: ProvisionerOptions
 ) -> int:
-    """The number of the cluster's user; `NOBODY` for ``none``.
+    """The number of the cluster's user; `ROOT_UID` for ``none``.
 
     Args:
         user_name: The number, or a name: known where folders are looked after, which for Kubernetes is nowhere.

@@ -445,7 +445,7 @@ async def converge_with_folders(
     """Make a wiring so, with folders by whom the stack says. Where the controller cannot be reached, all is done that needs no folder (`ReconcileOutcome.blind`).
 
     Raises:
-        HyperpodError: See `keeping.keeper_of` and `converging.converge`.
+        HyperpodError: See `open_provisioner` and `converging.converge`.
     """
     try:
         async with open_provisioner(settings, Aws()) as provisioner:

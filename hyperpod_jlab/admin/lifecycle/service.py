@@ -43,7 +43,7 @@ from hyperpod_jlab.core.errors import (
 # Reading the lifecycle configurations of an account that are ours, and those that are called as ours are to be.
 
 PREFIX = "hyperpod-jlab"
-"""What the names of ours begin with, so that no other's tags are asked for (`scripts.name_of`)."""
+"""What the names of ours begin with, so that no other's tags are asked for (`scripts.config_name`)."""
 
 DOMAIN_TAG_PREFIX = f"{MARK}-domain-"
 """Begin of the tag by which a lifecycle configuration says for which domain it was made: its end is the domain's id, so that two admins never write the same tag."""

@@ -210,7 +210,7 @@ async def _read(request: _VerifyRequest) -> tuple[Findings, list[str]]:
         await ground.check_named()
         findings = await run_read_checks(request.facts, ground, steps.next)
     return findings, [
-        f"list_leftovers by an earlier run: {leftover.name}; {_CLEAN}"
+        f"left by an earlier run: {leftover.name}; {_CLEAN}"
         for leftover in journal.list_leftovers()
     ]
 

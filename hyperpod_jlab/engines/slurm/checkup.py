@@ -166,7 +166,7 @@ class SlurmCheckup:
         if findings:
             return fail("; ".join(one.message for one in findings), findings[0].hint)
         return ok(
-            f"{self._paths.remote} remote is {self._paths.local} local, and runs can be written"
+            f"{self._paths.remote} there is {self._paths.local} here, and runs can be written"
         )
 
     async def _queues(self) -> CheckResult:

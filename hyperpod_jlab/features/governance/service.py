@@ -136,7 +136,7 @@ async def read_joined_governance(
 
     Args:
         services: The services.
-        cluster: The cluster (see `Clusters.on_hyperpod`).
+        cluster: The cluster (see `Clusters.resolve_hyperpod`).
         region: Its region; default: see `aws.session.Aws`.
         refresh: Ask AWS now.
         wait: Seconds to wait for Kueue's queues.

@@ -56,7 +56,7 @@ async def build_terminal(
 
     Args:
         services: The services.
-        cluster: The cluster (see `Clusters.on_hyperpod`).
+        cluster: The cluster (see `Clusters.resolve_hyperpod`).
         region: Its region; default: see `aws.session.Aws`.
         node: The node (see `hyperpod_instances.find_instance`).
 
@@ -171,7 +171,7 @@ async def ssh_config(
 
     Args:
         services: The services.
-        cluster: The cluster (see `Clusters.on_hyperpod`).
+        cluster: The cluster (see `Clusters.resolve_hyperpod`).
         user: Who logs in.
         region: The cluster's region; default: see `aws.session.Aws`.
 
