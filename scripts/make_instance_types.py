@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from hyperpod_jlab.core.instance_types import TABLE, InstanceType, ec2_name, of_ec2, table
+from hyperpod_jlab.core.instance_types import TABLE_FILE, InstanceType, ec2_name, from_ec2, table
 
 ELSEWHERE = {
     # Not in REFERENCE. EC2's "Specifications for accelerated computing instances"; sagemaker-hyperpod-cli's constants.py (1 EFA).
@@ -80,7 +80,7 @@ def _published(rows: Mapping[str, str], cards: int, addresses: int) -> InstanceT
     )
 
 
-def from_ec2(regions: Iterable[str], wanted: list[str]) -> dict[str, InstanceType]:
+def collect_from_ec2(regions: Iterable[str], wanted: list[str]) -> dict[str, InstanceType]:
     """Facts as EC2 tells them in some regions: not every type is in each."""
     import boto3
 
@@ -88,7 +88,7 @@ def from_ec2(regions: Iterable[str], wanted: list[str]) -> dict[str, InstanceTyp
     for region in regions:
         pages = boto3.client("ec2", region_name=region).get_paginator("describe_instance_types")
         for page in pages.paginate(Filters=[{"Name": "instance-type", "Values": wanted}]):
-            found |= {one["InstanceType"]: of_ec2(one) for one in page["InstanceTypes"]}
+            found |= {one["InstanceType"]: from_ec2(one) for one in page["InstanceTypes"]}
     return found
 
 
@@ -116,12 +116,12 @@ def main() -> int:
         reference, limits = (path.read_text(encoding="utf-8") for path in given.published)
         found = ELSEWHERE | published(reference, limits)
     else:
-        found = ELSEWHERE | from_ec2(given.from_ec2, wanted)
+        found = ELSEWHERE | collect_from_ec2(given.from_ec2, wanted)
     if missing := [name for name in wanted if name not in found]:
         print(f"no facts of: {' '.join(missing)}")
         return 1
     if not given.check:
-        TABLE.write_text(written({name: found[name] for name in wanted}), encoding="utf-8")
+        TABLE_FILE.write_text(written({name: found[name] for name in wanted}), encoding="utf-8")
     print(f"{len(wanted)} instance types")
     return 0
 

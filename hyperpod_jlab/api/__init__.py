@@ -64,7 +64,7 @@ def submit(
     data = _merge(dict(spec or {}), _options(options))
     data["source"] = {**source, **data.get("source", {})}
     if call is None:
-        data["args"] = [str(word) for word in args]
+        data["args"] = [str(argument) for argument in args]
     secrets = {
         name: os.environ[name]
         for name, reference in data.get("environment", {}).get("secrets", {}).items()
@@ -132,13 +132,15 @@ def runs(
     """
     check_number(limit, "limit", 1)
     check_text(cluster, "cluster", "a cluster's name")
-    given: Any = state
-    for word in given if isinstance(given, list | tuple | set) else [given]:
-        check_text(word, "state", "a state's name", optional=False)
+    requested_states: Any = state
+    for state_name in (
+        requested_states if isinstance(requested_states, list | tuple | set) else [requested_states]
+    ):
+        check_text(state_name, "state", "a state's name", optional=False)
     states = check_states([state] if isinstance(state, str) else list(state))
-    wanted = RunFilter(cluster=cluster, states=states, everyone=all_users, limit=limit)
+    run_filter = RunFilter(cluster=cluster, states=states, everyone=all_users, limit=limit)
     hyperpod = _hyperpod()
-    listing = background.call(hyperpod.runs.list(wanted))
+    listing = background.call(hyperpod.runs.list(run_filter))
     return [Run(hyperpod, run.run_id) for run in listing.runs]
 
 
@@ -148,41 +150,41 @@ def _hyperpod() -> Hyperpod:
 
 
 def _source(
-    what: Callable[..., Any] | str | os.PathLike[str] | None,
+    target: Callable[..., Any] | str | os.PathLike[str] | None,
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None,
     command: str | None,
 ) -> tuple[Any, dict[str, Any]]:
     """The call (for a function) and the source's data."""
-    if (what is None) == (command is None):
+    if (target is None) == (command is None):
         raise InvalidInputError(
             "give exactly one thing to run",
             code="no_source",
             hint="a function, the path of a .ipynb or .py file, or command='...'",
         )
-    _check_call(what, args, kwargs)
-    if callable(what):
+    _check_call(target, args, kwargs)
+    if callable(target):
         from hyperpod_jlab.capture import FunctionCall
 
-        module = getattr(what, "__module__", None) or "__main__"
-        qualname = getattr(what, "__qualname__", None) or type(what).__qualname__
+        module = getattr(target, "__module__", None) or "__main__"
+        qualname = getattr(target, "__qualname__", None) or type(target).__qualname__
         source = {"kind": "function", "module": module, "qualname": qualname}
-        return FunctionCall(what, tuple(args), dict(kwargs or {})), source
+        return FunctionCall(target, tuple(args), dict(kwargs or {})), source
     if kwargs:
         raise InvalidInputError("kwargs are for functions", hint="give arguments in args")
     if command is not None:
         return None, {"kind": "command", "command": command}
-    path = os.fspath(what) if what is not None else ""
+    path = os.fspath(target) if target is not None else ""
     kinds = {".ipynb": "notebook", ".py": "script"}
     kind = kinds.get(Path(path).suffix, "native")
     return None, {"kind": kind, "path": path}
 
 
-def _check_call(what: object, args: object, kwargs: object) -> None:
+def _check_call(source: object, args: object, kwargs: object) -> None:
     """Say in words what Python would say with a TypeError."""
-    if what is not None and not callable(what) and not isinstance(what, (str, os.PathLike)):
+    if source is not None and not callable(source) and not isinstance(source, (str, os.PathLike)):
         raise InvalidInputError(
-            f"{kind_of(what)} cannot be run",
+            f"{kind_of(source)} cannot be run",
             code="no_source",
             hint="give a function, the path of a .ipynb or .py file, or command='...'",
         )
@@ -205,17 +207,19 @@ def _check_call(what: object, args: object, kwargs: object) -> None:
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     if "env" in options and not isinstance(options["env"], Mapping):
         raise InvalidInputError("env must be a dict of names and values", detail={"field": "env"})
-    given = dict(options)
-    if isinstance(given.get("secret"), (str, list, tuple)):
-        names = [given["secret"]] if isinstance(given["secret"], str) else given["secret"]
-        given["secret"] = dict.fromkeys(names, "")
-    if "after" in given:
-        after = given["after"] if isinstance(given["after"], (list, tuple)) else [given["after"]]
-        given["after"] = [run.run_id if isinstance(run, Run) else run for run in after]
-    known = known_options()
-    data, unknown = to_spec_data(known, given)
+    result = dict(options)
+    if isinstance(result.get("secret"), (str, list, tuple)):
+        names = [result["secret"]] if isinstance(result["secret"], str) else result["secret"]
+        result["secret"] = dict.fromkeys(names, "")
+    if "after" in result:
+        run_refs = (
+            result["after"] if isinstance(result["after"], (list, tuple)) else [result["after"]]
+        )
+        result["after"] = [run.run_id if isinstance(run, Run) else run for run in run_refs]
+    options_known = known_options()
+    data, unknown = to_spec_data(options_known, result)
     if unknown:
-        names = [option_name(entry.option.flag) for entry in known]
+        names = [option_name(entry.option.flag) for entry in options_known]
         raise InvalidInputError(
             f"unknown option '{unknown[0]}'",
             code="unknown_option",
@@ -225,10 +229,10 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(under)
-    for key, value in over.items():
-        before = merged.get(key)
-        both = isinstance(before, dict) and isinstance(value, dict)
-        merged[key] = _merge(before, value) if both else value  # type: ignore[arg-type]
+def _merge(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in override.items():
+        previous = merged.get(key)
+        are_tables = isinstance(previous, dict) and isinstance(value, dict)
+        merged[key] = _merge(previous, value) if are_tables else value  # type: ignore[arg-type]
     return merged

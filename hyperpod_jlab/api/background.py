@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _END = object()
-_LAST_MOMENT = 2.0
+_EXIT_TIMEOUT_S = 2.0
 
 
 class Background:
@@ -40,7 +40,7 @@ class Background:
             return future.result(timeout)
         except BaseException as error:
             future.cancel()
-            _vanish_at_exit(error)
+            _block_at_exit(error)
             raise
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
@@ -65,20 +65,20 @@ class Background:
                 yield item
         finally:
             # An iterator that is kept to the end of the process is closed when nothing runs there any more.
-            if self._is_here(loop):
+            if self._is_own_loop(loop):
                 self.call(close())
 
     def stop(self) -> None:
         """End all that runs there, and the thread, without a word: the process ends."""
         with self._lock:
             loop, thread = self._loop, self._thread
-            if loop is None or thread is None or not self._is_here(loop):
+            if loop is None or thread is None or not self._is_own_loop(loop):
                 return
             self._loop = None
         asyncio.run_coroutine_threadsafe(_end_all(), loop)
-        thread.join(_LAST_MOMENT)
+        thread.join(_EXIT_TIMEOUT_S)
 
-    def _is_here(self, loop: asyncio.AbstractEventLoop) -> bool:
+    def _is_own_loop(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether it is our loop, and of this process."""
         return loop is self._loop and self._pid == os.getpid()
 
@@ -95,14 +95,14 @@ class Background:
             return self._loop
 
 
-def _vanish_at_exit(error: BaseException) -> None:
+def _block_at_exit(error: BaseException) -> None:
     """Stop a daemon thread here when the process ends, as Python does: it has nobody to tell what it misses."""
     if not threading.current_thread().daemon or not isinstance(
         error, (RuntimeError, CancelledError)
     ):
         return
     main = threading.main_thread()
-    main.join(_LAST_MOMENT)  # Python ends the threads that the loop needs just before
+    main.join(_EXIT_TIMEOUT_S)  # Python ends the threads that the loop needs just before
     if not main.is_alive():
         threading.Event().wait()
 
@@ -112,10 +112,10 @@ async def _end_all() -> None:
     loop = asyncio.get_running_loop()
     # The threads that it would need are gone by now; what misses them has nobody to tell it.
     loop.set_exception_handler(lambda *_: None)
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
+    other_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in other_tasks:
         task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.gather(*other_tasks, return_exceptions=True)
     await loop.shutdown_asyncgens()
     loop.stop()
 

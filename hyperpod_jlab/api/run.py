@@ -17,7 +17,7 @@ from hyperpod_jlab.core.quantities import parse_duration
 from hyperpod_jlab.core.run import Run as RunView
 from hyperpod_jlab.core.run import State
 from hyperpod_jlab.core.text import terminal_text
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.logs.service import LogLine, LogRequest, check_choice
 from hyperpod_jlab.run.services import Hyperpod
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------
 # Arguments of the wrong kind or out of range, said in words where Python would say TypeError or nothing.
 
-_VOWELS = "aeioAEIO"
+_VOWEL_LETTERS = "aeioAEIO"
 
 
 def kind_of(value: object) -> str:
@@ -36,23 +36,23 @@ def kind_of(value: object) -> str:
     if value is None:
         return "None"
     name = type(value).__name__
-    return f"an {name}" if name.startswith(tuple(_VOWELS)) else f"a {name}"
+    return f"an {name}" if name.startswith(tuple(_VOWEL_LETTERS)) else f"a {name}"
 
 
-def check_text(value: Any, field: str, meant: str, *, optional: bool = True) -> None:
+def check_text(value: Any, field: str, expected: str, *, optional: bool = True) -> None:
     """Look whether an argument is text.
 
     Args:
         value: The argument.
         field: Its name.
-        meant: What it should be, such as "a run id".
+        expected: What it should be, such as "a run id".
         optional: Whether None will do.
 
     Raises:
         InvalidInputError: It is not.
     """
     if not isinstance(value, str) and not (optional and value is None):
-        raise _refused(f"{field} must be {meant}, not {kind_of(value)}", field)
+        raise _argument_error(f"{field} must be {expected}, not {kind_of(value)}", field)
 
 
 def check_number(value: Any, field: str, least: int) -> None:
@@ -64,9 +64,9 @@ def check_number(value: Any, field: str, least: int) -> None:
     if value is None:
         return
     if not _is_whole(value):
-        raise _refused(f"{field} must be a whole number, not {kind_of(value)}", field)
+        raise _argument_error(f"{field} must be a whole number, not {kind_of(value)}", field)
     if value < least:
-        raise _refused(f"{field} must be at least {least}, not {value}", field)
+        raise _argument_error(f"{field} must be at least {least}, not {value}", field)
 
 
 def check_seconds(value: Any, field: str) -> None:
@@ -76,7 +76,7 @@ def check_seconds(value: Any, field: str) -> None:
         InvalidInputError: It is not.
     """
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise _refused(f"{field} must be a number of seconds, not {kind_of(value)}", field)
+        raise _argument_error(f"{field} must be a number of seconds, not {kind_of(value)}", field)
 
 
 def ranks_of(value: Any) -> tuple[int, ...] | None:
@@ -91,7 +91,7 @@ def ranks_of(value: Any) -> tuple[int, ...] | None:
     ranks = tuple(value) if several else (value,)
     for rank in ranks:
         if not _is_whole(rank):
-            raise _refused(
+            raise _argument_error(
                 f"rank must be a whole number or a list of them, not {kind_of(rank)}", "rank"
             )
         check_number(rank, "rank", 0)
@@ -102,14 +102,14 @@ def _is_whole(value: object) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def _refused(message: str, field: str) -> InvalidInputError:
+def _argument_error(message: str, field: str) -> InvalidInputError:
     return InvalidInputError(message, detail={"field": field})
 
 
 CARD = "application/vnd.hyperpod.run+json"
 """MIME type of a run in a notebook's output: its version, id and name, which JupyterLab shows as the live log."""
 
-_LOOK = 2.0
+_POLL_S = 2.0
 
 
 class Run:
@@ -140,12 +140,14 @@ class Run:
     @property
     def children(self) -> list[Run]:
         """The children of an array; empty for other runs."""
-        return [Run(self._hyperpod, one) for one in self._hyperpod.runs.child_ids(self.run_id)]
+        return [
+            Run(self._hyperpod, child_id) for child_id in self._hyperpod.runs.child_ids(self.run_id)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain data, as ``hpj show --json`` prints it."""
-        told: dict[str, Any] = plain(self.view)
-        return told
+        data: dict[str, Any] = to_plain(self.view)
+        return data
 
     def logs(
         self,
@@ -190,7 +192,7 @@ class Run:
             node=node,
             ranks=ranks_of(rank),
             tail=tail,
-            since=start_of(since),
+            since=parse_since(since),
             grep=grep,
             cursor=cursor,
             follow=follow,
@@ -220,12 +222,12 @@ class Run:
         except TimeoutError as error:
             if limit is None or time.monotonic() - begin < limit:
                 raise  # something else took too long
-            raise TimeoutError(self._still(limit)) from error
+            raise TimeoutError(self._unfinished_text(limit)) from error
 
-    def _still(self, limit: float) -> str:
+    def _unfinished_text(self, limit: float) -> str:
         """What a run is that has not ended in so many seconds."""
         try:
-            run = background.call(self._hyperpod.runs.get(self.run_id), _LOOK)
+            run = background.call(self._hyperpod.runs.get(self.run_id), _POLL_S)
         except (HyperpodError, TimeoutError):
             return f"{self.run_id} has not ended after {limit:g} s"
         reason = f" ({run.status.reason})" if run.status.reason else ""
@@ -255,28 +257,28 @@ class Run:
 
         view = self._ended(timeout)
         try:
-            found = load_result(self._hyperpod.runs.records_folder(self.run_id), trust=trust)
+            outcome = load_result(self._hyperpod.runs.records_folder(self.run_id), trust=trust)
         except NotFoundError as error:
-            ended = _how_it_ended(view)
-            why = "only a function has a result"
-            why = why if view.state == "succeeded" else ended
+            ended = _end_text(view)
+            reason = "only a function has a result"
+            reason = reason if view.state == "succeeded" else ended
             if view.children:
                 first = f'hyperpod_jlab.get("{self.run_id}.0").result()'
-                why = f"the runs of an array have their own results, such as {first}"
+                reason = f"the runs of an array have their own results, such as {first}"
             raise ConflictError(
-                f"{self.run_id} has no result; {why}",
+                f"{self.run_id} has no result; {reason}",
                 code="no_result",
                 hint=f"see its log: hpj logs {self.run_id}",
                 detail={"run_id": self.run_id, "state": view.state},
             ) from error
         if view.state != "succeeded":  # rank 0 was done before another rank failed
             raise ConflictError(
-                f"rank 0 of {self.run_id} returned, but the run has no result; {_how_it_ended(view)}",
+                f"rank 0 of {self.run_id} returned, but the run has no result; {_end_text(view)}",
                 code="no_result",
                 hint=f"see its log: hpj logs {self.run_id}",
                 detail={"run_id": self.run_id, "state": view.state},
             )
-        return found
+        return outcome
 
     def cancel(self) -> Run:
         """End the run, or take it out of the queue."""
@@ -325,8 +327,8 @@ class Run:
             "text/plain": f"run '{name}', its log: hpj logs {self.run_id}",
         }
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Run) and other.run_id == self.run_id
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, Run) and value.run_id == self.run_id
 
     def __hash__(self) -> int:
         return hash(self.run_id)
@@ -341,9 +343,11 @@ def _seconds(time_limit: str | int | None) -> int | None:
         raise InvalidInputError(f"time_limit: {error}", detail={"field": "time_limit"}) from error
 
 
-def _how_it_ended(view: RunView) -> str:
-    was = "was cancelled" if view.state == "cancelled" else view.state
-    return f"it {was}: {view.status.reason}" if view.status.reason else f"it {was}"
+def _end_text(view: RunView) -> str:
+    outcome_text = "was cancelled" if view.state == "cancelled" else view.state
+    return (
+        f"it {outcome_text}: {view.status.reason}" if view.status.reason else f"it {outcome_text}"
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -389,9 +393,9 @@ class Logs:
         """Print the lines as they come, each behind its rank; on a terminal only text and colours of them."""
         import sys
 
-        shown = terminal_text if sys.stdout.isatty() else str
+        render = terminal_text if sys.stdout.isatty() else str
         for line in self:
-            sys.stdout.write(shown(str(line)) + "\n")
+            sys.stdout.write(render(str(line)) + "\n")
             sys.stdout.flush()
 
     def __str__(self) -> str:
@@ -401,7 +405,7 @@ class Logs:
         return f"<Logs of {self._request.run_id}; iterate or print it>"
 
 
-def start_of(since: float | str | None) -> float | None:
+def parse_since(since: float | str | None) -> float | None:
     """The Unix time at which "since" begins: seconds ago, or text such as "5m".
 
     Raises:

@@ -27,9 +27,9 @@ from hyperpod_jlab.core.hyperpod import (
     LustreStorage,
     settings_of,
 )
-from hyperpod_jlab.core.instance_types import InstanceType, ec2_name, instance_type, of_ec2
+from hyperpod_jlab.core.instance_types import InstanceType, ec2_name, from_ec2, instance_type
 from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
-from hyperpod_jlab.storage.mounts import own_cache
+from hyperpod_jlab.storage.mounts import own_cache_folder
 
 _NAME = re.compile(
     r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:cluster/[a-z0-9]{12}|[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
@@ -40,7 +40,7 @@ NO_ORCHESTRATOR = "AWS shows no orchestrator; older Slurm clusters have none, so
 """What is said of a cluster whose description names none."""
 
 
-def checked(name: str) -> str:
+def check_cluster_name(name: str) -> str:
     """A cluster's name or ARN, once it has the form of one.
 
     Raises:
@@ -66,14 +66,14 @@ async def list_clusters(aws: Aws) -> AsyncIterator[list[HyperpodCluster]]:
     async for page in aws.pages("sagemaker", "ListClusters"):
         yield [
             HyperpodCluster(
-                name=str(one["ClusterName"]),
-                arn=str(one["ClusterArn"]),
+                name=str(summary["ClusterName"]),
+                arn=str(summary["ClusterArn"]),
                 region=region,
-                status=str(one["ClusterStatus"]),
-                created_at=_seconds(one.get("CreationTime")),
-                image_status=one.get("ImageVersionStatus"),
+                status=str(summary["ClusterStatus"]),
+                created_at=_seconds(summary.get("CreationTime")),
+                image_status=summary.get("ImageVersionStatus"),
             )
-            for one in page.get("ClusterSummaries", [])
+            for summary in page.get("ClusterSummaries", [])
         ]
 
 
@@ -84,25 +84,27 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
         NotFoundError: It has been deleted.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("sagemaker", "DescribeCluster", ClusterName=checked(cluster.name))
-    orchestrator, eks_arn = _orchestrator(told.get("Orchestrator"))
+    response = await aws.call(
+        "sagemaker", "DescribeCluster", ClusterName=check_cluster_name(cluster.name)
+    )
+    orchestrator, eks_arn = _orchestrator(response.get("Orchestrator"))
     groups = [
-        *(told.get("InstanceGroups") or []),
-        *(told.get("RestrictedInstanceGroups") or []),
+        *(response.get("InstanceGroups") or []),
+        *(response.get("RestrictedInstanceGroups") or []),
     ]
     return replace(
         cluster,
-        name=str(told.get("ClusterName") or cluster.name),
-        arn=str(told["ClusterArn"]),
-        status=str(told["ClusterStatus"]),
-        created_at=_seconds(told.get("CreationTime")) or cluster.created_at,
+        name=str(response.get("ClusterName") or cluster.name),
+        arn=str(response["ClusterArn"]),
+        status=str(response["ClusterStatus"]),
+        created_at=_seconds(response.get("CreationTime")) or cluster.created_at,
         orchestrator=orchestrator,
         eks_arn=eks_arn,
         groups=tuple(_group(group) for group in groups),
-        node_recovery=told.get("NodeRecovery"),
-        provisioning=told.get("NodeProvisioningMode"),
-        reason=told.get("FailureMessage") or _remark(told),
-        settings=settings_of(told),
+        node_recovery=response.get("NodeRecovery"),
+        provisioning=response.get("NodeProvisioningMode"),
+        reason=response.get("FailureMessage") or _orchestrator_note(response),
+        settings=settings_of(response),
     )
 
 
@@ -117,11 +119,15 @@ async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    seen: set[str] = set()
-    async for page in aws.pages("sagemaker", "ListClusterNodes", ClusterName=checked(cluster)):
-        found = {one["InstanceId"]: one for one in page.get("ClusterNodeSummaries", [])}
-        yield [_instance(one) for name, one in found.items() if name not in seen]
-        seen.update(found)
+    yielded: set[str] = set()
+    async for page in aws.pages(
+        "sagemaker", "ListClusterNodes", ClusterName=check_cluster_name(cluster)
+    ):
+        summaries = {
+            summary["InstanceId"]: summary for summary in page.get("ClusterNodeSummaries", [])
+        }
+        yield [_instance(summary) for name, summary in summaries.items() if name not in yielded]
+        yielded.update(summaries)
 
 
 def node_target(arn: str, node: Instance) -> str:
@@ -147,48 +153,50 @@ async def list_tags(aws: Aws, arn: str) -> dict[str, str]:
     }
 
 
-def _orchestrator(told: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
-    if not told:
+def _orchestrator(description: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
+    if not description:
         return SLURM, None
-    if "Eks" in told:
-        return KUBERNETES, told["Eks"].get("ClusterArn")
-    return (SLURM if "Slurm" in told else None), None
+    if "Eks" in description:
+        return KUBERNETES, description["Eks"].get("ClusterArn")
+    return (SLURM if "Slurm" in description else None), None
 
 
-def _remark(told: Mapping[str, Any]) -> str | None:
+def _orchestrator_note(description: Mapping[str, Any]) -> str | None:
     """What is to be said of the orchestrator."""
-    named = told.get("Orchestrator") or {}
-    if not named:
+    orchestrator = description.get("Orchestrator") or {}
+    if not orchestrator:
         return NO_ORCHESTRATOR
-    if named.keys() & {"Eks", "Slurm"}:
+    if orchestrator.keys() & {"Eks", "Slurm"}:
         return None
-    return f"its orchestrator {', '.join(named)} is not supported"
+    return f"its orchestrator {', '.join(orchestrator)} is not supported"
 
 
-def _group(told: Mapping[str, Any]) -> InstanceGroup:
-    life = told.get("LifeCycleConfig") or {}
+def _group(description: Mapping[str, Any]) -> InstanceGroup:
+    lifecycle = description.get("LifeCycleConfig") or {}
     return InstanceGroup(
-        name=str(told.get("InstanceGroupName", "")),
-        status=told.get("Status"),
-        instance_type=told.get("InstanceType"),
-        current=int(told.get("CurrentCount", 0)),
-        target=int(told.get("TargetCount", 0)),
-        slurm_role=(told.get("SlurmConfig") or {}).get("NodeType"),
+        name=str(description.get("InstanceGroupName", "")),
+        status=description.get("Status"),
+        instance_type=description.get("InstanceType"),
+        current=int(description.get("CurrentCount", 0)),
+        target=int(description.get("TargetCount", 0)),
+        slurm_role=(description.get("SlurmConfig") or {}).get("NodeType"),
         storage=tuple(
-            LustreStorage(one["DnsName"], one["MountName"], one.get("MountPath"))
-            for config in told.get("InstanceStorageConfigs") or []
-            if (one := config.get("FsxLustreConfig"))
+            LustreStorage(
+                lustre_config["DnsName"], lustre_config["MountName"], lustre_config.get("MountPath")
+            )
+            for config in description.get("InstanceStorageConfigs") or []
+            if (lustre_config := config.get("FsxLustreConfig"))
         ),
-        capacity=_capacity(told.get("CapacityRequirements") or {}),
-        script=_script(life.get("SourceS3Uri"), life.get("OnCreate")),
-        role_arn=told.get("ExecutionRole"),
-        checks=tuple(told.get("OnStartDeepHealthChecks") or ()),
+        capacity=_capacity(description.get("CapacityRequirements") or {}),
+        script=_script(lifecycle.get("SourceS3Uri"), lifecycle.get("OnCreate")),
+        role_arn=description.get("ExecutionRole"),
+        checks=tuple(description.get("OnStartDeepHealthChecks") or ()),
     )
 
 
-def _capacity(told: Mapping[str, Any]) -> str | None:
+def _capacity(description: Mapping[str, Any]) -> str | None:
     """``Spot`` or ``OnDemand``, by which of them is described; a word that is newer is kept."""
-    return next(iter(told), None)
+    return next(iter(description), None)
 
 
 def _script(folder: str | None, name: str | None) -> str | None:
@@ -198,19 +206,19 @@ def _script(folder: str | None, name: str | None) -> str | None:
     return f"{folder.rstrip('/')}/{name}"
 
 
-def _instance(told: Mapping[str, Any]) -> Instance:
-    status = told.get("InstanceStatus") or {}
+def _instance(description: Mapping[str, Any]) -> Instance:
+    status = description.get("InstanceStatus") or {}
     return Instance(
-        name=str(told["InstanceId"]),
-        instance_group=str(told["InstanceGroupName"]),
-        instance_type=str(told["InstanceType"]),
+        name=str(description["InstanceId"]),
+        instance_group=str(description["InstanceGroupName"]),
+        instance_type=str(description["InstanceType"]),
         status=str(status.get("Status", "")),
         reason=status.get("Message"),
-        launched_at=_seconds(told.get("LaunchTime")),
-        host=told.get("PrivateDnsHostname"),
-        logical_id=told.get("NodeLogicalId"),
-        image_version=told.get("CurrentImageReleaseVersion"),
-        image_status=told.get("ImageVersionStatus"),
+        launched_at=_seconds(description.get("LaunchTime")),
+        host=description.get("PrivateDnsHostname"),
+        logical_id=description.get("NodeLogicalId"),
+        image_version=description.get("CurrentImageReleaseVersion"),
+        image_status=description.get("ImageVersionStatus"),
     )
 
 
@@ -229,9 +237,9 @@ _LOGIN, _CONTROLLER = "Login", "Controller"
 
 _RUNNING = "Running"
 
-_NAME_THEM = 'set them in the configuration: login_nodes = ["HOST"]'
+_LOGIN_NODES_HINT = 'set them in the configuration: login_nodes = ["HOST"]'
 
-_NOT_SLURM = f'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "{KUBERNETES}"'
+_NOT_SLURM_HINT = f'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "{KUBERNETES}"'
 
 NO_LOGIN_NODES = "no_login_nodes"
 """Code of the errors where a cluster has none."""
@@ -273,39 +281,48 @@ async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
         UnreachableError: None of them runs.
         HyperpodError: See `aws.errors`.
     """
-    bare = HyperpodCluster(cluster, cluster, await aws.region(), "")
-    found = await describe_cluster(aws, bare)
-    roles = {group.name: group.slurm_role for group in found.groups or ()}
-    role = next((one for one in (_LOGIN, _CONTROLLER) if one in roles.values()), None)
+    placeholder = HyperpodCluster(cluster, cluster, await aws.region(), "")
+    cluster_description = await describe_cluster(aws, placeholder)
+    roles = {group.name: group.slurm_role for group in cluster_description.groups or ()}
+    role = next(
+        (role_name for role_name in (_LOGIN, _CONTROLLER) if role_name in roles.values()), None
+    )
     if role is None:
-        why = (
+        reason = (
             "its instance groups have no Slurm roles"
-            if found.on_slurm
+            if cluster_description.on_slurm
             else "it is not a Slurm cluster"
         )
-        on_slurm = found.on_slurm or found.orchestrator is None
+        on_slurm = cluster_description.on_slurm or cluster_description.orchestrator is None
         raise NotFoundError(
-            f"AWS shows no login nodes of {found.name}: {why}",
+            f"AWS shows no login nodes of {cluster_description.name}: {reason}",
             code=NO_LOGIN_NODES,
-            hint=_NAME_THEM if on_slurm else _NOT_SLURM,
+            hint=_LOGIN_NODES_HINT if on_slurm else _NOT_SLURM_HINT,
             detail={"field": "login_nodes"},
         )
-    ours = [
-        one
+    logins = [
+        role_name
         async for page in list_instances(aws, cluster)
-        for one in page
-        if roles.get(one.instance_group) == role
+        for role_name in page
+        if roles.get(role_name.instance_group) == role
     ]
-    running = [one for one in ours if one.status == _RUNNING and one.host is not None]
+    running = [
+        role_name
+        for role_name in logins
+        if role_name.status == _RUNNING and role_name.host is not None
+    ]
     if not running:
-        states = ", ".join(f"{one.name} is {one.status}" for one in ours) or "there are none"
-        raise UnreachableError(
-            f"no login node of {found.name} is running: {states}",
-            code=NO_LOGIN_NODES,
-            hint=f"try again when a login node is running, or {_NAME_THEM}",
+        states = (
+            ", ".join(f"{role_name.name} is {role_name.status}" for role_name in logins)
+            or "there are none"
         )
-    running.sort(key=lambda one: one.name)
-    return LoginNodes(found, tuple(running), controller=role == _CONTROLLER)
+        raise UnreachableError(
+            f"no login node of {cluster_description.name} is running: {states}",
+            code=NO_LOGIN_NODES,
+            hint=f"try again when a login node is running, or {_LOGIN_NODES_HINT}",
+        )
+    running.sort(key=lambda role_name: role_name.name)
+    return LoginNodes(cluster_description, tuple(running), controller=role == _CONTROLLER)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -313,26 +330,26 @@ async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
 
 _INSTANCE_TYPES_NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 
-_KEPT = 30 * 86400.0
+_TTL_S = 30 * 86400.0
 """Seconds for which an answer counts: types do not change."""
 
-_SILENT = 3600.0
+_ERROR_TTL_S = 3600.0
 """Seconds for which EC2 is not asked again, where it could not say and the table can."""
 
 
-async def described_types(aws: Aws, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+async def describe_instance_types(aws: Aws, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     """EC2's descriptions of types, all by EC2's names; those that it does not know in this region are left out.
 
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    wanted = [{"Name": "instance-type", "Values": sorted(names)}]
+    filters = [{"Name": "instance-type", "Values": sorted(names)}]
     # By a filter, for by names one that is not there hides all others.
-    told = await aws.call("ec2", "DescribeInstanceTypes", Filters=wanted)
-    return {str(one["InstanceType"]): one for one in told.get("InstanceTypes") or ()}
+    response = await aws.call("ec2", "DescribeInstanceTypes", Filters=filters)
+    return {str(item["InstanceType"]): item for item in response.get("InstanceTypes") or ()}
 
 
-async def asked_type(name: str) -> InstanceType | HyperpodError | None:
+async def find_instance_type(name: str) -> InstanceType | HyperpodError | None:
     """What EC2 says of a type, else what the table has of it. EC2 has few seconds to say it.
 
     Args:
@@ -342,28 +359,28 @@ async def asked_type(name: str) -> InstanceType | HyperpodError | None:
         Its facts. Where neither knows it: why EC2 could not be asked, or None when it could.
     """
     name = ec2_name(name)
-    known = instance_type(name)
+    table_type = instance_type(name)
     if not _INSTANCE_TYPES_NAME.fullmatch(name):
-        return known
-    seen = await asyncio.to_thread(_read)
-    facts, when = seen.get(name, (None, 0.0))
-    age = time.time() - when
-    if 0 <= age < _KEPT and facts is not None:
-        return facts
-    if 0 <= age < _SILENT and known is not None:
-        return known
+        return table_type
+    cached = await asyncio.to_thread(_read)
+    type_facts, read_at = cached.get(name, (None, 0.0))
+    age = time.time() - read_at
+    if 0 <= age < _TTL_S and type_facts is not None:
+        return type_facts
+    if 0 <= age < _ERROR_TTL_S and table_type is not None:
+        return table_type
     refusal = None
     try:
-        told = (await described_types(Aws(hasty=True), [name])).get(name)
-        facts = of_ec2(told) if told is not None else None
+        description = (await describe_instance_types(Aws(fail_fast=True), [name])).get(name)
+        type_facts = from_ec2(description) if description is not None else None
     except HyperpodError as error:
-        facts, refusal = None, error
-    await asyncio.to_thread(_write, {**seen, name: (facts, time.time())})
-    return facts or known or refusal
+        type_facts, refusal = None, error
+    await asyncio.to_thread(_write, {**cached, name: (type_facts, time.time())})
+    return type_facts or table_type or refusal
 
 
 def _file() -> Path | None:
-    folder = own_cache()
+    folder = own_cache_folder()
     return None if folder is None else folder / "instance-types.json"
 
 
@@ -371,24 +388,27 @@ def _read() -> dict[str, tuple[InstanceType | None, float]]:
     """What EC2 has said, and when; None where it could not."""
     file = _file()
     try:
-        found = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
+        data = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
         return {
-            str(name): (InstanceType(**facts) if facts is not None else None, float(when))
-            for name, (facts, when) in found.items()
+            str(name): (
+                InstanceType(**type_facts) if type_facts is not None else None,
+                float(read_at),
+            )
+            for name, (type_facts, read_at) in data.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
-def _write(seen: Mapping[str, tuple[InstanceType | None, float]]) -> None:
+def _write(cached: Mapping[str, tuple[InstanceType | None, float]]) -> None:
     file = _file()
     if file is None:
         return
     rows = {
-        name: (asdict(facts) if facts is not None else None, when)
-        for name, (facts, when) in seen.items()
+        name: (asdict(type_facts) if type_facts is not None else None, read_at)
+        for name, (type_facts, read_at) in cached.items()
     }
-    new = file.with_name(f"{file.name}.{os.getpid()}")
+    temporary = file.with_name(f"{file.name}.{os.getpid()}")
     with contextlib.suppress(OSError):  # EC2 is asked again then
-        new.write_text(json.dumps(rows), encoding="utf-8")
-        new.replace(file)
+        temporary.write_text(json.dumps(rows), encoding="utf-8")
+        temporary.replace(file)

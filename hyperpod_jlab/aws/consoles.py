@@ -33,8 +33,8 @@ def logs_console(arn: str, name: str) -> str | None:
     """
     group = log_group(arn, name)
     # This console has names in its addresses quoted twice, with $ for %.
-    twice = quote(quote(group, safe=""), safe="").replace("%", "$")
-    return _page(arn, "cloudwatch/home", f"logsV2:log-groups/log-group/{twice}")
+    encoded_twice = quote(quote(group, safe=""), safe="").replace("%", "$")
+    return _page(arn, "cloudwatch/home", f"logsV2:log-groups/log-group/{encoded_twice}")
 
 
 def eks_console(arn: str) -> str | None:
@@ -56,10 +56,10 @@ def log_group(arn: str, name: str) -> str:
     return f"/aws/sagemaker/Clusters/{name}/{arn.rpartition('/')[2]}"
 
 
-def _page(arn: str, path: str, place: str) -> str | None:
-    where = parse_arn(arn)
-    console = _CONSOLES.get(where.partition) if where else None
-    if where is None or console is None or not where.region:
+def _page(arn: str, path: str, fragment: str) -> str | None:
+    parsed = parse_arn(arn)
+    console = _CONSOLES.get(parsed.partition) if parsed else None
+    if parsed is None or console is None or not parsed.region:
         return None
-    region = quote(where.region, safe="")
-    return f"https://{region}.{console}/{path}?region={region}#{place}"
+    region = quote(parsed.region, safe="")
+    return f"https://{region}.{console}/{path}?region={region}#{fragment}"

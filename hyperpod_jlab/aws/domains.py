@@ -21,14 +21,14 @@ def idle_settings(settings: Mapping[str, Any] | None) -> dict[str, IdleSettings]
     Args:
         settings: `DefaultUserSettings`, `DefaultSpaceSettings`, `UserSettings` or `SpaceSettings`, as the API has them.
     """
-    found = {}
+    by_app = {}
     for app in APPS:
         of_app = (settings or {}).get(f"{app}AppSettings") or {}
         idle = (of_app.get("AppLifecycleManagement") or {}).get("IdleSettings")
         if idle:
             managed = _MANAGED.get(str(idle.get("LifecycleManagement")))
-            found[app] = IdleSettings(managed, idle.get("IdleTimeoutInMinutes"))
-    return found
+            by_app[app] = IdleSettings(managed, idle.get("IdleTimeoutInMinutes"))
+    return by_app
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,21 @@ async def describe_domain(aws: Aws, name: str) -> Domain:
         NotFoundError: There is no such domain.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("sagemaker", "DescribeDomain", DomainId=name)
-    users, spaces = told.get("DefaultUserSettings") or {}, told.get("DefaultSpaceSettings") or {}
+    response = await aws.call("sagemaker", "DescribeDomain", DomainId=name)
+    users, spaces = (
+        response.get("DefaultUserSettings") or {},
+        response.get("DefaultSpaceSettings") or {},
+    )
     return Domain(
         name,
-        status=str(told.get("Status", "")),
-        network=told.get("AppNetworkAccessType"),
-        vpc=told.get("VpcId"),
-        subnets=tuple(told.get("SubnetIds") or ()),
+        status=str(response.get("Status", "")),
+        network=response.get("AppNetworkAccessType"),
+        vpc=response.get("VpcId"),
+        subnets=tuple(response.get("SubnetIds") or ()),
         groups=tuple(users.get("SecurityGroups") or ()),
         file_systems=custom_file_systems(users),
         shared_file_systems=custom_file_systems(spaces),
-        problem=told.get("FailureReason"),
+        problem=response.get("FailureReason"),
         idle=idle_settings(users),
         shared_idle=idle_settings(spaces),
     )
@@ -88,12 +91,14 @@ async def describe_domain(aws: Aws, name: str) -> Domain:
 
 def custom_file_systems(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """The file systems of FSx for Lustre in the settings of a user or space: id and folder."""
-    found = (
-        one.get("FSxLustreFileSystemConfig")
-        for one in settings.get("CustomFileSystemConfigs") or ()
+    file_systems = (
+        config.get("FSxLustreFileSystemConfig")
+        for config in settings.get("CustomFileSystemConfigs") or ()
     )
     return tuple(
-        (str(one["FileSystemId"]), str(one.get("FileSystemPath") or "/")) for one in found if one
+        (str(config["FileSystemId"]), str(config.get("FileSystemPath") or "/"))
+        for config in file_systems
+        if config
     )
 
 
@@ -130,10 +135,10 @@ async def describe_profile(aws: Aws, domain_id: str, name: str) -> Profile:
         NotFoundError: There is no such profile.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call(
+    response = await aws.call(
         "sagemaker", "DescribeUserProfile", DomainId=domain_id, UserProfileName=name
     )
-    settings = told.get("UserSettings") or {}
+    settings = response.get("UserSettings") or {}
     posix = settings.get("CustomPosixUserConfig") or {}
     uid = posix.get("Uid")
     return Profile(
@@ -175,17 +180,17 @@ async def describe_space(aws: Aws, domain_id: str, name: str) -> Space:
         NotFoundError: There is no such space.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("sagemaker", "DescribeSpace", DomainId=domain_id, SpaceName=name)
-    mounted = (told.get("SpaceSettings") or {}).get("CustomFileSystems") or ()
-    sharing = (told.get("SpaceSharingSettings") or {}).get("SharingType")
+    response = await aws.call("sagemaker", "DescribeSpace", DomainId=domain_id, SpaceName=name)
+    mounted = (response.get("SpaceSettings") or {}).get("CustomFileSystems") or ()
+    sharing = (response.get("SpaceSharingSettings") or {}).get("SharingType")
     return Space(
         name,
         shared=None if sharing is None else sharing != "Private",
-        owner=(told.get("OwnershipSettings") or {}).get("OwnerUserProfileName"),
+        owner=(response.get("OwnershipSettings") or {}).get("OwnerUserProfileName"),
         file_systems=tuple(
-            str(one["FSxLustreFileSystem"]["FileSystemId"])
-            for one in mounted
-            if one.get("FSxLustreFileSystem")
+            str(config["FSxLustreFileSystem"]["FileSystemId"])
+            for config in mounted
+            if config.get("FSxLustreFileSystem")
         ),
-        idle=idle_settings(told.get("SpaceSettings")),
+        idle=idle_settings(response.get("SpaceSettings")),
     )

@@ -20,10 +20,10 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
     UnsupportedError,
-    without_passwords,
+    mask_credentials,
 )
 
-SINCE = {
+BOTO3_SINCE = {
     "sagemaker:BatchAddClusterNodes": "1.40.3",
     "sagemaker:BatchDeleteClusterNodes": "1.35.53",
     "sagemaker:BatchRebootClusterNodes": "1.41.1",
@@ -61,11 +61,13 @@ _SIGNATURE = frozenset(
         "SignatureDoesNotMatch",
     }
 )
-_PERFORM = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z0-9]+)")
-_SKEWED = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
-_ON = re.compile(r"on resource: (arn:\S+|\*)")
+_ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z0-9]+)")
+_CLOCK_SKEW = re.compile(
+    r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE
+)
+_RESOURCE = re.compile(r"on resource: (arn:\S+|\*)")
 """What a right is missing on, as IAM says it."""
-_ABSENT = frozenset(
+_NOT_FOUND = frozenset(
     {
         "FileSystemNotFound",
         "InvalidDocument",
@@ -116,30 +118,30 @@ class AwsCall:
         return {"action": self.action, "region": self.region}
 
 
-def boto3_missing(otherwise: str | None = None) -> HyperpodError:
+def boto3_missing(alternative: str | None = None) -> HyperpodError:
     """The package boto3 is not installed.
 
     Args:
-        otherwise: What can be done instead of installing it.
+        alternative: What can be done instead of installing it.
     """
     hint = "pip install 'hyperpod-jlab[aws]'"
     return UnsupportedError(
         "the package boto3 is needed to call AWS, but is not installed",
         code="boto3_missing",
-        hint=f"{hint}, {otherwise}" if otherwise else hint,
+        hint=f"{hint}, {alternative}" if alternative else hint,
     )
 
 
 def boto3_too_old(call: AwsCall, version: str) -> HyperpodError:
     """The installed boto3 does not know an operation."""
-    since = SINCE.get(call.action)
-    needs = f"it needs boto3 >= {since}" if since else "it needs a newer boto3"
-    wanted = f"boto3>={since}" if since else "boto3"
+    version_needed = BOTO3_SINCE.get(call.action)
+    needs = f"it needs boto3 >= {version_needed}" if version_needed else "it needs a newer boto3"
+    requirement = f"boto3>={version_needed}" if version_needed else "boto3"
     return UnsupportedError(
         f"boto3 {version} does not know {call.action}: {needs}",
         code="boto3_too_old",
-        hint=f"pip install --upgrade '{wanted}'",
-        detail={**call.detail, "boto3": version, "needs": since},
+        hint=f"pip install --upgrade '{requirement}'",
+        detail={**call.detail, "boto3": version, "needs": version_needed},
     )
 
 
@@ -168,21 +170,21 @@ def translate(error: Exception, call: AwsCall) -> HyperpodError:
     from botocore.parsers import ResponseParserError
 
     if isinstance(error, aws.ClientError):
-        return _refused(error.response, call)
+        return _response_error(error.response, call)
     if isinstance(error, aws.ParamValidationError):
-        return _invalid(str(error), call)
-    told = _of_configuration(error, call) or _of_credentials(error)
-    if told is not None:
-        return told
+        return _invalid_input_error(str(error), call)
+    known_error = _configuration_error(error, call) or _credentials_error(error)
+    if known_error is not None:
+        return known_error
     # A KeyError is what botocore makes of XML that is no answer of the service.
     if isinstance(error, aws.BotoCoreError | ResponseParserError | KeyError):
-        return _no_answer(error, call)
+        return _connection_error(error, call)
     return InternalError(
-        f"{call.action}: {type(error).__name__}: {without_passwords(error)}", detail=call.detail
+        f"{call.action}: {type(error).__name__}: {mask_credentials(error)}", detail=call.detail
     )
 
 
-def _of_configuration(error: Exception, call: AwsCall) -> HyperpodError | None:
+def _configuration_error(error: Exception, call: AwsCall) -> HyperpodError | None:
     from botocore import exceptions as aws
 
     if isinstance(error, aws.NoRegionError):
@@ -195,10 +197,10 @@ def _of_configuration(error: Exception, call: AwsCall) -> HyperpodError | None:
             detail={"field": "region"},
         )
     # A ValueError is how botocore calls an endpoint's address that is none.
-    wrong = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
-    if isinstance(error, wrong):
+    config_errors = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
+    if isinstance(error, config_errors):
         return InvalidInputError(
-            f"the AWS configuration is invalid: {without_passwords(error)}",
+            f"the AWS configuration is invalid: {mask_credentials(error)}",
             code="invalid_aws_config",
             hint="check ~/.aws/config, AWS_PROFILE and AWS_ENDPOINT_URL",
             detail=call.detail,
@@ -206,46 +208,46 @@ def _of_configuration(error: Exception, call: AwsCall) -> HyperpodError | None:
     return None
 
 
-def _of_credentials(error: Exception) -> HyperpodError | None:
+def _credentials_error(error: Exception) -> HyperpodError | None:
     from botocore import exceptions as aws
 
     if isinstance(error, aws.NoCredentialsError):
         return no_credentials()
-    failed = (
+    is_invalid = (
         aws.PartialCredentialsError
         | aws.CredentialRetrievalError
         | aws.TokenRetrievalError
         | aws.SSOError
     )
-    return no_credentials(without_passwords(error)) if isinstance(error, failed) else None
+    return no_credentials(mask_credentials(error)) if isinstance(error, is_invalid) else None
 
 
-def _no_answer(error: Exception, call: AwsCall) -> HyperpodError:
+def _connection_error(error: Exception, call: AwsCall) -> HyperpodError:
     endpoint = ENDPOINTS.get(call.service, call.service)
     return UnreachableError(
-        f"{call.service} did not answer in {call.region}: {without_passwords(error)}",
+        f"{call.service} did not answer in {call.region}: {mask_credentials(error)}",
         code="aws_unreachable",
         hint=f"check that {call.region} is the right region; a VPC without internet access needs an interface endpoint for {endpoint}",
         detail={**call.detail, "error": type(error).__name__},
     )
 
 
-def _refused(response: Mapping[str, Any], call: AwsCall) -> HyperpodError:
-    told = response.get("Error", {})
-    code, message = str(told.get("Code", "")), str(told.get("Message", ""))
+def _response_error(response: Mapping[str, Any], call: AwsCall) -> HyperpodError:
+    aws_error = response.get("Error", {})
+    code, message = str(aws_error.get("Code", "")), str(aws_error.get("Message", ""))
     detail = {**call.detail, "aws_code": code, "aws_message": message}
     if retries := response.get("ResponseMetadata", {}).get("RetryAttempts"):
         detail["retries"] = retries
     if code in _DENIED:
-        what = _ON.search(message)
-        on = f" on {what[1]}" if what and what[1] != "*" else ""
-        named = _PERFORM.search(message)
+        resource = _RESOURCE.search(message)
+        resource_text = f" on {resource[1]}" if resource and resource[1] != "*" else ""
+        match = _ACTION.search(message)
         # One call may need several rights: to make a cluster, that its role may be passed on.
-        action = named[1] if named else call.action
+        action = match[1] if match else call.action
         return DeniedError(
             f"you do not have the permission {action}",
             code="missing_right",
-            hint=f"ask your AWS administrator to allow {action}{on} for your role",
+            hint=f"ask your AWS administrator to allow {action}{resource_text} for your role",
             detail={**detail, "right": {"action": action}},
         )
     if code in _EXPIRED:
@@ -263,15 +265,15 @@ def _refused(response: Mapping[str, Any], call: AwsCall) -> HyperpodError:
             detail=detail,
         )
     if code in _SIGNATURE:
-        return _signature(message, response, detail)
-    return _failed(code, message, call, detail)
+        return _signature_error(message, response, detail)
+    return _service_error(code, message, call, detail)
 
 
-def _failed(code: str, message: str, call: AwsCall, detail: dict[str, Any]) -> HyperpodError:
-    if code in _ABSENT:
+def _service_error(code: str, message: str, call: AwsCall, detail: dict[str, Any]) -> HyperpodError:
+    if code in _NOT_FOUND:
         return NotFoundError(message or f"{call.action}: not found", detail=detail)
     if code in _INVALID:
-        return _invalid(message, call)
+        return _invalid_input_error(message, call)
     if code in _THROTTLED:
         return UnreachableError(
             f"AWS throttles {call.action} in this account and region",
@@ -290,16 +292,16 @@ def _failed(code: str, message: str, call: AwsCall, detail: dict[str, Any]) -> H
             hint="request an increase in the Service Quotas console",
             detail=detail,
         )
-    words = f"{code}: {message}" if message else code or "no reason"
+    reason = f"{code}: {message}" if message else code or "no reason"
     return UnreachableError(
-        f"{call.action} failed at AWS: {words}",
+        f"{call.action} failed at AWS: {reason}",
         code="aws_failed",
         hint="try again; if it still fails, see the AWS Health Dashboard",
         detail=detail,
     )
 
 
-def _invalid(message: str, call: AwsCall) -> HyperpodError:
+def _invalid_input_error(message: str, call: AwsCall) -> HyperpodError:
     return InvalidInputError(
         f"AWS does not accept the input of {call.action}: {message}",
         code="aws_invalid_input",
@@ -307,36 +309,38 @@ def _invalid(message: str, call: AwsCall) -> HyperpodError:
     )
 
 
-def _signature(message: str, response: Mapping[str, Any], detail: dict[str, Any]) -> HyperpodError:
-    if not _SKEWED.search(message):
+def _signature_error(
+    message: str, response: Mapping[str, Any], detail: dict[str, Any]
+) -> HyperpodError:
+    if not _CLOCK_SKEW.search(message):
         return DeniedError(
             "AWS does not accept the signature: the secret key does not belong to the access key",
             code="invalid_aws_credentials",
             hint="log in again",
             detail=detail,
         )
-    behind = _behind(response)
-    words = "is wrong"
-    if behind is not None:
-        words = f"is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} AWS"
+    lag = _clock_lag(response)
+    problem = "is wrong"
+    if lag is not None:
+        problem = f"is {abs(lag):.0f} s {'behind' if lag > 0 else 'ahead of'} AWS"
     return DeniedError(
-        f"the clock of this machine {words}, so AWS does not accept its signatures",
+        f"the clock of this machine {problem}, so AWS does not accept its signatures",
         code="clock_skew",
         hint="set the clock (NTP)",
-        detail={**detail, "behind_s": behind},
+        detail={**detail, "behind_s": lag},
     )
 
 
-def _behind(response: Mapping[str, Any]) -> float | None:
+def _clock_lag(response: Mapping[str, Any]) -> float | None:
     """Seconds that this machine's clock is behind the answer's, by the answer's date."""
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     try:
-        theirs = parsedate_to_datetime(str(headers.get("date", "")))
+        server_time = parsedate_to_datetime(str(headers.get("date", "")))
     except ValueError:
         return None
-    if theirs.tzinfo is None:
+    if server_time.tzinfo is None:
         return None
-    return round((theirs - datetime.now(UTC)).total_seconds())
+    return round((server_time - datetime.now(UTC)).total_seconds())
 
 
 # --------------------------------------------------------------------------------------------------
@@ -346,10 +350,10 @@ def _behind(response: Mapping[str, Any]) -> float | None:
 # be missing (that Slurm schedules there, the nodes' names, which updates are due). And it takes the page of a network that wants a
 # login first for an answer without anything in it: an account without clusters.
 
-_JSON = "application/x-amz-json"
+_JSON_TYPE = "application/x-amz-json"
 
 
-def check_kind(http_response: Any, model: Any, **_: Any) -> None:
+def check_content_type(http_response: Any, model: Any, **_: Any) -> None:
     """Refuse what no AWS service answers: botocore's event ``after-call``.
 
     Args:
@@ -359,11 +363,11 @@ def check_kind(http_response: Any, model: Any, **_: Any) -> None:
     Raises:
         ResponseParserError: It is good by its status, but of another kind than the service's protocol has.
     """
-    kind = _kind(http_response)
+    kind = _content_type(http_response)
     service = model.service_model
     # Of a service with several protocols a newer botocore chooses one; an older one knows only the first.
-    spoken = getattr(service, "resolved_protocol", service.metadata.get("protocol"))
-    if spoken == "json" and http_response.status_code == 200 and not kind.startswith(_JSON):
+    protocol = getattr(service, "resolved_protocol", service.metadata.get("protocol"))
+    if protocol == "json" and http_response.status_code == 200 and not kind.startswith(_JSON_TYPE):
         from botocore.parsers import ResponseParserError
 
         raise ResponseParserError(
@@ -371,28 +375,28 @@ def check_kind(http_response: Any, model: Any, **_: Any) -> None:
         )
 
 
-def keep_newer(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+def keep_unknown_fields(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
     """Put back what was dropped: botocore's event ``after-call``. Values come as they are in JSON, so a time is a number.
 
     Args:
         http_response: The answer as it came.
         parsed: The answer as botocore knows it; it is changed.
     """
-    if http_response.status_code == 200 and _kind(http_response).startswith(_JSON):
-        _join(parsed, json.loads(http_response.content))
+    if http_response.status_code == 200 and _content_type(http_response).startswith(_JSON_TYPE):
+        _merge_unknown(parsed, json.loads(http_response.content))
 
 
-def _kind(http_response: Any) -> str:
+def _content_type(http_response: Any) -> str:
     return str(http_response.headers.get("Content-Type", ""))
 
 
-def _join(known: Any, told: Any) -> None:
-    if isinstance(known, dict) and isinstance(told, dict):
-        for name, value in told.items():
-            if name in known:
-                _join(known[name], value)
+def _merge_unknown(parsed: Any, raw: Any) -> None:
+    if isinstance(parsed, dict) and isinstance(raw, dict):
+        for name, value in raw.items():
+            if name in parsed:
+                _merge_unknown(parsed[name], value)
             elif value is not None:
-                known[name] = value
-    elif isinstance(known, list) and isinstance(told, list) and len(known) == len(told):
-        for one, other in zip(known, told, strict=True):
-            _join(one, other)
+                parsed[name] = value
+    elif isinstance(parsed, list) and isinstance(raw, list) and len(parsed) == len(raw):
+        for parsed_item, raw_item in zip(parsed, raw, strict=True):
+            _merge_unknown(parsed_item, raw_item)

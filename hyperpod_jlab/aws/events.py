@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from hyperpod_jlab.aws.clusters import checked
+from hyperpod_jlab.aws.clusters import check_cluster_name
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent, failure_in
+from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent, find_failure_message
 
 _RESOURCES = {theirs: ours for ours, theirs in EVENT_RESOURCES.items()}
 
@@ -31,9 +31,9 @@ async def list_events(
     if since is not None:
         options["EventTimeAfter"] = datetime.fromtimestamp(since, UTC)
     async for page in aws.pages(
-        "sagemaker", "ListClusterEvents", ClusterName=checked(cluster), **options
+        "sagemaker", "ListClusterEvents", ClusterName=check_cluster_name(cluster), **options
     ):
-        yield [_event(one) for one in page.get("Events") or ()]
+        yield [_event(item) for item in page.get("Events") or ()]
 
 
 async def describe_event(aws: Aws, cluster: str, event_id: str) -> ClusterEvent:
@@ -43,24 +43,24 @@ async def describe_event(aws: Aws, cluster: str, event_id: str) -> ClusterEvent:
         NotFoundError: There is no such cluster or event.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call(
+    response = await aws.call(
         "sagemaker", "DescribeClusterEvent", ClusterName=cluster, EventId=event_id
     )
-    return _event(told["EventDetails"])
+    return _event(response["EventDetails"])
 
 
-def _event(told: Mapping[str, Any]) -> ClusterEvent:
-    level = told.get("EventLevel")
-    resource = str(told["ResourceType"])
-    metadata = (told.get("EventDetails") or {}).get("EventMetadata") or {}
+def _event(item: Mapping[str, Any]) -> ClusterEvent:
+    level = item.get("EventLevel")
+    resource = str(item["ResourceType"])
+    metadata = (item.get("EventDetails") or {}).get("EventMetadata") or {}
     return ClusterEvent(
-        event_id=str(told["EventId"]),
-        time=told["EventTime"].timestamp(),
+        event_id=str(item["EventId"]),
+        time=item["EventTime"].timestamp(),
         level=level.lower() if level and level.lower() in EVENT_LEVELS else level,
         resource=_RESOURCES.get(resource, resource),
-        group=told.get("InstanceGroupName"),
-        instance=told.get("InstanceId"),
-        description=told.get("Description"),
-        reason=failure_in(metadata),
+        group=item.get("InstanceGroupName"),
+        instance=item.get("InstanceId"),
+        description=item.get("Description"),
+        reason=find_failure_message(metadata),
         metadata=metadata,
     )

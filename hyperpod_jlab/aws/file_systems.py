@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.file_system import Association, FileSystem, maintenance_words
+from hyperpod_jlab.core.file_system import Association, FileSystem, format_maintenance
 from hyperpod_jlab.storage.mounts import all_mounts
 
 if TYPE_CHECKING:
@@ -66,35 +66,35 @@ def lustre_mounts(table: Path | None = None) -> list[LustreMount]:
         mounts = all_mounts(table)
     except OSError:
         return []
-    found = []
+    lustre = []
     for mount in mounts:
         source = _SOURCE.fullmatch(mount.source or "")
         if mount.kind == "lustre" and source is not None:
-            named = _FILE_SYSTEM.fullmatch(Path(mount.point).name)
-            found.append(
+            match = _FILE_SYSTEM.fullmatch(Path(mount.point).name)
+            lustre.append(
                 LustreMount(
                     point=Path(mount.point),
                     server=source["server"],
                     mount_name=source["mount_name"],
                     folder=source["folder"].rstrip("/") or "/",
-                    file_system=named[0] if named else None,
+                    file_system=match[0] if match else None,
                     read_only=mount.read_only,
                 )
             )
-    return found
+    return lustre
 
 
 def is_mount_of(mount: LustreMount, storage: LustreStorage) -> bool:
     """Whether what is mounted here is the file system that a cluster mounts, going by its id, else by its mount name."""
     if mount.mount_name != storage.mount_name:
         return False
-    named = _SERVER.match(storage.dns_name)
-    if named is not None and mount.file_system is not None:
-        return named["file_system"] == mount.file_system
+    match = _SERVER.match(storage.dns_name)
+    if match is not None and mount.file_system is not None:
+        return match["file_system"] == mount.file_system
     return mount.mount_name != _COMMON_NAME
 
 
-_ASSOCIATIONS = 25
+_PAGE_SIZE = 25
 """Associations on a page: the most that FSx gives."""
 
 _GIB = 1024**3
@@ -110,15 +110,15 @@ async def find_file_system(aws: Aws, mount: LustreMount) -> FileSystem | None:
         HyperpodError: See `aws.errors`.
     """
     if mount.file_system is not None:
-        told = await aws.call("fsx", "DescribeFileSystems", FileSystemIds=[mount.file_system])
-        return next(map(_file_system, told.get("FileSystems") or []), None)
-    found = [
-        one
+        response = await aws.call("fsx", "DescribeFileSystems", FileSystemIds=[mount.file_system])
+        return next(map(_file_system, response.get("FileSystems") or []), None)
+    matches = [
+        file_system
         async for page in aws.pages("fsx", "DescribeFileSystems")
-        for one in map(_file_system, page.get("FileSystems") or [])
-        if one.mount_name == mount.mount_name
+        for file_system in map(_file_system, page.get("FileSystems") or [])
+        if file_system.mount_name == mount.mount_name
     ]
-    return found[0] if len(found) == 1 else None
+    return matches[0] if len(matches) == 1 else None
 
 
 async def list_associations(aws: Aws, file_system: str) -> tuple[Association, ...]:
@@ -128,38 +128,38 @@ async def list_associations(aws: Aws, file_system: str) -> tuple[Association, ..
         NotFoundError: There is no such file system.
         HyperpodError: See `aws.errors`.
     """
-    found: list[Association] = []
-    given: dict[str, Any] = {
+    associations: list[Association] = []
+    parameters: dict[str, Any] = {
         "Filters": [{"Name": "file-system-id", "Values": [file_system]}],
-        "MaxResults": _ASSOCIATIONS,
+        "MaxResults": _PAGE_SIZE,
     }
     while True:  # botocore has no paginator for it
-        told = await aws.call("fsx", "DescribeDataRepositoryAssociations", **given)
-        found += map(_association, told.get("Associations") or [])
-        if not told.get("NextToken"):
-            return tuple(found)
-        given["NextToken"] = told["NextToken"]
+        response = await aws.call("fsx", "DescribeDataRepositoryAssociations", **parameters)
+        associations += map(_association, response.get("Associations") or [])
+        if not response.get("NextToken"):
+            return tuple(associations)
+        parameters["NextToken"] = response["NextToken"]
 
 
-def _file_system(told: Mapping[str, Any]) -> FileSystem:
-    lustre = told.get("LustreConfiguration") or {}
-    old = lustre.get("DataRepositoryConfiguration")
-    capacity = told.get("StorageCapacity")
+def _file_system(description: Mapping[str, Any]) -> FileSystem:
+    lustre = description.get("LustreConfiguration") or {}
+    legacy_config = lustre.get("DataRepositoryConfiguration")
+    capacity = description.get("StorageCapacity")
     squash = (lustre.get("RootSquashConfiguration") or {}).get("RootSquash")
     return FileSystem(
-        name=str(told["FileSystemId"]),
-        state=str(told.get("Lifecycle", "")),
+        name=str(description["FileSystemId"]),
+        state=str(description.get("Lifecycle", "")),
         mount_name=lustre.get("MountName"),
-        dns_name=told.get("DNSName"),
+        dns_name=description.get("DNSName"),
         deployment=lustre.get("DeploymentType"),
-        storage_type=told.get("StorageType"),
+        storage_type=description.get("StorageType"),
         capacity=None if capacity is None else int(capacity) * _GIB,
         throughput=_throughput(lustre),
-        version=told.get("FileSystemTypeVersion"),
-        maintenance=maintenance_words(lustre.get("WeeklyMaintenanceStartTime")),
+        version=description.get("FileSystemTypeVersion"),
+        maintenance=format_maintenance(lustre.get("WeeklyMaintenanceStartTime")),
         root_squash=None if squash in {None, "0:0"} else squash,
-        problem=(told.get("FailureDetails") or {}).get("Message"),
-        associations=(_own_link(old),) if old else None,
+        problem=(description.get("FailureDetails") or {}).get("Message"),
+        associations=(_legacy_association(legacy_config),) if legacy_config else None,
     )
 
 
@@ -171,25 +171,25 @@ def _throughput(lustre: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _association(told: Mapping[str, Any]) -> Association:
-    s3 = told.get("S3") or {}
+def _association(description: Mapping[str, Any]) -> Association:
+    s3 = description.get("S3") or {}
     return Association(
-        folder=str(told.get("FileSystemPath") or "/"),
-        repository=str(told.get("DataRepositoryPath") or ""),
-        state=told.get("Lifecycle"),
+        folder=str(description.get("FileSystemPath") or "/"),
+        repository=str(description.get("DataRepositoryPath") or ""),
+        state=description.get("Lifecycle"),
         imports=tuple((s3.get("AutoImportPolicy") or {}).get("Events") or ()),
         exports=tuple((s3.get("AutoExportPolicy") or {}).get("Events") or ()),
-        problem=(told.get("FailureDetails") or {}).get("Message"),
+        problem=(description.get("FailureDetails") or {}).get("Message"),
     )
 
 
-def _own_link(told: Mapping[str, Any]) -> Association:
+def _legacy_association(description: Mapping[str, Any]) -> Association:
     """The one link that a scratch file system, or one of the first kind of persistent ones, has by itself."""
-    policy = str(told.get("AutoImportPolicy") or "NONE")
+    policy = str(description.get("AutoImportPolicy") or "NONE")
     return Association(
         folder="/",
-        repository=str(told.get("ImportPath") or told.get("ExportPath") or ""),
-        state=told.get("Lifecycle"),
+        repository=str(description.get("ImportPath") or description.get("ExportPath") or ""),
+        state=description.get("Lifecycle"),
         imports=() if policy == "NONE" else tuple(policy.split("_")),
-        problem=(told.get("FailureDetails") or {}).get("Message"),
+        problem=(description.get("FailureDetails") or {}).get("Message"),
     )

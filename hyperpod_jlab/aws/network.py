@@ -19,34 +19,34 @@ from hyperpod_jlab.core.network import (
 )
 
 
-async def file_system_place(aws: Aws, name: str) -> NetworkLocation:
+async def locate_file_system(aws: Aws, name: str) -> NetworkLocation:
     """Where a file system of FSx is, by its id.
 
     Raises:
         NotFoundError: There is no such file system.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("fsx", "DescribeFileSystems", FileSystemIds=[name])
-    one = (told.get("FileSystems") or [{}])[0]
+    response = await aws.call("fsx", "DescribeFileSystems", FileSystemIds=[name])
+    description = (response.get("FileSystems") or [{}])[0]
     return NetworkLocation(
         name,
-        vpc=one.get("VpcId"),
-        subnets=tuple(one.get("SubnetIds") or ()),
-        interfaces=tuple(one.get("NetworkInterfaceIds") or ()),
+        vpc=description.get("VpcId"),
+        subnets=tuple(description.get("SubnetIds") or ()),
+        interfaces=tuple(description.get("NetworkInterfaceIds") or ()),
     )
 
 
-async def cluster_place(aws: Aws, name: str) -> NetworkLocation:
+async def locate_cluster(aws: Aws, name: str) -> NetworkLocation:
     """Where a HyperPod cluster is, by its name; one without security groups is in SageMaker's own network.
 
     Raises:
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("sagemaker", "DescribeCluster", ClusterName=name)
-    network = told.get("VpcConfig") or {}
+    response = await aws.call("sagemaker", "DescribeCluster", ClusterName=name)
+    network = response.get("VpcConfig") or {}
     return NetworkLocation(
-        f"the cluster {told.get('ClusterName', name)}",
+        f"the cluster {response.get('ClusterName', name)}",
         subnets=tuple(network.get("Subnets") or ()),
         groups=tuple(network.get("SecurityGroupIds") or ()),
     )
@@ -61,21 +61,21 @@ async def describe_interfaces(aws: Aws, names: Sequence[str]) -> list[NetworkInt
     """
     if not names:
         return []
-    told = await aws.call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=list(names))
+    response = await aws.call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=list(names))
     return [
         NetworkInterface(
-            name=str(one["NetworkInterfaceId"]),
-            vpc=one.get("VpcId"),
-            subnet=one.get("SubnetId"),
-            zone=one.get("AvailabilityZone"),
-            address=one.get("PrivateIpAddress"),
-            status=one.get("Status"),
+            name=str(item["NetworkInterfaceId"]),
+            vpc=item.get("VpcId"),
+            subnet=item.get("SubnetId"),
+            zone=item.get("AvailabilityZone"),
+            address=item.get("PrivateIpAddress"),
+            status=item.get("Status"),
             groups=tuple(
                 (str(group["GroupId"]), str(group.get("GroupName", "")))
-                for group in one.get("Groups") or ()
+                for group in item.get("Groups") or ()
             ),
         )
-        for one in told.get("NetworkInterfaces") or []
+        for item in response.get("NetworkInterfaces") or []
     ]
 
 
@@ -88,8 +88,8 @@ async def describe_security_groups(aws: Aws, names: Sequence[str]) -> list[Secur
     """
     if not names:
         return []
-    told = await aws.call("ec2", "DescribeSecurityGroups", GroupIds=list(names))
-    return [rules_of(one) for one in told.get("SecurityGroups") or []]
+    response = await aws.call("ec2", "DescribeSecurityGroups", GroupIds=list(names))
+    return [parse_security_group(item) for item in response.get("SecurityGroups") or []]
 
 
 async def describe_subnets(aws: Aws, names: Sequence[str]) -> list[Subnet]:
@@ -98,11 +98,11 @@ async def describe_subnets(aws: Aws, names: Sequence[str]) -> list[Subnet]:
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("ec2", "DescribeSubnets", Filters=_only("subnet-id", names))
+    response = await aws.call("ec2", "DescribeSubnets", Filters=_filter("subnet-id", names))
     return [
-        Subnet(str(one["SubnetId"]), str(one.get("VpcId")), str(one["CidrBlock"]))
-        for one in told.get("Subnets") or ()
-        if one.get("CidrBlock")
+        Subnet(str(item["SubnetId"]), str(item.get("VpcId")), str(item["CidrBlock"]))
+        for item in response.get("Subnets") or ()
+        if item.get("CidrBlock")
     ]
 
 
@@ -112,15 +112,15 @@ async def describe_network_acls(aws: Aws, subnets: Sequence[str]) -> list[Networ
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    given = _only("association.subnet-id", subnets)
-    told = await aws.call("ec2", "DescribeNetworkAcls", Filters=given)
+    filters = _filter("association.subnet-id", subnets)
+    response = await aws.call("ec2", "DescribeNetworkAcls", Filters=filters)
     return [
         NetworkAcl(
-            str(one["NetworkAclId"]),
-            tuple(str(tie["SubnetId"]) for tie in one.get("Associations") or ()),
-            tuple(map(_entry, one.get("Entries") or ())),
+            str(item["NetworkAclId"]),
+            tuple(str(association["SubnetId"]) for association in item.get("Associations") or ()),
+            tuple(map(_entry, item.get("Entries") or ())),
         )
-        for one in told.get("NetworkAcls") or ()
+        for item in response.get("NetworkAcls") or ()
     ]
 
 
@@ -130,29 +130,35 @@ async def describe_route_tables(aws: Aws, vpcs: Sequence[str]) -> list[RouteTabl
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("ec2", "DescribeRouteTables", Filters=_only("vpc-id", vpcs))
-    found = []
-    for one in told.get("RouteTables") or ():
-        ties = one.get("Associations") or ()
-        subnets = tuple(str(tie["SubnetId"]) for tie in ties if tie.get("SubnetId"))
-        main = any(tie.get("Main") for tie in ties)
-        routes = tuple(map(_route, one.get("Routes") or ()))
-        found.append(RouteTable(str(one["RouteTableId"]), str(one["VpcId"]), subnets, main, routes))
-    return found
+    response = await aws.call("ec2", "DescribeRouteTables", Filters=_filter("vpc-id", vpcs))
+    tables = []
+    for item in response.get("RouteTables") or ():
+        associations = item.get("Associations") or ()
+        subnets = tuple(
+            str(association["SubnetId"])
+            for association in associations
+            if association.get("SubnetId")
+        )
+        main = any(association.get("Main") for association in associations)
+        routes = tuple(map(_route, item.get("Routes") or ()))
+        tables.append(
+            RouteTable(str(item["RouteTableId"]), str(item["VpcId"]), subnets, main, routes)
+        )
+    return tables
 
 
-def _only(name: str, values: Sequence[str]) -> list[dict[str, Any]]:
+def _filter(name: str, values: Sequence[str]) -> list[dict[str, Any]]:
     return [{"Name": name, "Values": sorted(values)}]
 
 
-def _entry(told: Mapping[str, Any]) -> AclEntry:
-    ports = told.get("PortRange") or {}
+def _entry(item: Mapping[str, Any]) -> AclEntry:
+    ports = item.get("PortRange") or {}
     return AclEntry(
-        number=int(told.get("RuleNumber", 0)),
-        direction="outbound" if told.get("Egress") else "inbound",
-        allows=told.get("RuleAction") == "allow",
-        protocol=str(told.get("Protocol", "")),
-        addresses=told.get("CidrBlock"),
+        number=int(item.get("RuleNumber", 0)),
+        direction="outbound" if item.get("Egress") else "inbound",
+        allows=item.get("RuleAction") == "allow",
+        protocol=str(item.get("Protocol", "")),
+        addresses=item.get("CidrBlock"),
         first=ports.get("From"),
         last=ports.get("To"),
     )
@@ -172,28 +178,28 @@ _TARGETS = (
 """Members of a route that say where it leads."""
 
 
-def _route(told: Mapping[str, Any]) -> Route:
-    target = next((str(told[name]) for name in _TARGETS if told.get(name)), "nowhere")
-    return Route(told.get("DestinationCidrBlock"), target, told.get("State") != "blackhole")
+def _route(item: Mapping[str, Any]) -> Route:
+    target = next((str(item[name]) for name in _TARGETS if item.get(name)), "nowhere")
+    return Route(item.get("DestinationCidrBlock"), target, item.get("State") != "blackhole")
 
 
-def rules_of(told: Mapping[str, Any]) -> SecurityGroup:
+def parse_security_group(description: Mapping[str, Any]) -> SecurityGroup:
     """A security group, from EC2's description of it."""
     return SecurityGroup(
-        name=str(told["GroupId"]),
-        vpc=told.get("VpcId"),
-        title=str(told.get("GroupName", "")),
-        inbound=tuple(map(_rule, told.get("IpPermissions") or ())),
-        outbound=tuple(map(_rule, told.get("IpPermissionsEgress") or ())),
+        name=str(description["GroupId"]),
+        vpc=description.get("VpcId"),
+        title=str(description.get("GroupName", "")),
+        inbound=tuple(map(_rule, description.get("IpPermissions") or ())),
+        outbound=tuple(map(_rule, description.get("IpPermissionsEgress") or ())),
     )
 
 
-def _rule(told: Mapping[str, Any]) -> Rule:
+def _rule(permission: Mapping[str, Any]) -> Rule:
     return Rule(
-        protocol=str(told.get("IpProtocol", "")),
-        first=told.get("FromPort"),
-        last=told.get("ToPort"),
-        groups=tuple(str(one["GroupId"]) for one in told.get("UserIdGroupPairs") or ()),
-        ranges=tuple(str(one["CidrIp"]) for one in told.get("IpRanges") or ()),
-        lists=tuple(str(one["PrefixListId"]) for one in told.get("PrefixListIds") or ()),
+        protocol=str(permission.get("IpProtocol", "")),
+        first=permission.get("FromPort"),
+        last=permission.get("ToPort"),
+        groups=tuple(str(pair["GroupId"]) for pair in permission.get("UserIdGroupPairs") or ()),
+        ranges=tuple(str(pair["CidrIp"]) for pair in permission.get("IpRanges") or ()),
+        lists=tuple(str(pair["PrefixListId"]) for pair in permission.get("PrefixListIds") or ()),
     )

@@ -77,7 +77,7 @@ ROLE = "arn:{partition}:iam::{account}:role/*"
 SCRIPTS = "arn:{partition}:s3:::sagemaker-*"
 """A bucket with life cycle scripts: AWS' managed policy for instances knows no others."""
 
-EVERY = "*"
+ANY_RESOURCE = "*"
 """For actions of which IAM knows nothing narrower."""
 
 
@@ -87,7 +87,7 @@ class Permission:
 
     Attributes:
         action: As IAM calls it.
-        resource: What it is done to: an ARN with the places ``{partition}``, ``{region}`` and ``{account}``, or `EVERY`.
+        resource: What it is done to: an ARN with the places ``{partition}``, ``{region}`` and ``{account}``, or `ANY_RESOURCE`.
         without: What is missing where it is not granted.
         optional: Whether the feature is whole without it, so that a refusal need not be said.
     """
@@ -125,27 +125,27 @@ class Feature:
 # --------------------------------------------------------------------------------------------------
 # What of AWS the features of admins need: the part of the table in `features` that says who may change domains and clusters.
 
-_WIRING = (
+_STORAGE_PLAN = (
     Permission("sagemaker:DescribeDomain", DOMAIN, "no plan"),
-    Permission("sagemaker:ListUserProfiles", EVERY, "no plan"),
+    Permission("sagemaker:ListUserProfiles", ANY_RESOURCE, "no plan"),
     Permission("sagemaker:DescribeUserProfile", PROFILE, "no plan"),
-    Permission("sagemaker:ListSpaces", EVERY, "no plan"),
+    Permission("sagemaker:ListSpaces", ANY_RESOURCE, "no plan"),
     Permission("sagemaker:DescribeSpace", SPACE, "no plan"),
-    Permission("sagemaker:ListApps", EVERY, "no plan"),
-    Permission("sagemaker:ListTags", EVERY, "no plan: tags show which settings are ours"),
+    Permission("sagemaker:ListApps", ANY_RESOURCE, "no plan"),
+    Permission("sagemaker:ListTags", ANY_RESOURCE, "no plan: tags show which settings are ours"),
     Permission("sagemaker:DescribeCluster", CLUSTER, "no --cluster; use --file-system"),
-    Permission("fsx:DescribeFileSystems", EVERY, "no plan"),
-    Permission("ec2:DescribeNetworkInterfaces", EVERY, "no plan"),
-    Permission("ec2:DescribeSecurityGroups", EVERY, "no plan"),
+    Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "no plan"),
+    Permission("ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "no plan"),
+    Permission("ec2:DescribeSecurityGroups", ANY_RESOURCE, "no plan"),
 )
 
 _APPLYING = (
-    *_WIRING,
+    *_STORAGE_PLAN,
     Permission("sagemaker:UpdateDomain", DOMAIN, "no defaults for new profiles"),
     Permission("sagemaker:UpdateUserProfile", PROFILE, "no changes of profiles"),
     Permission("sagemaker:UpdateSpace", SPACE, "no changes of spaces"),
-    Permission("sagemaker:AddTags", EVERY, "no changes: settings are tagged first"),
-    Permission("sagemaker:DeleteTags", EVERY, "tags stay where settings were removed"),
+    Permission("sagemaker:AddTags", ANY_RESOURCE, "no changes: settings are tagged first"),
+    Permission("sagemaker:DeleteTags", ANY_RESOURCE, "tags stay where settings were removed"),
     Permission(
         "ec2:ModifyNetworkInterfaceAttribute",
         INTERFACE,
@@ -159,71 +159,77 @@ _APPLYING = (
     ),
     Permission("ec2:CreateTags", INTERFACE, "Studio cannot reach the file system"),
     Permission("ec2:DeleteTags", INTERFACE, "tags stay where settings were removed"),
-    Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "no destroy"),
+    Permission("sagemaker:ListStudioLifecycleConfigs", ANY_RESOURCE, "no destroy"),
 )
 
 _VALIDATION = (
     Permission("sagemaker:DescribeCluster", CLUSTER, "the name is not checked"),
-    Permission("ec2:DescribeSubnets", EVERY, "subnets are not checked"),
-    Permission("ec2:DescribeRouteTables", EVERY, "whether subnets are private is not checked"),
-    Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
-    Permission("ec2:DescribeNetworkInterfaces", EVERY, "routes to file systems are not checked"),
+    Permission("ec2:DescribeSubnets", ANY_RESOURCE, "subnets are not checked"),
+    Permission(
+        "ec2:DescribeRouteTables", ANY_RESOURCE, "whether subnets are private is not checked"
+    ),
+    Permission("ec2:DescribeSecurityGroups", ANY_RESOURCE, "security groups are not checked"),
+    Permission(
+        "ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "routes to file systems are not checked"
+    ),
     Permission(
         "ec2:DescribeInstanceTypes",
-        EVERY,
+        ANY_RESOURCE,
         "EFA and addresses come from the package's table; threads are not checked",
     ),
-    Permission("ec2:DescribeInstanceTypeOfferings", EVERY, "zones of types are not checked"),
-    Permission("fsx:DescribeFileSystems", EVERY, "file systems are not checked"),
+    Permission("ec2:DescribeInstanceTypeOfferings", ANY_RESOURCE, "zones of types are not checked"),
+    Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "file systems are not checked"),
     Permission("s3:ListBucket", SCRIPTS, "lifecycle scripts are not checked"),
     Permission("iam:GetRole", ROLE, "trust policies of roles are not checked"),
-    Permission("servicequotas:ListServiceQuotas", EVERY, "quotas are not checked"),
+    Permission("servicequotas:ListServiceQuotas", ANY_RESOURCE, "quotas are not checked"),
     Permission("eks:DescribeCluster", EKS, "the EKS cluster is not checked"),
 )
 
 _VERIFYING = (
-    Permission("sagemaker:ListClusters", EVERY, "no --cluster; clusters are not checked"),
+    Permission("sagemaker:ListClusters", ANY_RESOURCE, "no --cluster; clusters are not checked"),
     Permission("sagemaker:DescribeCluster", CLUSTER, "clusters are not checked"),
     Permission("sagemaker:ListClusterNodes", CLUSTER, "names of nodes and logs are not checked"),
-    Permission("ssm:GetConnectionStatus", EVERY, "names of nodes are not checked"),
-    Permission("ec2:DescribeInstanceTypes", EVERY, "instance types are not checked"),
+    Permission("ssm:GetConnectionStatus", ANY_RESOURCE, "names of nodes are not checked"),
+    Permission("ec2:DescribeInstanceTypes", ANY_RESOURCE, "instance types are not checked"),
     Permission("logs:DescribeLogStreams", LOGS, "names of logs are not checked"),
-    Permission("cloudwatch:ListMetrics", EVERY, "names of metrics are not checked"),
+    Permission("cloudwatch:ListMetrics", ANY_RESOURCE, "names of metrics are not checked"),
     Permission("eks:DescribeAddon", ADDON, "labels of the add-on's metrics are not checked"),
     Permission("aps:QueryMetrics", WORKSPACE, "labels of the add-on's metrics are not checked"),
-    Permission("cloudtrail:LookupEvents", EVERY, "events are not checked"),
+    Permission("cloudtrail:LookupEvents", ANY_RESOURCE, "events are not checked"),
     Permission("sagemaker:DescribeDomain", DOMAIN, "whether you have iam:PassRole is not shown"),
     Permission("iam:GetRole", ROLE, "whether you have iam:PassRole is not shown"),
     Permission("iam:SimulatePrincipalPolicy", ROLE, "whether you have iam:PassRole is not shown"),
 )
 
-_TRYING = (
+_TEST_RUN = (
     Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no checks"),
     Permission("sagemaker:CreateDomain", DOMAIN, "no checks"),
     Permission("iam:PassRole", ROLE, "no checks: the temporary domain gets a role"),
     Permission("sagemaker:CreateUserProfile", PROFILE, "no checks"),
     Permission("sagemaker:CreateSpace", SPACE, "no checks"),
-    Permission("sagemaker:AddTags", EVERY, "no checks: new resources get a tag"),
-    Permission("sagemaker:ListDomains", EVERY, "no checks: left resources could not be found"),
+    Permission("sagemaker:AddTags", ANY_RESOURCE, "no checks: new resources get a tag"),
+    Permission(
+        "sagemaker:ListDomains", ANY_RESOURCE, "no checks: left resources could not be found"
+    ),
     Permission(
         "sagemaker:ListStudioLifecycleConfigs",
-        EVERY,
+        ANY_RESOURCE,
         "no checks: left resources could not be found",
     ),
-    Permission("sagemaker:ListTags", EVERY, "no checks: left resources could not be found"),
+    Permission("sagemaker:ListTags", ANY_RESOURCE, "no checks: left resources could not be found"),
     Permission("sagemaker:DescribeDomain", DOMAIN, "no checks"),
     Permission("sagemaker:DescribeUserProfile", PROFILE, "no checks"),
     Permission("sagemaker:DescribeSpace", SPACE, "no checks"),
     Permission("sagemaker:UpdateDomain", DOMAIN, "updates of the domain are not checked"),
     Permission("sagemaker:UpdateUserProfile", PROFILE, "updates of the profile are not checked"),
     Permission("sts:AssumeRole", ROLE, "checks that need --as-role are skipped"),
-    Permission("sagemaker:ListSpaces", EVERY, "created resources stay"),
-    Permission("sagemaker:ListUserProfiles", EVERY, "created resources stay"),
+    Permission("sagemaker:ListSpaces", ANY_RESOURCE, "created resources stay"),
+    Permission("sagemaker:ListUserProfiles", ANY_RESOURCE, "created resources stay"),
     Permission("sagemaker:DeleteSpace", SPACE, "created resources stay"),
     Permission("sagemaker:DeleteUserProfile", PROFILE, "created resources stay"),
     Permission("sagemaker:DeleteDomain", DOMAIN, "created resources stay"),
     Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "created resources stay"),
-    Permission("ec2:DescribeSecurityGroups", EVERY, "two security groups stay"),
+    Permission("ec2:DescribeSecurityGroups", ANY_RESOURCE, "two security groups stay"),
     Permission("ec2:RevokeSecurityGroupIngress", GROUP, "two security groups stay"),
     Permission("ec2:RevokeSecurityGroupEgress", GROUP, "two security groups stay"),
     Permission("ec2:DeleteSecurityGroup", GROUP, "two security groups stay"),
@@ -234,7 +240,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
         "admin-plan",
         "Plan file systems for a Studio domain",
         ("`hpj admin plan`", "`hpj admin status`"),
-        _WIRING,
+        _STORAGE_PLAN,
     ),
     Feature(
         "admin-apply",
@@ -298,7 +304,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
         "admin-verify-write",
         "Check assumptions about AWS in a temporary domain (needs `admin-verify` too)",
         ("`hpj admin verify-aws --write`", "`hpj admin verify-aws --clean-up`"),
-        _TRYING,
+        _TEST_RUN,
         changes=True,
     ),
     Feature(
@@ -306,7 +312,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
         "The Admin page (needs `admin-apply` too)",
         ("the Admin page in JupyterLab",),
         (
-            Permission("sagemaker:ListUserProfiles", EVERY, "the page is not offered"),
+            Permission("sagemaker:ListUserProfiles", ANY_RESOURCE, "the page is not offered"),
             Permission(
                 "sagemaker:UpdateUserProfile",
                 PROFILE,
@@ -314,11 +320,13 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
             ),
             Permission(
                 "sagemaker:ListDomains",
-                EVERY,
+                ANY_RESOURCE,
                 "only the domain of this space can be chosen; the page is not offered outside Studio",
             ),
-            Permission("fsx:DescribeFileSystems", EVERY, "file systems have no names"),
-            Permission("sagemaker:ListClusters", EVERY, "file systems of clusters are not shown"),
+            Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "file systems have no names"),
+            Permission(
+                "sagemaker:ListClusters", ANY_RESOURCE, "file systems of clusters are not shown"
+            ),
             Permission(
                 "sagemaker:DescribeCluster", CLUSTER, "file systems of clusters are not shown"
             ),
@@ -327,7 +335,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
     ),
 )
 
-_NO_LOGIN = "login nodes must be set in the configuration"
+_NO_LOGIN_NODES = "login nodes must be set in the configuration"
 
 
 def _session(without: str, document: str) -> tuple[Permission, ...]:
@@ -348,7 +356,7 @@ FEATURES: tuple[Feature, ...] = (
         "HyperPod clusters",
         ("hpj clusters", "hpj config add", "hpj doctor"),
         (
-            Permission("sagemaker:ListClusters", EVERY, "no list of clusters"),
+            Permission("sagemaker:ListClusters", ANY_RESOURCE, "no list of clusters"),
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
@@ -401,18 +409,22 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeSpace", SPACE, "the wanted mounts of a space are unknown"
             ),
-            Permission("sagemaker:ListClusters", EVERY, "clusters are not checked at AWS"),
+            Permission("sagemaker:ListClusters", ANY_RESOURCE, "clusters are not checked at AWS"),
             Permission(
                 "sagemaker:DescribeCluster", CLUSTER, "the clusters' network is not checked"
             ),
             Permission(
-                "fsx:DescribeFileSystems", EVERY, "networks of file systems are not checked"
+                "fsx:DescribeFileSystems", ANY_RESOURCE, "networks of file systems are not checked"
             ),
-            Permission("ec2:DescribeNetworkInterfaces", EVERY, "interfaces are not checked"),
-            Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
-            Permission("ec2:DescribeSubnets", EVERY, "neither network ACLs nor routes are checked"),
-            Permission("ec2:DescribeNetworkAcls", EVERY, "network ACLs are not checked"),
-            Permission("ec2:DescribeRouteTables", EVERY, "routes are not checked"),
+            Permission("ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "interfaces are not checked"),
+            Permission(
+                "ec2:DescribeSecurityGroups", ANY_RESOURCE, "security groups are not checked"
+            ),
+            Permission(
+                "ec2:DescribeSubnets", ANY_RESOURCE, "neither network ACLs nor routes are checked"
+            ),
+            Permission("ec2:DescribeNetworkAcls", ANY_RESOURCE, "network ACLs are not checked"),
+            Permission("ec2:DescribeRouteTables", ANY_RESOURCE, "routes are not checked"),
             Permission("ssm:GetDocument", SHELL_DOCUMENT, "the user of a terminal is unknown"),
             Permission("iam:ListRoleTags", ROLE, "the user of a terminal is unknown"),
         ),
@@ -462,8 +474,8 @@ FEATURES: tuple[Feature, ...] = (
                 "no metrics: they are found by its id or its EKS cluster",
             ),
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no metrics of one node"),
-            Permission("cloudwatch:GetMetricData", EVERY, "no metrics"),
-            Permission("cloudwatch:ListMetrics", EVERY, "no metrics of single nodes"),
+            Permission("cloudwatch:GetMetricData", ANY_RESOURCE, "no metrics"),
+            Permission("cloudwatch:ListMetrics", ANY_RESOURCE, "no metrics of single nodes"),
         ),
     ),
     Feature(
@@ -494,8 +506,10 @@ FEATURES: tuple[Feature, ...] = (
         "File systems and partitions",
         ("hpj storage",),
         (
-            Permission("fsx:DescribeFileSystems", EVERY, "no details from FSx"),
-            Permission("fsx:DescribeDataRepositoryAssociations", EVERY, "links to S3 are unknown"),
+            Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "no details from FSx"),
+            Permission(
+                "fsx:DescribeDataRepositoryAssociations", ANY_RESOURCE, "links to S3 are unknown"
+            ),
             Permission(
                 "sagemaker:DescribeSpace",
                 SPACE,
@@ -519,9 +533,9 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeCluster", CLUSTER, "no quotas: they are found by its ARN"
             ),
-            Permission("sagemaker:ListComputeQuotas", EVERY, "no quotas of teams"),
+            Permission("sagemaker:ListComputeQuotas", ANY_RESOURCE, "no quotas of teams"),
             Permission("sagemaker:DescribeComputeQuota", QUOTA, "reasons of failures are unknown"),
-            Permission("sagemaker:ListClusterSchedulerConfigs", EVERY, "no policy"),
+            Permission("sagemaker:ListClusterSchedulerConfigs", ANY_RESOURCE, "no policy"),
             Permission("sagemaker:DescribeClusterSchedulerConfig", POLICY, "no priority classes"),
         ),
     ),
@@ -531,17 +545,17 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj storage export --by aws", "hpj storage import", "hpj storage tasks"),
         (
             Permission("fsx:CreateDataRepositoryTask", FSX, "no export, import or release"),
-            Permission("fsx:DescribeDataRepositoryTasks", EVERY, "no list of tasks"),
+            Permission("fsx:DescribeDataRepositoryTasks", ANY_RESOURCE, "no list of tasks"),
             Permission("fsx:CancelDataRepositoryTask", FSX_TASK, "a task cannot be cancelled"),
             Permission(
                 "fsx:DescribeFileSystems",
-                EVERY,
+                ANY_RESOURCE,
                 "nothing, if the mount names the file system, as in Studio",
                 optional=True,
             ),
             Permission(
                 "fsx:DescribeDataRepositoryAssociations",
-                EVERY,
+                ANY_RESOURCE,
                 "no import check; AWS reports paths that are not linked later",
             ),
         ),
@@ -592,8 +606,8 @@ FEATURES: tuple[Feature, ...] = (
         "Login nodes that AWS knows",
         ("hpj nodes NAME", "hpj ssh-config NAME"),
         (
-            Permission("sagemaker:DescribeCluster", CLUSTER, _NO_LOGIN),
-            Permission("sagemaker:ListClusterNodes", CLUSTER, _NO_LOGIN),
+            Permission("sagemaker:DescribeCluster", CLUSTER, _NO_LOGIN_NODES),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, _NO_LOGIN_NODES),
         ),
     ),
     Feature(
@@ -618,7 +632,7 @@ FEATURES: tuple[Feature, ...] = (
             ),
             Permission(
                 "ec2:DescribeInstanceTypes",
-                EVERY,
+                ANY_RESOURCE,
                 "details of instance types, such as EFA, come from the package's table",
                 optional=True,
             ),
@@ -646,16 +660,16 @@ def choose(names: Sequence[str], features: Sequence[Feature] = FEATURES) -> list
         InvalidInputError: There is no feature of a name.
     """
     if not names:
-        return [one for one in features if not (one.changes or one.for_admins)]
-    known = {feature.name: feature for feature in features}
+        return [item for item in features if not (item.changes or item.for_admins)]
+    by_name = {feature.name: feature for feature in features}
     for name in names:
-        if name not in known:
+        if name not in by_name:
             raise InvalidInputError(
                 f"unknown feature '{name[:60]}'",
-                hint=nearest_hint(name, known) or f"there are: {', '.join(known)}",
+                hint=nearest_hint(name, by_name) or f"there are: {', '.join(by_name)}",
                 detail={"field": "features"},
             )
-    return [known[name] for name in names]
+    return [by_name[name] for name in names]
 
 
 def policy(
@@ -671,9 +685,9 @@ def policy(
     """
     granted: dict[str, set[str]] = {}
     for feature in features:
-        for one in feature.permissions:
-            where = one.resource.format(partition=partition, region=region, account=account)
-            granted.setdefault(where, set()).add(one.action)
+        for permission in feature.permissions:
+            arn = permission.resource.format(partition=partition, region=region, account=account)
+            granted.setdefault(arn, set()).add(permission.action)
     return {
         "Version": "2012-10-17",
         "Statement": [

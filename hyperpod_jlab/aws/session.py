@@ -15,8 +15,8 @@ from hyperpod_jlab.aws.errors import (
     AwsCall,
     boto3_missing,
     boto3_too_old,
-    check_kind,
-    keep_newer,
+    check_content_type,
+    keep_unknown_fields,
     no_region,
     translate,
 )
@@ -26,22 +26,22 @@ from hyperpod_jlab.core.errors import HyperpodError
 
 T = TypeVar("T")
 
-PAGE = 100
+PAGE_SIZE = 100
 """Items on a page: the most that SageMaker gives."""
 
 
-_CONNECT, _READ = 5, 20
+_CONNECT_TIMEOUT_S, _READ_TIMEOUT_S = 5, 20
 """Seconds that AWS has to take a connection, and to answer."""
 
 _ATTEMPTS = 4
 """Times that a call is tried where AWS has too many of them or fails; botocore waits between them, ever longer and at random."""
 
-_HASTY = (2, 5, 1)
+_FAST_LIMITS = (2, 5, 1)
 """The same three of a call that is to give up soon."""
 
-_CONNECTIONS = 16
+_MAX_CONNECTIONS = 16
 
-_threads = ThreadPoolExecutor(_CONNECTIONS, "aws")
+_threads = ThreadPoolExecutor(_MAX_CONNECTIONS, "aws")
 """Threads for calls: an AWS that does not answer holds them for minutes, and nobody else is to wait for them. They start with the first call."""
 
 _CREDENTIALS = frozenset(
@@ -70,31 +70,36 @@ class _Session:
         self.home: str | None = None
         """The region that was found where nobody named one."""
 
-    def client(self, call: AwsCall, *, hasty: bool = False) -> Any:
+    def client(self, call: AwsCall, *, fail_fast: bool = False) -> Any:
         """The client for a service in a region.
 
         Args:
             call: What it is for.
-            hasty: Whether it gives up soon.
+            fail_fast: Whether it gives up soon.
 
         Raises:
             UnsupportedError: boto3 is not installed, or does not know the service.
         """
-        key = (call.service, call.region, hasty)
+        key = (call.service, call.region, fail_fast)
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = self._made(
-                    call, *(_HASTY if hasty else (_CONNECT, _READ, _ATTEMPTS))
+                self._clients[key] = self._make_client(
+                    call,
+                    *(
+                        _FAST_LIMITS
+                        if fail_fast
+                        else (_CONNECT_TIMEOUT_S, _READ_TIMEOUT_S, _ATTEMPTS)
+                    ),
                 )
             return self._clients[key]
 
     def region(self) -> str | None:
         """The region of the user's AWS configuration."""
         with self._lock:
-            found: str | None = self._boto3().region_name
-            return found
+            region_name: str | None = self._boto3().region_name
+            return region_name
 
-    def signing(self, url: str) -> tuple[Any, Any]:
+    def signing_session(self, url: str) -> tuple[Any, Any]:
         """The session of botocore, and its connections to an address outside of its clients: the same proxies, certificates and patience.
 
         Raises:
@@ -109,23 +114,23 @@ class _Session:
                 self._http = URLLib3Session(
                     verify=core.get_config_variable("ca_bundle") or True,
                     proxies=get_environ_proxies(url),
-                    timeout=(_CONNECT, _READ),
-                    max_pool_connections=_CONNECTIONS,
+                    timeout=(_CONNECT_TIMEOUT_S, _READ_TIMEOUT_S),
+                    max_pool_connections=_MAX_CONNECTIONS,
                 )
             return core, self._http
 
-    def regions(self, near: str | None) -> list[str]:
+    def regions(self, near_region: str | None) -> list[str]:
         """The regions of an AWS partition in which there is SageMaker, as far as this botocore knows them.
 
         Args:
-            near: A region of that partition; default: the partition ``aws``.
+            near_region: A region of that partition; default: the partition ``aws``.
         """
         from botocore.exceptions import UnknownRegionError
 
         with self._lock:
             session = self._boto3()
             try:
-                partition = session.get_partition_for_region(near) if near else "aws"
+                partition = session.get_partition_for_region(near_region) if near_region else "aws"
             except UnknownRegionError:
                 partition = "aws"
             return sorted(session.get_available_regions("sagemaker", partition))
@@ -137,23 +142,25 @@ class _Session:
             self._clients.clear()
             self.home = None
 
-    def _made(self, call: AwsCall, connect: float, read: float, attempts: int) -> Any:
+    def _make_client(
+        self, call: AwsCall, connect: float, read_timeout: float, attempts: int
+    ) -> Any:
         session = self._boto3()
         from botocore.config import Config
         from botocore.exceptions import UnknownServiceError
 
         config = Config(
             connect_timeout=connect,
-            read_timeout=read,
+            read_timeout=read_timeout,
             retries={"mode": "standard", "total_max_attempts": attempts},
-            max_pool_connections=_CONNECTIONS,
+            max_pool_connections=_MAX_CONNECTIONS,
         )
         try:
             client = session.client(call.service, region_name=call.region, config=config)
         except UnknownServiceError:
             raise boto3_too_old(call, _version()) from None
-        client.meta.events.register("after-call", check_kind)
-        client.meta.events.register("after-call", keep_newer)
+        client.meta.events.register("after-call", check_content_type)
+        client.meta.events.register("after-call", keep_unknown_fields)
         METER.count(client)
         return client
 
@@ -169,9 +176,9 @@ class _Session:
             core.set_config_variable("metadata_service_timeout", 1)
             core.set_config_variable("metadata_service_num_attempts", 1)
             core.set_config_variable("sts_regional_endpoints", "regional")
-            own = self._keys
-            given = (own.access_key, own.secret, own.token) if own else ()
-            self._session = boto3.Session(*given, botocore_session=core)
+            keys = self._keys
+            credentials = (keys.access_key, keys.secret, keys.token) if keys else ()
+            self._session = boto3.Session(*credentials, botocore_session=core)
         return self._session
 
 
@@ -220,15 +227,15 @@ class Aws:
 
     Args:
         region: The region; default: ``AWS_REGION``, ``AWS_DEFAULT_REGION``, the region of the AWS configuration, or Studio's.
-        hasty: Whether calls give up soon: for what stands beside an answer, and is not worth to be waited for.
+        fail_fast: Whether calls give up soon: for what stands beside an answer, and is not worth to be waited for.
         keys: Other credentials than the process's own.
     """
 
     def __init__(
-        self, region: str | None = None, *, hasty: bool = False, keys: Keys | None = None
+        self, region: str | None = None, *, fail_fast: bool = False, keys: Keys | None = None
     ) -> None:
         self._region = region
-        self._hasty = hasty
+        self._fail_fast = fail_fast
         self._session = _session if keys is None else _Session(keys)
         self.calls = 0
         """How many calls were made, retries not counted."""
@@ -241,16 +248,16 @@ class Aws:
             UnsupportedError: boto3 is not installed.
         """
         if self._region is None:
-            self._region = await self._done(AwsCall("sts", "GetCallerIdentity", ""), _find_region)
+            self._region = await self._run(AwsCall("sts", "GetCallerIdentity", ""), _find_region)
         return self._region
 
-    async def call(self, service: str, operation: str, **given: Any) -> dict[str, Any]:
+    async def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """Call an operation.
 
         Args:
             service: The service by boto3's name, such as ``sagemaker``.
             operation: The operation by the API's name, such as ``DescribeCluster``.
-            given: Its input.
+            parameters: Its input.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -258,12 +265,12 @@ class Aws:
         call = AwsCall(service, operation, await self.region())
 
         def work() -> dict[str, Any]:
-            client = self._session.client(call, hasty=self._hasty)
-            answer: dict[str, Any] = getattr(client, _method(client, call))(**given)
-            return answer
+            client = self._session.client(call, fail_fast=self._fail_fast)
+            response: dict[str, Any] = getattr(client, _method(client, call))(**parameters)
+            return response
 
         self.calls += 1
-        return await self._done(call, work)
+        return await self._run(call, work)
 
     async def check(self, service: str, operation: str) -> None:
         """Whether an operation can be called from here. AWS is not asked.
@@ -273,10 +280,10 @@ class Aws:
             InvalidInputError: Nobody says which region, or the AWS configuration is wrong.
         """
         call = AwsCall(service, operation, await self.region())
-        await self._done(call, lambda: _method(self._session.client(call), call))
+        await self._run(call, lambda: _method(self._session.client(call), call))
 
     async def pages(
-        self, service: str, operation: str, **given: Any
+        self, service: str, operation: str, **parameters: Any
     ) -> AsyncIterator[dict[str, Any]]:
         """Call an operation page by page.
 
@@ -286,12 +293,12 @@ class Aws:
         call = AwsCall(service, operation, await self.region())
 
         def begin() -> Any:
-            client = self._session.client(call, hasty=self._hasty)
+            client = self._session.client(call, fail_fast=self._fail_fast)
             paginator = client.get_paginator(_method(client, call))
-            return iter(paginator.paginate(**given, PaginationConfig={"PageSize": PAGE}))
+            return iter(paginator.paginate(**parameters, PaginationConfig={"PageSize": PAGE_SIZE}))
 
-        iterator = await self._done(call, begin)
-        while (page := await self._done(call, lambda: next(iterator, None))) is not None:
+        iterator = await self._run(call, begin)
+        while (page := await self._run(call, lambda: next(iterator, None))) is not None:
             self.calls += 1
             yield page
 
@@ -308,10 +315,10 @@ class Aws:
         """
 
         def work() -> Any:
-            return post_form(*self._session.signing(url), call, url, form)
+            return post_form(*self._session.signing_session(url), call, url, form)
 
         self.calls += 1
-        return await self._done(call, work)
+        return await self._run(call, work)
 
     async def signed(self, call: AwsCall, url: str) -> dict[str, str]:
         """The headers by which AWS knows who opens an address.
@@ -325,12 +332,12 @@ class Aws:
         """
 
         def work() -> dict[str, str]:
-            core, _ = _session.signing(url)
+            core, _ = _session.signing_session(url)
             return headers_for(core, call, url)
 
-        return await self._done(call, work)
+        return await self._run(call, work)
 
-    async def _done(self, call: AwsCall, work: Callable[[], T]) -> T:
+    async def _run(self, call: AwsCall, work: Callable[[], T]) -> T:
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(_threads, _translated, call, work)
@@ -382,11 +389,11 @@ def find_region(configured: Callable[[], str | None]) -> str:
         InvalidInputError: Nobody says which.
     """
     # boto3 knows the second variable only.
-    named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    found = named or configured()
-    if found is None:
+    environment_region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    region = environment_region or configured()
+    if region is None:
         studio = find_studio()
-        found = studio.region if studio else None
-    if found is None:
+        region = studio.region if studio else None
+    if region is None:
         raise no_region()
-    return found
+    return region

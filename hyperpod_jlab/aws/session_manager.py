@@ -50,23 +50,23 @@ async def session_preferences(aws: Aws) -> SessionPreferences:
         HyperpodError: See `aws.errors`.
     """
     try:
-        told = await aws.call("ssm", "GetDocument", Name=_PREFERENCES, DocumentFormat="JSON")
+        response = await aws.call("ssm", "GetDocument", Name=_PREFERENCES, DocumentFormat="JSON")
     except NotFoundError:
         return SessionPreferences()
-    inputs = json.loads(told["Content"]).get("inputs") or {}
+    inputs = json.loads(response["Content"]).get("inputs") or {}
     # Tools write the switch as a word, too.
-    on = str(inputs.get("runAsEnabled", "")).lower() == "true"
-    return SessionPreferences(on, inputs.get("runAsDefaultUser") or None)
+    is_enabled = str(inputs.get("runAsEnabled", "")).lower() == "true"
+    return SessionPreferences(is_enabled, inputs.get("runAsDefaultUser") or None)
 
 
-async def run_as_of(aws: Aws, role: str) -> str | None:
+async def find_run_as(aws: Aws, role: str) -> str | None:
     """The user that a role's tag names; None without the tag.
 
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("iam", "ListRoleTags", RoleName=role)
-    return next((str(tag["Value"]) for tag in told["Tags"] if tag["Key"] == RUN_AS), None)
+    response = await aws.call("iam", "ListRoleTags", RoleName=role)
+    return next((str(tag["Value"]) for tag in response["Tags"] if tag["Key"] == RUN_AS), None)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Message:
     ident: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
-def packed(message: Message) -> bytes:
+def pack_message(message: Message) -> bytes:
     """A message as bytes."""
     # The halves of the id stand the other way round.
     ident = message.ident.bytes[8:] + message.ident.bytes[:8]
@@ -116,7 +116,7 @@ def packed(message: Message) -> bytes:
     return _HEAD.pack(*head) + _LENGTH.pack(len(message.payload)) + message.payload
 
 
-def unpacked(data: bytes) -> Message | None:
+def unpack_message(data: bytes) -> Message | None:
     """The message in these bytes; None: they are none that is whole."""
     if len(data) < _HEAD.size + _LENGTH.size:
         return None
@@ -133,22 +133,22 @@ def unpacked(data: bytes) -> Message | None:
 
 def acknowledgement(message: Message) -> Message:
     """That a message has come."""
-    told = {
+    content = {
         "AcknowledgedMessageType": message.kind,
         "AcknowledgedMessageId": str(message.ident),
         "AcknowledgedMessageSequenceNumber": message.number,
         "IsSequentialMessage": True,
     }
-    return Message(ACKNOWLEDGE, json.dumps(told).encode())
+    return Message(ACKNOWLEDGE, json.dumps(content).encode())
 
 
-def said(payload: bytes) -> Mapping[str, Any]:
+def parse_payload(payload: bytes) -> Mapping[str, Any]:
     """What stands in a payload of JSON; nothing, where it is none."""
     try:
-        found = json.loads(payload)
+        content = json.loads(payload)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -163,17 +163,17 @@ DOCUMENT = "AWS-StartInteractiveCommand"
 _VERSION = "1.2.792.0"
 """The version of the session-manager-plugin whose messages these are."""
 
-_PIECE = 1024
+_CHUNK_SIZE = 1024
 """Bytes of input in a message: the agent's own size."""
 
-_AGAIN = 2.0
+_RESEND_S = 2.0
 """Seconds after which a message is sent again that nobody has acknowledged."""
 
-_MOST = 64 * 1024 * 1024
+_MAX_OUTPUT = 64 * 1024 * 1024
 """Bytes of output that are kept."""
 
 
-async def run(aws: Aws, target: str, command: str, ready: str, text: str, patience: float) -> str:
+async def run(aws: Aws, target: str, command: str, ready: str, text: str, timeout_s: float) -> str:
     """Run a command to its end.
 
     Args:
@@ -182,7 +182,7 @@ async def run(aws: Aws, target: str, command: str, ready: str, text: str, patien
         command: The command, for the node's shell. It has a terminal.
         ready: What it writes once it reads.
         text: What it is given to read then: lines.
-        patience: Seconds until it is given up.
+        timeout_s: Seconds until it is given up.
 
     Returns:
         What it wrote.
@@ -192,16 +192,16 @@ async def run(aws: Aws, target: str, command: str, ready: str, text: str, patien
         UnreachableError: The node or its session does not answer.
         HyperpodError: See `aws.errors`.
     """
-    given = {"Target": target, "DocumentName": DOCUMENT, "Parameters": {"command": [command]}}
-    told = await aws.call("ssm", "StartSession", **given)
+    parameters = {"Target": target, "DocumentName": DOCUMENT, "Parameters": {"command": [command]}}
+    response = await aws.call("ssm", "StartSession", **parameters)
     try:
-        async with asyncio.timeout(patience):
-            headers = await _headers(aws, str(told["StreamUrl"]))
-            return await _in_channel(told, headers, ready, text)
+        async with asyncio.timeout(timeout_s):
+            headers = await _headers(aws, str(response["StreamUrl"]))
+            return await _run_in_channel(response, headers, ready, text)
     except TimeoutError:
-        raise _lost(target, f"it did not end within {patience:.0f} s") from None
+        raise _session_error(target, f"it did not end within {timeout_s:.0f} s") from None
     except OSError as error:
-        raise _lost(target, str(error) or type(error).__name__) from error
+        raise _session_error(target, str(error) or type(error).__name__) from error
 
 
 async def _headers(aws: Aws, url: str) -> Mapping[str, str]:
@@ -211,8 +211,8 @@ async def _headers(aws: Aws, url: str) -> Mapping[str, str]:
     return await aws.signed(AwsCall("ssmmessages", "OpenDataChannel", await aws.region()), url)
 
 
-async def _in_channel(
-    told: Mapping[str, Any], headers: Mapping[str, str], ready: str, text: str
+async def _run_in_channel(
+    session: Mapping[str, Any], headers: Mapping[str, str], ready: str, text: str
 ) -> str:
     """Open the channel, and be the terminal.
 
@@ -222,18 +222,18 @@ async def _in_channel(
     from websockets.asyncio.client import connect
     from websockets.exceptions import WebSocketException
 
-    opening = {
+    open_request = {
         "MessageSchemaVersion": "1.0",
         "RequestId": str(uuid.uuid4()),
-        "TokenValue": told["TokenValue"],
+        "TokenValue": session["TokenValue"],
         "ClientId": str(uuid.uuid4()),
         "ClientVersion": _VERSION,
     }
     try:
         async with connect(
-            str(told["StreamUrl"]), additional_headers=dict(headers), max_size=None
+            str(session["StreamUrl"]), additional_headers=dict(headers), max_size=None
         ) as connection:
-            await connection.send(json.dumps(opening))
+            await connection.send(json.dumps(open_request))
             return await _Terminal(connection, ready, text).run()
     except WebSocketException as error:
         raise OSError(f"its data channel: {error}") from error
@@ -246,10 +246,10 @@ class _Terminal:
         self._connection = connection
         self._ready, self._text = ready.encode(), text.encode()
         self._output = bytearray()
-        self._expected = self._number = 0
-        self._early: dict[int, Message] = {}
+        self._next_number = self._number = 0
+        self._out_of_order: dict[int, Message] = {}
         self._acknowledged = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._wake = asyncio.Lock()
         self._senders: list[asyncio.Task[None]] = []
 
     async def run(self) -> str:
@@ -257,8 +257,8 @@ class _Terminal:
         try:
             await self._read()
         finally:
-            for one in self._senders:
-                one.cancel()
+            for task in self._senders:
+                task.cancel()
             await asyncio.gather(*self._senders, return_exceptions=True)
         return self._output.decode("utf-8", "replace")
 
@@ -266,72 +266,80 @@ class _Terminal:
         from websockets.exceptions import ConnectionClosed
 
         async for data in self._connection:
-            message = unpacked(data) if isinstance(data, bytes) else None
+            message = unpack_message(data) if isinstance(data, bytes) else None
             if message is None:
                 continue
             if message.kind == CLOSED:
                 return
             if message.kind == ACKNOWLEDGE:
-                if said(message.payload).get("AcknowledgedMessageSequenceNumber") == self._number:
+                if (
+                    parse_payload(message.payload).get("AcknowledgedMessageSequenceNumber")
+                    == self._number
+                ):
                     self._acknowledged.set()
             elif message.kind == OUTPUT:
                 with contextlib.suppress(ConnectionClosed):  # what it sent before is read yet
-                    await self._connection.send(packed(acknowledgement(message)))
-                self._early[message.number] = message
-                while (following := self._early.pop(self._expected, None)) is not None:
-                    self._expected += 1
-                    self._take(following)
+                    await self._connection.send(pack_message(acknowledgement(message)))
+                self._out_of_order[message.number] = message
+                while (following := self._out_of_order.pop(self._next_number, None)) is not None:
+                    self._next_number += 1
+                    self._handle(following)
 
-    def _take(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         if message.payload_kind == HANDSHAKE:
-            self._begin_to_send(_answer(said(message.payload)), HANDSHAKE_ANSWER)
-        elif message.payload_kind == TEXT and len(self._output) < _MOST:
+            self._start_sending(
+                _handshake_response(parse_payload(message.payload)), HANDSHAKE_ANSWER
+            )
+        elif message.payload_kind == TEXT and len(self._output) < _MAX_OUTPUT:
             self._output += message.payload
             if self._text and self._ready in self._output:
                 text, self._text = self._text, b""
-                self._begin_to_send(text, TEXT)
+                self._start_sending(text, TEXT)
 
-    def _begin_to_send(self, data: bytes, kind: int) -> None:
+    def _start_sending(self, data: bytes, kind: int) -> None:
         self._senders.append(asyncio.create_task(self._send(data, kind)))
 
     async def _send(self, data: bytes, kind: int) -> None:
         """Send input, each piece until it has been acknowledged."""
-        size = _PIECE if kind == TEXT else len(data)
-        async with self._turn:
+        size = _CHUNK_SIZE if kind == TEXT else len(data)
+        async with self._wake:
             for begin in range(0, len(data), size):
-                piece = data[begin : begin + size]
-                message = Message(INPUT, piece, self._number, kind)
+                chunk = data[begin : begin + size]
+                message = Message(INPUT, chunk, self._number, kind)
                 self._acknowledged.clear()
                 while not self._acknowledged.is_set():
-                    await self._connection.send(packed(message))
+                    await self._connection.send(pack_message(message))
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._acknowledged.wait(), _AGAIN)
+                        await asyncio.wait_for(self._acknowledged.wait(), _RESEND_S)
                 self._number += 1
 
 
-def _answer(request: Mapping[str, Any]) -> bytes:
+def _handshake_response(request: Mapping[str, Any]) -> bytes:
     """The answer to a handshake.
 
     Raises:
         RefusedError: It asks for what is not done here.
     """
-    actions = [str(one.get("ActionType")) for one in request.get("RequestedClientActions") or ()]
-    if unknown := [one for one in actions if one != "SessionType"]:
+    actions = [
+        str(action.get("ActionType")) for action in request.get("RequestedClientActions") or ()
+    ]
+    if unknown := [action for action in actions if action != "SessionType"]:
         raise RefusedError(
             f"Systems Manager requires {', '.join(unknown)} in sessions, which is not supported",
             code="session_encrypted",
             hint="sessions with KMS encryption (Session Manager preferences) work only with the AWS CLI",
         )
-    done = [
-        {"ActionType": one, "ActionStatus": 1, "ActionResult": None, "Error": ""} for one in actions
+    processed = [
+        {"ActionType": action, "ActionStatus": 1, "ActionResult": None, "Error": ""}
+        for action in actions
     ]
-    told = {"ClientVersion": _VERSION, "ProcessedClientActions": done, "Errors": None}
-    return json.dumps(told).encode()
+    response = {"ClientVersion": _VERSION, "ProcessedClientActions": processed, "Errors": None}
+    return json.dumps(response).encode()
 
 
-def _lost(target: str, words: str) -> UnreachableError:
+def _session_error(target: str, reason: str) -> UnreachableError:
     return UnreachableError(
-        f"the session on {target} was lost: {words}",
+        f"the session on {target} was lost: {reason}",
         code="session_lost",
         hint="run this again; check that this machine can reach ssmmessages (a VPC without internet access needs an endpoint)",
     )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hyperpod_jlab.aws.errors import AwsCall
 
-WINDOW: Final = 60.0
+WINDOW_S: Final = 60.0
 """Seconds that are counted together."""
 
 _EVENT: Final = "before-send"
@@ -51,16 +51,16 @@ class CallMeter:
 
         def sent(event_name: str, **_: Any) -> None:
             # before-send.SERVICE.OPERATION, once for each try; the service has another name there
-            self.note(service, event_name.rsplit(".", 1)[1])
+            self.record(service, event_name.rsplit(".", 1)[1])
 
         client.meta.events.register(_EVENT, sent)
 
-    def note(self, service: str, operation: str) -> None:
+    def record(self, service: str, operation: str) -> None:
         """One request is sent."""
         with self._lock:
             self._recent.append((time.monotonic(), service, operation))
             self.total += 1
-            self._forget()
+            self._drop_old()
             listeners = list(self._listeners)
         for listener in listeners:
             listener()
@@ -68,10 +68,12 @@ class CallMeter:
     def last_minute(self) -> list[OperationCalls]:
         """The requests of the last minute, the most frequent operation first."""
         with self._lock:
-            self._forget()
-            counted = Counter((service, operation) for _, service, operation in self._recent)
-        found = [OperationCalls(*names, calls) for names, calls in counted.items()]
-        return sorted(found, key=lambda one: (-one.calls, one.service, one.operation))
+            self._drop_old()
+            calls_by_operation = Counter(
+                (service, operation) for _, service, operation in self._recent
+            )
+        rows = [OperationCalls(*names, calls) for names, calls in calls_by_operation.items()]
+        return sorted(rows, key=lambda row: (-row.calls, row.service, row.operation))
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Have a function called with each request, in the thread that sends it.
@@ -88,8 +90,8 @@ class CallMeter:
 
         return end
 
-    def _forget(self) -> None:
-        limit = time.monotonic() - WINDOW
+    def _drop_old(self) -> None:
+        limit = time.monotonic() - WINDOW_S
         while self._recent and self._recent[0][0] < limit:
             self._recent.popleft()
 
@@ -101,7 +103,7 @@ METER: Final = CallMeter()
 # --------------------------------------------------------------------------------------------------
 # Requests to addresses of AWS for which boto3 has no operation, signed as boto3 signs its own (Signature Version 4).
 
-_BUSY = frozenset({429, 500, 502, 503, 504})
+_RETRY_STATUSES = frozenset({429, 500, 502, 503, 504})
 _CODES = {
     400: "ValidationException",
     403: "AccessDeniedException",
@@ -135,20 +137,20 @@ def post_form(core: Any, http: Any, call: AwsCall, url: str, form: Mapping[str, 
     from botocore.exceptions import ClientError
 
     body = urlencode(form)
-    for wait in (*_waits(), None):
-        METER.note(call.service, call.operation)
-        answer = http.send(_signed(core, call, url, body))
-        if answer.status_code < 300:
-            return _decoded(answer, call)
-        if wait is None or answer.status_code not in _BUSY:
-            raise ClientError(_refusal(answer), call.operation)
+    for wait in (*_retry_delays(), None):
+        METER.record(call.service, call.operation)
+        response = http.send(_signed_request(core, call, url, body))
+        if response.status_code < 300:
+            return _decode(response, call)
+        if wait is None or response.status_code not in _RETRY_STATUSES:
+            raise ClientError(_parse_error(response), call.operation)
         time.sleep(wait)
     raise AssertionError  # the last turn has no wait
 
 
-def _waits() -> list[float]:
+def _retry_delays() -> list[float]:
     """Seconds between the tries, ever longer and at random, as botocore's are."""
-    return [random.random() * 2**turn for turn in range(3)]  # noqa: S311
+    return [random.random() * 2**attempt for attempt in range(3)]  # noqa: S311
 
 
 def headers_for(core: Any, call: AwsCall, url: str) -> dict[str, str]:
@@ -159,58 +161,62 @@ def headers_for(core: Any, call: AwsCall, url: str) -> dict[str, str]:
     """
     from botocore.awsrequest import AWSRequest
 
-    return dict(_with_signature(core, call, AWSRequest("GET", url)).headers.items())
+    return dict(_add_signature(core, call, AWSRequest("GET", url)).headers.items())
 
 
-def _signed(core: Any, call: AwsCall, url: str, body: str) -> Any:
+def _signed_request(core: Any, call: AwsCall, url: str, body: str) -> Any:
     """The request, with a signature that is good for some minutes."""
     from botocore.awsrequest import AWSRequest
 
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     request = AWSRequest("POST", url, headers=headers, data=body)
-    return _with_signature(core, call, request).prepare()
+    return _add_signature(core, call, request).prepare()
 
 
-def _with_signature(core: Any, call: AwsCall, request: Any) -> Any:
+def _add_signature(core: Any, call: AwsCall, request: Any) -> Any:
     from botocore.auth import SigV4Auth
     from botocore.exceptions import NoCredentialsError
 
-    found = core.get_credentials()
-    if found is None:
+    credentials = core.get_credentials()
+    if credentials is None:
         raise NoCredentialsError
-    SigV4Auth(found.get_frozen_credentials(), call.service, call.region).add_auth(request)
+    SigV4Auth(credentials.get_frozen_credentials(), call.service, call.region).add_auth(request)
     return request
 
 
-def _decoded(answer: Any, call: AwsCall) -> Any:
+def _decode(response: Any, call: AwsCall) -> Any:
     from botocore.parsers import ResponseParserError
 
     try:
-        return json.loads(answer.content)
+        return json.loads(response.content)
     except ValueError:
         raise ResponseParserError(f"{call.action}: the answer is not valid JSON") from None
 
 
-def _refusal(answer: Any) -> dict[str, Any]:
+def _parse_error(response: Any) -> dict[str, Any]:
     """What was refused, as botocore tells it of its own operations."""
-    headers = {name.lower(): value for name, value in answer.headers.items()}
+    headers = {name.lower(): value for name, value in response.headers.items()}
     try:
-        told = json.loads(answer.content)
+        body = json.loads(response.content)
     except ValueError:
-        told = {}
-    if not isinstance(told, dict):
-        told = {}
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
     # AWS says ``message``, Prometheus itself ``error``.
-    message = str(told.get("message") or told.get("Message") or told.get("error") or "")
-    named = headers.get("x-amzn-errortype", "").partition(":")[0]
-    code = named or _code_by(message) or _CODES.get(answer.status_code, str(answer.status_code))
+    message = str(body.get("message") or body.get("Message") or body.get("error") or "")
+    error_type = headers.get("x-amzn-errortype", "").partition(":")[0]
+    code = (
+        error_type
+        or _code_from_message(message)
+        or _CODES.get(response.status_code, str(response.status_code))
+    )
     return {
         "Error": {"Code": code, "Message": message},
-        "ResponseMetadata": {"HTTPStatusCode": answer.status_code, "HTTPHeaders": headers},
+        "ResponseMetadata": {"HTTPStatusCode": response.status_code, "HTTPHeaders": headers},
     }
 
 
-def _code_by(message: str) -> str | None:
+def _code_from_message(message: str) -> str | None:
     """The error that a sentence of AWS' is of, where it says no other than 403."""
     token = _TOKEN.search(message)
     if token is not None:

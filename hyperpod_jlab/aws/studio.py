@@ -68,20 +68,20 @@ def find_studio(path: Path | None = None) -> Studio | None:
     except (OSError, UnicodeDecodeError) as error:
         return Studio(path, problems=(f"{path} cannot be read: {error}",))
     try:
-        found = json.loads(text)
+        metadata = json.loads(text)
     except ValueError:
         return Studio(path, problems=(f"{path} is not valid JSON",))
-    if not isinstance(found, dict):
+    if not isinstance(metadata, dict):
         return Studio(path, problems=(f"{path} is not a JSON object",))
-    return _studio(path, found)
+    return _studio(path, metadata)
 
 
-def _studio(path: Path, found: Mapping[str, Any]) -> Studio:
-    texts = {name: value for name, value in found.items() if isinstance(value, str) and value}
+def _studio(path: Path, metadata: Mapping[str, Any]) -> Studio:
+    texts = {name: value for name, value in metadata.items() if isinstance(value, str) and value}
     # A domain's own ARN has the region; a role's never has one.
     resource = parse_arn(texts.get("ResourceArn"))
     role = parse_arn(texts.get("ExecutionRoleArn"))
-    where = resource or role
+    arn = resource or role
     missing = [name for name in ("DomainId", "ResourceArn") if name not in texts]
     return Studio(
         path,
@@ -90,9 +90,9 @@ def _studio(path: Path, found: Mapping[str, Any]) -> Studio:
         user_profile=texts.get("UserProfileName"),
         space=texts.get("SpaceName"),
         role_arn=texts.get("ExecutionRoleArn"),
-        partition=where.partition if where else None,
+        partition=arn.partition if arn else None,
         region=(resource.region or None) if resource else None,
-        account=where.account if where else None,
+        account=arn.account if arn else None,
         problems=tuple(f"{path} has no {name}" for name in missing),
     )
 
@@ -132,7 +132,7 @@ def points_to_aws(vendor: Path = _VENDOR) -> bool:
     """
     if any(os.environ.get(name) for name in _VARIABLES):
         return True
-    files = (os.environ.get(name) or usual for name, usual in _FILES.items())
+    files = (os.environ.get(name) or default_path for name, default_path in _FILES.items())
     if any(Path(name).expanduser().is_file() for name in files):
         return True
     return find_studio() is not None or _is_ec2(vendor)

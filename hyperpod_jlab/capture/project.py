@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding, Level
 from hyperpod_jlab.core.spec import FilesSpec
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.descent import OUR_FOLDER
+from hyperpod_jlab.storage.descent import OWN_FOLDER
 from hyperpod_jlab.storage.partition import Partition
 
 # --------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def _is_excluded(path: str) -> bool:
 def _has_component(path: str, names: frozenset[str]) -> bool:
     """Whether a part of a path is one of these names, or our own folder on a partition."""
     parts = path.split("/")
-    return not names.isdisjoint(parts) or any(map(OUR_FOLDER.fullmatch, parts))
+    return not names.isdisjoint(parts) or any(map(OWN_FOLDER.fullmatch, parts))
 
 
 def _read_text(path: Path) -> str:
@@ -343,8 +343,7 @@ def _is_broad(root: Path) -> bool:
         return False
     own_folders = (
         resolved / partition_folder.folder.name / "runs"
-        for partition_folder in Partition(resolved).own_places
-    )
+        for partition_folder in Partition(resolved).own_folders)
     return any(folder.is_dir() for folder in own_folders) or resolved.is_mount()
 
 

@@ -160,7 +160,7 @@ def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
 def _folders(path: Path) -> list[Path]:
     """The folders above a file, up to the partition's root."""
     parents = list(path.absolute().parents)
-    is_bundle_folder = (descent.OUR_FOLDER.fullmatch(folder.name) is not None for folder in parents)
+    is_bundle_folder = (descent.OWN_FOLDER.fullmatch(folder.name) is not None for folder in parents)
     bundle_index = next(
         (index for index, is_bundle in enumerate(is_bundle_folder) if is_bundle), None
     )

@@ -33,9 +33,9 @@ def aws_name(context: click.Context, parameter: click.Parameter, value: str | No
     """
     del context
     field = str(parameter.name)
-    pattern, words, hint = _NAMES[field]
+    pattern, description, hint = _NAMES[field]
     if value is not None and re.fullmatch(pattern, value, re.ASCII) is None:
         option = f"--{field.replace('_', '-')}"
-        said = f"'{value[:60]}' is not {words}" if value else f"{words} is missing"
-        raise InvalidInputError(f"{option}: {said}", hint=hint, detail={"field": field})
+        problem = f"'{value[:60]}' is not {description}" if value else f"{description} is missing"
+        raise InvalidInputError(f"{option}: {problem}", hint=hint, detail={"field": field})
     return value

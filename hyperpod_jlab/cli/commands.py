@@ -11,7 +11,7 @@ from click.shell_completion import get_completion_class
 
 import hyperpod_jlab
 from hyperpod_jlab.cli.group import HpjCommand
-from hyperpod_jlab.cli.parameters import WordsParam
+from hyperpod_jlab.cli.parameters import SuggestedTextParam
 from hyperpod_jlab.cli.sending import SubmitMode, send
 from hyperpod_jlab.cli.spec_options import parse_spec
 from hyperpod_jlab.clusters.configuration import current_folder
@@ -33,7 +33,7 @@ fish: hpj completion fish > ~/.config/fish/completions/hpj.fish
 
 
 @click.command(cls=HpjCommand, help=_HELP)
-@click.argument("shell", type=WordsParam(SHELLS, "shell"), metavar="|".join(SHELLS))
+@click.argument("shell", type=SuggestedTextParam(SHELLS, "shell"), metavar="|".join(SHELLS))
 def completion(shell: str) -> None:
     """Print the script."""
     if shell not in SHELLS:
@@ -71,13 +71,13 @@ _COMMAND = (
 def demo(dry_run: bool) -> None:
     """Run the example."""
     source = {"kind": "command", "command": _COMMAND}
-    words = f"hpj submit -c {shlex.quote(_COMMAND)} --nodes 2 --follow"
+    command = f"hpj submit -c {shlex.quote(_COMMAND)} --nodes 2 --follow"
     data: dict[str, object] = {"name": "demo", "resources": {"nodes": 2}}
     if _EXAMPLE.is_file():  # in a checkout; an installed package has no notebooks
         source = {"kind": "notebook", "path": str(_EXAMPLE)}
         data["launcher"] = "python"
-        words = f"hpj submit {_EXAMPLE} --nodes 2 --launcher python --follow"
+        command = f"hpj submit {_EXAMPLE} --nodes 2 --launcher python --follow"
     spec = parse_spec({**data, "source": source, "files": {"project": False}}, ())
-    print(f"the same as: {words}", file=sys.stderr)
+    print(f"the same as: {command}", file=sys.stderr)
     request = Request(spec, cluster=LOCAL, run_id=new_run_id(), base=current_folder())
     send(request, SubmitMode(dry_run=dry_run, follow=True))

@@ -13,9 +13,9 @@ from hyperpod_jlab.cli.invocation import InterruptionError
 from hyperpod_jlab.core.errors import (
     HyperpodError,
     InvalidInputError,
+    mask_credentials,
     nearest,
     nearest_hint,
-    without_passwords,
 )
 
 _DEBUG = "HYPERPOD_DEBUG"
@@ -51,25 +51,25 @@ def report(error: BaseException, *, as_json: bool) -> int:
     """Tell the user what went wrong on stderr; returns the exit code."""
     if isinstance(error, SystemExit):
         return close_output(error.code if isinstance(error.code, int) else 0)
-    show_origin(error)
-    told = translate(error)
-    code = close_output(told.exit_code, as_json=as_json)
+    print_traceback(error)
+    failure = translate(error)
+    code = close_output(failure.exit_code, as_json=as_json)
     try:
-        print(_as_json(told) if as_json else _as_text(told), file=sys.stderr, flush=True)
+        print(_as_json(failure) if as_json else _as_text(failure), file=sys.stderr, flush=True)
     except OSError:
         _discard(2)  # nobody listens on stderr either
     return code
 
 
-def show_origin(error: BaseException) -> None:
+def print_traceback(error: BaseException) -> None:
     """Print the stack trace, for whoever looks for a fault of ours."""
     if os.environ.get(_DEBUG):
         import traceback
 
-        from hyperpod_jlab.cli.terminal import shown_text
+        from hyperpod_jlab.cli.terminal import safe_text
 
-        told = "".join(traceback.format_exception(error))
-        print(shown_text(told, sys.stderr), end="", file=sys.stderr)
+        stack = "".join(traceback.format_exception(error))
+        print(safe_text(stack, sys.stderr), end="", file=sys.stderr)
 
 
 def close_output(code: int, *, as_json: bool = False) -> int:
@@ -97,24 +97,24 @@ def translate(error: BaseException) -> HyperpodError:
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return InterruptionError("interrupted")
     if isinstance(error, click.ClickException):
-        return _usage(error)
-    if isinstance(error, OSError) and _is_of_printing(error):
+        return _usage_error(error)
+    if isinstance(error, OSError) and _is_output_error(error):
         return output_error(error)
     return HyperpodError(
-        f"internal error: {type(error).__name__}: {without_passwords(error)}",
+        f"internal error: {type(error).__name__}: {mask_credentials(error)}",
         hint=f"this is a bug in hyperpod_jlab; {_DEBUG}=1 shows the traceback",
     )
 
 
-def _usage(error: click.ClickException) -> CommandLineError:
+def _usage_error(error: click.ClickException) -> CommandLineError:
     """What click has to say, with the option or command that was probably meant."""
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption):
-        given = error.option_name
+        option_name = error.option_name
         return CommandLineError(
-            f"unknown option {given[:60]}",
-            hint=_option_hint(given, context),
-            detail={"option": given[:60]},
+            f"unknown option {option_name[:60]}",
+            hint=_option_hint(option_name, context),
+            detail={"option": option_name[:60]},
         )
     hint = f"see: {context.command_path} --help" if context is not None else None
     detail = {}
@@ -126,7 +126,7 @@ def _usage(error: click.ClickException) -> CommandLineError:
     return CommandLineError(message, hint=hint, detail=detail)
 
 
-def _option_hint(given: str, context: click.Context | None) -> str | None:
+def _option_hint(option_name: str, context: click.Context | None) -> str | None:
     if context is None:
         return None
     names = [
@@ -136,8 +136,8 @@ def _option_hint(given: str, context: click.Context | None) -> str | None:
         for name in (*parameter.opts, *parameter.secondary_opts)
         if name.startswith("--")
     ]
-    if nearest(given, names) is not None:
-        return nearest_hint(given, names)
+    if nearest(option_name, names) is not None:
+        return nearest_hint(option_name, names)
     return f"see: {context.command_path} --help"
 
 
@@ -150,23 +150,23 @@ def _as_text(error: HyperpodError) -> str:
 
     plain = isinstance(error, (InterruptionError, RunEndedError))
     lines = [printable(error.message) if plain else f"error: {printable(error.message)}"]
-    others = error.detail.get("findings", [])[1:]
-    lines += [f"error: {printable(finding['message'])}" for finding in others]
+    other_findings = error.detail.get("findings", [])[1:]
+    lines += [f"error: {printable(finding['message'])}" for finding in other_findings]
     if error.hint:
         lines.append(f"hint: {printable(error.hint)}")
     return "\n".join(lines)
 
 
-def _is_of_printing(error: OSError) -> bool:
+def _is_output_error(error: OSError) -> bool:
     """Whether it was raised where this package prints; it opens and writes files elsewhere."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    module = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
-    ours = module.startswith("hyperpod_jlab.") and (
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    module = "" if frame is None else str(frame.tb_frame.f_globals.get("__name__"))
+    is_own = module.startswith("hyperpod_jlab.") and (
         ".cli." in module or module.endswith("commands")
     )
-    return error.filename is None and (ours or module.startswith("click."))
+    return error.filename is None and (is_own or module.startswith("click."))
 
 
 def _discard(descriptor: int) -> None:

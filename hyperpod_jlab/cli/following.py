@@ -15,15 +15,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from hyperpod_jlab.cli.failure import RunEndedError, output_error
-from hyperpod_jlab.cli.interrupts import uninterrupted
+from hyperpod_jlab.cli.interrupts import defer_interrupts
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation
 from hyperpod_jlab.cli.output import elapsed
 from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
 from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.core.text import Line, is_plain, styled_lines
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.text import TerminalLine, is_plain, keep_styles_of_lines
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.logs.lines import json_line
-from hyperpod_jlab.storage.mounts import GONE
+from hyperpod_jlab.storage.mounts import GONE_CODE
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.run import FirstError, Run
@@ -41,7 +41,7 @@ class LogGuard:
     """Goes through the blocks of a log in the order in which they are shown."""
 
     def __init__(self) -> None:
-        self._open: dict[Stream, Line] = {}
+        self._open: dict[Stream, TerminalLine] = {}
 
     def texts(self, block: LineBlock) -> list[str]:
         """The texts of a block's pieces as a terminal may show them."""
@@ -51,36 +51,36 @@ class LogGuard:
         if stream not in self._open and is_plain(block.chunk.data[block.first : block.end]):
             return texts
         if stream not in self._open and _has_whole_lines(block):
-            return styled_lines(texts)
+            return keep_styles_of_lines(texts)
         return [
-            self._piece(block, index, text)
+            self._safe_piece(block, index, text)
             for index, text in zip(block.indices(), texts, strict=True)
         ]
 
-    def _piece(self, block: LineBlock, index: int, text: str) -> str:
+    def _safe_piece(self, block: LineBlock, index: int, text: str) -> str:
         stream, last = block.origin.stream, not block.partial(index)
         line = self._open.pop(stream, None) if block.continued(index) else None
-        line = line or Line()
+        line = line or TerminalLine()
         if last:
             self._open.pop(stream, None)
         else:
             self._open[stream] = line
-        return line.piece(text, anew=block.redraws(index), last=last)
+        return line.add(text, is_new=block.redraws(index), last=last)
 
 
 def _has_whole_lines(block: LineBlock) -> bool:
     """Whether no line of the block comes in pieces."""
     indices = block.indices()
     newlines = block.chunk.data.count(b"\n", block.first, block.end)
-    whole = len(block.ends) == newlines and not block.partial(indices[-1])
-    return whole and not block.continued(indices[0])
+    is_complete = len(block.ends) == newlines and not block.partial(indices[-1])
+    return is_complete and not block.continued(indices[0])
 
 
 # --------------------------------------------------------------------------------------------------
 # Writing log lines: behind their ranks in a terminal or a pipe, or as JSON. Whole blocks at a time, for logs can be large.
 
 _STDOUT = 1
-_AT_ONCE = 4096
+_BATCH_SIZE = 4096
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 _NODE_COLOUR = 90
 _MARK_COLOUR = 31
@@ -89,8 +89,8 @@ _MARK_COLOUR = 31
 class LogWriter(Protocol):
     """Writes batches of lines that have a mark before their first block at the most."""
 
-    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
-        """Write a batch, and call `done` once it is written; no Ctrl-C comes in between."""
+    def write(self, batch: LogBatch, on_written: Callable[[], None]) -> None:
+        """Write a batch, and call `on_written` once it is written; no Ctrl-C comes in between."""
         ...
 
     def finish(self) -> None:
@@ -102,12 +102,12 @@ def log_writer(*, as_json: bool) -> LogWriter:
     """The writer for stdout."""
     if as_json:
         return JsonWriter()
-    shown = is_terminal(sys.stdout)
+    on_terminal = is_terminal(sys.stdout)
     return TextWriter(
         colour=wants_colour(),
         live=shows_progress(),
-        aside=not shown,
-        guard=LogGuard() if shown else None,
+        prefixed=not on_terminal,
+        guard=LogGuard() if on_terminal else None,
     )
 
 
@@ -116,41 +116,41 @@ def shows_progress() -> bool:
     return is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
 
 
-def write_bytes(data: bytes, done: Callable[[], None] | None = None) -> None:
+def write_bytes(data: bytes, on_written: Callable[[], None] | None = None) -> None:
     """Write to stdout, past all buffers: after an interrupt nothing is left that somebody must wait for.
 
     Args:
         data: The bytes.
-        done: Called once all are written; no Ctrl-C comes in between.
+        on_written: Called once all are written; no Ctrl-C comes in between.
 
     Raises:
         BrokenPipeError: Nobody reads any more.
         OutputError: It cannot be written.
     """
     try:
-        _write(data, done)
+        _write(data, on_written)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise output_error(error) from error
 
 
-def _write(data: bytes, done: Callable[[], None] | None) -> None:
+def _write(data: bytes, on_written: Callable[[], None] | None) -> None:
     sys.stdout.flush()
     if not _is_descriptor():
         sys.stdout.write(data.decode("utf-8", "backslashreplace"))
         sys.stdout.flush()
-        if done is not None:
-            done()
+        if on_written is not None:
+            on_written()
         return
-    left = memoryview(data)
-    while left:
+    remaining = memoryview(data)
+    while remaining:
         # Once a pipe takes anything it takes this much at once, so only the waiting can take long.
         select.select((), (_STDOUT,), ())
-        with uninterrupted(), contextlib.suppress(BlockingIOError):
-            left = left[os.write(_STDOUT, left[:_AT_ONCE]) :]
-            if not left and done is not None:
-                done()
+        with defer_interrupts(), contextlib.suppress(BlockingIOError):
+            remaining = remaining[os.write(_STDOUT, remaining[:_BATCH_SIZE]) :]
+            if not remaining and on_written is not None:
+                on_written()
 
 
 def _is_descriptor() -> bool:
@@ -164,13 +164,13 @@ def _is_descriptor() -> bool:
 class JsonWriter:
     """One object a line."""
 
-    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
+    def write(self, batch: LogBatch, on_written: Callable[[], None]) -> None:
         """Write a batch."""
         lines = "\n".join(json_line(line) for line in batch)
         if lines:
-            write_bytes(lines.encode("utf-8", "backslashreplace") + b"\n", done)
+            write_bytes(lines.encode("utf-8", "backslashreplace") + b"\n", on_written)
         else:
-            done()
+            on_written()
 
     def finish(self) -> None:
         """Nothing is left open."""
@@ -182,29 +182,29 @@ class TextWriter:
     Args:
         colour: Give each rank (and child) a colour, always the same one.
         live: Redraw lines that are redrawn; otherwise each state is a line.
-        aside: Marks go to stderr: what a program reads has the ranks' own lines alone.
+        prefixed: Marks go to stderr: what a program reads has the ranks' own lines alone.
         guard: Takes out of the lines what a terminal would take for commands; None gives them as they are.
     """
 
     def __init__(
-        self, *, colour: bool, live: bool, aside: bool, guard: LogGuard | None = None
+        self, *, colour: bool, live: bool, prefixed: bool, guard: LogGuard | None = None
     ) -> None:
         self._colour = colour
         self._live = live
-        self._aside = aside
+        self._prefixed = prefixed
         self._guard = guard
         self._open: Stream | None = None
         self._prefixes: dict[Stream, str] = {}
 
-    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
+    def write(self, batch: LogBatch, on_written: Callable[[], None]) -> None:
         """Write a batch."""
         parts: list[str] = []
         for block in batch.blocks:
             self._block(block, parts)
         if parts:
-            write_bytes("".join(parts).encode("utf-8", "backslashreplace"), done)
+            write_bytes("".join(parts).encode("utf-8", "backslashreplace"), on_written)
         else:
-            done()
+            on_written()
 
     def finish(self) -> None:
         """End the last line."""
@@ -221,40 +221,46 @@ class TextWriter:
         if not texts:
             return
         indices = block.indices()
-        if not self._goes_on(block, indices[0], prefix, texts[0], parts):
+        if not self._continues_line(block, indices[0], prefix, texts[0], parts):
             self._end_line(parts)
             parts += (prefix, texts[0])
         if _has_pieces(block):
             self._pieces(block, texts, prefix, parts)
         elif len(texts) > 1:
-            between = f"\n{prefix}"
-            parts += (between, between.join(texts[1:]))
+            separator = f"\n{prefix}"
+            parts += (separator, separator.join(texts[1:]))
         if block.partial(indices[-1]):
             self._open = block.origin.stream
         else:
             self._open = None
             parts.append("\n")
 
-    def _mark(self, block: LineBlock, mark: Mark, parts: list[str]) -> None:
-        text = f"--- {printable(mark.text)} ---"
-        if self._aside:
+    def _mark(self, block: LineBlock, log_mark: Mark, parts: list[str]) -> None:
+        text = f"--- {printable(log_mark.text)} ---"
+        if self._prefixed:
             write_bytes("".join(parts).encode("utf-8", "backslashreplace"))
             parts.clear()
             prefix = block.origin.stream.prefix(block.origin.rank)
             print(
-                text if mark.kind == "attempt" else f"{prefix}{text}", file=sys.stderr, flush=True
+                text if log_mark.kind == "attempt" else f"{prefix}{text}",
+                file=sys.stderr,
+                flush=True,
             )
             return
-        shown = f"\x1b[{_MARK_COLOUR}m{text}\x1b[0m" if self._colour else text
-        parts.append(f"{shown}\n" if mark.kind == "attempt" else f"{self._prefix(block)}{shown}\n")
+        mark_text = f"\x1b[{_MARK_COLOUR}m{text}\x1b[0m" if self._colour else text
+        parts.append(
+            f"{mark_text}\n"
+            if log_mark.kind == "attempt"
+            else f"{self._prefix(block)}{mark_text}\n"
+        )
 
     def _pieces(self, block: LineBlock, texts: list[str], prefix: str, parts: list[str]) -> None:
         """Write the pieces behind the first one: those of one line go together again."""
-        for (before, index), text in zip(pairwise(block.indices()), texts[1:], strict=True):
-            joined = block.continued(index) and index == before + 1
+        for (previous, index), text in zip(pairwise(block.indices()), texts[1:], strict=True):
+            joined = block.continued(index) and index == previous + 1
             parts += (text,) if joined else ("\n", prefix, text)
 
-    def _goes_on(
+    def _continues_line(
         self, block: LineBlock, index: int, prefix: str, text: str, parts: list[str]
     ) -> bool:
         """Whether the piece goes on with the line that is open; then it is written."""
@@ -275,15 +281,15 @@ class TextWriter:
 
     def _prefix(self, block: LineBlock) -> str:
         stream, rank = block.origin.stream, block.origin.rank
-        found = self._prefixes.get(stream)
-        if found is None:
-            found = stream.prefix(rank)
+        prefix = self._prefixes.get(stream)
+        if prefix is None:
+            prefix = stream.prefix(rank)
             if self._colour:
                 number = rank if stream.child is None or rank is None else rank + stream.child
                 code = _NODE_COLOUR if number is None else _COLOURS[number % len(_COLOURS)]
-                found = f"\x1b[{code}m{found}\x1b[0m"
-            self._prefixes[stream] = found
-        return found
+                prefix = f"\x1b[{code}m{prefix}\x1b[0m"
+            self._prefixes[stream] = prefix
+        return prefix
 
 
 def _has_pieces(block: LineBlock) -> bool:
@@ -291,9 +297,9 @@ def _has_pieces(block: LineBlock) -> bool:
     return len(block.ends) - 1 > block.chunk.data.count(b"\n", block.first, block.end - 1)
 
 
-_LONG = 2000
+_MAX_PREFIX_CACHE = 2000
 _TIMEOUT = 2.0
-_LOOK_AGAIN = 1.0
+_RETRY_S = 1.0
 
 
 class Reading:
@@ -309,7 +315,7 @@ class Reading:
         """The words for the user."""
         run_id = self.request.run_id
         command = f"hpj logs -f {run_id}{self._options}"
-        if self.cursor is not None and len(self.cursor) <= _LONG:
+        if self.cursor is not None and len(self.cursor) <= _MAX_PREFIX_CACHE:
             command += f" --cursor '{self.cursor}'"
         elif self.cursor is not None:  # of thousands of ranks: nobody pastes that
             command += f" --since {datetime.now().astimezone().isoformat(timespec='seconds')}"
@@ -321,34 +327,34 @@ class Reading:
         )
 
 
-async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
+async def write_logs(hyperpod: Hyperpod, writer_state: Reading) -> None:
     """Write the lines asked for to stdout; with `follow` until the run has ended."""
     writer = log_writer(as_json=invocation().as_json)
     try:
-        async with aclosing(hyperpod.logs.lines(reading.request)) as batches:
+        async with aclosing(hyperpod.logs.lines(writer_state.request)) as batches:
             async for batch in batches:
-                reading.written = reading.written or not batch.empty
+                writer_state.written = writer_state.written or not batch.empty
                 for part in batch.split_at_marks():
-                    writer.write(part, partial(setattr, reading, "cursor", part.after.text()))
+                    writer.write(part, partial(setattr, writer_state, "cursor", part.after.text()))
     finally:
         writer.finish()
 
 
 @contextlib.asynccontextmanager
-async def told_states(
-    hyperpod: Hyperpod, run_id: str, seen: Run | None = None
+async def reporting_states(
+    hyperpod: Hyperpod, run_id: str, last_run: Run | None = None
 ) -> AsyncIterator[None]:
     """Tell on stderr why the run waits, until it runs, and when its cluster does not answer: on a terminal at once, in a file only after a while.
 
     Args:
         hyperpod: The services.
         run_id: The run.
-        seen: As it was just seen, if it was.
+        last_run: As it was just seen, if it was.
     """
     task = None
     if not invocation().as_json:
-        patience = 0.0 if is_terminal(sys.stderr) else _TIMEOUT
-        task = asyncio.create_task(_tell_states(hyperpod, run_id, patience, seen))
+        delay_s = 0.0 if is_terminal(sys.stderr) else _TIMEOUT
+        task = asyncio.create_task(_report_states(hyperpod, run_id, delay_s, last_run))
     try:
         yield
     finally:
@@ -358,53 +364,55 @@ async def told_states(
                 await task
 
 
-async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float, seen: Run | None) -> None:
-    silent = seen is not None and is_unreachable(seen)
-    if seen is not None and silent:
-        _tell_silence(seen)
-    await asyncio.sleep(patience)
-    told = None
-    async with aclosing(_watched(hyperpod, run_id)) as runs:
+async def _report_states(
+    hyperpod: Hyperpod, run_id: str, delay_s: float, last_run: Run | None
+) -> None:
+    was_silent = last_run is not None and is_unreachable(last_run)
+    if last_run is not None and was_silent:
+        _report_unreachable(last_run)
+    await asyncio.sleep(delay_s)
+    last_message = None
+    async with aclosing(_watch_run(hyperpod, run_id)) as runs:
         async for run in runs:
-            words = run.status.reason if run.state == "waiting" else None
-            if words is not None and words != told:
-                _tell(f"waiting: {printable(words)}")
-            told = words
-            if is_unreachable(run) and not silent:
-                _tell_silence(run)
-            elif silent and not is_unreachable(run):
-                _tell(f"{run.cluster} responds again")
-            silent = is_unreachable(run)
+            message = run.status.reason if run.state == "waiting" else None
+            if message is not None and message != last_message:
+                _report(f"waiting: {printable(message)}")
+            last_message = message
+            if is_unreachable(run) and not was_silent:
+                _report_unreachable(run)
+            elif was_silent and not is_unreachable(run):
+                _report(f"{run.cluster} responds again")
+            was_silent = is_unreachable(run)
 
 
-async def _watched(hyperpod: Hyperpod, run_id: str) -> AsyncGenerator[Run, None]:
+async def _watch_run(hyperpod: Hyperpod, run_id: str) -> AsyncGenerator[Run, None]:
     """The run each time that it changed, until it has ended, also where its file system goes away and comes back meanwhile."""
-    gone = False
+    was_lost = False
     while True:
         try:
             async with aclosing(hyperpod.runs.watch(run_id)) as runs:
                 async for run in runs:
-                    if gone:
-                        gone = False
-                        _tell("the storage partition is available again")
+                    if was_lost:
+                        was_lost = False
+                        _report("the storage partition is available again")
                     yield run
         except StorageError as error:
-            if error.code != GONE:
+            if error.code != GONE_CODE:
                 raise
-            if not gone:
-                _tell(f"{printable(error.message)}; the log continues when it is available")
-            gone = True
-            await asyncio.sleep(_LOOK_AGAIN)
+            if not was_lost:
+                _report(f"{printable(error.message)}; the log continues when it is available")
+            was_lost = True
+            await asyncio.sleep(_RETRY_S)
         else:
             return
 
 
-def _tell_silence(run: Run) -> None:
-    _tell(f"{unreachable_words(run)}; the log continues when it responds")
+def _report_unreachable(run: Run) -> None:
+    _report(f"{unreachable_text(run)}; the log continues when it responds")
 
 
-def _tell(words: str) -> None:
-    print(f"--- {words} ---", file=sys.stderr, flush=True)
+def _report(message: str) -> None:
+    print(f"--- {message} ---", file=sys.stderr, flush=True)
 
 
 def is_unreachable(run: Run) -> bool:
@@ -412,12 +420,12 @@ def is_unreachable(run: Run) -> bool:
     return run.state == "unknown" and run.status.reason_code == "unreachable"
 
 
-def unreachable_words(run: Run) -> str:
+def unreachable_text(run: Run) -> str:
     """That its cluster does not answer, in a run's own words."""
     return printable(run.status.reason or f"{run.cluster} does not respond")
 
 
-async def see_to_end(hyperpod: Hyperpod, request: LogRequest, *, with_log: bool) -> Run:
+async def wait_for_end(hyperpod: Hyperpod, request: LogRequest, *, with_log: bool) -> Run:
     """Wait for a run, telling why it waits; returns it as it is then.
 
     Args:
@@ -425,15 +433,15 @@ async def see_to_end(hyperpod: Hyperpod, request: LogRequest, *, with_log: bool)
         request: Its log, to be followed.
         with_log: Whether to write that to stdout meanwhile.
     """
-    reading = Reading(request)
-    invocation().on_interrupt = reading.interruption
-    async with told_states(hyperpod, request.run_id):
+    writer_state = Reading(request)
+    invocation().on_interrupt = writer_state.interruption
+    async with reporting_states(hyperpod, request.run_id):
         if with_log:
-            await write_logs(hyperpod, reading)
+            await write_logs(hyperpod, writer_state)
         return await hyperpod.runs.wait(request.run_id)
 
 
-def last_word(run: Run) -> str:
+def end_text(run: Run) -> str:
     """One line on how a run ended."""
     text = f"{run.run_id} {run.state}"
     if run.status.started_at is not None:
@@ -451,15 +459,15 @@ def raise_unless_succeeded(run: Run) -> None:
         return
     error = last_error(run)
     raise RunEndedError(
-        last_word(run),
+        end_text(run),
         code=f"run_{run.state}",
-        hint=_where_to_look(run, error),
+        hint=_logs_hint(run, error),
         detail={
             "run_id": run.run_id,
             "state": run.state,
             "reason_code": run.status.reason_code,
             "exit_code": run.status.exit_code,
-            "first_error": plain(error) if error is not None else None,
+            "first_error": to_plain(error) if error is not None else None,
         },
     )
 
@@ -469,7 +477,7 @@ def last_error(run: Run) -> FirstError | None:
     return run.status.attempts[-1].first_error if run.status.attempts else None
 
 
-def _where_to_look(run: Run, error: FirstError | None) -> str | None:
+def _logs_hint(run: Run, error: FirstError | None) -> str | None:
     if run.state == "cancelled":
         return None
     if run.children:

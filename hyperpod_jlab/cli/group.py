@@ -99,12 +99,12 @@ class LazyGroup(click.Group):
         """The commands that begin so, without importing them."""
         from click.shell_completion import CompletionItem
 
-        found = [
+        items = [
             CompletionItem(entry.name, help=entry.help)
             for entry in self._entries.values()
             if entry.name.startswith(incomplete)
         ]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

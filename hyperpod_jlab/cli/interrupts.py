@@ -22,7 +22,7 @@ def raise_interrupts() -> None:
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
+def defer_interrupts() -> Iterator[None]:
     """Put a Ctrl-C off until the block is done; it must not wait for anything. A second one is not put off."""
     _Interrupts.busy = True
     try:

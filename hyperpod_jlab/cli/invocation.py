@@ -48,10 +48,10 @@ def invocation() -> Invocation:
     return click.get_current_context().ensure_object(Invocation)
 
 
-def wants_json(words: Sequence[str]) -> bool:
+def wants_json(arguments: Sequence[str]) -> bool:
     """Whether ``--json`` stands anywhere in the line, less what is passed on to the user's program."""
-    own = words[: words.index("--")] if "--" in words else words
-    return JSON_FLAG in own
+    own_arguments = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return JSON_FLAG in own_arguments
 
 
 def json_option(command: Command) -> Command:
@@ -84,8 +84,8 @@ def run_cancelled(work: Callable[[], Awaitable[T]]) -> T:
 
     call = invocation()
     if call.run is not None:  # in a kernel, whose interrupts do the same
-        found: T = call.run(work)
-        return found
+        result: T = call.run(work)
+        return result
 
     async def cancelled_by_interrupt() -> T:
         task = asyncio.current_task()

@@ -8,19 +8,19 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-_INTERRUPTED = 130
+_EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    signal.signal(signal.SIGINT, _end_at_once)
+    signal.signal(signal.SIGINT, _exit_now)
     from hyperpod_jlab.cli.root import run
 
     return run(sys.argv[1:] if arguments is None else arguments)
 
 
-def _end_at_once(_: int, __: FrameType | None) -> None:
-    os._exit(_INTERRUPTED)  # nothing has begun yet
+def _exit_now(_: int, __: FrameType | None) -> None:
+    os._exit(_EXIT_INTERRUPTED)  # nothing has begun yet
 
 
 if __name__ == "__main__":

@@ -22,16 +22,16 @@ else:
 
 
 LAST = "last"
-_SHOWN = 5
+_MAX_SUGGESTIONS = 5
 
 
-async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str:
+async def find_run(hyperpod: Hyperpod, text: str, *, exact: bool = False) -> str:
     """The id of the run that is meant.
 
     Args:
         hyperpod: The services.
         text: What the user typed.
-        whole: Take only a whole id (or ``last``): for commands that change a run.
+        exact: Take only a whole id (or ``last``): for commands that change a run.
 
     Raises:
         InvalidInputError: It is no run id, or means several runs.
@@ -39,17 +39,19 @@ async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str
         StorageError: The partition is not mounted, and was before.
     """
     parent, index = split_run_id(text)
-    if await asyncio.to_thread(hyperpod.partition.holds, parent):
+    if await asyncio.to_thread(hyperpod.partition.has_run, parent):
         return text
     if text == LAST:
         return await _newest(hyperpod)
-    found = [] if whole else await asyncio.to_thread(_like, hyperpod.partition, parent)
-    if len(found) == 1:
-        return found[0] if index is None else f"{found[0]}.{index}"
-    if found:
-        names = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+    matches = [] if exact else await asyncio.to_thread(_matching_ids, hyperpod.partition, parent)
+    if len(matches) == 1:
+        return matches[0] if index is None else f"{matches[0]}.{index}"
+    if matches:
+        names = ", ".join(matches[:_MAX_SUGGESTIONS]) + (
+            ", ..." if len(matches) > _MAX_SUGGESTIONS else ""
+        )
         raise InvalidInputError(
-            f"'{parent}' matches {len(found)} runs", code="ambiguous_run", hint=names
+            f"'{parent}' matches {len(matches)} runs", code="ambiguous_run", hint=names
         )
     await asyncio.to_thread(check_present, hyperpod.partition.root)
     raise NotFoundError(f"run {text} not found", code="no_such_run", hint="see: hpj runs")
@@ -62,11 +64,11 @@ async def _newest(hyperpod: Hyperpod) -> str:
     return listing.runs[0].run_id
 
 
-def _like(partition: Partition, text: str) -> list[str]:
+def _matching_ids(partition: Partition, text: str) -> list[str]:
     """Run ids that begin with the text, or whose part behind the last hyphen it is."""
-    for places in (partition.own_places, partition.other_places()):
-        names = (name for place in places for name in place.run_ids())
-        fits = {name for name in names if name.startswith(text) or name.endswith(f"-{text}")}
-        if fits:  # another user's run makes no id of one's own ambiguous
-            return sorted(fits, reverse=True)
+    for folders in (partition.own_folders, partition.other_folders()):
+        names = (name for folder in folders for name in folder.run_ids())
+        matches = {name for name in names if name.startswith(text) or name.endswith(f"-{text}")}
+        if matches:  # another user's run makes no id of one's own ambiguous
+            return sorted(matches, reverse=True)
     return []

@@ -18,7 +18,7 @@ from hyperpod_jlab.core.cluster import notes_of
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration
 from hyperpod_jlab.core.text import terminal_json
-from hyperpod_jlab.core.wire import iso_time, plain
+from hyperpod_jlab.core.wire import iso_time, to_plain
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.run import Run
@@ -65,20 +65,20 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under titles; cells of the columns named in `coloured` get the colour of their word."""
+    """Rows under titles; cells of the columns named in `colour_state` get the colour of their word."""
 
     titles: tuple[str, ...]
     rows: Sequence[Sequence[str]]
-    coloured: frozenset[str] = frozenset({"STATE"})
+    colour_state: frozenset[str] = frozenset({"STATE"})
     empty: str = ""
 
 
 def print_json(document: Any) -> None:
     """One JSON document on stdout, of plain data and of classes that have a wire format. A character that UTF-8 does not have is written as its JSON escape."""
-    shown = is_terminal(sys.stdout)
-    indent = 2 if shown else None
-    text = json.dumps(document, ensure_ascii=False, indent=indent, default=plain)
-    print(terminal_json(text) if shown else text)
+    for_terminal = is_terminal(sys.stdout)
+    indent = 2 if for_terminal else None
+    text = json.dumps(document, ensure_ascii=False, indent=indent, default=to_plain)
+    print(terminal_json(text) if for_terminal else text)
 
 
 def print_list(
@@ -88,8 +88,8 @@ def print_list(
     notes: Sequence[str] = (),
 ) -> None:
     """A list as JSON, with the cursor of what follows, and what there is to say of the list as a whole."""
-    told = {"notes": list(notes)} if notes else {}
-    print_json({name: list(items), "next": following, **told})
+    extra = {"notes": list(notes)} if notes else {}
+    print_json({name: list(items), "next": following, **extra})
 
 
 def print_table(table: Table) -> None:
@@ -98,25 +98,25 @@ def print_table(table: Table) -> None:
         if table.empty:
             print(table.empty, file=sys.stderr)
         return
-    room = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    max_width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     rows = [list(table.titles), *([printable(cell) for cell in row] for row in table.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.titles))]
     for number, row in enumerate(rows):
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
         line = _GAP.join(cells).rstrip()
-        if room is not None and len(line) > room:
-            line = line[: room - 1] + "\u2026"
+        if max_width is not None and len(line) > max_width:
+            line = line[: max_width - 1] + "\u2026"
         print(_paint(line, row, widths, table) if number else _bold(line))
 
 
 def _paint(line: str, row: Sequence[str], widths: Sequence[int], table: Table) -> str:
     """Give the words of coloured columns their colours, in what is left of the line."""
     for column in reversed(range(len(row))):
-        if table.titles[column] in table.coloured:
+        if table.titles[column] in table.colour_state:
             begin = sum(widths[:column]) + len(_GAP) * column
             end = min(begin + len(row[column]), len(line))
-            word = line[begin:end]
-            line = line[:begin] + coloured(row[column], word) + line[end:]
+            state = line[begin:end]
+            line = line[:begin] + colour_state(row[column], state) + line[end:]
     return line
 
 
@@ -126,27 +126,31 @@ def _bold(line: str) -> str:
 
 def print_fields(fields: Sequence[tuple[str, str | None]]) -> None:
     """Names and values, one a line; those without a value are left out."""
-    kept = [(name, value) for name, value in fields if value]
-    width = max((len(name) for name, _ in kept), default=0)
-    for name, value in kept:
+    filled = [(name, value) for name, value in fields if value]
+    width = max((len(name) for name, _ in filled), default=0)
+    for name, value in filled:
         print(f"{name:<{width}}  {printable(value)}")
 
 
-def coloured(word: str, text: str | None = None) -> str:
+def colour_state(state: str, text: str | None = None) -> str:
     """A state in its colour, when colours are wanted."""
-    style = STATE_STYLES.get(word)
-    shown = word if text is None else text
-    return f"\x1b[{_CODES[style]}m{shown}\x1b[0m" if style and shown and wants_colour() else shown
+    style = STATE_STYLES.get(state)
+    content = state if text is None else text
+    return (
+        f"\x1b[{_CODES[style]}m{content}\x1b[0m"
+        if style and content and wants_colour()
+        else content
+    )
 
 
-def moment(seconds: float | None) -> str:
+def format_moment(seconds: float | None) -> str:
     """A time: how long ago for a person, ISO 8601 in a pipe."""
     if seconds is None:
         return "-"
     if not is_terminal(sys.stdout):
         return iso_time(seconds) or "-"
-    ago = time.time() - seconds
-    return "now" if ago < 1 else f"{format_duration(ago)} ago"
+    age_s = time.time() - seconds
+    return "now" if age_s < 1 else f"{format_duration(age_s)} ago"
 
 
 def elapsed(run: Run) -> str:
@@ -195,11 +199,11 @@ def show_list(
         row: Makes an item's cells.
         page: The limit and the cursor that were given.
     """
-    shown, following = _page(items, *page)
+    page_items, following = _page(items, *page)
     if invocation().as_json:
-        print_list(name, shown, following, notes_of(items))
+        print_list(name, page_items, following, notes_of(items))
     else:
-        print_table(_without_empty(titles, [row(item) for item in shown], f"no {name}"))
+        print_table(_without_empty(titles, [row(item) for item in page_items], f"no {name}"))
         print_notes(notes_of(items))
 
 
@@ -211,13 +215,15 @@ def print_notes(notes: Iterable[str]) -> None:
 
 def _without_empty(titles: tuple[str, ...], rows: list[Sequence[str]], empty: str) -> Table:
     """The table, for a person without columns in which nothing stands; a script finds all of them in their places."""
-    kept = [
-        at
-        for at in range(len(titles))
-        if not is_terminal(sys.stdout) or any(row[at] not in {"-", ""} for row in rows)
+    columns = [
+        index
+        for index in range(len(titles))
+        if not is_terminal(sys.stdout) or any(row[index] not in {"-", ""} for row in rows)
     ]
     return Table(
-        tuple(titles[at] for at in kept), [[row[at] for at in kept] for row in rows], empty=empty
+        tuple(titles[index] for index in columns),
+        [[row[index] for index in columns] for row in rows],
+        empty=empty,
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     TextParam = click.ParamType
 
-_OFFERED = 50
+_MAX_COMPLETIONS = 50
 
 _TIMEOUT = 3.0
 """Seconds that a cluster has for a completion."""
@@ -68,11 +68,11 @@ class ClusterParam(TextParam):
         ]
 
 
-class WordsParam(TextParam):
+class SuggestedTextParam(TextParam):
     """Text for which some words are offered; whether it is valid is said by whoever takes it."""
 
-    def __init__(self, words: Iterable[str], name: str) -> None:
-        self.words = tuple(words)
+    def __init__(self, suggestions: Iterable[str], name: str) -> None:
+        self.words = tuple(suggestions)
         self.name = name
 
     def shell_complete(
@@ -80,7 +80,11 @@ class WordsParam(TextParam):
     ) -> list[CompletionItem]:
         """The words that begin so."""
         del ctx, param
-        return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
+        return [
+            CompletionItem(suggestion)
+            for suggestion in self.words
+            if suggestion.startswith(incomplete)
+        ]
 
 
 class ChoiceParam(TextParam):
@@ -193,11 +197,11 @@ def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
 
     def read(session: Session) -> tuple[list[Row], list[str]]:
         session.refresh()
-        return session.newest(limit=_OFFERED), session.unknown()
+        return session.newest(limit=_MAX_COMPLETIONS), session.list_unread()
 
-    known, unknown = RunIndex(find_partition(load_settings())).use(read)
+    indexed, unknown = RunIndex(find_partition(load_settings())).use(read)
     yield from (CompletionItem(run_id) for run_id in unknown if run_id.startswith(incomplete))
-    for row in known:
+    for row in indexed:
         if row.run_id.startswith(incomplete):
             yield CompletionItem(row.run_id, help=f"{row.view['name']}, {row.view['state']}")
     if "last".startswith(incomplete):
@@ -219,7 +223,7 @@ def cluster_argument(function: Callable[..., None]) -> Callable[..., None]:
     """Add the argument CLUSTER to a command, which can be given as ``--cluster`` too."""
 
     @wraps(function)
-    def with_cluster(
+    def with_cluster_name(
         *arguments: Any, cluster: str | None, cluster_name: str | None, **options: Any
     ) -> None:
         if cluster is not None and cluster_name is not None:
@@ -229,7 +233,7 @@ def cluster_argument(function: Callable[..., None]) -> Callable[..., None]:
         function(*arguments, cluster=cluster if cluster_name is None else cluster_name, **options)
 
     argument = click.argument("cluster_name", metavar="[CLUSTER]", required=False, type=CLUSTER)
-    return argument(cluster_option(with_cluster))
+    return argument(cluster_option(with_cluster_name))
 
 
 def region_option(function: Callable[..., None]) -> Callable[..., None]:

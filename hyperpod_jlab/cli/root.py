@@ -44,7 +44,7 @@ def _sections() -> list[Section]:
     for command in commands():
         module = command.module.removeprefix("hyperpod_jlab.")
         entries[command.section].append(Entry(command.name, module, command.help))
-    return [Section(title, tuple(listed)) for title, listed in entries.items()]
+    return [Section(title, tuple(section_entries)) for title, section_entries in entries.items()]
 
 
 def _show_version(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -71,23 +71,25 @@ def cli() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code."""
     _open_standard_streams()
-    words = list(arguments) or ["--help"]
-    invocation = Invocation(as_json=wants_json(words))
+    command_line = list(arguments) or ["--help"]
+    invocation = Invocation(as_json=wants_json(command_line))
     raise_interrupts()
     try:
-        return close_output(_run(words, invocation), as_json=invocation.as_json)
+        return close_output(_run(command_line, invocation), as_json=invocation.as_json)
     except BrokenPipeError:
         return close_output(invocation.closed_pipe)
     except BaseException as error:  # noqa: BLE001 - the one place where every error becomes an exit code
-        return report(error, as_json=invocation.as_json or wants_json(words))
+        return report(error, as_json=invocation.as_json or wants_json(command_line))
 
 
-def _run(words: list[str], invocation: Invocation) -> int:
+def _run(command_line: list[str], invocation: Invocation) -> int:
     if COMPLETE in os.environ:
-        cli.main(args=words, prog_name=PROGRAM, complete_var=COMPLETE)  # it ends the process itself
+        cli.main(
+            args=command_line, prog_name=PROGRAM, complete_var=COMPLETE
+        )  # it ends the process itself
     try:
         # Not click's own main: that one makes a reader who goes away an error.
-        with cli.make_context(PROGRAM, words, obj=invocation) as context:
+        with cli.make_context(PROGRAM, command_line, obj=invocation) as context:
             cli.invoke(context)
     except click.exceptions.NoArgsIsHelpError as error:
         if invocation.as_json or error.ctx is None:

@@ -13,12 +13,12 @@ from hyperpod_jlab.cli.failure import OutputError
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import CLUSTER
-from hyperpod_jlab.cli.spec_options import secrets_here
+from hyperpod_jlab.cli.spec_options import read_local_secrets
 from hyperpod_jlab.cli.terminal import (
     is_terminal,
     printable,
     printable_lines,
-    shown_text,
+    safe_text,
     wants_colour,
 )
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-_NOW: dict[Step, str] = {
+_STEP_MESSAGES: dict[Step, str] = {
     "captured": "checking with the cluster",
     "checked": "writing the bundle",
     "staged": "moving the bundle into place",
@@ -86,80 +86,84 @@ def sending_options(function: Decorated) -> Decorated:
     return function
 
 
-def send(request: Request, ways: SubmitMode) -> None:
+def send(request: Request, mode: SubmitMode) -> None:
     """Send a run, or show what would be sent.
 
     Raises:
         HyperpodError: It cannot be sent, or with `wait` or `follow` did not succeed.
     """
-    names = [name for name, known in request.spec.environment.secrets.items() if not known]
-    if ways.dry_run:
+    names = [name for name, reference in request.spec.environment.secrets.items() if not reference]
+    if mode.dry_run:
         # Nobody is asked for a secret that is not going to be sent.
-        stand_in = (lambda _: "") if can_ask() else None
-        request = replace(request, secrets=secrets_here(names, stand_in))
+        no_prompt = (lambda _: "") if can_ask() else None
+        request = replace(request, secrets=read_local_secrets(names, no_prompt))
 
         preview = with_services(lambda hyperpod: hyperpod.submitter.preview(request))
         print_preview(preview, as_json=invocation().as_json)
         return
-    request = replace(request, secrets=secrets_here(names, _ask if can_ask() else None))
-    with_services(lambda hyperpod: _send(hyperpod, request, ways))
+    request = replace(request, secrets=read_local_secrets(names, _ask if can_ask() else None))
+    with_services(lambda hyperpod: _send(hyperpod, request, mode))
 
 
-async def _send(hyperpod: Hyperpod, request: Request, ways: SubmitMode) -> None:
+async def _send(hyperpod: Hyperpod, request: Request, mode: SubmitMode) -> None:
     from hyperpod_jlab.cli.slow_steps import slow_steps
     from hyperpod_jlab.run.preflight import UNCHECKED
 
-    done: list[Step] = []
+    completed: list[Step] = []
     call = invocation()
-    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, done)
+    call.on_interrupt = lambda: interruption_error(hyperpod, request, completed)
 
     def tell(preview: Preview) -> None:
         # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
-        told = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
+        levels = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
         # So is that the cluster does not answer, where nothing else is wrong.
-        wrong = any(found.level == "error" for found in preview.findings)
-        raised = UNCHECKED if preview.unreachable is not None and not wrong else None
-        shown = [one for one in preview.findings if one.level in told and one.code != raised]
-        if shown:
-            print_findings(shown)
+        has_errors = any(item.level == "error" for item in preview.findings)
+        raised_code = UNCHECKED if preview.unreachable is not None and not has_errors else None
+        visible = [
+            finding
+            for finding in preview.findings
+            if finding.level in levels and finding.code != raised_code
+        ]
+        if visible:
+            print_findings(visible)
 
     async with slow_steps("reading the code") as steps:
 
         def on_step(step: Step) -> None:
-            done.append(step)
-            steps.next(_NOW.get(step, step))
+            completed.append(step)
+            steps.next(_STEP_MESSAGES.get(step, step))
 
         run_id = await hyperpod.submitter.submit(request, on_step, tell)
-    if not (ways.wait or ways.follow):
+    if not (mode.wait or mode.follow):
         await _print_sent(hyperpod, run_id)
         return
     print(run_id, file=sys.stderr, flush=True)
-    await _see_to_end(hyperpod, run_id, ways)
+    await _wait_for_end(hyperpod, run_id, mode)
 
 
-async def _see_to_end(hyperpod: Hyperpod, run_id: str, ways: SubmitMode) -> None:
+async def _wait_for_end(hyperpod: Hyperpod, run_id: str, mode: SubmitMode) -> None:
     from hyperpod_jlab.cli.following import (
-        last_word,
+        end_text,
         raise_unless_succeeded,
-        see_to_end,
         shows_progress,
+        wait_for_end,
     )
     from hyperpod_jlab.cli.output import print_json
     from hyperpod_jlab.logs.service import LogRequest
 
     call = invocation()
-    if ways.follow:
+    if mode.follow:
         call.closed_pipe = _CLOSED_PIPE
     partial = shows_progress() and not call.as_json
     log = LogRequest(run_id, follow=True, partial=partial)
-    run = await see_to_end(hyperpod, log, with_log=ways.follow)
+    run = await wait_for_end(hyperpod, log, with_log=mode.follow)
     if call.as_json:
         print_json(run)
-    elif not ways.follow and not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):
+    elif not mode.follow and not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):
         print(run_id)  # whoever catches stdout gets the id alone; a person has seen it already
     raise_unless_succeeded(run)
     if not call.as_json:
-        print(printable(last_word(run)), file=sys.stderr)
+        print(printable(end_text(run)), file=sys.stderr)
 
 
 async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
@@ -186,34 +190,36 @@ async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
         ) from error
 
 
-def interrupted_sending(
-    hyperpod: Hyperpod, request: Request, done: Sequence[Step]
+def interruption_error(
+    hyperpod: Hyperpod, request: Request, completed: Sequence[Step]
 ) -> InterruptionError:
     """The words for a submit that Ctrl-C broke off after these steps."""
     run_id = request.run_id
     detail = {"run_id": run_id}
-    if "sent" in done:
+    if "sent" in completed:
         return InterruptionError(
             f"interrupted; the run {run_id} continues",
             hint=f"continue with: hpj logs -f {run_id}",
             detail=detail,
         )
-    if "committed" not in done and not _is_left(hyperpod, run_id):
+    if "committed" not in completed and not _bundle_exists(hyperpod, run_id):
         return InterruptionError("interrupted; nothing was submitted")
-    doubt = (
-        "the cluster may or may not have it" if "committed" in done else "it may be partly written"
+    unknown_note = (
+        "the cluster may or may not have it"
+        if "committed" in completed
+        else "it may be partly written"
     )
     return InterruptionError(
-        f"interrupted while {run_id} was being submitted; {doubt}",
+        f"interrupted while {run_id} was being submitted; {unknown_note}",
         hint=f"see: hpj show {run_id}; to submit it again safely, run the same command with --run-id {run_id}",
         detail=detail,
     )
 
 
-def _is_left(hyperpod: Hyperpod, run_id: str | None) -> bool:
+def _bundle_exists(hyperpod: Hyperpod, run_id: str | None) -> bool:
     """Whether a bundle of the run is there."""
     try:
-        return run_id is not None and hyperpod.partition.holds(run_id)
+        return run_id is not None and hyperpod.partition.has_run(run_id)
     except HyperpodError:
         return False  # no run id at all, or a partition that nothing can be sent to
 
@@ -224,8 +230,8 @@ def can_ask() -> bool:
 
 
 def _ask(name: str) -> str:
-    answer: str = click.prompt(f"Value of {name} (not shown)", hide_input=True, err=True)
-    return answer
+    secret: str = click.prompt(f"Value of {name} (not shown)", hide_input=True, err=True)
+    return secret
 
 
 # --------------------------------------------------------------------------------------------------
@@ -240,16 +246,16 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
     Raises:
         RefusedError: A finding is an error, so the run would be refused. In text its words have just been printed, and are not said again.
     """
-    from hyperpod_jlab.core.finding import refuse_on_error
+    from hyperpod_jlab.core.finding import raise_on_error
 
     findings = list(preview.findings)
     if as_json:
         print_json(_document(preview))
-        refuse_on_error(findings)
+        raise_on_error(findings)
         return
     _print_text(preview)
     try:
-        refuse_on_error(findings)
+        raise_on_error(findings)
     except RefusedError as error:
         raise RefusedError(
             "the run would be rejected: see the findings of the dry run", code=error.code
@@ -279,7 +285,7 @@ def _document(preview: Preview) -> dict[str, Any]:
 
 def _print_text(preview: Preview) -> None:
     print(_title(preview.rendered.filename))
-    print(shown_text(preview.rendered.text.rstrip("\n")))
+    print(safe_text(preview.rendered.text.rstrip("\n")))
     for part in preview.captured.parts:
         _print_part(part)
     project = preview.captured.project
@@ -296,7 +302,7 @@ def _print_text(preview: Preview) -> None:
 
 def _print_part(part: PreviewPart) -> None:
     print(_title(part.title))
-    print(shown_text(part.text.rstrip("\n")))
+    print(safe_text(part.text.rstrip("\n")))
     for note in part.notes:
         print(f"  note: {printable(note)}")
 
@@ -310,10 +316,10 @@ def _finding_lines(finding: Finding, stream: Any = None) -> list[str]:
     level = finding.level
     if wants_colour(stream or sys.stderr):
         level = f"\x1b[{_LEVEL_CODES[level]}m{level}\x1b[0m"  # type: ignore[assignment]
-    place = f" ({finding.field})" if finding.field else ""
-    first, *more = printable_lines(finding.message).split("\n")
+    location = f" ({finding.field})" if finding.field else ""
+    first, *more_lines = printable_lines(finding.message).split("\n")
     # What has several lines, such as what a patch changes, stays so, set in: no line of it looks like another finding.
-    lines = [f"{level}: {first}{place} [{finding.code}]", *[f"  {line}" for line in more]]
+    lines = [f"{level}: {first}{location} [{finding.code}]", *[f"  {line}" for line in more_lines]]
     if finding.hint:
         lines.append(f"  hint: {printable(finding.hint)}")
     return lines

@@ -52,9 +52,11 @@ async def _show(steps: Steps) -> None:
     try:
         while True:
             await asyncio.sleep(_PERIOD)
-            passed = time.monotonic() - steps.begin
-            if passed > _TIMEOUT:
+            elapsed = time.monotonic() - steps.begin
+            if elapsed > _TIMEOUT:
                 steps.drawn = True
-                print(f"\r\x1b[K{steps.text} ({passed:.0f} s)", end="", file=sys.stderr, flush=True)
+                print(
+                    f"\r\x1b[K{steps.text} ({elapsed:.0f} s)", end="", file=sys.stderr, flush=True
+                )
     finally:
         steps.clear()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hyperpod_jlab.cli.group import HpjCommand
-from hyperpod_jlab.cli.parameters import RUN, ChoiceParam, WordsParam
+from hyperpod_jlab.cli.parameters import RUN, ChoiceParam, SuggestedTextParam
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.options import known_options, option_name, to_spec_data
 from hyperpod_jlab.storage import descent
@@ -46,11 +46,11 @@ class SpecClickOption(click.Option):
         )
 
 
-def add_spec_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Add the spec's options to a command, but for those whose path begins with one of the words in `without`."""
+def add_spec_options(*, excluded: Collection[str] = ()) -> Callable[[Command], Command]:
+    """Add the spec's options to a command, but for those whose path begins with one of the words in `excluded`."""
 
     def add(command: Command) -> Command:
-        entries = [entry for entry in OPTIONS.values() if entry.path[0] not in without]
+        entries = [entry for entry in OPTIONS.values() if entry.path[0] not in excluded]
         entries.sort(key=lambda entry: not entry.option.basic)
         command.params.extend(SpecClickOption(entry) for entry in entries)
         return command
@@ -58,28 +58,28 @@ def add_spec_options(*, without: Collection[str] = ()) -> Callable[[Command], Co
     return add
 
 
-def data_of(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[SpecOption]]:
+def options_to_data(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[SpecOption]]:
     """The spec's data for the options that were given, and which ones those were.
 
     Raises:
         InvalidInputError: An option's text is not of its form.
     """
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name, value in values.items():
         if name in OPTIONS and value is not None and value != ():
-            given[name] = _value(OPTIONS[name], value)
-    data, _ = to_spec_data(OPTIONS.values(), given)
-    return data, [OPTIONS[name] for name in given]
+            options[name] = _value(OPTIONS[name], value)
+    data, _ = to_spec_data(OPTIONS.values(), options)
+    return data, [OPTIONS[name] for name in options]
 
 
 def parse_spec(
-    data: Mapping[str, Any], given: Iterable[SpecOption], origin: str | None = None
+    data: Mapping[str, Any], options: Iterable[SpecOption], origin: str | None = None
 ) -> JobSpec:
     """Validate the spec; what is wrong with an option's value is told under the option's name.
 
     Args:
         data: The spec's data.
-        given: The options that were given.
+        options: The options that were given.
         origin: Where the rest of the data comes from, such as a file's name.
 
     Raises:
@@ -91,27 +91,27 @@ def parse_spec(
     try:
         return parse(JobSpec, data)
     except InvalidInputError as error:
-        raise _named(error, given, origin) from error
+        raise _name_option(error, options, origin) from error
 
 
-def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested data, `over` going first."""
-    merged = dict(under)
-    for key, value in over.items():
-        before = merged.get(key)
-        both = isinstance(before, Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(before, value) if both else value  # type: ignore[arg-type]
+def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested data, `override` going first."""
+    merged = dict(base)
+    for key, value in override.items():
+        previous = merged.get(key)
+        are_mappings = isinstance(previous, Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(previous, value) if are_mappings else value  # type: ignore[arg-type]
     return merged
 
 
-def _named(
-    error: InvalidInputError, given: Iterable[SpecOption], origin: str | None
+def _name_option(
+    error: InvalidInputError, options: Iterable[SpecOption], origin: str | None
 ) -> InvalidInputError:
     field = str(error.detail.get("field") or "")
     problem = error.detail["problems"][0]["message"] if "problems" in error.detail else None
-    for entry in given:
-        place = ".".join(entry.path)
-        if problem is not None and (field == place or field.startswith(f"{place}.")):
+    for entry in options:
+        path = ".".join(entry.path)
+        if problem is not None and (field == path or field.startswith(f"{path}.")):
             flag = long_flag(entry)
             return InvalidInputError(
                 f"{flag}: {problem}",
@@ -145,14 +145,14 @@ def _pair(entry: SpecOption, item: str) -> tuple[str, str]:
     name, equals, value = item.partition("=")
     flag = long_flag(entry)
     if not equals:
-        shown = name if len(name) <= 60 else name[:60] + "..."
-        raise _refused(
+        display_name = name if len(name) <= 60 else name[:60] + "..."
+        raise _option_error(
             entry,
-            f"{flag}: '{shown}' has no '='",
+            f"{flag}: '{display_name}' has no '='",
             f'write {flag} NAME=VALUE; to pass on your own variable, write {flag} NAME="$NAME"',
         )
     if "\n" in item or "\r" in item:
-        raise _refused(
+        raise _option_error(
             entry,
             f"{flag}: {name.splitlines()[0][:60] if name else 'the name'} contains a line break",
             "put multi-line values into a spec file (--spec)",
@@ -163,7 +163,7 @@ def _pair(entry: SpecOption, item: str) -> tuple[str, str]:
 def _secret(entry: SpecOption, item: str) -> tuple[str, str]:
     name, equals, reference = item.partition("=")
     if equals and not reference:
-        raise _refused(
+        raise _option_error(
             entry,
             f"{long_flag(entry)}: the reference behind '=' is empty",
             f"write {long_flag(entry)} NAME to pass the value of your own variable NAME",
@@ -179,14 +179,14 @@ def _flag(item: str) -> tuple[str, str | bool]:
     return name, value
 
 
-def _refused(entry: SpecOption, message: str, hint: str) -> InvalidInputError:
+def _option_error(entry: SpecOption, message: str, hint: str) -> InvalidInputError:
     detail = {"field": ".".join(entry.path), "option": long_flag(entry)}
     return InvalidInputError(message, code="invalid_spec", hint=hint, detail=detail)
 
 
 def _type(entry: SpecOption) -> TextParam:
     if entry.choices:
-        return WordsParam(entry.choices, "word")
+        return SuggestedTextParam(entry.choices, "word")
     if entry.path == ("after",):
         return RUN
     if entry.path in {("queue",), ("account",), ("qos",)}:
@@ -207,11 +207,11 @@ def _help(entry: SpecOption) -> str:
     text = entry.help
     if entry.option.repeat:
         text += " Repeatable."
-    shown = entry.kind == "int" and entry.default is not None
-    return f"{text} Default: {entry.default}." if shown else text
+    has_default = entry.kind == "int" and entry.default is not None
+    return f"{text} Default: {entry.default}." if has_default else text
 
 
-def secrets_here(names: Iterable[str], prompt: Callable[[str], str] | None) -> dict[str, str]:
+def read_local_secrets(names: Iterable[str], prompt: Callable[[str], str] | None) -> dict[str, str]:
     """Values of secrets that have no reference: from this process's own variables, else asked for.
 
     Args:
@@ -240,21 +240,21 @@ def read_spec_file(path: Path) -> dict[str, Any]:
     try:
         text = descent.read_named(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _spec_file_refused(path, "is not UTF-8 text") from error
+        raise _spec_file_error(path, "is not UTF-8 text") from error
     except OSError as error:
-        raise _spec_file_refused(path, f"cannot be read: {error.strerror}") from error
+        raise _spec_file_error(path, f"cannot be read: {error.strerror}") from error
     looks_json = path.suffix == ".json" or (path.suffix != ".toml" and text.lstrip()[:1] == "{")
     try:
         data = json.loads(text) if looks_json else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         kind = "JSON" if looks_json else "TOML"
-        raise _spec_file_refused(path, f"is not valid {kind}: {error}") from error
+        raise _spec_file_error(path, f"is not valid {kind}: {error}") from error
     if not isinstance(data, dict):
-        raise _spec_file_refused(path, "must be an object")
+        raise _spec_file_error(path, "must be an object")
     return data
 
 
-def _spec_file_refused(path: Path, problem: str) -> InvalidInputError:
+def _spec_file_error(path: Path, problem: str) -> InvalidInputError:
     return InvalidInputError(
         f"{path}: {problem}",
         code="invalid_spec_file",
@@ -274,7 +274,7 @@ _KINDS = {
     ".yaml": "native",
     ".yml": "native",
 }
-_ACCEPTED = "a notebook (.ipynb), a Python file (.py), an sbatch script (.sbatch) or a manifest (.yaml); or a command with -c"
+_ACCEPTED_SOURCES = "a notebook (.ipynb), a Python file (.py), an sbatch script (.sbatch) or a manifest (.yaml); or a command with -c"
 
 
 def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
@@ -284,24 +284,22 @@ def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
         InvalidInputError: Both are given, the command is empty, or nothing of ours runs such a file.
     """
     if path is not None and command is not None:
-        raise _source_words_refused(
+        raise _source_error(
             "give a file or a command with -c, not both",
             f"arguments for the command come after --, as in: hpj submit -c '{command[:40]}' -- {path[:40]}",
         )
     if command is not None:
         if not command.strip():
-            raise _source_words_refused(
-                "the command of -c is empty", "such as: -c 'python train.py'"
-            )
+            raise _source_error("the command of -c is empty", "such as: -c 'python train.py'")
         return {"kind": "command", "command": command}
     if path is None:
         return None
     return {"kind": _kind(path), "path": path}
 
 
-def no_source() -> InvalidInputError:
+def no_source_error() -> InvalidInputError:
     """The error when there is nothing to run."""
-    return _source_words_refused("there is nothing to run", f"give {_ACCEPTED}")
+    return _source_error("there is nothing to run", f"give {_ACCEPTED_SOURCES}")
 
 
 def _kind(path: str) -> str:
@@ -311,32 +309,30 @@ def _kind(path: str) -> str:
     if suffix == ".sh" and _is_sbatch(path):
         return "native"
     if Path(path).is_dir():
-        raise _source_words_refused(f"{path[:200]} is a folder", f"give {_ACCEPTED}")
+        raise _source_error(f"{path[:200]} is a folder", f"give {_ACCEPTED_SOURCES}")
     if suffix == ".sh":
-        raise _source_words_refused(
+        raise _source_error(
             f"{path[:200]} is a shell script without #SBATCH lines",
             f"run it as a command: -c 'bash {path[:80]}'",
         )
-    raise _source_words_refused(f"'{path[:200]}' cannot be submitted", f"give {_ACCEPTED}")
+    raise _source_error(f"'{path[:200]}' cannot be submitted", f"give {_ACCEPTED_SOURCES}")
 
 
 def _is_sbatch(path: str) -> bool:
     try:
         return b"\n#SBATCH" in descent.read_named(Path(path))
     except OSError as error:
-        raise _source_words_refused(
-            f"{path[:200]} cannot be read: {error.strerror}", None
-        ) from error
+        raise _source_error(f"{path[:200]} cannot be read: {error.strerror}", None) from error
 
 
-def _source_words_refused(message: str, hint: str | None) -> InvalidInputError:
+def _source_error(message: str, hint: str | None) -> InvalidInputError:
     return InvalidInputError(message, code="invalid_source", hint=hint, detail={"field": "source"})
 
 
 # --------------------------------------------------------------------------------------------------
 # Commands with words for the user's own program behind ``--``.
 
-_KEY = "hyperpod_jlab.program_words"
+_META_KEY = "hyperpod_jlab.program_words"
 
 
 class ProgramCommand(HpjCommand):
@@ -345,9 +341,9 @@ class ProgramCommand(HpjCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Cut the program's words off before the options are parsed."""
         if "--" in args:
-            place = args.index("--")
-            ctx.meta[_KEY] = args[place + 1 :]
-            args = args[:place]
+            separator = args.index("--")
+            ctx.meta[_META_KEY] = args[separator + 1 :]
+            args = args[:separator]
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
@@ -355,7 +351,7 @@ class ProgramCommand(HpjCommand):
         return [*super().collect_usage_pieces(ctx), "[-- ARGS...]"]
 
 
-def program_words() -> list[str] | None:
+def program_arguments() -> list[str] | None:
     """The words behind ``--``; None when there is no ``--``."""
-    found: list[str] | None = click.get_current_context().meta.get(_KEY)
-    return found
+    program: list[str] | None = click.get_current_context().meta.get(_META_KEY)
+    return program

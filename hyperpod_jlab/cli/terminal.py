@@ -8,7 +8,7 @@ from typing import TextIO
 
 from hyperpod_jlab.core.text import printable, printable_lines, terminal_text
 
-__all__ = ["is_terminal", "printable", "printable_lines", "shown_text", "wants_colour"]
+__all__ = ["is_terminal", "printable", "printable_lines", "safe_text", "wants_colour"]
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -25,6 +25,6 @@ def wants_colour(stream: TextIO | None = None) -> bool:
     return is_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb"
 
 
-def shown_text(text: str, stream: TextIO | None = None) -> str:
+def safe_text(text: str, stream: TextIO | None = None) -> str:
     """Lines of a job or another user for stdout (or another stream): made harmless where that is a terminal, unchanged elsewhere."""
     return terminal_text(text) if is_terminal(stream or sys.stdout) else text

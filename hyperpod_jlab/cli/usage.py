@@ -18,7 +18,7 @@ _SOURCES = {
 _KINDS = {"gpu": "GPU-hours", "neuron": "accelerator-hours"}
 
 
-def usage_words(usage: Usage) -> str:
+def format_usage(usage: Usage) -> str:
     """What a run used in one line, and who says so."""
     parts = []
     if usage.accelerator_seconds:
@@ -29,8 +29,8 @@ def usage_words(usage: Usage) -> str:
         parts.append(f"{format_size(usage.max_memory)} of memory at its peak")
     if usage.signal is not None:
         parts.append(f"ended by {_signal_name(usage.signal)}")
-    told = ", ".join(parts) if parts else "no usage recorded"
-    return f"{told} ({_SOURCES[usage.source]})"
+    usage_text = ", ".join(parts) if parts else "no usage recorded"
+    return f"{usage_text} ({_SOURCES[usage.source]})"
 
 
 def hours(seconds: float) -> str:

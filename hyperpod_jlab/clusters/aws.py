@@ -15,26 +15,26 @@ from hyperpod_jlab.aws.errors import no_credentials
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.session import Aws, home_region
 from hyperpod_jlab.aws.studio import points_to_aws
-from hyperpod_jlab.clusters.reach import Reaches
-from hyperpod_jlab.core.cache import FRESH, Look, Looks, Shown
+from hyperpod_jlab.clusters.reach import ReachChecker
+from hyperpod_jlab.core.cache import FRESH_S, CachedRows, RowCache, RowLoad
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, nearest
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
-from hyperpod_jlab.core.nodes import Places, is_changing
+from hyperpod_jlab.core.nodes import ReplacementTracker, is_changing
 
 T = TypeVar("T")
 
-_AT_ONCE = 8
+_CONCURRENCY = 8
 """Clusters that are described at the same time."""
 
-_A_TURN = 20
+_DESCRIPTIONS_PER_REFRESH = 20
 """Descriptions that are read again with each look at the list, the oldest first, so that many clusters cost no more than some."""
 
-CHANGING = 10.0
+CHANGING_TTL_S = 10.0
 """Seconds for which instances are shown while some of them come or go."""
 
-_HOPELESS = frozenset(
+_FATAL_CODES = frozenset(
     {
         "aws_throttled",
         "aws_unreachable",
@@ -46,7 +46,7 @@ _HOPELESS = frozenset(
 )
 """Codes of what fails for one cluster as for all others."""
 
-_LISTS = "clusters"
+_LIST_KEY = "clusters"
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,18 @@ class HyperpodClusters:
         self.settings = settings
         self.aws = aws or Aws()
         self.mounts = mounts
-        self._looks = Looks()
-        self._known: dict[str, _Description] = {}
-        self._places: dict[str, Places] = {}
+        self._cache = RowCache()
+        self._descriptions: dict[str, _Description] = {}
+        self._trackers: dict[str, ReplacementTracker] = {}
 
     @cached_property
-    def reaches(self) -> Reaches:
+    def reach_checker(self) -> ReachChecker:
         """Whether you can submit to the clusters from here."""
-        return Reaches(self.settings, self.aws, self.mounts)
+        return ReachChecker(self.settings, self.aws, self.mounts)
 
     async def clusters(
         self, *, refresh: bool = False, wait: float | None = None, reach: bool = True
-    ) -> tuple[Shown[HyperpodCluster], list[str]]:
+    ) -> tuple[CachedRows[HyperpodCluster], list[str]]:
         """All clusters, and notes on the table: first as the list has them, soon with their descriptions and whether you can submit to them from here.
 
         Args:
@@ -111,24 +111,25 @@ class HyperpodClusters:
         """
         if not refresh and not await asyncio.to_thread(self.points_to_aws):
             raise no_credentials()
-        shown: Shown[HyperpodCluster] = await self._looks.get(
-            _LISTS,
-            lambda look: self._read_clusters(look, every=refresh),
+        cached: CachedRows[HyperpodCluster] = await self._cache.get(
+            _LIST_KEY,
+            lambda load: self._read_clusters(load, refresh_all=refresh),
             refresh=refresh,
             wait=wait,
         )
         problems = [
-            known.problem
-            for row in shown.rows
-            if (known := self._known.get(row.arn)) is not None and known.problem is not None
+            description.problem
+            for row in cached.rows
+            if (description := self._descriptions.get(row.arn)) is not None
+            and description.problem is not None
         ]
         if reach:
-            shown = await self._with_reach(shown, wait, refresh=refresh and not shown.loading)
-        return shown, undescribed(problems, len(shown.rows))
+            cached = await self._with_reach(cached, wait, refresh=refresh and not cached.loading)
+        return cached, undescribed_notes(problems, len(cached.rows))
 
     async def cluster(
         self, name: str, *, refresh: bool = False, wait: float | None = None
-    ) -> Shown[HyperpodCluster]:
+    ) -> CachedRows[HyperpodCluster]:
         """One cluster, by its name or ARN: a list of one.
 
         Args:
@@ -140,23 +141,23 @@ class HyperpodClusters:
             NotFoundError: There is none (any more).
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        shown: Shown[HyperpodCluster] = await self._looks.get(
-            ("cluster", name), lambda look: self._read_cluster(look, name), refresh=refresh
+        cached: CachedRows[HyperpodCluster] = await self._cache.get(
+            ("cluster", name), lambda load: self._read_cluster(load, name), refresh=refresh
         )
-        return await self._with_reach(shown, wait, refresh=refresh)
+        return await self._with_reach(cached, wait, refresh=refresh)
 
-    async def every_cluster(self) -> Rows[HyperpodCluster]:
+    async def all_clusters(self) -> Rows[HyperpodCluster]:
         """All clusters, however long that takes, without whether you can submit to them. One that AWS does not describe says why in its reason.
 
         Raises:
             HyperpodError: They could not be listed (see `aws.errors`).
         """
-        shown, notes = await self.clusters(refresh=True, wait=float("inf"), reach=False)
-        if shown.problem is not None:
-            notes.append(f"AWS does not describe all clusters: {shown.problem.message}")
-        return Rows(shown.rows, notes)
+        cached, notes = await self.clusters(refresh=True, wait=float("inf"), reach=False)
+        if cached.problem is not None:
+            notes.append(f"AWS does not describe all clusters: {cached.problem.message}")
+        return Rows(cached.rows, notes)
 
-    async def described(self, name: str) -> HyperpodCluster:
+    async def describe(self, name: str) -> HyperpodCluster:
         """One cluster as AWS describes it.
 
         Raises:
@@ -165,40 +166,40 @@ class HyperpodClusters:
         """
         return (await self.cluster(name)).rows[0]
 
-    async def every_instance(self, name: str) -> list[Instance]:
+    async def all_instances(self, name: str) -> list[Instance]:
         """All instances of a cluster, however long that takes.
 
         Raises:
             NotFoundError: There is no such cluster (any more).
             HyperpodError: They could not all be listed (see `aws.errors`).
         """
-        shown = await self.instances(name, wait=float("inf"))
-        if shown.problem is not None:
-            raise shown.problem
-        return shown.rows
+        cached = await self.instances(name, wait=float("inf"))
+        if cached.problem is not None:
+            raise cached.problem
+        return cached.rows
 
-    async def tags(self, arn: str, *, refresh: bool = False) -> Shown[tuple[str, str]]:
+    async def tags(self, arn: str, *, refresh: bool = False) -> CachedRows[tuple[str, str]]:
         """The tags of a cluster: names and values.
 
         Raises:
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        return await self._looks.get(
-            ("tags", arn), lambda look: self._read_tags(look, arn), refresh=refresh
+        return await self._cache.get(
+            ("tags", arn), lambda load: self._read_tags(load, arn), refresh=refresh
         )
 
-    async def of_cluster(
+    async def read_for_cluster(
         self,
-        what: str,
+        topic: str,
         name: str,
         read: Callable[[Aws, HyperpodCluster], Awaitable[T]],
         *,
         refresh: bool = False,
-    ) -> Shown[T]:
+    ) -> CachedRows[T]:
         """What a feature reads of one cluster, by its name or ARN: a list of one.
 
         Args:
-            what: The feature's name for it.
+            topic: The feature's name for it.
             name: The cluster.
             read: Reads it from AWS.
             refresh: Whether it is read now, whatever is known.
@@ -208,14 +209,14 @@ class HyperpodClusters:
             HyperpodError: `read` failed, and nothing is known.
         """
 
-        async def load(look: Look[T]) -> None:
-            await look.put({name: await read(self.aws, await self.described(name))})
+        async def load(row_load: RowLoad[T]) -> None:
+            await row_load.put({name: await read(self.aws, await self.describe(name))})
 
-        return await self._looks.get((what, name), load, refresh=refresh)
+        return await self._cache.get((topic, name), load, refresh=refresh)
 
     async def instances(
         self, name: str, *, refresh: bool = False, wait: float | None = None
-    ) -> Shown[Instance]:
+    ) -> CachedRows[Instance]:
         """The instances of a cluster, by its name or ARN: those of the first page at once, the others as they come.
 
         Raises:
@@ -223,22 +224,26 @@ class HyperpodClusters:
             HyperpodError: Nothing is known (see `aws.errors`).
         """
         key = ("instances", name)
-        fresh = CHANGING if any(map(is_changing, self._looks.last(key))) else FRESH
-        shown: Shown[Instance] = await self._looks.get(
+        ttl = CHANGING_TTL_S if any(map(is_changing, self._cache.last(key))) else FRESH_S
+        cached: CachedRows[Instance] = await self._cache.get(
             key,
-            lambda look: self._read_instances(look, name),
+            lambda load: self._read_instances(load, name),
             refresh=refresh,
-            fresh=fresh,
+            fresh=ttl,
             wait=wait,
         )
-        places = self._places.get(name)
-        return replace(shown, rows=places.told(shown.rows, time.time())) if places else shown
+        tracker = self._trackers.get(name)
+        return (
+            replace(cached, rows=tracker.with_replacements(cached.rows, time.time()))
+            if tracker
+            else cached
+        )
 
     def known_instances(self, name: str) -> list[Instance]:
         """The instances that would be shown now, without asking AWS; empty where nobody has looked."""
-        return self._looks.last(("instances", name))
+        return self._cache.last(("instances", name))
 
-    def placed(self, cluster: HyperpodCluster) -> HyperpodCluster:
+    def with_local_facts(self, cluster: HyperpodCluster) -> HyperpodCluster:
         """The same cluster, with what this machine knows of it: under which names it is configured, and where its files are."""
         mounts = lustre_mounts() if self.mounts is None else self.mounts
         return replace(
@@ -253,148 +258,160 @@ class HyperpodClusters:
         Args:
             name: Its name or ARN, as it was asked for.
         """
-        self._looks.forget(_LISTS)
+        self._cache.forget(_LIST_KEY)
         for kind in ("cluster", "instances"):
-            self._looks.forget((kind, name))
+            self._cache.forget((kind, name))
 
     async def close(self) -> None:
         """Break off what goes on."""
-        await self._looks.close()
+        await self._cache.close()
         if "reaches" in self.__dict__:
-            await self.reaches.close()
+            await self.reach_checker.close()
 
     async def _with_reach(
-        self, shown: Shown[HyperpodCluster], wait: float | None, *, refresh: bool
-    ) -> Shown[HyperpodCluster]:
+        self, cached: CachedRows[HyperpodCluster], wait: float | None, *, refresh: bool
+    ) -> CachedRows[HyperpodCluster]:
         """The clusters with whether you can submit to them from here, as far as that is known."""
-        looking = self.reaches.begin(shown.rows, refresh=refresh)
-        if looking and wait is not None:
-            await asyncio.wait(looking, timeout=wait)
-            looking = [one for one in looking if not one.done()]
+        check_tasks = self.reach_checker.start_checks(cached.rows, refresh=refresh)
+        if check_tasks and wait is not None:
+            await asyncio.wait(check_tasks, timeout=wait)
+            check_tasks = [task for task in check_tasks if not task.done()]
         # Before AWS has described a cluster there is nothing to say.
-        tried = [one for one in shown.rows if one.groups is not None or one.arn in self._known]
-        found = {one.arn: one for one in self.reaches.known(tried)}
-        rows = [found.get(one.arn, one) for one in shown.rows]
-        return replace(shown, rows=rows, loading=shown.loading or bool(looking))
+        describe = [
+            task
+            for task in cached.rows
+            if task.groups is not None or task.arn in self._descriptions
+        ]
+        by_arn = {task.arn: task for task in self.reach_checker.with_cached_reach(describe)}
+        rows = [by_arn.get(task.arn, task) for task in cached.rows]
+        return replace(cached, rows=rows, loading=cached.loading or bool(check_tasks))
 
     def points_to_aws(self) -> bool:
         """Whether the configuration or the machine points to AWS; may read files."""
         clusters = self.settings.clusters.values()
-        return any(one.at_aws for one in clusters) or points_to_aws()
+        return any(cluster.at_aws for cluster in clusters) or points_to_aws()
 
-    async def _read_clusters(self, look: Look[HyperpodCluster], *, every: bool) -> None:
-        listed: dict[str, HyperpodCluster] = {}
+    async def _read_clusters(self, load: RowLoad[HyperpodCluster], *, refresh_all: bool) -> None:
+        by_arn: dict[str, HyperpodCluster] = {}
         async for page in list_clusters(self.aws):
-            listed |= {one.arn: one for one in page}
-            await look.put({one.arn: self._row(one) for one in page})
-        look.end_of_list()
-        for arn in self._known.keys() - listed.keys():
-            del self._known[arn]
-        await self._describe(look, listed, self._due(listed.values(), every))
+            by_arn |= {cluster.arn: cluster for cluster in page}
+            await load.put({cluster.arn: self._row(cluster) for cluster in page})
+        load.end_of_list()
+        for arn in self._descriptions.keys() - by_arn.keys():
+            del self._descriptions[arn]
+        await self._describe(load, by_arn, self._due_for_description(by_arn.values(), refresh_all))
 
-    def _due(self, listed: Iterable[HyperpodCluster], every: bool) -> list[HyperpodCluster]:
+    def _due_for_description(
+        self, clusters: Iterable[HyperpodCluster], refresh_all: bool
+    ) -> list[HyperpodCluster]:
         """Whose description is to be read: of those that have none or another state, and the oldest ones."""
-        urgent, old = [], []
-        for one in listed:
-            known = self._known.get(one.arn)
-            if every or known is None or known.status != one.status:
-                urgent.append(one)
-            elif time.time() - known.at > FRESH / 2:
-                old.append((known.at, one))
-        old.sort(key=lambda pair: pair[0])
-        return [*urgent, *(one for _, one in old[: max(0, _A_TURN - len(urgent))])]
+        urgent, outdated = [], []
+        for cluster in clusters:
+            description = self._descriptions.get(cluster.arn)
+            if refresh_all or description is None or description.status != cluster.status:
+                urgent.append(cluster)
+            elif time.time() - description.at > FRESH_S / 2:
+                outdated.append((description.at, cluster))
+        outdated.sort(key=lambda pair: pair[0])
+        return [
+            *urgent,
+            *(
+                cluster
+                for _, cluster in outdated[: max(0, _DESCRIPTIONS_PER_REFRESH - len(urgent))]
+            ),
+        ]
 
     async def _describe(
         self,
-        look: Look[HyperpodCluster],
-        listed: dict[str, HyperpodCluster],
-        due: list[HyperpodCluster],
+        load: RowLoad[HyperpodCluster],
+        by_arn: dict[str, HyperpodCluster],
+        due_clusters: list[HyperpodCluster],
     ) -> None:
         """Read descriptions, several at once.
 
         Raises:
-            HyperpodError: One of `_HOPELESS`: the others were not asked for.
+            HyperpodError: One of `_FATAL_CODES`: the others were not asked for.
         """
-        room = asyncio.Semaphore(_AT_ONCE)
-        given_up: list[HyperpodError] = []
+        semaphore = asyncio.Semaphore(_CONCURRENCY)
+        failures: list[HyperpodError] = []
 
-        async def one(summary: HyperpodCluster) -> None:
-            async with room:
-                await look.wanted()
-                if given_up:
+        async def describe_one(summary: HyperpodCluster) -> None:
+            async with semaphore:
+                await load.wait_for_clients()
+                if failures:
                     return
                 try:
-                    self._known[summary.arn] = await self._description(summary)
+                    self._descriptions[summary.arn] = await self._description(summary)
                 except NotFoundError:  # deleted since it was listed
-                    look.items.pop(summary.arn, None)
+                    load.items.pop(summary.arn, None)
                 except HyperpodError as error:
-                    given_up.append(error)
+                    failures.append(error)
                 else:
-                    look.items[summary.arn] = self._row(listed[summary.arn])
+                    load.items[summary.arn] = self._row(by_arn[summary.arn])
 
-        await asyncio.gather(*map(one, due))
-        if given_up:
-            raise given_up[0]
+        await asyncio.gather(*map(describe_one, due_clusters))
+        if failures:
+            raise failures[0]
 
     async def _description(self, summary: HyperpodCluster) -> _Description:
-        at = time.time()
+        read_at = time.time()
         try:
             cluster = await describe_cluster(self.aws, summary)
         except NotFoundError:
             raise
         except HyperpodError as error:
-            if error.code in _HOPELESS:
+            if error.code in _FATAL_CODES:
                 raise
-            return _Description(None, at, summary.status, error)
-        return _Description(cluster, at, summary.status)
+            return _Description(None, read_at, summary.status, error)
+        return _Description(cluster, read_at, summary.status)
 
     def _row(self, summary: HyperpodCluster) -> HyperpodCluster:
         """A cluster of the list with what is known from its description."""
-        known = self._known.get(summary.arn)
-        if known is None:
-            return self.placed(summary)
-        if known.cluster is None:
-            words = known.problem.message if known.problem else None
-            return self.placed(replace(summary, reason=words))
-        return self.placed(
+        description = self._descriptions.get(summary.arn)
+        if description is None:
+            return self.with_local_facts(summary)
+        if description.cluster is None:
+            reason = description.problem.message if description.problem else None
+            return self.with_local_facts(replace(summary, reason=reason))
+        return self.with_local_facts(
             replace(
-                known.cluster,
+                description.cluster,
                 status=summary.status,
                 image_status=summary.image_status,
-                described_at=known.at,
+                described_at=description.at,
             )
         )
 
-    async def _read_cluster(self, look: Look[HyperpodCluster], name: str) -> None:
-        at = time.time()
+    async def _read_cluster(self, load: RowLoad[HyperpodCluster], name: str) -> None:
+        read_at = time.time()
         try:
-            found = await find_cluster(self.aws, name)
+            summary = await find_cluster(self.aws, name)
         except NotFoundError as error:
-            near = nearest(name, self.settings.clusters)
-            hint = f"did you mean '{near}'?" if near is not None else error.hint
+            suggestion = nearest(name, self.settings.clusters)
+            hint = f"did you mean '{suggestion}'?" if suggestion is not None else error.hint
             raise NotFoundError(
                 error.message, code=error.code, hint=hint, detail=error.detail
             ) from None
-        listed = [row for row in self._looks.last(_LISTS) if row.arn == found.arn]
-        image_status = listed[0].image_status if listed else None
-        found = replace(found, image_status=image_status, described_at=at)
-        await look.put({found.arn: self.placed(found)})
+        listed_rows = [row for row in self._cache.last(_LIST_KEY) if row.arn == summary.arn]
+        image_status = listed_rows[0].image_status if listed_rows else None
+        summary = replace(summary, image_status=image_status, described_at=read_at)
+        await load.put({summary.arn: self.with_local_facts(summary)})
 
-    async def _read_tags(self, look: Look[tuple[str, str]], arn: str) -> None:
+    async def _read_tags(self, load: RowLoad[tuple[str, str]], arn: str) -> None:
         tags = await list_tags(self.aws, arn)
-        await look.put(dict(_by_name(tags)))
+        await load.put(dict(_by_name(tags)))
 
-    async def _read_instances(self, look: Look[Instance], name: str) -> None:
+    async def _read_instances(self, load: RowLoad[Instance], name: str) -> None:
         async for page in list_instances(self.aws, name):
-            await look.put({one.name: one for one in page})
-        self._places.setdefault(name, Places()).note(look.items.values())
+            await load.put({instance.name: instance for instance in page})
+        self._trackers.setdefault(name, ReplacementTracker()).update(load.items.values())
 
 
 def _by_name(tags: dict[str, str]) -> Iterable[tuple[Hashable, tuple[str, str]]]:
     return ((name, (name, value)) for name, value in sorted(tags.items()))
 
 
-def undescribed(problems: Sequence[HyperpodError], total: int) -> list[str]:
+def undescribed_notes(problems: Sequence[HyperpodError], total: int) -> list[str]:
     """What is to be said of clusters that are listed without their description: a sentence for each reason.
 
     Args:
@@ -403,9 +420,9 @@ def undescribed(problems: Sequence[HyperpodError], total: int) -> list[str]:
     """
     hints = {problem.message: problem.hint for problem in problems}
     return [
-        f"{count} of {total} clusters could not be described: {words}"
-        + (f" ({hints[words]})" if hints[words] else "")
-        for words, count in Counter(problem.message for problem in problems).items()
+        f"{count} of {total} clusters could not be described: {message}"
+        + (f" ({hints[message]})" if hints[message] else "")
+        for message, count in Counter(problem.message for problem in problems).items()
     ]
 
 
@@ -414,12 +431,13 @@ def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ..
 
     A plain name in the configuration is one of the region that is found where nobody names one; in others there may be a cluster of the same name.
     """
-    at_home = home_region() in {None, cluster.region}
-    names = {cluster.arn, *([cluster.name] if at_home else [])}
+    is_home_region = home_region() in {None, cluster.region}
+    names = {cluster.arn, *([cluster.name] if is_home_region else [])}
     return tuple(
         name
         for name, config in settings.clusters.items()
-        if config.hyperpod_cluster in names or config.is_eks(cluster.eks_arn, at_home=at_home)
+        if config.hyperpod_cluster in names
+        or config.is_eks(cluster.eks_arn, is_same_region=is_home_region)
     )
 
 
@@ -429,7 +447,9 @@ def mounted_here(cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> tup
     if not storage:
         return None
     return tuple(
-        str(mount.point) for mount in mounts if any(is_mount_of(mount, one) for one in storage)
+        str(mount.point)
+        for mount in mounts
+        if any(is_mount_of(mount, file_system) for file_system in storage)
     )
 
 
@@ -447,11 +467,11 @@ async def find_cluster(aws: Aws, cluster: str) -> HyperpodCluster:
     return await describe_cluster(aws, HyperpodCluster(cluster, cluster, await aws.region(), ""))
 
 
-def is_called(instance: Instance, node: str) -> bool:
+def has_name(instance: Instance, node: str) -> bool:
     """Whether people call an instance so: by its id, or its name in Kubernetes, in Slurm or in the private network."""
     host = instance.host or ""
-    known = {host, host.partition(".")[0]} if host else set()
-    return node.removeprefix("hyperpod-") == instance.name or node in known
+    host_names = {host, host.partition(".")[0]} if host else set()
+    return node.removeprefix("hyperpod-") == instance.name or node in host_names
 
 
 async def find_instance(aws: Aws, cluster: str, node: str) -> Instance:
@@ -468,9 +488,9 @@ async def find_instance(aws: Aws, cluster: str, node: str) -> Instance:
         HyperpodError: See `aws.errors`.
     """
     async for page in list_instances(aws, cluster):
-        for one in page:
-            if is_called(one, node):
-                return one
+        for instance in page:
+            if has_name(instance, node):
+                return instance
     raise NotFoundError(
         f"the cluster {cluster} has no node {node}",
         code="no_such_node",

@@ -14,7 +14,7 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import (
     Table,
-    moment,
+    format_moment,
     page_options,
     print_fields,
     print_json,
@@ -24,7 +24,7 @@ from hyperpod_jlab.cli.output import (
 )
 from hyperpod_jlab.cli.parameters import cluster_argument, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.clusters.reach import LONGEST
+from hyperpod_jlab.clusters.reach import TIMEOUT_S
 from hyperpod_jlab.core.cluster import JOB_ENDED, Rows, notes_of
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration, format_ranges, format_size
@@ -45,18 +45,24 @@ _SOFTWARE = {
 
 def reach_notes(clusters: Sequence[Cluster]) -> list[str]:
     """How to add clusters to the configuration, or to see what is missing for that."""
-    reaches = [one.hyperpod.reach for one in clusters if one.hyperpod and one.hyperpod.reach]
-    words = [reach.word for reach in reaches]
-    ready = words.count(READY)
-    others = [word for word in words if word not in {READY, "configured"}]
-    refused = Counter(reach.sentence for reach in reaches if reach.word == "no-right")
+    reach_states = [
+        cluster.hyperpod.reach
+        for cluster in clusters
+        if cluster.hyperpod and cluster.hyperpod.reach
+    ]
+    words_by_cluster = [reach.word for reach in reach_states]
+    ready_count = words_by_cluster.count(READY)
+    not_ready = [
+        reach_word for reach_word in words_by_cluster if reach_word not in {READY, "configured"}
+    ]
+    refused = Counter(reach.sentence for reach in reach_states if reach.word == "no-right")
     notes = [
-        f"for {count} of {len(reaches)} HyperPod clusters it is not known whether you can submit to them from here: {sentence}"
+        f"for {count} of {len(reach_states)} HyperPod clusters it is not known whether you can submit to them from here: {sentence}"
         for sentence, count in refused.items()
     ]
-    if ready:
-        notes.append(f"{ready} can be added to the configuration: hpj config add NAME")
-    if others:
+    if ready_count:
+        notes.append(f"{ready_count} can be added to the configuration: hpj config add NAME")
+    if not_ready:
         notes.append("what is missing to submit to a cluster from here: hpj show NAME")
     return notes
 
@@ -67,7 +73,7 @@ def _group(group: InstanceGroup) -> str:
     return f"{group.name} {group.current}/{group.target}{state}"
 
 
-def _mounted(paths: tuple[str, ...] | None) -> str:
+def _mounted_paths(paths: tuple[str, ...] | None) -> str:
     """Where the cluster's file systems are here; a hyphen where it is not known which those are."""
     return "-" if paths is None else ", ".join(paths) or "no"
 
@@ -85,7 +91,7 @@ _GROUP_TITLES = ("GROUP", "STATE", "TYPE", "NODES", "ROLE", "CAPACITY", "LIFE CY
 
 async def find_cluster(services: Hyperpod, name: str) -> Cluster:
     """A cluster with all that is known of it, and whether you can submit to it from here (see `Clusters.cluster`)."""
-    return await services.clusters.cluster(name, wait=LONGEST)
+    return await services.clusters.cluster(name, wait=TIMEOUT_S)
 
 
 def show_cluster(cluster: Cluster) -> None:
@@ -107,7 +113,7 @@ def show_cluster(cluster: Cluster) -> None:
 
 
 def _facts(cluster: Cluster) -> list[tuple[str, str | None]]:
-    facts = [
+    rows = [
         ("cluster", cluster.name),
         ("scheduler", cluster.orchestrator),
         ("configured", "yes" if cluster.configured else f"no; add it with: {cluster.configure}"),
@@ -120,15 +126,15 @@ def _facts(cluster: Cluster) -> list[tuple[str, str | None]]:
     ]
     hyperpod = cluster.hyperpod
     if hyperpod is None:
-        return facts
+        return rows
     mounted = hyperpod.mounted_here
     return [
-        *facts,
+        *rows,
         ("hyperpod", hyperpod.name),
         ("aws state", hyperpod.state),
         ("instances", f"{hyperpod.nodes}/{hyperpod.target}"),
         ("software", software(hyperpod.image_status) if hyperpod.image_status else None),
-        ("created", moment(hyperpod.created_at)),
+        ("created", format_moment(hyperpod.created_at)),
         ("arn", hyperpod.arn),
         ("mounted here", None if mounted is None else ", ".join(mounted) or "no"),
     ]
@@ -160,7 +166,7 @@ def _group_row(group: InstanceGroup) -> Sequence[str]:
     )
 
 
-_LONGEST_NAME = 24
+_MAX_NAME_LENGTH = 24
 _CLUSTER_TITLES = (
     *("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "CONFIGURED"),
     *("HYPERPOD", "AWS STATE", "INSTANCES", "GROUPS", "SOFTWARE", "CREATED"),
@@ -191,23 +197,23 @@ def clusters(region: str | None, limit: int | None, cursor: str | None) -> None:
     """List clusters."""
 
     async def read(services: Hyperpod) -> Rows[Cluster]:
-        found = await services.clusters.every(region, seconds=_TIMEOUT, wait=_TIMEOUT)
-        notes = list(found.notes)
-        if region is not None and isinstance(found.problem, InvalidInputError):
-            raise found.problem
-        if found.problem is not None and (region is not None or await _at_aws(services)):
-            hint = f" ({found.problem.hint})" if found.problem.hint else ""
-            notes.append(f"AWS does not list all HyperPod clusters: {found.problem.message}{hint}")
-        return Rows(found.clusters, notes)
+        rows = await services.clusters.list_all(region, seconds=_TIMEOUT, wait=_TIMEOUT)
+        notes = list(rows.notes)
+        if region is not None and isinstance(rows.problem, InvalidInputError):
+            raise rows.problem
+        if rows.problem is not None and (region is not None or await _may_have_account(services)):
+            hint = f" ({rows.problem.hint})" if rows.problem.hint else ""
+            notes.append(f"AWS does not list all HyperPod clusters: {rows.problem.message}{hint}")
+        return Rows(rows.clusters, notes)
 
-    found = with_services(read, asking=True)
-    show_list("clusters", _CLUSTER_TITLES, found, _cluster_row, (limit, cursor))
+    rows = with_services(read, asking=True)
+    show_list("clusters", _CLUSTER_TITLES, rows, _cluster_row, (limit, cursor))
     if not invocation().as_json:
-        print_notes(f"{one.name}: {note}" for one in found for note in one.notes)
-        print_notes(reach_notes(found))
+        print_notes(f"{cluster.name}: {note}" for cluster in rows for note in cluster.notes)
+        print_notes(reach_notes(rows))
 
 
-async def _at_aws(services: Hyperpod) -> bool:
+async def _may_have_account(services: Hyperpod) -> bool:
     """Whether there may be an AWS account: without one its silence needs no note."""
     return await asyncio.to_thread(services.hyperpod_clusters().points_to_aws)
 
@@ -224,10 +230,10 @@ def nodes(cluster: str | None, region: str | None, limit: int | None, cursor: st
     """List nodes."""
 
     async def read(services: Hyperpod) -> Rows[Node]:
-        found = await services.clusters.nodes(cluster, region, wait=_TIMEOUT)
-        if found.problem is not None:
-            raise found.problem
-        return Rows(found.nodes, found.notes)
+        table = await services.clusters.nodes(cluster, region, wait=_TIMEOUT)
+        if table.problem is not None:
+            raise table.problem
+        return Rows(table.nodes, table.notes)
 
     show_list("nodes", _NODE_TITLES, with_services(read, asking=True), _node_row, (limit, cursor))
 
@@ -241,8 +247,8 @@ def nodes(cluster: str | None, region: str | None, limit: int | None, cursor: st
 @page_options
 def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
     """List queues."""
-    found = with_services(lambda hyperpod: hyperpod.queues(cluster), asking=True)
-    show_list("queues", _QUEUE_TITLES, found, _queue_row, (limit, cursor))
+    rows = with_services(lambda hyperpod: hyperpod.queues(cluster), asking=True)
+    show_list("queues", _QUEUE_TITLES, rows, _queue_row, (limit, cursor))
 
 
 @click.command(
@@ -257,19 +263,19 @@ def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
 @page_options
 def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None) -> None:
     """List jobs."""
-    found = with_services(lambda hyperpod: hyperpod.jobs(cluster), asking=True)
-    shown = Rows([job for job in found if (job.state in JOB_ENDED) == ended], notes_of(found))
+    rows = with_services(lambda hyperpod: hyperpod.jobs(cluster), asking=True)
+    selected = Rows([job for job in rows if (job.state in JOB_ENDED) == ended], notes_of(rows))
     if ended:
-        shown.sort(key=lambda job: job.ends_at or 0.0, reverse=True)
+        selected.sort(key=lambda job: job.ends_at or 0.0, reverse=True)
     titles = (*_JOB_TITLES, "ENDED" if ended else "SUBMITTED", "RUN", "REASON")
-    show_list("jobs", titles, shown, _job_row, (limit, cursor))
+    show_list("jobs", titles, selected, _job_row, (limit, cursor))
 
 
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _yes(value: bool) -> str:
+def _yes_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
@@ -277,59 +283,63 @@ def _cluster_row(cluster: Cluster) -> Sequence[str]:
     return (
         cluster.name,
         cluster.orchestrator,
-        _yes(cluster.default),
+        _yes_no(cluster.default),
         cluster.state,
         _number(cluster.nodes),
         _number(cluster.running),
         _number(cluster.waiting),
-        _yes(cluster.configured),
+        _yes_no(cluster.configured),
         *(_hyperpod_cells(cluster.hyperpod) if cluster.hyperpod else ("-",) * 8),
         cluster.reason or "",
     )
 
 
 def _hyperpod_cells(cluster: HyperpodCluster) -> Sequence[str]:
-    known = cluster.groups is not None
+    is_described = cluster.groups is not None
     return (
         cluster.name,
         cluster.state,
-        f"{cluster.nodes}/{cluster.target}" if known else "-",
+        f"{cluster.nodes}/{cluster.target}" if is_described else "-",
         ", ".join(map(_group, cluster.groups or ())) or "-",
         software(cluster.image_status),
-        moment(cluster.created_at),
-        _mounted(cluster.mounted_here),
+        format_moment(cluster.created_at),
+        _mounted_paths(cluster.mounted_here),
         cluster.reach.word if cluster.reach else "-",
     )
 
 
-def _free(free: int | None, total: int | None) -> str:
+def _free_of_total(free: int | None, total: int | None) -> str:
     """Such as 5/8, or 8 where it is not known how many are free; nothing where there is nothing."""
     if not total:
         return "-"
     return str(total) if free is None else f"{free}/{total}"
 
 
-def _devices(found: Sequence[Resource]) -> str:
+def _format_devices(resources: Sequence[Resource]) -> str:
     """What computes, by type: ``h100 5/8, 1g.10gb 7/7``."""
-    kinds = [one for one in found if one.accelerator]
-    return ", ".join(f"{one.label} {one.free}/{one.total}" for one in kinds) or "-"
+    kinds = [resource for resource in resources if resource.accelerator]
+    return (
+        ", ".join(f"{resource.label} {resource.free}/{resource.total}" for resource in kinds) or "-"
+    )
 
 
-def _used(found: Sequence[Resource]) -> str:
+def _used_indices(resources: Sequence[Resource]) -> str:
     """Numbers of the devices that jobs have, such as ``0-1,4``; how many where they have none."""
-    numbers = sorted({at for one in found for at in (*one.used_at, *one.shared_at)})
+    numbers = sorted(
+        {index for resource in resources for index in (*resource.used_at, *resource.shared_at)}
+    )
     if numbers:
         return format_ranges(numbers)
-    return str(sum(one.used for one in found if one.accelerator) or "-")
+    return str(sum(resource.used for resource in resources if resource.accelerator) or "-")
 
 
-def _many(names: Sequence[str], most: int = 3) -> str:
+def _join_names(names: Sequence[str], limit: int = 3) -> str:
     """The names, or the first of many and how many more there are."""
-    more = [f"+{len(names) - most}"] if len(names) > most else []
-    return ",".join([*names[:most], *more]) or "-"
+    remainder = [f"+{len(names) - limit}"] if len(names) > limit else []
+    return ",".join([*names[:limit], *remainder]) or "-"
 
 
-def _who(queue: Queue) -> str:
+def _allowed_users(queue: Queue) -> str:
     """Who may use a queue."""
     parts = [
         f"{word} {','.join(names)}"
@@ -346,19 +356,19 @@ def _who(queue: Queue) -> str:
 
 
 def _node_row(node: Node) -> Sequence[str]:
-    by = f" ({node.reason_by}, {moment(node.reason_since)})" if node.reason_by else ""
-    reasons = (f"{node.reason}{by}" if node.reason else None, node.instance_reason)
+    author = f" ({node.reason_by}, {format_moment(node.reason_since)})" if node.reason_by else ""
+    reasons = (f"{node.reason}{author}" if node.reason else None, node.instance_reason)
     return (
         node.name,
         node.state,
-        _devices(node.resources)
+        _format_devices(node.resources)
         if node.resources
-        else _free(node.accelerators_free, node.accelerators),
-        _used(node.resources),
-        _free(node.cpus_free, node.cpus),
+        else _free_of_total(node.accelerators_free, node.accelerators),
+        _used_indices(node.resources),
+        _free_of_total(node.cpus_free, node.cpus),
         "-" if node.cpu_load is None else f"{node.cpu_load:.1f}",
         format_size(node.memory) if node.memory else "-",
-        _many(node.queues),
+        _join_names(node.queues),
         str(len(node.jobs)),
         node.instance or "-",
         node.instance_group or "-",
@@ -367,8 +377,8 @@ def _node_row(node: Node) -> Sequence[str]:
         node.host or "-",
         node.image_version or "-",
         software(node.image_status),
-        moment(node.launched_at) if node.launched_at else "-",
-        "; ".join(dict.fromkeys(one for one in reasons if one)),
+        format_moment(node.launched_at) if node.launched_at else "-",
+        "; ".join(dict.fromkeys(item for item in reasons if item)),
     )
 
 
@@ -376,15 +386,15 @@ def _queue_row(queue: Queue) -> Sequence[str]:
     return (
         f"{queue.name}*" if queue.default else queue.name,
         queue.state,
-        _free(queue.nodes_free, queue.nodes),
-        _devices(queue.resources),
-        _free(queue.cpus_free, queue.cpus),
-        _free(queue.slots_free, queue.slots),
+        _free_of_total(queue.nodes_free, queue.nodes),
+        _format_devices(queue.resources),
+        _free_of_total(queue.cpus_free, queue.cpus),
+        _free_of_total(queue.slots_free, queue.slots),
         format_duration(queue.time_limit) if queue.time_limit else "-",
         format_duration(queue.default_time) if queue.default_time else "-",
         str(queue.running),
         str(queue.waiting),
-        _who(queue),
+        _allowed_users(queue),
         queue.reason or "",
     )
 
@@ -392,7 +402,7 @@ def _queue_row(queue: Queue) -> Sequence[str]:
 def _job_row(job: Job) -> Sequence[str]:
     return (
         job.scheduler_id,
-        _short(job.name),
+        _shorten(job.name),
         job.user,
         job.state,
         job.queue or "-",
@@ -400,13 +410,13 @@ def _job_row(job: Job) -> Sequence[str]:
         str(job.accelerators or "-"),
         _number(job.cpus),
         format_duration(job.time_limit) if job.time_limit else "-",
-        moment(job.ends_at if job.state in JOB_ENDED else job.submitted_at),
+        format_moment(job.ends_at if job.state in JOB_ENDED else job.submitted_at),
         job.run_id or "-",
         job.reason or "",
     )
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     """A name, cut where a person would no longer read the rest of the line for it."""
-    wide = is_terminal(sys.stdout) and len(name) > _LONGEST_NAME
-    return f"{name[: _LONGEST_NAME - 1]}\u2026" if wide else name
+    wide = is_terminal(sys.stdout) and len(name) > _MAX_NAME_LENGTH
+    return f"{name[: _MAX_NAME_LENGTH - 1]}\u2026" if wide else name

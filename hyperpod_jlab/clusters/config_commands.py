@@ -83,15 +83,15 @@ def add(
 
     async def read(services: Hyperpod) -> tuple[HyperpodCluster, SubmitTarget, str | None]:
         aws = services.hyperpod_clusters(region)
-        found = await aws.described(hyperpod or name)
-        return found, aws.reaches.place_of(found), aws.reaches.commands
+        summary = await aws.describe(hyperpod or name)
+        return summary, aws.reach_checker.target_of(summary), aws.reach_checker.commands
 
-    cluster, place, commands = with_services(read, asking=True)
-    block = _block(name, cluster, (place, commands), login_node, namespace)
+    cluster, target, commands = with_services(read, asking=True)
+    block = _block(name, cluster, (target, commands), login_node, namespace)
     if dry_run:
         path = user_file()
     else:
-        _refuse_twice(cluster)
+        _check_not_configured(cluster)
         path = add_cluster(name, block)
     if invocation().as_json:
         print_json({"cluster": name, "path": str(path), "config": block, "written": not dry_run})
@@ -115,18 +115,18 @@ def _block(
     Raises:
         InvalidInputError: An option is for the other orchestrator, or nobody knows which it has.
     """
-    known = _known_as(cluster)
+    config_name = _config_name(cluster)
     if cluster.on_eks:
         if login_node is not None:
-            raise _not_for("--login-node", f"{cluster.name} is on EKS", "login_node")
+            raise _option_error("--login-node", f"{cluster.name} is on EKS", "login_node")
         eks = (cluster.eks_arn or "").rpartition("/")[2]
-        return eks_block(known, name, eks, namespace or None)
+        return eks_block(config_name, name, eks, namespace or None)
     if cluster.on_slurm:
         if namespace is not None:
-            raise _not_for("--namespace", f"Slurm schedules on {cluster.name}", "namespace")
-        place, commands = slurm
-        here = login_node is None
-        return slurm_block(known, name, place, commands if here else None, login_node)
+            raise _option_error("--namespace", f"Slurm schedules on {cluster.name}", "namespace")
+        target, commands = slurm
+        is_local = login_node is None
+        return slurm_block(config_name, name, target, commands if is_local else None, login_node)
     raise InvalidInputError(
         f"{cluster.name}: {cluster.reason}",
         code="unknown_orchestrator",
@@ -134,24 +134,24 @@ def _block(
     )
 
 
-def _known_as(cluster: HyperpodCluster) -> str:
+def _config_name(cluster: HyperpodCluster) -> str:
     """What the configuration calls it: in another region than the usual one a name would be another cluster's."""
     from hyperpod_jlab.aws.session import home_region
 
     return cluster.name if home_region() in {None, cluster.region} else cluster.arn
 
 
-def _not_for(option: str, why: str, field: str) -> InvalidInputError:
+def _option_error(option: str, reason: str, field: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{option} says nothing here: {why}", code="usage", detail={"field": field}
+        f"{option} says nothing here: {reason}", code="usage", detail={"field": field}
     )
 
 
-def _refuse_twice(cluster: HyperpodCluster) -> None:
+def _check_not_configured(cluster: HyperpodCluster) -> None:
     if cluster.configured_as:
-        known = ", ".join(cluster.configured_as)
+        configured_names = ", ".join(cluster.configured_as)
         raise ConflictError(
-            f"the configuration has {cluster.name} already, as {known}",
+            f"the configuration has {cluster.name} already, as {configured_names}",
             code="cluster_exists",
             hint=f"hpj nodes {cluster.configured_as[0]}",
             detail={"configured_as": list(cluster.configured_as)},

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
-from hyperpod_jlab.clusters.identity import shared_space, whose_private
+from hyperpod_jlab.clusters.identity import private_reason, shared_space
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
 from hyperpod_jlab.core.validation import parse
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 STUDIO_MOUNT = Path("/mnt/custom-file-systems/fsx_lustre")
 """Where Studio mounts FSx for Lustre file systems, each in a folder of its own."""
 
-_NAME_ONE = "name another one as path under [storage] in the configuration"
+_NAME_PATH_HINT = "name another one as path under [storage] in the configuration"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class PartitionChoice:
     """The partition, who chose it, and what is to be known of what was not chosen."""
 
     partition: Partition
-    by: str
+    chosen_by: str
     notes: tuple[str, ...] = ()
 
 
@@ -65,17 +65,23 @@ def choose_partition(settings: Settings) -> PartitionChoice:
     mounts = _studio_mounts()
     if not mounts:
         return PartitionChoice(_partition(_data_folder(), shared), "default")
-    closed = _closed(mounts)
-    notes = [f"{path} is not offered in this shared space: {why}" for path, why in closed.items()]
-    offered = [path for path in mounts if path not in closed]
+    private = _private_mounts(mounts)
+    notes = [
+        f"{path} is not offered in this shared space: {reason}" for path, reason in private.items()
+    ]
+    offered = [path for path in mounts if path not in private]
     if not offered:
-        notes.append(f"runs go to a folder of this machine, which no cluster sees: {_NAME_ONE}")
+        notes.append(
+            f"runs go to a folder of this machine, which no cluster sees: {_NAME_PATH_HINT}"
+        )
         return PartitionChoice(_partition(_data_folder(), shared), "default", tuple(notes))
-    chosen = min(offered, key=lambda path: (mounts[path].read_only, path))
+    best_path = min(offered, key=lambda path: (mounts[path].read_only, path))
     if len(offered) > 1:
-        others = ", ".join(str(path) for path in offered if path != chosen)
-        notes.append(f"runs go to {chosen}, though {others} is mounted too: {_NAME_ONE}")
-    return PartitionChoice(_partition(chosen, shared), "Studio's mount", tuple(notes))
+        other_mounts = ", ".join(str(path) for path in offered if path != best_path)
+        notes.append(
+            f"runs go to {best_path}, though {other_mounts} is mounted too: {_NAME_PATH_HINT}"
+        )
+    return PartitionChoice(_partition(best_path, shared), "Studio's mount", tuple(notes))
 
 
 def _partition(root: Path, shared: bool) -> Partition:
@@ -85,19 +91,19 @@ def _partition(root: Path, shared: bool) -> Partition:
 def _studio_mounts() -> dict[Path, Mount]:
     """By the table of mounts: to look at a mount whose server is gone can take for ever."""
     try:
-        found = {Path(mount.point): mount for mount in all_mounts()}
+        mounts = {Path(mount.point): mount for mount in all_mounts()}
     except OSError:  # no Linux
         return {}
-    return {point: found[point] for point in sorted(found) if point.parent == STUDIO_MOUNT}
+    return {point: mounts[point] for point in sorted(mounts) if point.parent == STUDIO_MOUNT}
 
 
-def _closed(mounts: Iterable[Path]) -> dict[Path, str]:
+def _private_mounts(mounts: Iterable[Path]) -> dict[Path, str]:
     """Those of the mounts that are not for everybody in this space, and why."""
     if shared_space() is None:
         return {}
     lustre: dict[Path, LustreMount] = {mount.point: mount for mount in lustre_mounts()}
-    reasons = {path: whose_private(lustre[path]) for path in mounts if path in lustre}
-    return {path: why for path, why in reasons.items() if why is not None}
+    reasons = {path: private_reason(lustre[path]) for path in mounts if path in lustre}
+    return {path: reason for path, reason in reasons.items() if reason is not None}
 
 
 def _data_folder() -> Path:
@@ -110,9 +116,9 @@ _LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 def config_files() -> list[Path]:
     """The configuration files in the order in which they count; ``$HYPERPOD_CONFIG`` stands alone."""
-    alone = os.environ.get("HYPERPOD_CONFIG")
-    if alone:
-        return [Path(alone)]
+    environment_file = os.environ.get("HYPERPOD_CONFIG")
+    if environment_file:
+        return [Path(environment_file)]
     home = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
     return [Path("/etc/hyperpod-jlab/config.toml"), Path(home) / "hyperpod-jlab" / "config.toml"]
 
@@ -123,18 +129,18 @@ def load_settings(files: list[Path] | None = None) -> Settings:
     Raises:
         InvalidInputError: A file is no TOML (with line and column), or has an unknown or wrong key; ``$HYPERPOD_CONFIG`` does not exist.
     """
-    found: list[tuple[Path, dict[str, Any]]] = []
+    documents: list[tuple[Path, dict[str, Any]]] = []
     merged: dict[str, Any] = {}
     for path in config_files() if files is None else files:
-        found.append((path, _read(path)))
-        merged = _merge(merged, found[-1][1])
+        documents.append((path, _read(path)))
+        merged = _merge(merged, documents[-1][1])
     try:
         settings = parse(Settings, merged, code="invalid_config")
     except InvalidInputError as error:
-        raise _in_file(found, error) from error
+        raise _with_file(documents, error) from error
     if settings.default_cluster not in settings.clusters:
-        raise _in_file(
-            found,
+        raise _with_file(
+            documents,
             InvalidInputError(
                 f"default_cluster: cluster '{settings.default_cluster}' not found",
                 code="invalid_config",
@@ -145,8 +151,8 @@ def load_settings(files: list[Path] | None = None) -> Settings:
     return settings
 
 
-def _in_file(
-    found: list[tuple[Path, dict[str, Any]]], error: InvalidInputError
+def _with_file(
+    documents: list[tuple[Path, dict[str, Any]]], error: InvalidInputError
 ) -> InvalidInputError:
     """The error with the file that its field stands in: the last one that goes as far down to it as any."""
 
@@ -158,7 +164,7 @@ def _in_file(
             data, steps = data[name], steps + 1
         return steps
 
-    path, _ = max(reversed(found), key=lambda one: depth(one[1]))
+    path, _ = max(reversed(documents), key=lambda item: depth(item[1]))
     return InvalidInputError(
         f"{path}: {error.message}",
         code=error.code,
@@ -177,43 +183,43 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         if os.environ.get("HYPERPOD_CONFIG") == str(path):
-            raise _broken(path, "file not found ($HYPERPOD_CONFIG names it)") from None
+            raise _syntax_error(path, "file not found ($HYPERPOD_CONFIG names it)") from None
         return {}
     except OSError as error:
-        raise _broken(path, f"cannot be read: {error.strerror}") from error
+        raise _syntax_error(path, f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise _broken(path, "is not UTF-8 text") from error
+        raise _syntax_error(path, "is not UTF-8 text") from error
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = _LINE.search(str(error))
-        line, column = (int(found.group(1)), int(found.group(2))) if found else _end_of(text)
-        words = _LINE.sub("", str(error)).removesuffix("(at end of document)").strip()
+        match = _LINE.search(str(error))
+        line, column = (int(match.group(1)), int(match.group(2))) if match else _end_position(text)
+        message = _LINE.sub("", str(error)).removesuffix("(at end of document)").strip()
         raise InvalidInputError(
-            f"{path}, line {line}, column {column}: {words}",
+            f"{path}, line {line}, column {column}: {message}",
             code="invalid_config",
             hint="mend the file; it is TOML",
             detail={"path": str(path), "line": line, "column": column},
         ) from error
 
 
-def _end_of(text: str) -> tuple[int, int]:
+def _end_position(text: str) -> tuple[int, int]:
     lines = text.split("\n")
     return len(lines), len(lines[-1]) + 1
 
 
-def _broken(path: Path, problem: str) -> InvalidInputError:
+def _syntax_error(path: Path, problem: str) -> InvalidInputError:
     return InvalidInputError(
         f"{path}: {problem}", code="invalid_config", detail={"path": str(path)}
     )
 
 
-def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(under)
-    for key, value in over.items():
-        before = merged.get(key)
-        both = isinstance(before, dict) and isinstance(value, dict)
-        merged[key] = _merge(before, value) if both else value  # type: ignore[arg-type]
+def _merge(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in override.items():
+        previous = merged.get(key)
+        are_tables = isinstance(previous, dict) and isinstance(value, dict)
+        merged[key] = _merge(previous, value) if are_tables else value  # type: ignore[arg-type]
     return merged
 
 
@@ -241,8 +247,8 @@ def add_cluster(name: str, block: str) -> Path:
         InvalidInputError: The file could not be read after that; then it stays as it is.
         StorageError: The file cannot be written.
     """
-    known = [path for path in config_files() if path.exists()]
-    if name in load_settings(known).clusters:
+    existing = [path for path in config_files() if path.exists()]
+    if name in load_settings(existing).clusters:
         raise ConflictError(
             f"the configuration has a cluster '{name}' already",
             code="cluster_exists",
@@ -289,10 +295,10 @@ def edit_user_file(change: Callable[[TOMLDocument], None]) -> Path:
     path = user_file().resolve()
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        old_text = path.read_text(encoding="utf-8") if path.exists() else ""
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
         try:
-            document = tomlkit.parse(old)
+            document = tomlkit.parse(old_text)
             change(document)
         except TOMLKitError as error:
             raise InvalidInputError(str(error), code="bad_config") from error
@@ -309,12 +315,12 @@ def edit_user_file(change: Callable[[TOMLDocument], None]) -> Path:
     return path
 
 
-def _check(written: Path, path: Path) -> None:
+def _check(written_file: Path, path: Path) -> None:
     try:
-        load_settings([*config_files()[:-1], written])
+        load_settings([*config_files()[:-1], written_file])
     except InvalidInputError as error:
-        words = error.message.replace(str(written), str(path))
-        raise InvalidInputError(words, code="bad_config") from error
+        message = error.message.replace(str(written_file), str(path))
+        raise InvalidInputError(message, code="bad_config") from error
 
 
 # --------------------------------------------------------------------------------------------------

@@ -25,25 +25,25 @@ from hyperpod_jlab.storage.partition import Partition
 if TYPE_CHECKING:
     from hyperpod_jlab.aws.file_systems import LustreMount
 
-KIND = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
+SPACE_TYPE_VARIABLE = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
 """Variable in which Studio's images say whether the space is ``private`` or ``shared``."""
 
 _TIMEOUT = 10.0
 """Seconds that AWS has for one question before a command goes on without it."""
 
-_KEPT, _KEPT_UNKNOWN = 86_400.0, 300.0
+_TTL_S, _UNKNOWN_TTL_S = 86_400.0, 300.0
 """Seconds that an answer, and none, is kept: profiles come and go seldom."""
 
 
 def shared_space() -> str | None:
     """The name of the shared space that this process acts as; None elsewhere, and where Studio does not say so."""
-    if os.environ.get(KIND) != "shared":
+    if os.environ.get(SPACE_TYPE_VARIABLE) != "shared":
         return None
     studio = find_studio()
     return None if studio is None else studio.space or "of Studio"
 
 
-def whose_private(mount: LustreMount) -> str | None:
+def private_reason(mount: LustreMount) -> str | None:
     """Why a mount is none for everybody in this shared space; None when it is.
 
     A partition is a user profile's when its folder has the name of a profile of the domain. SageMaker is asked once a day; while it does not say, the
@@ -52,31 +52,31 @@ def whose_private(mount: LustreMount) -> str | None:
     studio, name = find_studio(), PurePosixPath(mount.folder).name
     if studio is None or not name:
         return None
-    known = True if name == studio.user_profile else _is_profile(studio, name)
-    if known is None:
+    is_private = True if name == studio.user_profile else _is_profile(studio, name)
+    if is_private is None:
         return f"whether {mount.folder} is a user profile's is not known here"
-    return f"it is the private partition of {name}" if known else None
+    return f"it is the private partition of {name}" if is_private else None
 
 
 def _is_profile(studio: Studio, name: str) -> bool | None:
     """Whether the domain has a user profile of a name; None when nobody says."""
     file, key = _cache(), f"{studio.domain_id}/{name}"
-    kept = _read(file)
-    found = kept.get(key)
-    if found is not None and time.time() - found[1] < (
-        _KEPT if found[0] is not None else _KEPT_UNKNOWN
+    cached = _read(file)
+    entry = cached.get(key)
+    if entry is not None and time.time() - entry[1] < (
+        _TTL_S if entry[0] is not None else _UNKNOWN_TTL_S
     ):
-        return found[0]
-    answer = _asked(studio, name)
+        return entry[0]
+    exists = _ask_sagemaker(studio, name)
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace(file, to_json({**kept, key: [answer, time.time()]}))
+        replace(file, to_json({**cached, key: [exists, time.time()]}))
     except (OSError, StorageError):
         pass  # it is asked again next time
-    return answer
+    return exists
 
 
-def _asked(studio: Studio, name: str) -> bool | None:
+def _ask_sagemaker(studio: Studio, name: str) -> bool | None:
     """SageMaker's answer. In a thread of its own: whoever makes the services may have an event loop already."""
     import asyncio
     import threading
@@ -84,7 +84,7 @@ def _asked(studio: Studio, name: str) -> bool | None:
     from hyperpod_jlab.aws.domains import describe_profile
     from hyperpod_jlab.aws.session import Aws
 
-    answers: list[bool | None] = []
+    results: list[bool | None] = []
 
     async def ask() -> bool | None:
         if studio.domain_id is None:
@@ -98,10 +98,10 @@ def _asked(studio: Studio, name: str) -> bool | None:
             return None
         return True
 
-    thread = threading.Thread(target=lambda: answers.append(asyncio.run(ask())))
+    thread = threading.Thread(target=lambda: results.append(asyncio.run(ask())))
     thread.start()
     thread.join()
-    return answers[0] if answers else None
+    return results[0] if results else None
 
 
 def _cache() -> Path:
@@ -111,8 +111,8 @@ def _cache() -> Path:
 
 def _read(file: Path) -> dict[str, tuple[bool | None, float]]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return {str(key): (answer, float(when)) for key, (answer, when) in found.items()}
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return {str(key): (value, float(read_at)) for key, (value, read_at) in data.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -122,13 +122,13 @@ def _read(file: Path) -> dict[str, tuple[bool | None, float]]:
 
 T = TypeVar("T")
 
-_EVERYBODYS = frozenset({"root", "ubuntu", "ec2-user", "sagemaker-user"})
+_SHARED_ACCOUNTS = frozenset({"root", "ubuntu", "ec2-user", "sagemaker-user"})
 """Accounts that images come with: on every machine, and nobody's own."""
 
-_ONE_ONLY = frozenset({"missing_right", "not_found", "aws_invalid_input", "boto3_too_old"})
+_PER_CALL_CODES = frozenset({"missing_right", "not_found", "aws_invalid_input", "boto3_too_old"})
 """Codes of errors after which other questions may still be answered."""
 
-_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
+_UNAVAILABLE_CODES = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
 """Codes of errors after which this service is not asked again, and others are."""
 
 
@@ -143,30 +143,30 @@ class IdentityQueries:
 
     aws: Aws | None
     notes: list[str] = field(default_factory=list)
-    _silent: dict[str, HyperpodError] = field(default_factory=dict)
+    _unavailable: dict[str, HyperpodError] = field(default_factory=dict)
 
     async def about(
-        self, service: str, what: str, answer: Awaitable[T]
+        self, service: str, topic: str, response: Awaitable[T]
     ) -> T | HyperpodError | None:
         """An answer of a service, or the error that came instead. None when nobody was asked."""
-        if self.aws is None or service in self._silent:
-            if hasattr(answer, "close"):
-                answer.close()
-            return self._silent.get(service)
+        if self.aws is None or service in self._unavailable:
+            if hasattr(response, "close"):
+                response.close()
+            return self._unavailable.get(service)
         try:
-            return await answer
+            return await response
         except HyperpodError as error:
             if error.code != "not_found":
-                self.notes.append(f"{what}: {error.message}")
-            if error.code in _SILENT:
-                self._silent[service] = error
-            elif error.code not in _ONE_ONLY:
+                self.notes.append(f"{topic}: {error.message}")
+            if error.code in _UNAVAILABLE_CODES:
+                self._unavailable[service] = error
+            elif error.code not in _PER_CALL_CODES:
                 self.aws = None
             return error
 
 
 @dataclass(frozen=True)
-class Whose:
+class UserIdentity:
     """Who this is.
 
     Attributes:
@@ -187,68 +187,74 @@ class Whose:
         return self.space is not None and bool(self.space.shared)
 
 
-async def find_whose(studio: Studio | None, asked: IdentityQueries) -> Whose:
+async def find_user_identity(studio: Studio | None, queries: IdentityQueries) -> UserIdentity:
     """Who this is, by Studio's metadata, by SageMaker where it answers, else by the machine."""
     uid, name = os.geteuid(), current_user()
     own_disk = Identity(True, f"you are {name} (uid {uid}) here")
     if studio is None:
-        return Whose(_of_machine(name, uid), own_disk)
-    space = await _space(studio, asked)
+        return UserIdentity(_local_identity(name, uid), own_disk)
+    space = await _space(studio, queries)
     if space is not None and space.shared:
         acting = Identity(False, "this space is shared: all its users act as the space")
-        return Whose(acting, acting, space, space.owner)
+        return UserIdentity(acting, acting, space, space.owner)
     owner = studio.user_profile or (space.owner if space else None)
-    return Whose(await _of_profile(studio, owner, asked), own_disk, space, owner)
+    return UserIdentity(await _profile_identity(studio, owner, queries), own_disk, space, owner)
 
 
-async def find_profile(studio: Studio | None, name: str, asked: IdentityQueries) -> Profile | None:
+async def find_profile(
+    studio: Studio | None, name: str, queries: IdentityQueries
+) -> Profile | None:
     """The user profile of a name in this domain; None when there is none, or nobody says."""
-    if studio is None or studio.domain_id is None or asked.aws is None:
+    if studio is None or studio.domain_id is None or queries.aws is None:
         return None
-    found = await asked.about(
-        "sagemaker", f"the user profile {name}", describe_profile(asked.aws, studio.domain_id, name)
+    profile = await queries.about(
+        "sagemaker",
+        f"the user profile {name}",
+        describe_profile(queries.aws, studio.domain_id, name),
     )
-    return found if isinstance(found, Profile) else None
+    return profile if isinstance(profile, Profile) else None
 
 
-async def _space(studio: Studio, asked: IdentityQueries) -> Space | None:
+async def _space(studio: Studio, queries: IdentityQueries) -> Space | None:
     if studio.space is None:
         return None
-    kind = os.environ.get(KIND)
-    bare = Space(studio.space, shared=None if kind is None else kind == "shared")
-    if studio.domain_id is None or asked.aws is None:
-        return bare
-    found = await asked.about(
-        "sagemaker", "the space", describe_space(asked.aws, studio.domain_id, bare.name)
+    kind = os.environ.get(SPACE_TYPE_VARIABLE)
+    default = Space(studio.space, shared=None if kind is None else kind == "shared")
+    if studio.domain_id is None or queries.aws is None:
+        return default
+    space = await queries.about(
+        "sagemaker", "the space", describe_space(queries.aws, studio.domain_id, default.name)
     )
-    if not isinstance(found, Space):
-        return bare
-    return Space(found.name, bare.shared if found.shared is None else found.shared, found.owner)
+    if not isinstance(space, Space):
+        return default
+    return Space(space.name, default.shared if space.shared is None else space.shared, space.owner)
 
 
-async def _of_profile(studio: Studio, owner: str | None, asked: IdentityQueries) -> Identity:
+async def _profile_identity(
+    studio: Studio, owner: str | None, queries: IdentityQueries
+) -> Identity:
     """Studio maps the container's user to the profile's own number, or to the one that all others share."""
-    common = f"Studio gives every user profile the uid {COMMON_UID} on file systems"
+    reason_text = f"Studio gives every user profile the uid {COMMON_UID} on file systems"
     if owner is None:
         return Identity(
-            False, f"{common}, unless it was made with its own; whose this is is not known"
+            False, f"{reason_text}, unless it was made with its own; whose this is is not known"
         )
-    if asked.aws is None or studio.domain_id is None:
-        return Identity(False, f"{common}; whether {owner} was made with its own is not known")
-    found = await asked.about(
+    if queries.aws is None or studio.domain_id is None:
+        return Identity(False, f"{reason_text}; whether {owner} was made with its own is not known")
+    profile = await queries.about(
         "sagemaker",
         f"the user profile {owner}",
-        describe_profile(asked.aws, studio.domain_id, owner),
+        describe_profile(queries.aws, studio.domain_id, owner),
     )
-    if not isinstance(found, Profile):
-        return Identity(False, f"{common}; whether {owner} was made with its own is not known")
-    if found.uid is None:
-        return Identity(False, f"{common}, and {owner} was made without one of its own")
-    return Identity(True, f"the user profile {owner} was made with a uid of its own, {found.uid}")
+    if not isinstance(profile, Profile):
+        return Identity(False, f"{reason_text}; whether {owner} was made with its own is not known")
+    if profile.uid is None:
+        return Identity(False, f"{reason_text}, and {owner} was made without one of its own")
+    return Identity(True, f"the user profile {owner} was made with a uid of its own, {profile.uid}")
 
 
-def _of_machine(name: str, uid: int) -> Identity:
-    if name in _EVERYBODYS:
+def _local_identity(name: str, uid: int) -> Identity:
+    if name in _SHARED_ACCOUNTS:
         return Identity(False, f"you are {name} (uid {uid}), an account that all users share")
     return Identity(
         True,
@@ -259,7 +265,7 @@ def _of_machine(name: str, uid: int) -> Identity:
 # --------------------------------------------------------------------------------------------------
 # Whether what an administrator chose, a private or a shared partition, really keeps this user's runs from other users here.
 
-ONE_UID = (
+OWN_UID_HINT = (
     "all users here have the same user number, so only the path that each profile mounts keeps users "
     "apart: give each user profile a uid of its own (CustomPosixUserConfig) when it is created"
 )
@@ -287,14 +293,14 @@ class Separation:
     @property
     def sentences(self) -> list[str]:
         """What is to be known of it; nothing where all is well."""
-        told = []
+        sentences_ = []
         if not self.holds:
-            told.append(f"other users can reach your runs: {self.reason}. {self.fix}")
+            sentences_.append(f"other users can reach your runs: {self.reason}. {self.fix}")
         if self.old_runs:
-            told.append(
+            sentences_.append(
                 f"{self.old_runs} of your runs lie in the old layout, where other users may exchange them: run hpj storage migrate"
             )
-        return told
+        return sentences_
 
 
 def separation_of(partition: Partition, identity: Identity) -> Separation:
@@ -307,19 +313,19 @@ def separation_of(partition: Partition, identity: Identity) -> Separation:
     Raises:
         OSError: The partition's root cannot be looked at.
     """
-    above = tuple(parents(partition.root))
-    old = sum(1 for _ in runs_in_old_layout(partition))
+    parent_folders = tuple(parents(partition.root))
+    old_run_count = sum(1 for _ in runs_in_old_layout(partition))
     trusted = {"foreign", "open", "group"} if partition.shared else {"foreign", "open"}
-    bad = next((parent for parent in above if parent.problem in trusted), None)
+    bad = next((parent for parent in parent_folders if parent.problem in trusted), None)
     if bad is not None:
-        return Separation(above, False, f"{bad.path} {bad.reason}", bad.fix, old)
+        return Separation(parent_folders, False, f"{bad.path} {bad.reason}", bad.fix, old_run_count)
     problem = _own_folder_problem(partition.folder)
     if problem is not None:
         fix = "name another folder as path under [storage], or ask an administrator to remove it"
-        return Separation(above, False, problem, fix, old)
+        return Separation(parent_folders, False, problem, fix, old_run_count)
     if not identity.own:
-        return Separation(above, False, identity.evidence, ONE_UID, old)
-    return Separation(above, True, old_runs=old)
+        return Separation(parent_folders, False, identity.evidence, OWN_UID_HINT, old_run_count)
+    return Separation(parent_folders, True, old_runs=old_run_count)
 
 
 def _own_folder_problem(folder: Path) -> str | None:

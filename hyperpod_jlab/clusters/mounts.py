@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
-from hyperpod_jlab.clusters.identity import Whose
+from hyperpod_jlab.clusters.identity import UserIdentity
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.isolation import FolderFacts, Isolation, isolation_of
-from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 from hyperpod_jlab.storage.files import storage_errors
-from hyperpod_jlab.storage.mounts import DiskSpace, Mount, all_mounts, mount_of, room_at
+from hyperpod_jlab.storage.mounts import DiskSpace, Mount, all_mounts, disk_space, mount_of
 from hyperpod_jlab.storage.owners import rights_on
-from hyperpod_jlab.storage.timeouts import within
+from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 _KERBEROS = re.compile(r"sec=(krb5\w*)")
 
@@ -70,19 +70,19 @@ class MountInfo(Wire):
     problem: str | None = None
 
     @property
-    @shown
+    @wire_property
     def total(self) -> int | None:
         """The file system's size in bytes."""
         return self.room.total if self.room else None
 
     @property
-    @shown
+    @wire_property
     def free(self) -> int | None:
         """Bytes that are free."""
         return self.room.free if self.room else None
 
     @property
-    @shown
+    @wire_property
     def files_free(self) -> int | None:
         """Files that can still be made; null where the file system does not count them."""
         return self.room.files_free if self.room else None
@@ -98,20 +98,20 @@ def mount_points() -> list[str]:
     return [point for point, mount in last.items() if mount.network]
 
 
-async def look_at(path: Path, whose: Whose) -> MountInfo:
+async def try_inspect(path: Path, user: UserIdentity) -> MountInfo:
     """A place, as far as it can be looked at: what cannot be is its `problem`.
 
     Args:
         path: The place; it need not be there.
-        whose: Who this is.
+        user: Who this is.
     """
     try:
-        return await inspect(path, whose)
+        return await inspect(path, user)
     except StorageError as error:
-        return replace(_unseen(path), problem=error.message)
+        return replace(_from_mount_table(path), problem=error.message)
 
 
-async def inspect(path: Path, whose: Whose) -> MountInfo:
+async def inspect(path: Path, user: UserIdentity) -> MountInfo:
     """A place.
 
     Raises:
@@ -120,63 +120,63 @@ async def inspect(path: Path, whose: Whose) -> MountInfo:
 
     def look() -> MountInfo:
         with storage_errors(path):
-            return _look(path, whose)
+            return _inspect(path, user)
 
-    return await within(path, look)
+    return await run_with_timeout(path, look)
 
 
-async def look_at_mount(point: str, whose: Whose) -> MountInfo:
+async def inspect_mount(point: str, user: UserIdentity) -> MountInfo:
     """A whole file system, by where it is mounted."""
-    place = await look_at(Path(point), whose)
-    if place.problem is None and not place.exists:
+    info = await try_inspect(Path(point), user)
+    if info.problem is None and not info.exists:
         problem = "the folder that it is mounted at is not there"
-        return replace(_unseen(Path(point)), problem=problem)
-    if not place.network:
+        return replace(_from_mount_table(Path(point)), problem=problem)
+    if not info.network:
         # A disk of this machine: who may do what is a matter of each folder, not of its topmost one.
-        return replace(place, isolation=None, open_to_others=None, writable=None)
-    return place
+        return replace(info, isolation=None, open_to_others=None, writable=None)
+    return info
 
 
-def _unseen(path: Path) -> MountInfo:
+def _from_mount_table(path: Path) -> MountInfo:
     """A place by the table of mounts alone, without touching its file system."""
-    best = Mount("/")
+    best_mount = Mount("/")
     for mount in all_mounts():
-        if path.is_relative_to(mount.point) and len(mount.point) >= len(best.point):
-            best = mount
-    return _place(path, False, best, _lustre_at(best.point))
+        if path.is_relative_to(mount.point) and len(mount.point) >= len(best_mount.point):
+            best_mount = mount
+    return _build_info(path, False, best_mount, _find_lustre_mount(best_mount.point))
 
 
-def _look(path: Path, whose: Whose) -> MountInfo:
+def _inspect(path: Path, user: UserIdentity) -> MountInfo:
     mount = mount_of(path)
-    lustre = _lustre_at(mount.point)
+    lustre = _find_lustre_mount(mount.point)
     exists = os.path.lexists(path)
-    place = _place(path.resolve(), exists, mount, lustre)
-    place = replace(place, path=str(path), room=room_at(path))
+    info = _build_info(path.resolve(), exists, mount, lustre)
+    info = replace(info, path=str(path), room=disk_space(path))
     if not exists:
-        return place
+        return info
     top = Path(mount.point) if mount.network else Path("/")
     rights = rights_on(path, top)
     kerberos = next(filter(None, map(_KERBEROS.fullmatch, mount.options)), None)
-    seen = FolderFacts(
+    folder_facts = FolderFacts(
         network=mount.network,
-        folder=place.mounted_folder,
+        folder=info.mounted_folder,
         grants=rights.grants,
         evidence=rights.evidence,
-        identity=whose.on_network if mount.network else whose.on_disk,
+        identity=user.on_network if mount.network else user.on_disk,
         kerberos=kerberos[1] if kerberos else None,
     )
     return replace(
-        place,
+        info,
         writable=not mount.read_only and os.access(path, os.W_OK),
         open_to_others=bool(rights.grants),
-        isolation=isolation_of(seen),
+        isolation=isolation_of(folder_facts),
     )
 
 
-def _place(path: Path, exists: bool, mount: Mount, lustre: LustreMount | None) -> MountInfo:
-    there = None
+def _build_info(path: Path, exists: bool, mount: Mount, lustre: LustreMount | None) -> MountInfo:
+    path_there = None
     if lustre is not None and path.is_relative_to(lustre.point):
-        there = lustre.path_there(path)
+        path_there = lustre.path_there(path)
     return MountInfo(
         path=str(path),
         exists=exists,
@@ -186,12 +186,12 @@ def _place(path: Path, exists: bool, mount: Mount, lustre: LustreMount | None) -
         file_system=lustre.file_system if lustre else None,
         mount_name=lustre.mount_name if lustre else None,
         mounted_folder=lustre.folder if lustre else None,
-        path_there=there,
+        path_there=path_there,
         network=mount.network,
         read_only=mount.read_only,
     )
 
 
-def _lustre_at(point: str) -> LustreMount | None:
-    found = [mount for mount in lustre_mounts() if str(mount.point) == point]
-    return found[-1] if found else None
+def _find_lustre_mount(point: str) -> LustreMount | None:
+    matches = [mount for mount in lustre_mounts() if str(mount.point) == point]
+    return matches[-1] if matches else None

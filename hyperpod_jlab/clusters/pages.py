@@ -17,25 +17,25 @@ def encode(value: Any, identity: str) -> str:
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 
-def decode(cursor: str, fits: Callable[[Any], bool], what: str) -> tuple[Any, str]:
+def decode(cursor: str, is_valid: Callable[[Any], bool], kind: str) -> tuple[Any, str]:
     """The row that a page comes after: what rows are sorted by, and what names it.
 
     Args:
         cursor: The cursor, as a client gave it.
-        fits: Whether rows can be sorted by such a value.
-        what: What is listed, as in "a list of runs".
+        is_valid: Whether rows can be sorted by such a value.
+        kind: What is listed, as in "a list of runs".
 
     Raises:
         InvalidInputError: It is no cursor of such a list.
     """
     try:
         value, identity = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if fits(value) and isinstance(identity, str):
+        if is_valid(value) and isinstance(identity, str):
             return value, identity
     except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
         pass
     raise InvalidInputError(
-        f"this is not a cursor of {what}",
+        f"this is not a cursor of {kind}",
         code="invalid_cursor",
         hint="take it from 'next' of the page before",
         detail={"field": "cursor"},

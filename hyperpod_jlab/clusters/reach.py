@@ -18,22 +18,22 @@ from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.reach import NOT_LOOKED, Reach, ReachFacts, SubmitTarget, reach_of
+from hyperpod_jlab.core.reach import NOT_CHECKED, Reach, ReachFacts, SubmitTarget, reach_of
 
-LONGEST = 8.0
+TIMEOUT_S = 8.0
 """Seconds after which a look is given up."""
 
-_AT_ONCE = 4
+_CONCURRENCY = 4
 """Clusters that are looked at at the same time."""
 
-_KEPT = 600.0
+_TTL_S = 600.0
 """Seconds after which a cluster that could not be reached is looked at again; one that could is not."""
 
-_SLURM = Path("/opt/slurm/bin")
+_SLURM_BIN = Path("/opt/slurm/bin")
 """Where HyperPod's image has Slurm's commands."""
 
 
-class Reaches:
+class ReachChecker:
     """Whether one can submit to the clusters of one region from this machine.
 
     Args:
@@ -48,19 +48,19 @@ class Reaches:
         self._settings = settings
         self._aws = aws
         self._mounts = mounts
-        self._here = str(find_partition(settings).root)
-        self._looks: Cache[str, ReachFacts] = Cache(
-            lambda look: float("inf") if look.problem is None else _KEPT
+        self._local_path = str(find_partition(settings).root)
+        self._cache: Cache[str, ReachFacts] = Cache(
+            lambda facts: float("inf") if facts.problem is None else _TTL_S
         )
-        self._room = asyncio.Semaphore(_AT_ONCE)
-        self._slurm: Cache[None, frozenset[str]] = Cache(lambda _: LONGEST)
+        self._semaphore = asyncio.Semaphore(_CONCURRENCY)
+        self._slurm: Cache[None, frozenset[str]] = Cache(lambda _: TIMEOUT_S)
 
-    def known(self, clusters: Iterable[HyperpodCluster]) -> list[HyperpodCluster]:
+    def with_cached_reach(self, clusters: Iterable[HyperpodCluster]) -> list[HyperpodCluster]:
         """The clusters with what is known of the way to each by now, without looking."""
         mounts = lustre_mounts() if self._mounts is None else self._mounts
-        return [replace(one, reach=self._reach(one, mounts)) for one in clusters]
+        return [replace(cluster, reach=self._reach(cluster, mounts)) for cluster in clusters]
 
-    def begin(
+    def start_checks(
         self, clusters: Iterable[HyperpodCluster], *, refresh: bool = False
     ) -> list[asyncio.Task[ReachFacts]]:
         """Look at those that need a look, in the background; the looks that go on for these clusters.
@@ -69,44 +69,44 @@ class Reaches:
             clusters: The clusters.
             refresh: Look again, whatever was found before.
         """
-        going = []
-        for one in clusters:
-            if self._is_due(one, refresh=refresh):
-                self._looks.start(one.arn, partial(self._look, one))
-            task = self._looks.running(one.arn)
+        tasks = []
+        for cluster in clusters:
+            if self._is_due(cluster, refresh=refresh):
+                self._cache.start(cluster.arn, partial(self._check, cluster))
+            task = self._cache.running(cluster.arn)
             if task is not None:
-                going.append(task)
-        return going
+                tasks.append(task)
+        return tasks
 
     async def close(self) -> None:
         """Break off what goes on."""
-        await self._looks.close()
+        await self._cache.close()
         await self._slurm.close()
 
     @property
     def commands(self) -> str | None:
         """The folder of Slurm's commands where they are not on the PATH; None: they are, or are not here."""
-        return _commands()
+        return _find_commands()
 
     def name_for(self, cluster: HyperpodCluster) -> str:
         """A name under which the configuration can have a cluster: its own, or that with a number where it is taken."""
-        taken, number = self._settings.clusters, 1
+        used_names, number = self._settings.clusters, 1
         name = cluster.name
-        while name in taken:
+        while name in used_names:
             number += 1
             name = f"{cluster.name[:60]}-{number}"
         return name
 
-    def place_of(self, cluster: HyperpodCluster) -> SubmitTarget:
+    def target_of(self, cluster: HyperpodCluster) -> SubmitTarget:
         """Where runs go, as the cluster sees it."""
-        return self._place(cluster, lustre_mounts() if self._mounts is None else self._mounts)
+        return self._target(cluster, lustre_mounts() if self._mounts is None else self._mounts)
 
     def _reach(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> Reach:
-        known = self._looks.last(cluster.arn)
-        look = known.value if known is not None else None
-        return reach_of(cluster, look, self._place(cluster, mounts), self.name_for(cluster))
+        cached = self._cache.last(cluster.arn)
+        facts = cached.value if cached is not None else None
+        return reach_of(cluster, facts, self._target(cluster, mounts), self.name_for(cluster))
 
-    def _place(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> SubmitTarget:
+    def _target(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> SubmitTarget:
         pairs = [
             (mount, storage)
             for mount in mounts
@@ -114,49 +114,51 @@ class Reaches:
             if is_mount_of(mount, storage)
         ]
         for mount, storage in pairs:
-            if Path(self._here).is_relative_to(mount.point):
+            if Path(self._local_path).is_relative_to(mount.point):
                 if storage.path is None:
-                    return SubmitTarget(self._here)
-                within = PurePosixPath(self._here).relative_to(str(mount.point))
+                    return SubmitTarget(self._local_path)
+                relative_path = PurePosixPath(self._local_path).relative_to(str(mount.point))
                 folder = mount.folder.strip("/")
-                return SubmitTarget(self._here, str(PurePosixPath(storage.path) / folder / within))
-        return SubmitTarget(self._here, mount=str(pairs[0][0].point) if pairs else None)
+                return SubmitTarget(
+                    self._local_path, str(PurePosixPath(storage.path) / folder / relative_path)
+                )
+        return SubmitTarget(self._local_path, mount=str(pairs[0][0].point) if pairs else None)
 
     def _is_due(self, cluster: HyperpodCluster, *, refresh: bool) -> bool:
         """Whether a look could tell something that is not known."""
-        if self._looks.is_fresh(cluster.arn) and not refresh:
+        if self._cache.is_fresh(cluster.arn) and not refresh:
             return False
         mounts = lustre_mounts() if self._mounts is None else self._mounts
-        return reach_of(cluster, None, self._place(cluster, mounts)).word == NOT_LOOKED
+        return reach_of(cluster, None, self._target(cluster, mounts)).word == NOT_CHECKED
 
-    async def _look(self, cluster: HyperpodCluster) -> ReachFacts:
-        async with self._room:
+    async def _check(self, cluster: HyperpodCluster) -> ReachFacts:
+        async with self._semaphore:
             try:
-                async with asyncio.timeout(LONGEST):
+                async with asyncio.timeout(TIMEOUT_S):
                     if cluster.on_slurm:
-                        return await self._look_at_slurm(cluster)
-                    return await self._look_at_eks(cluster)
+                        return await self._check_slurm(cluster)
+                    return await self._check_eks(cluster)
             except TimeoutError:
-                return ReachFacts(UnreachableError(f"there was no answer within {LONGEST:g} s"))
+                return ReachFacts(UnreachableError(f"there was no answer within {TIMEOUT_S:g} s"))
             except HyperpodError as error:
                 return ReachFacts(error)
 
-    async def _look_at_slurm(self, cluster: HyperpodCluster) -> ReachFacts:
-        commands = _commands()
+    async def _check_slurm(self, cluster: HyperpodCluster) -> ReachFacts:
+        commands = _find_commands()
         # The nodes of the Slurm that answers here: asked for once for all clusters.
-        names = await self._slurm.get(None, lambda: _ask_slurm(commands))
-        async for page in list_instances(await self._hasty(), cluster.name):
+        names = await self._slurm.get(None, lambda: _list_slurm_nodes(commands))
+        async for page in list_instances(await self._fast_client(), cluster.name):
             # One page is enough to see whose Slurm this is. Controllers are no nodes of Slurm.
             roles = {group.name: group.slurm_role for group in cluster.groups or ()}
             hosts = [
-                one.host.partition(".")[0]
-                for one in page
-                if one.host and roles.get(one.instance_group) != "Controller"
+                instance.host.partition(".")[0]
+                for instance in page
+                if instance.host and roles.get(instance.instance_group) != "Controller"
             ]
             return ReachFacts(None, commands, len(hosts), sum(host in names for host in hosts))
         return ReachFacts(None, commands)
 
-    async def _look_at_eks(self, cluster: HyperpodCluster) -> ReachFacts:
+    async def _check_eks(self, cluster: HyperpodCluster) -> ReachFacts:
         from hyperpod_jlab.engines.kubernetes.kind import missing_package_error
 
         try:
@@ -164,14 +166,14 @@ class Reaches:
         except ModuleNotFoundError as error:
             raise missing_package_error(error) from error
         eks = (cluster.eks_arn or "").rpartition("/")[2]
-        found = await check_access(await self._hasty(), eks)
-        return ReachFacts(found.problem, private=found.private, allowed=found.allowed)
+        access = await check_access(await self._fast_client(), eks)
+        return ReachFacts(access.problem, private=access.private, allowed=access.allowed)
 
-    async def _hasty(self) -> Aws:
-        return Aws(await self._aws.region(), hasty=True)
+    async def _fast_client(self) -> Aws:
+        return Aws(await self._aws.region(), fail_fast=True)
 
 
-async def _ask_slurm(commands: str | None) -> frozenset[str]:
+async def _list_slurm_nodes(commands: str | None) -> frozenset[str]:
     from hyperpod_jlab.engines.slurm.client import SlurmClient
     from hyperpod_jlab.engines.slurm.transport import LocalTransport
 
@@ -181,7 +183,7 @@ async def _ask_slurm(commands: str | None) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _commands() -> str | None:
+def _find_commands() -> str | None:
     """The folder of Slurm's commands where they are not on the PATH."""
-    found = shutil.which("sinfo") is None and os.access(_SLURM / "sinfo", os.X_OK)
-    return str(_SLURM) if found else None
+    is_elsewhere = shutil.which("sinfo") is None and os.access(_SLURM_BIN / "sinfo", os.X_OK)
+    return str(_SLURM_BIN) if is_elsewhere else None

@@ -17,17 +17,17 @@ from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import AgedPage, Page, TableQuery, page_of
+from hyperpod_jlab.server.pages import AgedPage, Page, TableQuery, build_page
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
     from hyperpod_jlab.clusters.aws import HyperpodClusters
-    from hyperpod_jlab.core.cache import Shown
+    from hyperpod_jlab.core.cache import CachedRows
 
-_ALONG = 1.0
+_AWS_WAIT_S = 1.0
 """Seconds to wait for a cluster's tags; until they come the answer is shown without."""
 
-_SCHEDULER = 6.0
+_SCHEDULER_WAIT_S = 6.0
 """Seconds to wait for a cluster's scheduler beside what AWS knows of it."""
 
 Region = Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")]
@@ -162,122 +162,124 @@ async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
     key = ("clusters", query.region, query.configured)
     if query.refresh:
         hyperpod.snapshots.forget(key)
-    found = await hyperpod.snapshots.get(
+    listing = await hyperpod.snapshots.get(
         key,
-        lambda: hyperpod.clusters.every(
+        lambda: hyperpod.clusters.list_all(
             query.region, refresh=query.refresh, aws=not query.configured
         ),
     )
     page = await asyncio.to_thread(
-        page_of, Cluster, found.clusters, query, name="name", sort="name"
+        build_page, Cluster, listing.clusters, query, name="name", sort="name"
     )
     return ClusterPage(
         clusters=page.rows,
         next=page.next,
         total=page.total,
-        as_of=found.as_of,
-        problem=found.problem,
-        loading=found.loading,
-        notes=found.notes,
+        as_of=listing.as_of,
+        problem=listing.problem,
+        loading=listing.loading,
+        notes=listing.notes,
     )
 
 
 async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDetail:
     """A cluster, by its name in the configuration, or its name or ARN in AWS."""
     hyperpod = await call.hyperpod()
-    meant = await hyperpod.clusters.named(cluster)
-    line = partial(hyperpod.clusters.cluster, cluster, seconds=_SCHEDULER)
+    resolved = await hyperpod.clusters.resolve(cluster)
+    line = partial(hyperpod.clusters.cluster, cluster, seconds=_SCHEDULER_WAIT_S)
 
     async def without_aws(problem: HyperpodError | None) -> ClusterDetail:
-        age = {**vars(_NOT_ASKED), "problem": problem}
+        age = {**vars(_WITHOUT_AWS), "problem": problem}
         return ClusterDetail(cluster=await line(), tags=None, log_group=None, links=None, **age)
 
-    if meant.hyperpod is None:
-        return await without_aws(meant.problem)
-    aws = hyperpod.hyperpod_clusters(meant.region)
+    if resolved.hyperpod is None:
+        return await without_aws(resolved.problem)
+    aws = hyperpod.hyperpod_clusters(resolved.region)
     try:
-        shown = await aws.cluster(meant.hyperpod, refresh=query.refresh)
+        cached = await aws.cluster(resolved.hyperpod, refresh=query.refresh)
     except HyperpodError as error:
-        if meant.configured is None:
+        if resolved.configured is None:
             raise
         return await without_aws(error)
-    found = shown.rows[0]
-    known, tags = await asyncio.gather(line(), _tags(aws, found, refresh=query.refresh))
+    hyperpod_cluster = cached.rows[0]
+    row, tags = await asyncio.gather(line(), _tags(aws, hyperpod_cluster, refresh=query.refresh))
     return ClusterDetail(
-        cluster=known,
+        cluster=row,
         tags=tags.tags,
-        log_group=log_group(found.arn, found.name),
+        log_group=log_group(hyperpod_cluster.arn, hyperpod_cluster.name),
         links=ClusterLinks(
-            cluster=cluster_console(found.arn, found.name),
-            logs=logs_console(found.arn, found.name),
-            eks=eks_console(found.eks_arn) if found.eks_arn else None,
+            cluster=cluster_console(hyperpod_cluster.arn, hyperpod_cluster.name),
+            logs=logs_console(hyperpod_cluster.arn, hyperpod_cluster.name),
+            eks=eks_console(hyperpod_cluster.eks_arn) if hyperpod_cluster.eks_arn else None,
         ),
-        **vars(age_of(shown, tags.notes, loading=tags.loading)),
+        **vars(aws_freshness(cached, tags.notes, loading=tags.loading)),
     )
 
 
 async def list_nodes(call: Call, cluster: str, query: AwsTableQuery) -> Nodes:
     """The nodes of a cluster: its scheduler's, joined with AWS' instances on HyperPod."""
     hyperpod = await call.hyperpod()
-    found = await hyperpod.clusters.nodes(cluster, refresh=query.refresh)
-    page = await asyncio.to_thread(page_of, Node, found.nodes, query, name="name", sort="name")
+    listing = await hyperpod.clusters.nodes(cluster, refresh=query.refresh)
+    page = await asyncio.to_thread(build_page, Node, listing.nodes, query, name="name", sort="name")
     return Nodes(
         nodes=page.rows,
         next=page.next,
         total=page.total,
-        as_of=found.as_of,
-        problem=found.problem,
-        notes=found.notes,
-        loading=found.loading,
-        changing=found.changing,
+        as_of=listing.as_of,
+        problem=listing.problem,
+        notes=listing.notes,
+        loading=listing.loading,
+        changing=listing.changing,
     )
 
 
 async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
     """The queues of a cluster that the user may use."""
-    hyperpod = await with_cluster(call, cluster)
-    seen = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
-    page = await asyncio.to_thread(page_of, Queue, seen.said, query, name="name", sort="name")
+    hyperpod = await require_cluster(call, cluster)
+    snapshot = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
+    page = await asyncio.to_thread(
+        build_page, Queue, snapshot.value, query, name="name", sort="name"
+    )
     return Queues(
         queues=page.rows,
         next=page.next,
         total=page.total,
-        as_of=seen.as_of,
-        problem=seen.problem,
-        notes=notes_of(seen.said),
+        as_of=snapshot.as_of,
+        problem=snapshot.problem,
+        notes=notes_of(snapshot.value),
     )
 
 
 async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
     """What runs and waits on a cluster, and what ended a short while ago, of all users; newest first, unless asked otherwise."""
-    hyperpod = await with_cluster(call, cluster)
-    seen = await hyperpod.snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster))
-    rows = seen.said
+    hyperpod = await require_cluster(call, cluster)
+    snapshot = await hyperpod.snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster))
+    rows = snapshot.value
     if query.ended is not None:
         rows = [row for row in rows if (row.state in JOB_ENDED) == query.ended]
     page = await asyncio.to_thread(
-        page_of, Job, rows, query, name="scheduler_id", sort="-submitted_at"
+        build_page, Job, rows, query, name="scheduler_id", sort="-submitted_at"
     )
     return Jobs(
         jobs=page.rows,
         next=page.next,
         total=page.total,
-        as_of=seen.as_of,
-        problem=seen.problem,
-        notes=notes_of(seen.said),
+        as_of=snapshot.as_of,
+        problem=snapshot.problem,
+        notes=notes_of(snapshot.value),
     )
 
 
 async def list_choices(call: Call, cluster: str) -> Choices:
     """What this user may name as queue, account and QoS of a cluster."""
-    hyperpod = await with_cluster(call, cluster)
-    known = hyperpod.engines.get(cluster).choices
-    if known is None:
+    hyperpod = await require_cluster(call, cluster)
+    choices = hyperpod.engines.get(cluster).choices
+    if choices is None:
         return Choices({})
-    return Choices(await hyperpod.snapshots.get(("choices", cluster), known.choices))
+    return Choices(await hyperpod.snapshots.get(("choices", cluster), choices.choices))
 
 
-async def with_cluster(call: Call, cluster: str) -> Hyperpod:
+async def require_cluster(call: Call, cluster: str) -> Hyperpod:
     """The services, once it is sure that the cluster is configured.
 
     Raises:
@@ -300,23 +302,25 @@ class _Tags:
 
 async def _tags(aws: HyperpodClusters, cluster: HyperpodCluster, *, refresh: bool) -> _Tags:
     try:
-        found = await asyncio.wait_for(aws.tags(cluster.arn, refresh=refresh), _ALONG)
+        cached = await asyncio.wait_for(aws.tags(cluster.arn, refresh=refresh), _AWS_WAIT_S)
     except TimeoutError:
         return _Tags(loading=True)
     except HyperpodError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return _Tags(notes=[f"AWS does not list its tags: {error.message}{hint}"])
-    return _Tags([ClusterTag(key, value) for key, value in found.rows], found.loading)
+    return _Tags([ClusterTag(key, value) for key, value in cached.rows], cached.loading)
 
 
-_NOT_ASKED = AwsAged(as_of=None, problem=None, loading=False, notes=())
+_WITHOUT_AWS = AwsAged(as_of=None, problem=None, loading=False, notes=())
 
 
-def age_of(shown: Shown[Any], notes: Sequence[str], *, loading: bool = False) -> AwsAged:
+def aws_freshness(
+    cached: CachedRows[Any], notes: Sequence[str], *, loading: bool = False
+) -> AwsAged:
     """When AWS said something; `loading`: what stands beside it is on its way."""
     return AwsAged(
-        as_of=shown.as_of,
-        problem=shown.problem,
-        loading=shown.loading or loading,
+        as_of=cached.as_of,
+        problem=cached.problem,
+        loading=cached.loading or loading,
         notes=tuple(notes),
     )

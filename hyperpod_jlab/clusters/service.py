@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.core.cache import Cache, Shown, Snapshot, Snapshots
+from hyperpod_jlab.core.cache import Cache, CachedRows, Snapshot, Snapshots
 from hyperpod_jlab.core.cluster import Cluster, Node, notes_of
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import (
@@ -25,13 +25,13 @@ from hyperpod_jlab.engines.registry import Engines
 
 T = TypeVar("T")
 
-TIMEOUT = 6.0
+TIMEOUT_S = 6.0
 """Seconds to wait for each cluster of a list."""
 
-_KEPT = 60.0
+_TTL_S = 60.0
 """Seconds for which an answer that came too late is kept for who asks next."""
 
-_ALONG = 1.0
+_AWS_WAIT_S = 1.0
 """Seconds that the answer of one side waits for the other: until that comes, the answer is shown without."""
 
 
@@ -76,7 +76,7 @@ class NodeList(Generic[T]):
 
 
 @dataclass(frozen=True)
-class ClusterName:
+class ResolvedCluster:
     """What a user means by the name of a cluster.
 
     Attributes:
@@ -116,11 +116,11 @@ class Clusters:
         self._settings = settings
         self._engines = engines
         self._aws_in = aws_in
-        self._seen: dict[str, tuple[float, Cluster]] = {}
-        self._answers: Cache[str, Cluster] = Cache(lambda _: _KEPT)
+        self._last_rows: dict[str, tuple[float, Cluster]] = {}
+        self._cache: Cache[str, Cluster] = Cache(lambda _: _TTL_S)
         self.snapshots = Snapshots()
 
-    async def every(
+    async def list_all(
         self,
         region: str | None = None,
         *,
@@ -134,21 +134,25 @@ class Clusters:
         Args:
             region: The region whose HyperPod clusters are listed; None: see `aws.session.Aws`.
             refresh: Ask AWS now, even where nothing on this machine points to an account.
-            seconds: How long to wait for each configured cluster; default: `TIMEOUT`.
+            seconds: How long to wait for each configured cluster; default: `TIMEOUT_S`.
             wait: Seconds to wait for all that AWS says; default: a moment.
             aws: Whether AWS is asked; if not, only the configured clusters are listed.
         """
         if not aws:
             return ClusterList(await self.configured(seconds))
-        lines, (shown, problem, notes) = await asyncio.gather(
-            self.configured(seconds), self._listed(region, wait, refresh=refresh)
+        lines, (cached, problem, notes) = await asyncio.gather(
+            self.configured(seconds), self._list_aws(region, wait, refresh=refresh)
         )
-        at_aws = shown.rows if shown else []
-        found = [self._with_aws(line, at_aws) for line in lines]
-        found += [self._unconfigured(one, region) for one in at_aws if not one.configured_as]
-        if shown is None:
-            return ClusterList(found, problem=problem, loading=problem is None, notes=notes)
-        return ClusterList(found, shown.as_of, shown.problem, shown.loading, notes)
+        aws_clusters = cached.rows if cached else []
+        rows = [self._add_aws(line, aws_clusters) for line in lines]
+        rows += [
+            self._unconfigured_row(cluster, region)
+            for cluster in aws_clusters
+            if not cluster.configured_as
+        ]
+        if cached is None:
+            return ClusterList(rows, problem=problem, loading=problem is None, notes=notes)
+        return ClusterList(rows, cached.as_of, cached.problem, cached.loading, notes)
 
     async def configured(self, seconds: float | None = None) -> list[Cluster]:
         """The configured clusters, in the order of the configuration.
@@ -157,11 +161,13 @@ class Clusters:
         `seconds` is kept for who asks next.
 
         Args:
-            seconds: How long to wait for each of them; default: `TIMEOUT`.
+            seconds: How long to wait for each of them; default: `TIMEOUT_S`.
         """
-        wait = TIMEOUT if seconds is None else seconds
+        wait = TIMEOUT_S if seconds is None else seconds
         return list(
-            await asyncio.gather(*(self._within(name, wait) for name in self._settings.clusters))
+            await asyncio.gather(
+                *(self._read_within(name, wait) for name in self._settings.clusters)
+            )
         )
 
     async def one(self, name: str) -> Cluster:
@@ -175,8 +181,8 @@ class Clusters:
                 await engine.cluster(), default=default, actions=actions, changes=changes
             )
         except HyperpodError as error:
-            return self._silent(name, error.message)
-        self._seen[name] = (time.time(), line)
+            return self._unreachable_row(name, error.message)
+        self._last_rows[name] = (time.time(), line)
         return line
 
     async def hyperpod(
@@ -186,7 +192,7 @@ class Clusters:
         *,
         refresh: bool = False,
         wait: float | None = None,
-    ) -> Shown[HyperpodCluster] | None:
+    ) -> CachedRows[HyperpodCluster] | None:
         """What AWS knows of a cluster; None where it is no HyperPod cluster.
 
         Args:
@@ -199,13 +205,13 @@ class Clusters:
             NotFoundError: There is no such cluster.
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        meant = await self.named(name, region)
-        if meant.problem is not None:
-            raise meant.problem
-        if meant.hyperpod is None:
+        resolved = await self.resolve(name, region)
+        if resolved.problem is not None:
+            raise resolved.problem
+        if resolved.hyperpod is None:
             return None
-        aws = self._aws_in(meant.region)
-        return await aws.cluster(meant.hyperpod, refresh=refresh, wait=wait)
+        aws = self._aws_in(resolved.region)
+        return await aws.cluster(resolved.hyperpod, refresh=refresh, wait=wait)
 
     async def cluster(
         self,
@@ -231,25 +237,25 @@ class Clusters:
         async def line_of(configured: str) -> Cluster:
             if seconds is None:
                 return await self.one(configured)
-            return await self._within(configured, seconds)
+            return await self._read_within(configured, seconds)
 
-        meant = await self.named(name, region)
-        if meant.configured is None:
-            shown = await self.hyperpod(name, region, wait=wait)
-            assert shown is not None, "what is not configured is AWS'"
-            known = shown.rows[0].configured_as
-            if not known:
-                return self._unconfigured(shown.rows[0], region)
-            return replace(await line_of(known[0]), hyperpod=shown.rows[0])
-        line = await line_of(meant.configured)
+        resolved = await self.resolve(name, region)
+        if resolved.configured is None:
+            cached = await self.hyperpod(name, region, wait=wait)
+            assert cached is not None, "what is not configured is AWS'"
+            configured_names = cached.rows[0].configured_as
+            if not configured_names:
+                return self._unconfigured_row(cached.rows[0], region)
+            return replace(await line_of(configured_names[0]), hyperpod=cached.rows[0])
+        line = await line_of(resolved.configured)
         try:
-            shown = await self.hyperpod(name, region, wait=wait)
+            cached = await self.hyperpod(name, region, wait=wait)
         except HyperpodError as error:
-            note = f"AWS does not describe it: {_words(error)}"
+            note = f"AWS does not describe it: {_error_text(error)}"
             return replace(line, notes=(*line.notes, note))
-        return line if shown is None else replace(line, hyperpod=shown.rows[0])
+        return line if cached is None else replace(line, hyperpod=cached.rows[0])
 
-    async def named(self, name: str | None, region: str | None = None) -> ClusterName:
+    async def resolve(self, name: str | None, region: str | None = None) -> ResolvedCluster:
         """Which cluster a user means.
 
         Args:
@@ -265,17 +271,17 @@ class Clusters:
             hyperpod, problem = config.hyperpod_cluster, None
             if hyperpod is None and config.at_aws:
                 hyperpod, problem = await self._hyperpod_of(name, region)
-            found = region_of(hyperpod) if hyperpod else None
-            return ClusterName(name, hyperpod, found or region, problem)
-        known = self._name_of(name) if region is None else None
-        if known is not None:
-            return ClusterName(known, name, region_of(name))
-        there = region_of(name) or region
-        if there is None and not await asyncio.to_thread(self._aws_in(None).points_to_aws):
+            arn_region = region_of(hyperpod) if hyperpod else None
+            return ResolvedCluster(name, hyperpod, arn_region or region, problem)
+        config_name = self._name_of(name) if region is None else None
+        if config_name is not None:
+            return ResolvedCluster(config_name, name, region_of(name))
+        target_region = region_of(name) or region
+        if target_region is None and not await asyncio.to_thread(self._aws_in(None).points_to_aws):
             raise self._settings.unknown_cluster(
                 name, "no AWS credentials found, so HyperPod clusters were not searched"
             )
-        return ClusterName(None, name, there)
+        return ResolvedCluster(None, name, target_region)
 
     def configured_name(self, name: str | None) -> str | None:
         """The name in the configuration of a cluster that may be named as in AWS; None: the default cluster.
@@ -285,32 +291,36 @@ class Clusters:
         """
         if name is None or name in self._settings.clusters:
             return name
-        known = self._name_of(name)
-        if known is None:
+        config_name = self._name_of(name)
+        if config_name is None:
             raise self._settings.unknown_cluster(name)
-        return known
+        return config_name
 
     def _name_of(self, hyperpod: str) -> str | None:
         """The name in the configuration of the cluster that has this name or ARN in AWS."""
         clusters = self._settings.clusters.items()
-        return next((name for name, one in clusters if one.hyperpod_cluster == hyperpod), None)
+        return next(
+            (name for name, config in clusters if config.hyperpod_cluster == hyperpod), None
+        )
 
-    async def on_hyperpod(self, name: str | None, region: str | None = None) -> ClusterName:
+    async def resolve_hyperpod(
+        self, name: str | None, region: str | None = None
+    ) -> ResolvedCluster:
         """Which HyperPod cluster a user means; its `hyperpod` is set.
 
         Raises:
             InvalidInputError: The cluster is configured, and is no HyperPod cluster as far as the configuration says (``no_hyperpod_cluster``).
-            NotFoundError: See `named`.
+            NotFoundError: See `resolve`.
             HyperpodError: AWS does not say which HyperPod cluster it is.
         """
-        meant = await self.named(name, region)
-        if meant.problem is not None:
-            raise meant.problem
-        if meant.hyperpod is None:
-            raise self.no_hyperpod(meant.configured or "")
-        return meant
+        resolved = await self.resolve(name, region)
+        if resolved.problem is not None:
+            raise resolved.problem
+        if resolved.hyperpod is None:
+            raise self.not_hyperpod_error(resolved.configured or "")
+        return resolved
 
-    def no_hyperpod(self, configured: str) -> InvalidInputError:
+    def not_hyperpod_error(self, configured: str) -> InvalidInputError:
         """The error for a configured cluster that is not known to be a HyperPod cluster."""
         if "hyperpod" in type(self._settings.clusters[configured]).model_fields:
             message = f"the configuration does not name the HyperPod cluster of {configured}"
@@ -331,10 +341,10 @@ class Clusters:
         wait: float | None = None,
     ) -> NodeList[Node]:
         """The nodes of a cluster: a row for each, with what its scheduler and, on HyperPod, AWS know (see `joined_nodes`)."""
-        found = await self.joined_nodes(name, region, refresh=refresh, wait=wait)
-        rows = await asyncio.to_thread(lambda: [node_row(one) for one in found.nodes])
+        joined = await self.joined_nodes(name, region, refresh=refresh, wait=wait)
+        rows = await asyncio.to_thread(lambda: [node_row(node) for node in joined.nodes])
         return NodeList(
-            rows, found.as_of, found.problem, found.loading, found.changing, found.notes
+            rows, joined.as_of, joined.problem, joined.loading, joined.changing, joined.notes
         )
 
     async def joined_nodes(
@@ -357,31 +367,31 @@ class Clusters:
             NotFoundError: There is no such cluster.
             HyperpodError: Neither side answers.
         """
-        meant = await self.named(name, region)
-        configured, cluster = meant.configured, None
+        resolved = await self.resolve(name, region)
+        configured, cluster = resolved.configured, None
         notes: list[str] = []
         if configured is None:
-            assert meant.hyperpod is not None, "what is not configured is AWS'"
-            cluster, notes = await self.described(meant.hyperpod, meant.region)
+            assert resolved.hyperpod is not None, "what is not configured is AWS'"
+            cluster, notes = await self.describe_hyperpod(resolved.hyperpod, resolved.region)
             configured = next(iter(cluster.configured_as), None)
-        along = _ALONG if wait is None else wait
-        listed: asyncio.Task[Shown[Instance]] | None = None
-        if meant.hyperpod is not None:
-            aws = self._aws_in(meant.region)
-            listed = asyncio.ensure_future(
-                aws.instances(meant.hyperpod, refresh=refresh, wait=wait)
+        aws_wait = _AWS_WAIT_S if wait is None else wait
+        listing: asyncio.Task[CachedRows[Instance]] | None = None
+        if resolved.hyperpod is not None:
+            aws = self._aws_in(resolved.region)
+            listing = asyncio.ensure_future(
+                aws.instances(resolved.hyperpod, refresh=refresh, wait=wait)
             )
         try:
             if configured is None:
-                assert listed is not None
+                assert listing is not None
                 assert cluster is not None
                 if not notes:
                     notes.append(f"{cluster.name} is not configured, so no scheduler was asked")
-                return _rows_of_aws(await listed, notes)
-            return await self._joined(configured, meant, listed, along, notes)
+                return _aws_rows(await listing, notes)
+            return await self._joined(configured, resolved, listing, aws_wait, notes)
         finally:
-            if listed is not None:
-                listed.cancel()
+            if listing is not None:
+                listing.cancel()
 
     async def scheduler_nodes(self, name: str) -> Snapshot[Sequence[Node]]:
         """The nodes of a configured cluster as its scheduler knows them, kept for a moment.
@@ -395,54 +405,54 @@ class Clusters:
 
     async def close(self) -> None:
         """Stop all questions."""
-        await self._answers.close()
+        await self._cache.close()
 
     async def _joined(
         self,
         configured: str,
-        meant: ClusterName,
-        listed: asyncio.Task[Shown[Instance]] | None,
-        along: float,
+        resolved: ResolvedCluster,
+        listing: asyncio.Task[CachedRows[Instance]] | None,
+        aws_wait: float,
         notes: list[str],
     ) -> NodeList[JoinedNode]:
         """The scheduler's nodes with the instances; only one side where the other does not answer."""
-        if listed is None or meant.hyperpod is None:
+        if listing is None or resolved.hyperpod is None:
             try:
-                seen = await self.scheduler_nodes(configured)
+                snapshot = await self.scheduler_nodes(configured)
             except HyperpodError as error:
-                raise _neither(error, meant.problem) from None
-            notes += [*_unlisted(meant.problem), *notes_of(seen.said)]
-            rows = [JoinedNode(None, node) for node in seen.said]
-            return NodeList(rows, seen.as_of, seen.problem, notes=tuple(notes))
-        asked = asyncio.ensure_future(self.scheduler_nodes(configured))
+                raise _both_failed(error, resolved.problem) from None
+            notes += [*_unlisted_notes(resolved.problem), *notes_of(snapshot.value)]
+            rows = [JoinedNode(None, node) for node in snapshot.value]
+            return NodeList(rows, snapshot.as_of, snapshot.problem, notes=tuple(notes))
+        scheduler_task = asyncio.ensure_future(self.scheduler_nodes(configured))
         try:
-            await asyncio.wait({asked, listed}, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait({asked, listed}, timeout=along)
-            if not isinstance(_answer(asked), Snapshot):
-                await asyncio.wait({listed})
-            if not isinstance(_answer(listed), Shown):
-                await asyncio.wait({asked})
-            nodes, instances = _answer(asked), _answer(listed)
+            await asyncio.wait({scheduler_task, listing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({scheduler_task, listing}, timeout=aws_wait)
+            if not isinstance(_task_result(scheduler_task), Snapshot):
+                await asyncio.wait({listing})
+            if not isinstance(_task_result(listing), CachedRows):
+                await asyncio.wait({scheduler_task})
+            nodes, instances = _task_result(scheduler_task), _task_result(listing)
         finally:
-            asked.cancel()
-        if not isinstance(instances, Shown):
+            scheduler_task.cancel()
+        if not isinstance(instances, CachedRows):
             if not isinstance(nodes, Snapshot):
                 assert nodes is not None, "both were waited for"
-                raise _neither(nodes, instances) from None
-            notes += [*_unlisted(instances), *notes_of(nodes.said)]
+                raise _both_failed(nodes, instances) from None
+            notes += [*_unlisted_notes(instances), *notes_of(nodes.value)]
             loading = instances is None
-            rows = [JoinedNode(None, node) for node in nodes.said]
+            rows = [JoinedNode(None, node) for node in nodes.value]
             return NodeList(rows, nodes.as_of, nodes.problem, loading, notes=tuple(notes))
         if not isinstance(nodes, Snapshot):
             notes.append(
                 f"the scheduler of {configured} has not answered yet"
                 if nodes is None
-                else f"the scheduler of {configured} does not answer: {_words(nodes)}"
+                else f"the scheduler of {configured} does not answer: {_error_text(nodes)}"
             )
-            return _rows_of_aws(instances, notes, loading=nodes is None)
-        cluster, more = await self.described(meant.hyperpod, meant.region)
-        notes += [*more, *_unlisted(instances.problem, "all"), *notes_of(nodes.said)]
-        rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.said)
+            return _aws_rows(instances, notes, loading=nodes is None)
+        cluster, more_notes = await self.describe_hyperpod(resolved.hyperpod, resolved.region)
+        notes += [*more_notes, *_unlisted_notes(instances.problem, "all"), *notes_of(nodes.value)]
+        rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.value)
         return NodeList(
             rows,
             nodes.as_of or instances.as_of,
@@ -456,7 +466,7 @@ class Clusters:
         self,
         configured: str,
         cluster: HyperpodCluster,
-        instances: Shown[Instance],
+        instances: CachedRows[Instance],
         nodes: Sequence[Node],
     ) -> list[JoinedNode]:
         """The rows of the table. May take a while."""
@@ -466,13 +476,13 @@ class Clusters:
         scheduler = self._engines.get(configured).scheduler
         joined = join_nodes(scheduler, instances.rows, nodes, roles)
         # Before all instances are listed it is not known which of the nodes have none.
-        whole = not instances.loading and instances.problem is None
+        is_complete = not instances.loading and instances.problem is None
         return [
-            row if whole or row.instance is not None else JoinedNode(None, row.node)
+            row if is_complete or row.instance is not None else JoinedNode(None, row.node)
             for row in joined
         ]
 
-    async def described(
+    async def describe_hyperpod(
         self, cluster: str, region: str | None
     ) -> tuple[HyperpodCluster, list[str]]:
         """A HyperPod cluster as far as it is known, and a note where AWS does not describe it.
@@ -482,12 +492,12 @@ class Clusters:
         """
         aws = self._aws_in(region)
         try:
-            return await aws.described(cluster), []
+            return await aws.describe(cluster), []
         except NotFoundError:
             raise
         except HyperpodError as error:
-            bare = aws.placed(HyperpodCluster(cluster, cluster, region or "", ""))
-            return bare, [f"AWS does not describe {cluster}: {_words(error)}"]
+            placeholder = aws.with_local_facts(HyperpodCluster(cluster, cluster, region or "", ""))
+            return placeholder, [f"AWS does not describe {cluster}: {_error_text(error)}"]
 
     async def _hyperpod_of(
         self, name: str, region: str | None
@@ -495,36 +505,38 @@ class Clusters:
         """The ARN of the HyperPod cluster that a configured one is by its EKS cluster; where AWS does not say it, why."""
         aws = self._aws_in(region)
         try:
-            shown, _ = await aws.clusters(wait=TIMEOUT, reach=False)
+            cached, _ = await aws.clusters(wait=TIMEOUT_S, reach=False)
         except HyperpodError as error:
             return None, error
-        arn = next((one.arn for one in shown.rows if name in one.configured_as), None)
-        return arn, shown.problem if arn is None else None
+        arn = next((cluster.arn for cluster in cached.rows if name in cluster.configured_as), None)
+        return arn, cached.problem if arn is None else None
 
-    async def _listed(
+    async def _list_aws(
         self, region: str | None, wait: float | None, *, refresh: bool
-    ) -> tuple[Shown[HyperpodCluster] | None, HyperpodError | None, tuple[str, ...]]:
+    ) -> tuple[CachedRows[HyperpodCluster] | None, HyperpodError | None, tuple[str, ...]]:
         """AWS' clusters, or why there are none (yet); and notes on them."""
         listing = self._aws_in(region).clusters(refresh=refresh, wait=wait)
         try:
-            async with asyncio.timeout(_ALONG if wait is None else None):
-                shown, notes = await listing
+            async with asyncio.timeout(_AWS_WAIT_S if wait is None else None):
+                cached, notes = await listing
         except TimeoutError:
             return None, None, ()
         except HyperpodError as error:
             return None, error, ()
-        return shown, None, tuple(notes)
+        return cached, None, tuple(notes)
 
-    def _with_aws(self, line: Cluster, at_aws: Sequence[HyperpodCluster]) -> Cluster:
-        found = next((one for one in at_aws if line.name in one.configured_as), None)
-        return line if found is None else replace(line, hyperpod=found)
+    def _add_aws(self, line: Cluster, aws_clusters: Sequence[HyperpodCluster]) -> Cluster:
+        match = next(
+            (cluster for cluster in aws_clusters if line.name in cluster.configured_as), None
+        )
+        return line if match is None else replace(line, hyperpod=match)
 
-    def _unconfigured(self, cluster: HyperpodCluster, region: str | None) -> Cluster:
+    def _unconfigured_row(self, cluster: HyperpodCluster, region: str | None) -> Cluster:
         """The line of a cluster that only AWS has."""
-        taken = cluster.name in self._settings.clusters
-        name = self._aws_in(region).reaches.name_for(cluster)
+        is_name_used = cluster.name in self._settings.clusters
+        name = self._aws_in(region).reach_checker.name_for(cluster)
         return Cluster(
-            name=cluster.arn if taken else cluster.name,
+            name=cluster.arn if is_name_used else cluster.name,
             orchestrator=cluster.orchestrator or "unknown",
             default=False,
             state=cluster.state,
@@ -535,36 +547,36 @@ class Clusters:
             hyperpod=cluster,
         )
 
-    async def _within(self, name: str, seconds: float) -> Cluster:
-        if self._answers.is_fresh(name):  # it came too late for who asked
-            line = await self._answers.get(name, lambda: self.one(name))
+    async def _read_within(self, name: str, seconds: float) -> Cluster:
+        if self._cache.is_fresh(name):  # it came too late for who asked
+            line = await self._cache.get(name, lambda: self.one(name))
         else:
-            question = self._answers.start(name, lambda: self.one(name))
-            left = seconds - self._answers.waited(name)
-            await asyncio.wait([question], timeout=max(0.0, left))
+            question = self._cache.start(name, lambda: self.one(name))
+            remaining = seconds - self._cache.load_seconds(name)
+            await asyncio.wait([question], timeout=max(0.0, remaining))
             if not question.done():
-                waited = self._answers.waited(name)
-                return self._silent(name, f"it has not answered for {waited:.0f} s")
+                elapsed = self._cache.load_seconds(name)
+                return self._unreachable_row(name, f"it has not answered for {elapsed:.0f} s")
             line = question.result()
-        self._answers.forget(name)  # it is told once
+        self._cache.forget(name)  # it is told once
         return line
 
-    def _silent(self, name: str, reason: str) -> Cluster:
+    def _unreachable_row(self, name: str, reason: str) -> Cluster:
         """A cluster that does not answer, with what it told last."""
         kind = self._settings.clusters[name].orchestrator
-        bare = Cluster(name, kind, name == self._settings.default_cluster, "unreachable")
-        at, last = self._seen.get(name, (None, bare))
-        return replace(last, state="unreachable", reason=reason, as_of=at)
+        placeholder = Cluster(name, kind, name == self._settings.default_cluster, "unreachable")
+        read_at, last = self._last_rows.get(name, (None, placeholder))
+        return replace(last, state="unreachable", reason=reason, as_of=read_at)
 
 
 def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
     """What can be done to a cluster's runs and jobs."""
-    beyond = {"adopt": engine.adoption, "ports": engine.ports}
+    optional = {"adopt": engine.adoption, "ports": engine.ports}
     offered = engine.actions.supported if engine.actions is not None else ()
-    return (*offered, *(name for name, concern in beyond.items() if concern is not None))
+    return (*offered, *(name for name, capability in optional.items() if capability is not None))
 
 
-def _answer(task: asyncio.Task[T]) -> T | HyperpodError | None:
+def _task_result(task: asyncio.Task[T]) -> T | HyperpodError | None:
     """What a side answered, or its error; None: nothing yet."""
     if not task.done():
         return None
@@ -576,11 +588,11 @@ def _answer(task: asyncio.Task[T]) -> T | HyperpodError | None:
     raise error
 
 
-def _rows_of_aws(
-    instances: Shown[Instance], notes: Sequence[str], *, loading: bool = False
+def _aws_rows(
+    instances: CachedRows[Instance], notes: Sequence[str], *, loading: bool = False
 ) -> NodeList[JoinedNode]:
     """The instances alone."""
-    rows = [JoinedNode(one, None) for one in instances.rows]
+    rows = [JoinedNode(instance, None) for instance in instances.rows]
     return NodeList(
         rows,
         instances.as_of,
@@ -591,22 +603,24 @@ def _rows_of_aws(
     )
 
 
-def _unlisted(problem: HyperpodError | None, which: str = "the") -> list[str]:
+def _unlisted_notes(problem: HyperpodError | None, scope: str = "the") -> list[str]:
     """A note where AWS does not list the instances."""
-    return [] if problem is None else [f"AWS does not list {which} instances: {_words(problem)}"]
+    return (
+        [] if problem is None else [f"AWS does not list {scope} instances: {_error_text(problem)}"]
+    )
 
 
-def _neither(scheduler: HyperpodError, aws: HyperpodError | None) -> HyperpodError:
+def _both_failed(scheduler: HyperpodError, aws: HyperpodError | None) -> HyperpodError:
     """The error where neither side answers: the scheduler's, which says that AWS does not either."""
     if aws is None:
         return scheduler
     return type(scheduler)(
-        f"{scheduler.message}; AWS does not list the instances either: {_words(aws)}",
+        f"{scheduler.message}; AWS does not list the instances either: {_error_text(aws)}",
         code=scheduler.code,
         hint=scheduler.hint,
         detail=scheduler.detail,
     )
 
 
-def _words(error: HyperpodError) -> str:
+def _error_text(error: HyperpodError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message

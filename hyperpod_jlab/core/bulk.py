@@ -1,4 +1,4 @@
-"""Making many objects at once without Python's full garbage collections, each of which holds all threads of a big process for a tenth of a second."""
+"""Pause Python's garbage collector while many objects are created: a full collection stops all threads of a large process for a tenth of a second."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
-_within = 0
-_was_on = False
+_depth = 0
+_was_enabled = False
 
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Within, what is not needed any more goes when the last one who holds it lets go, as always, but circles are not looked for.
+    """Pause the cyclic garbage collector. Reference counting still frees objects.
 
-    A table of 10,000 rows makes objects by the ten thousand, which Python takes for a reason to look through all that the process has. Meant for parts
-    of a second; may be used by several threads at once.
+    A table of 10,000 rows creates tens of thousands of objects, which triggers full collections. Use it for less than a second; several threads may
+    use it at once.
     """
-    global _within, _was_on  # noqa: PLW0603 - the collector is the process's
+    global _depth, _was_enabled  # noqa: PLW0603 - the collector is the process's
     with _lock:
-        if _within == 0:
-            _was_on = gc.isenabled()
+        if _depth == 0:
+            _was_enabled = gc.isenabled()
             gc.disable()
-        _within += 1
+        _depth += 1
     try:
         yield
     finally:
         with _lock:
-            _within -= 1
-            if _within == 0 and _was_on:
+            _depth -= 1
+            if _depth == 0 and _was_enabled:
                 gc.enable()

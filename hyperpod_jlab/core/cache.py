@@ -1,6 +1,6 @@
-"""Cached queries: one load at a time for each key, its answer kept for a while, and kept with its age while there is no newer one.
+"""Cached queries: one load at a time for each key. A value is kept for a while, and with its age as long as there is no newer one.
 
-Nothing is loaded while nobody asks. A caller who is cancelled cancels no load that others wait for.
+Nothing is loaded without a caller. Cancelling one caller does not cancel a load that other callers wait for.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def _monotonic() -> float:
 
 
 @dataclass(frozen=True)
-class Answer(Generic[Value]):
-    """An answer.
+class CachedValue(Generic[Value]):
+    """A cached value.
 
     Attributes:
-        value: The answer.
-        age: Seconds since it was asked for.
+        value: The value.
+        age: Seconds since its load began.
         error: Why there is no newer one; None where it is fresh.
     """
 
@@ -44,29 +44,29 @@ class Answer(Generic[Value]):
 
 
 class _Entry(Generic[Value]):
-    """What is kept of one key. A load that began in an earlier `generation` is not kept."""
+    """The cache entry of one key. The result of a load from an earlier `generation` is dropped."""
 
     def __init__(self) -> None:
         self.generation = 0
         self.task: asyncio.Task[Value] | None = None
         self.values: list[Value] = []
-        """The last answer; empty where there is none, for it may be None."""
+        """The last value; empty if there is none, because the value itself may be None."""
         self.started = self.began = self.ended = 0.0
         self.outdated = False
-        """Whether something was changed since."""
+        """Whether the value was invalidated since."""
         self.error: HyperpodError | None = None
         self.failures = 0
         self.failed_at = 0.0
 
 
 class Cache(Generic[Key, Value]):
-    """Answers by key.
+    """Values by key.
 
     Args:
-        ttl: Seconds for which an answer is given to all who ask, counted from the end of its load; by the answer where that differs.
-        error_ttl: Seconds for which an error is given to all who ask; by the number of failures in a row.
-        limit: Answers that are kept, those that were asked for last.
-        clock: Tells seconds.
+        ttl: Seconds for which a value is fresh, counted from the end of its load; may depend on the value.
+        error_ttl: Seconds for which an error is returned again; depends on the number of failures in a row.
+        limit: Maximum number of entries; the least recently used ones are dropped.
+        clock: Returns seconds.
     """
 
     def __init__(
@@ -91,34 +91,34 @@ class Cache(Generic[Key, Value]):
         max_age: float | None = None,
         refresh: bool = False,
     ) -> Value:
-        """The answer: a kept one, or that of a load, which is shared by all who ask meanwhile.
+        """Return a fresh cached value, or load it. Concurrent callers share one load.
 
         Args:
-            key: What is asked for.
-            load: Asks for it.
-            max_age: Instead of `ttl`: seconds that the answer may be old, counted from the beginning of its load.
-            refresh: Load, whatever is kept.
+            key: The key.
+            load: Loads the value.
+            max_age: Instead of `ttl`: maximum age in seconds, counted from the beginning of the load.
+            refresh: Load even if the cached value is fresh.
 
         Raises:
-            HyperpodError: Of the load, or of one in the last `error_ttl` seconds.
+            HyperpodError: The load failed, now or in the last `error_ttl` seconds.
         """
         entry = self._entry(key)
         if not refresh and self._is_fresh(entry, max_age):
             return entry.values[0]
         if entry.task is None:
             if not refresh:
-                self._raise_kept(entry)
+                self._raise_cached_error(entry)
             self.start(key, load)
         assert entry.task is not None  # it has just been started
         return await asyncio.shield(entry.task)
 
     async def latest(
         self, key: Key, load: Callable[[], Awaitable[Value]], *, refresh: bool = False
-    ) -> Answer[Value]:
-        """As `get`; where that fails, the last answer with the error.
+    ) -> CachedValue[Value]:
+        """Like `get`. If the load fails, return the last value with the error.
 
         Raises:
-            HyperpodError: There is no answer yet.
+            HyperpodError: The load failed and there is no earlier value.
         """
         entry = self._entry(key)
         try:
@@ -126,11 +126,11 @@ class Cache(Generic[Key, Value]):
         except HyperpodError as error:
             if not entry.values:
                 raise
-            return Answer(entry.values[0], self._clock() - entry.began, error)
-        return Answer(value, self._clock() - entry.began)
+            return CachedValue(entry.values[0], self._clock() - entry.began, error)
+        return CachedValue(value, self._clock() - entry.began)
 
     def start(self, key: Key, load: Callable[[], Awaitable[Value]]) -> asyncio.Task[Value]:
-        """Load now, unless a load is under way; its task."""
+        """Start a load unless one is running; return its task."""
         entry = self._entry(key)
         if entry.task is None:
             entry.started = self._clock()
@@ -138,50 +138,50 @@ class Cache(Generic[Key, Value]):
         return entry.task
 
     def running(self, key: Key) -> asyncio.Task[Value] | None:
-        """The load that is under way."""
+        """The running load, or None."""
         entry = self._entries.get(key)
         return entry.task if entry is not None else None
 
-    def last(self, key: Key) -> Answer[Value] | None:
-        """The last answer, however old."""
+    def last(self, key: Key) -> CachedValue[Value] | None:
+        """The last value, of any age."""
         entry = self._entries.get(key)
         if entry is None or not entry.values:
             return None
-        return Answer(entry.values[0], self._clock() - entry.began, entry.error)
+        return CachedValue(entry.values[0], self._clock() - entry.began, entry.error)
 
     def is_fresh(self, key: Key, max_age: float | None = None) -> bool:
-        """Whether there is an answer that `get` would give without a load."""
+        """Whether `get` would return without a load."""
         entry = self._entries.get(key)
         return entry is not None and self._is_fresh(entry, max_age)
 
-    def waited(self, key: Key) -> float:
-        """Seconds for which the load has gone on that is under way, or that was the last one."""
+    def load_seconds(self, key: Key) -> float:
+        """Seconds since the running load, or else the last one, was started."""
         entry = self._entries.get(key)
         return self._clock() - entry.started if entry is not None else 0.0
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep an answer that was found otherwise."""
+        """Store a value that was obtained elsewhere."""
         now = self._clock()
         self._keep(self._entry(key), value, now)
         self._evict()
 
     def forget(self, key: Key) -> None:
-        """Something was changed: who asks next gets a new load. `latest` and `last` still have the old answer."""
+        """Invalidate a key: the next `get` loads again. `latest` and `last` still have the old value."""
         entry = self._entries.get(key)
         if entry is None:
             return
         entry.generation += 1
-        entry.task = None  # it may have looked before the change
+        entry.task = None  # it may have read the old value
         entry.outdated = True
         entry.error = None
 
     def clear(self) -> None:
-        """Forget all."""
+        """Invalidate all keys."""
         for key in self._entries:
             self.forget(key)
 
     async def close(self) -> None:
-        """Cancel the loads that are under way."""
+        """Cancel all running loads."""
         tasks = [entry.task for entry in self._entries.values() if entry.task is not None]
         for task in tasks:
             task.cancel()
@@ -189,7 +189,7 @@ class Cache(Generic[Key, Value]):
 
     def _entry(self, key: Key) -> _Entry[Value]:
         entry = self._entries.pop(key, None) or _Entry()
-        self._entries[key] = entry  # the youngest last
+        self._entries[key] = entry  # the most recently used entry is last
         return entry
 
     def _is_fresh(self, entry: _Entry[Value], max_age: float | None) -> bool:
@@ -200,9 +200,9 @@ class Cache(Generic[Key, Value]):
         ttl = self._ttl if isinstance(self._ttl, float | int) else self._ttl(entry.values[0])
         return self._clock() - entry.ended < ttl
 
-    def _raise_kept(self, entry: _Entry[Value]) -> None:
-        kept = self._error_ttl(entry.failures)
-        if entry.error is not None and self._clock() - entry.failed_at < kept:
+    def _raise_cached_error(self, entry: _Entry[Value]) -> None:
+        ttl = self._error_ttl(entry.failures)
+        if entry.error is not None and self._clock() - entry.failed_at < ttl:
             raise entry.error
 
     async def _load(self, entry: _Entry[Value], load: Callable[[], Awaitable[Value]]) -> Value:
@@ -237,11 +237,11 @@ class Cache(Generic[Key, Value]):
 
 
 class CachedQuery(Generic[Value]):
-    """A cache of one thing.
+    """A cache of one value.
 
     Args:
-        load: Asks for it.
-        error_ttl: As of `Cache`.
+        load: Loads the value.
+        error_ttl: See `Cache`.
     """
 
     def __init__(
@@ -255,131 +255,131 @@ class CachedQuery(Generic[Value]):
 
     @property
     def last(self) -> Value | None:
-        """The last answer, however old."""
+        """The last value, of any age."""
         answer = self._cache.last(None)
         return answer.value if answer is not None else None
 
     async def get(self, max_age: float) -> Value:
-        """An answer that was asked for at most `max_age` seconds ago (see `Cache.get`)."""
+        """Return a value that is at most `max_age` seconds old (see `Cache.get`)."""
         return await self._cache.get(None, self._load, max_age=max_age)
 
     def forget(self) -> None:
-        """Something was changed: who asks next gets a new load."""
+        """Invalidate the value: the next `get` loads again."""
         self._cache.forget(None)
 
 
-SHARED = 1.0
-"""Seconds for which all who ask are shown the same look."""
+SNAPSHOT_TTL_S = 1.0
+"""Seconds for which a snapshot is shared by all callers."""
 
 
 @dataclass(frozen=True)
 class Snapshot(Generic[Value]):
-    """What a cluster says; when it does not answer, what it said last: then (Unix seconds), and why there is nothing newer."""
+    """A value from a cluster. If the cluster does not answer, the last value with its time (Unix seconds) and the error."""
 
-    said: Value
+    value: Value
     as_of: float | None = None
     problem: UnreachableError | None = None
 
 
 class Snapshots:
-    """What clusters said last: however many ask within a moment, the cluster is asked once."""
+    """The last values from clusters. Requests within a short time share one call to the cluster."""
 
     def __init__(self) -> None:
-        self._cache: Cache[Hashable, Any] = Cache(lambda _: SHARED)
+        self._cache: Cache[Hashable, Any] = Cache(lambda _: SNAPSHOT_TTL_S)
 
-    async def last(self, key: Hashable, look: Callable[[], Awaitable[Value]]) -> Snapshot[Value]:
-        """What `get` gives; while the cluster does not answer, what it said last.
+    async def last(self, key: Hashable, load: Callable[[], Awaitable[Value]]) -> Snapshot[Value]:
+        """Like `get`. While the cluster does not answer, return the last value.
 
         Raises:
-            UnreachableError: It has not said anything yet.
+            UnreachableError: The cluster does not answer and there is no earlier value.
         """
         try:
-            return Snapshot(await self.get(key, look))
+            return Snapshot(await self.get(key, load))
         except UnreachableError as error:
-            kept = self._cache.last(key)
-            if kept is None:
+            cached = self._cache.last(key)
+            if cached is None:
                 raise
-            return Snapshot(kept.value, time.time() - kept.age, error)
+            return Snapshot(cached.value, time.time() - cached.age, error)
 
-    async def get(self, key: Hashable, look: Callable[[], Awaitable[Value]]) -> Value:
-        """What was seen a moment ago, or what a new look shows."""
-        found: Value = await self._cache.get(key, look)
-        return found
+    async def get(self, key: Hashable, load: Callable[[], Awaitable[Value]]) -> Value:
+        """Return a value that is at most `SNAPSHOT_TTL_S` old, or load it."""
+        value: Value = await self._cache.get(key, load)
+        return value
 
     def forget(self, key: Hashable) -> None:
-        """Something was changed there: whoever asks next is shown a new look."""
+        """Invalidate a key: the next `get` loads again."""
         self._cache.forget(key)
 
 
 # --------------------------------------------------------------------------------------------------
-# What was looked at, for all who ask: one look at a time at each thing, its rows shown as they come, the last ones kept with their age.
+# Cached lists: one load at a time for each key. Rows are visible as they arrive, and the last ones are kept with their age.
 #
-# A look goes on only while somebody asks for it: it waits when nobody has for a while, and goes on where it was.
+# A load continues only while clients ask for it. Without clients it pauses, and resumes where it was.
 
 Item = TypeVar("Item")
 
-FRESH = 50.0
-"""Seconds for which a look is shown to all who ask: a page that asks each minute has a new one each time."""
+FRESH_S = 50.0
+"""Seconds for which rows are fresh: a page that refreshes each minute gets new ones each time."""
 
-RETRY = 5.0
-"""Seconds until a look that failed is tried again."""
+RETRY_S = 5.0
+"""Seconds until a failed load is tried again."""
 
-GRACE = 0.3
-"""Seconds for which somebody who asks waits for the end of a look; after them for what it tells first only."""
+GRACE_S = 0.3
+"""Seconds that a caller waits for the end of a load; after that, for its first rows only."""
 
-_BLINK = 0.05
-"""Seconds in which a look has ended that had no more to tell than that."""
+_FINISH_WAIT_S = 0.05
+"""Seconds that a caller waits for a load to end once its first rows have arrived."""
 
-ATTENTION = 20.0
-"""Seconds after which nobody is there any more; a page that is shown asks each second or so while a look goes on."""
+IDLE_TIMEOUT_S = 20.0
+"""Seconds without a request after which a load pauses; a visible page asks about each second while it is loading."""
 
-_CALLS = 10
-"""Calls of a look up to which it is fresh for `FRESH`; one of more calls for longer, so that a minute has no more of them."""
+_CALLS_PER_PERIOD = 10
+"""Maximum calls for each `FRESH_S`: rows of a load with more calls stay fresh for longer."""
 
-_MOST = 64
-"""Things of which the last look is kept."""
+_MAX_ENTRIES = 64
+"""Maximum number of keys."""
 
 
-class Look(Generic[Item]):
-    """One look, as far as it has come: its items by a key, in their order."""
+class RowLoad(Generic[Item]):
+    """A running or finished load: the items so far, by key and in order."""
 
-    def __init__(self, attention: _Attention) -> None:
+    def __init__(self, activity: _ClientActivity) -> None:
         self.began_at = time.time()
         self.items: dict[Hashable, Item] = {}
-        self.listed = False
-        """Whether all items are there, though more may become known of each."""
+        self.is_complete = False
+        """Whether all items are listed, although details may follow."""
         self.calls = 0
-        """How many calls brought items so far."""
-        self.told = asyncio.Event()
-        """Set once there is something to show, or will be nothing."""
-        self._attention = attention
+        """Number of calls so far."""
+        self.changed = asyncio.Event()
+        """Set once there are items, or the load has ended."""
+        self._activity = activity
 
     async def put(self, items: dict[Hashable, Item]) -> None:
-        """Add what a call has told, and wait while nobody wants to know more."""
+        """Add the items of a call, and pause while there are no clients."""
         self.calls += 1
         self.items |= items
-        self.told.set()
-        await self.wanted()
+        self.changed.set()
+        await self.wait_for_clients()
 
-    async def wanted(self) -> None:
-        """Wait while nobody asks."""
-        await self._attention.wanted()
+    async def wait_for_clients(self) -> None:
+        """Pause while there are no clients."""
+        await self._activity.wait_for_clients()
 
     def end_of_list(self) -> None:
-        """All items are there."""
-        self.listed = True
-        self.told.set()
+        """Mark the list as complete."""
+        self.is_complete = True
+        self.changed.set()
 
 
 @dataclass(frozen=True)
-class Shown(Generic[Item]):
-    """What is known now.
+class CachedRows(Generic[Item]):
+    """The cached rows of a key.
 
     Attributes:
         rows: The items.
-        as_of: When the question was put that they answer (Unix seconds).
-        loading: Whether more is on its way: then it is worth asking again in a moment.
-        problem: Why there is nothing newer, or not all.
+        as_of: When their load began (Unix seconds).
+        loading: Whether a load is running, so that asking again soon gives more.
+        problem: Why there are no newer rows, or not all of them.
     """
 
     rows: list[Item]
@@ -388,122 +388,124 @@ class Shown(Generic[Item]):
     problem: HyperpodError | None = None
 
 
-Read = Callable[[Look[Item]], Awaitable[None]]
-"""Looks: puts what it finds into the look."""
+LoadRows = Callable[[RowLoad[Item]], Awaitable[None]]
+"""Loads rows and puts them into the `RowLoad`."""
 
 
-class Looks:
-    """The last look at each thing, by a key."""
+class RowCache:
+    """Cached rows by key."""
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, _Held] = {}
+        self._entries: dict[Hashable, _RowEntry] = {}
 
     async def get(
         self,
         key: Hashable,
-        read: Read[Item],
+        read: LoadRows[Item],
         *,
         refresh: bool = False,
         fresh: float | None = None,
         wait: float | None = None,
-    ) -> Shown[Item]:
-        """What is known of a thing; it is looked at when that is too old, and by one at a time however many ask.
+    ) -> CachedRows[Item]:
+        """Return the cached rows, and start a load if they are too old and none is running.
 
         Args:
-            key: The thing.
-            read: Looks at it.
-            refresh: Look at it now, however young the last look is.
-            fresh: Seconds for which the last look is good enough; default: `FRESH`.
-            wait: Seconds to wait for the end of a look that goes on; default: `GRACE`, and then for its first rows.
+            key: The key.
+            read: Loads the rows.
+            refresh: Load even if the rows are fresh.
+            fresh: Seconds for which the rows are fresh; default: `FRESH_S`.
+            wait: Seconds to wait for the end of a running load; default: `GRACE_S`, and then for its first rows.
 
         Raises:
-            HyperpodError: It could not be looked at, and nothing is known from before; or it is gone.
+            HyperpodError: The load failed and there are no earlier rows, or the thing does not exist any longer.
         """
-        held = self._held.pop(key, None) or _Held()
-        self._held[key] = held  # the youngest last
-        held.attention.note()
-        if held.task is None and (refresh or held.is_due(FRESH if fresh is None else fresh)):
-            self._begin(key, held, read)
-        if held.task is not None:
-            await self._watch(held, held.task, GRACE if wait is None else wait)
-        return held.show()
+        entry = self._entries.pop(key, None) or _RowEntry()
+        self._entries[key] = entry  # the most recently used entry is last
+        entry.activity.touch()
+        if entry.task is None and (refresh or entry.is_due(FRESH_S if fresh is None else fresh)):
+            self._begin(key, entry, read)
+        if entry.task is not None:
+            await self._wait(entry, entry.task, GRACE_S if wait is None else wait)
+        return entry.to_rows()
 
     def last(self, key: Hashable) -> list[Any]:
-        """The rows that would be shown now, without looking."""
-        held = self._held.get(key)
-        look = held.look() if held else None
-        return list(look.items.values()) if look else []
+        """The cached rows, without a load."""
+        entry = self._entries.get(key)
+        load = entry.visible_load() if entry else None
+        return list(load.items.values()) if load else []
 
     def forget(self, key: Hashable) -> None:
-        """Something was changed there: whoever asks next has it looked at again, and sees the old rows until then."""
-        if key in self._held:
-            self._held[key].ended = None
+        """Invalidate a key: the next `get` loads again, and returns the old rows until then."""
+        if key in self._entries:
+            self._entries[key].ended = None
 
     async def close(self) -> None:
-        """Break off what goes on."""
-        tasks = [held.task for held in self._held.values() if held.task is not None]
+        """Cancel all running loads."""
+        tasks = [entry.task for entry in self._entries.values() if entry.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, key: Hashable, held: _Held, read: Read[Any]) -> None:
-        held.running = Look(held.attention)
-        held.task = asyncio.ensure_future(self._look(key, held, held.running, read))
+    def _begin(self, key: Hashable, entry: _RowEntry, read: LoadRows[Any]) -> None:
+        entry.running = RowLoad(entry.activity)
+        entry.task = asyncio.ensure_future(self._load(key, entry, entry.running, read))
 
-    async def _look(self, key: Hashable, held: _Held, look: Look[Any], read: Read[Any]) -> None:
-        held.ended = time.monotonic()  # unless something is changed meanwhile
-        # What is no error of ours ends the task, and asyncio tells it.
+    async def _load(
+        self, key: Hashable, entry: _RowEntry, load: RowLoad[Any], read: LoadRows[Any]
+    ) -> None:
+        entry.ended = time.monotonic()  # unless something is changed meanwhile
+        # Any other exception ends the task, and asyncio reports it.
         problem: HyperpodError | None = InternalError(f"reading {key} failed")
         try:
-            await read(look)
+            await read(load)
             problem = None
         except HyperpodError as error:
             problem = error
         finally:
-            held.settle(look, problem)
-            self._tidy()
+            entry.finish(load, problem)
+            self._evict()
 
-    async def _watch(self, held: _Held, task: asyncio.Task[None], seconds: float) -> None:
-        """Wait for the end, then until there is something to show."""
-        end = time.monotonic() + seconds
-        while not task.done() and (left := end - time.monotonic()) > 0:
-            held.attention.note()
-            # A caller who goes away takes the look from nobody else.
-            await asyncio.wait({task}, timeout=min(left, ATTENTION / 2))
-        if held.shown is None and held.running is not None:
-            await held.running.told.wait()
-            await asyncio.wait({task}, timeout=_BLINK)
+    async def _wait(self, entry: _RowEntry, task: asyncio.Task[None], seconds: float) -> None:
+        """Wait for the end of the load, then for its first rows."""
+        deadline = time.monotonic() + seconds
+        while not task.done() and (remaining := deadline - time.monotonic()) > 0:
+            entry.activity.touch()
+            # Cancelling this caller does not cancel the load.
+            await asyncio.wait({task}, timeout=min(remaining, IDLE_TIMEOUT_S / 2))
+        if entry.latest_load is None and entry.running is not None:
+            await entry.running.changed.wait()
+            await asyncio.wait({task}, timeout=_FINISH_WAIT_S)
 
-    def _tidy(self) -> None:
-        idle = [key for key, held in self._held.items() if held.task is None]
-        for key in idle[: max(0, len(self._held) - _MOST)]:
-            del self._held[key]
+    def _evict(self) -> None:
+        idle = [key for key, entry in self._entries.items() if entry.task is None]
+        for key in idle[: max(0, len(self._entries) - _MAX_ENTRIES)]:
+            del self._entries[key]
 
 
-class _Attention:
-    """Whether somebody asks."""
+class _ClientActivity:
+    """When a client last asked."""
 
     def __init__(self) -> None:
-        self._asked = time.monotonic()
+        self._last_active = time.monotonic()
         self._event = asyncio.Event()
 
-    def note(self) -> None:
-        self._asked = time.monotonic()
+    def touch(self) -> None:
+        self._last_active = time.monotonic()
         self._event.set()
 
-    async def wanted(self) -> None:
-        while time.monotonic() - self._asked > ATTENTION:
+    async def wait_for_clients(self) -> None:
+        while time.monotonic() - self._last_active > IDLE_TIMEOUT_S:
             self._event.clear()
             await self._event.wait()
 
 
 @dataclass
-class _Held:
-    """What is kept of one thing: the look that is shown, the one that goes on, and how that before it ended."""
+class _RowEntry:
+    """The cache entry of one key: the last load, the running one, and how the last one ended."""
 
-    attention: _Attention = field(default_factory=_Attention)
-    shown: Look[Any] | None = None
-    running: Look[Any] | None = None
+    activity: _ClientActivity = field(default_factory=_ClientActivity)
+    latest_load: RowLoad[Any] | None = None
+    running: RowLoad[Any] | None = None
     task: asyncio.Task[None] | None = None
     problem: HyperpodError | None = None
     ended: float | None = None
@@ -513,35 +515,37 @@ class _Held:
             return True
         age = time.monotonic() - self.ended
         if self.problem is not None:
-            return age > RETRY
-        return self.shown is None or age > max(fresh, FRESH * self.shown.calls / _CALLS)
+            return age > RETRY_S
+        return self.latest_load is None or age > max(
+            fresh, FRESH_S * self.latest_load.calls / _CALLS_PER_PERIOD
+        )
 
-    def settle(self, look: Look[Any], problem: HyperpodError | None) -> None:
-        """A look has ended: keep what it found; where it failed what there was, unless this one found more."""
+    def finish(self, load: RowLoad[Any], problem: HyperpodError | None) -> None:
+        """End a load: keep its rows. If it failed, keep the earlier rows unless this load has more."""
         self.running = self.task = None
         self.problem = problem
         if self.ended is not None:
             self.ended = time.monotonic()
         if isinstance(problem, NotFoundError | InvalidInputError):
-            self.shown = None
-        elif problem is None or look.listed or (self.shown is None and look.items):
-            self.shown = look
-        look.told.set()
+            self.latest_load = None
+        elif problem is None or load.is_complete or (self.latest_load is None and load.items):
+            self.latest_load = load
+        load.changed.set()
 
-    def look(self) -> Look[Any] | None:
-        """The look to show: the one that goes on as soon as it hides nothing of the one before."""
+    def visible_load(self) -> RowLoad[Any] | None:
+        """The load whose rows are visible: the running one once its list is complete, else the last one."""
         running = self.running
-        if running is not None and (running.listed or self.shown is None):
+        if running is not None and (running.is_complete or self.latest_load is None):
             return running
-        return self.shown
+        return self.latest_load
 
-    def show(self) -> Shown[Any]:
-        look = self.look()
-        if look is None or (self.running is None and self.shown is None):
+    def to_rows(self) -> CachedRows[Any]:
+        load = self.visible_load()
+        if load is None or (self.running is None and self.latest_load is None):
             raise self.problem or InternalError("the refresh was cancelled")
-        return Shown(
-            list(look.items.values()),
-            look.began_at,
+        return CachedRows(
+            list(load.items.values()),
+            load.began_at,
             loading=self.running is not None,
-            problem=self.problem if self.running is not look else None,
+            problem=self.problem if self.running is not load else None,
         )

@@ -1,4 +1,4 @@
-"""Checks of ``hpj doctor``: what is looked at, how it is, and who mends what is not well."""
+"""Checks of ``hpj doctor``: what is checked, the result, and who can fix it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hyperpod_jlab.core.errors import HyperpodError
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.wire import Wire, wire_property
 
 Level = Literal["ok", "warn", "fail", "unknown"]
 """How it is: well; well enough, with something to know; not well; could not be checked."""
 
-Who = Literal["you", "admin"]
-"""Who can mend it: the user, or whoever manages the account and the clusters."""
+Responsible = Literal["you", "admin"]
+"""Who can fix it: the user, or the administrator of the account and the clusters."""
 
 Group = Literal[
     "installation",
@@ -62,7 +62,7 @@ class CheckResult:
     level: Level
     evidence: str
     fix: str | None = None
-    who: Who | None = None
+    who: Responsible | None = None
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,20 @@ class Check(Wire):
     level: Level
     evidence: str
     fix: str | None = None
-    who: Who | None = None
+    who: Responsible | None = None
     about: str | None = None
 
     @property
-    @shown
+    @wire_property
     def name(self) -> str:
         """Its title, with what it is about."""
         return f"{self.title} {self.about}" if self.about else self.title
 
 
-_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable", "boto3_too_old"})
+_UNAVAILABLE_CODES = frozenset({"aws_failed", "aws_throttled", "aws_unreachable", "boto3_too_old"})
 """Codes of errors after which nothing is known of what AWS was asked for."""
 
-SECONDS = 30.0
+TIMEOUT_S = 30.0
 """Seconds that a step has, unless it says otherwise."""
 
 
@@ -123,7 +123,7 @@ class CheckStep:
     look: Callable[[], Awaitable[CheckResult | None]]
     needs: tuple[str, ...] = ()
     about: str | None = None
-    seconds: float = SECONDS
+    seconds: float = TIMEOUT_S
 
     @property
     def ident(self) -> str:
@@ -135,41 +135,43 @@ class CheckStep:
         """Its title, with what it is about."""
         return f"{self.title} {self.about}" if self.about else self.title
 
-    def told(self, found: CheckResult) -> Check:
-        """The check that a look makes."""
+    def to_check(self, result: CheckResult) -> Check:
+        """The check with a result."""
         return Check(
             key=self.key,
             title=self.title,
             group=self.group,
-            level=found.level,
-            evidence=found.evidence,
-            fix=found.fix,
-            who=found.who,
+            level=result.level,
+            evidence=result.evidence,
+            fix=result.fix,
+            who=result.who,
             about=self.about,
         )
 
 
 def ok(evidence: str) -> CheckResult:
-    """It is well."""
+    """The check passed."""
     return CheckResult("ok", evidence)
 
 
-def warn(evidence: str, fix: str | None = None, who: Who = "you") -> CheckResult:
-    """It is well enough, with something to know."""
+def warn(evidence: str, fix: str | None = None, who: Responsible = "you") -> CheckResult:
+    """The check passed with a warning."""
     return CheckResult("warn", evidence, fix, who if fix else None)
 
 
-def fail(evidence: str, fix: str | None = None, who: Who = "you") -> CheckResult:
-    """It is not well."""
+def fail(evidence: str, fix: str | None = None, who: Responsible = "you") -> CheckResult:
+    """The check failed."""
     return CheckResult("fail", evidence, fix, who if fix else None)
 
 
-def unknown(evidence: str, fix: str | None = None, who: Who = "you") -> CheckResult:
-    """It could not be looked at."""
+def unknown(evidence: str, fix: str | None = None, who: Responsible = "you") -> CheckResult:
+    """The check could not be done."""
     return CheckResult("unknown", evidence, fix, who if fix else None)
 
 
-def of_error(error: HyperpodError, level: Level = "fail", who: Who = "you") -> CheckResult:
+def from_error(
+    error: HyperpodError, level: Level = "fail", who: Responsible = "you"
+) -> CheckResult:
     """What a look found that ended with an error. A right that AWS or a cluster does not grant leaves it unknown, and is an admin's to grant.
 
     Args:
@@ -179,6 +181,6 @@ def of_error(error: HyperpodError, level: Level = "fail", who: Who = "you") -> C
     """
     if error.code == "missing_right":
         return unknown(error.message, error.hint, "admin")
-    if error.code in _SILENT:
+    if error.code in _UNAVAILABLE_CODES:
         return unknown(error.message, error.hint, "admin")
     return CheckResult(level, error.message, error.hint, who if error.hint else None)

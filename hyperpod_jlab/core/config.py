@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from hyperpod_jlab.core.errors import NotFoundError, nearest_hint
-from hyperpod_jlab.core.fields import WHOLE, Described
+from hyperpod_jlab.core.fields import NOT_BOOL, DescribedModel
 
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
@@ -18,18 +18,18 @@ LOCAL = "local"
 """Name of the cluster that always exists."""
 
 
-class StorageConfig(Described):
+class StorageConfig(DescribedModel):
     """The storage partition as this machine sees it."""
 
     path: str | None = None
     """Its root; default: Studio's mount where there is one, else a folder in the user's data directory."""
     shared: bool = False
     """Whether all users of the partition may read its runs. Each has a folder of their own that nobody else can write to."""
-    owner: Annotated[int, Field(ge=0), WHOLE] | None = None
+    owner: Annotated[int, Field(ge=0), NOT_BOOL] | None = None
     """User number of your files as nodes see it; default: as this machine's kernel says."""
 
 
-class PodStorage(Described):
+class PodStorage(DescribedModel):
     """The storage partition as pods see it."""
 
     claim: str
@@ -40,7 +40,7 @@ class PodStorage(Described):
     """Folder in the volume that is mounted."""
 
 
-class AnyCluster(Described):
+class BaseCluster(DescribedModel):
     """What code outside an engine asks of any cluster's configuration."""
 
     @property
@@ -58,14 +58,14 @@ class AnyCluster(Described):
         """Whether it is named as a cluster of AWS."""
         return bool(self.hyperpod_cluster or self.eks_cluster)
 
-    def is_eks(self, arn: str | None, *, at_home: bool) -> bool:
+    def is_eks(self, arn: str | None, *, is_same_region: bool) -> bool:
         """Whether it is an EKS cluster.
 
         Args:
             arn: The EKS cluster's ARN; contexts that AWS' own tools make are called by it.
-            at_home: Whether that cluster is in the region in which this configuration's plain names are.
+            is_same_region: Whether that cluster is in the region in which this configuration's plain names are.
         """
-        del arn, at_home
+        del arn, is_same_region
         return False
 
     @property
@@ -74,7 +74,7 @@ class AnyCluster(Described):
         return None
 
     @property
-    def runs_as(self) -> str | None:
+    def run_user(self) -> str | None:
         """The user whom its runs run as, when not this one."""
         return None
 
@@ -83,27 +83,27 @@ class AnyCluster(Described):
         """The claim by which its jobs mount the storage partition."""
         return None
 
-    def storage_on_hosts(self, here: str) -> str | None:
+    def storage_on_hosts(self, local_path: str) -> str | None:
         """The storage partition as it is configured to be on the cluster's hosts; None where jobs mount it by other means.
 
         Args:
-            here: The partition on this machine.
+            local_path: The partition on this machine.
         """
-        del here
+        del local_path
         return None
 
 
-class LocalCluster(AnyCluster):
+class LocalCluster(BaseCluster):
     """The embedded cluster: processes on this machine."""
 
     orchestrator: Literal["local"] = "local"
-    slots: Annotated[int, Field(ge=1, le=1024), WHOLE] | None = None
+    slots: Annotated[int, Field(ge=1, le=1024), NOT_BOOL] | None = None
     """Runs at a time; default: one for every two CPUs, at least one."""
     python: str | None = None
     """Interpreter of its runs; default: the one that hyperpod_jlab is installed for."""
 
 
-class SlurmCluster(AnyCluster):
+class SlurmCluster(BaseCluster):
     """A Slurm cluster."""
 
     orchestrator: Literal["slurm"]
@@ -139,16 +139,16 @@ class SlurmCluster(AnyCluster):
         return self.prometheus
 
     @property
-    def runs_as(self) -> str | None:
+    def run_user(self) -> str | None:
         """As configured."""
         return self.user
 
-    def storage_on_hosts(self, here: str) -> str | None:
+    def storage_on_hosts(self, local_path: str) -> str | None:
         """As configured, else the same path as here."""
-        return self.storage or here
+        return self.storage or local_path
 
 
-class KubernetesCluster(AnyCluster):
+class KubernetesCluster(BaseCluster):
     """A Kubernetes cluster."""
 
     orchestrator: Literal["kubernetes"]
@@ -174,7 +174,7 @@ class KubernetesCluster(AnyCluster):
     """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: that of HyperPod's observability add-on."""
 
     @model_validator(mode="after")
-    def _one_way_in(self) -> KubernetesCluster:
+    def _check_one_connection(self) -> KubernetesCluster:
         if self.context is not None and self.eks is not None:
             raise ValueError("set context or eks, not both")
         return self
@@ -189,11 +189,11 @@ class KubernetesCluster(AnyCluster):
         """As configured."""
         return self.eks
 
-    def is_eks(self, arn: str | None, *, at_home: bool) -> bool:
+    def is_eks(self, arn: str | None, *, is_same_region: bool) -> bool:
         """By its context, or by its name."""
         if arn is None:
             return False
-        return self.context == arn or (at_home and self.eks == arn.rpartition("/")[2])
+        return self.context == arn or (is_same_region and self.eks == arn.rpartition("/")[2])
 
     @property
     def metrics_workspace(self) -> str | None:
@@ -211,7 +211,7 @@ ClusterConfig = Annotated[
 ]
 
 
-class Settings(Described):
+class Settings(DescribedModel):
     """The whole configuration."""
 
     default_cluster: ClusterName = LOCAL
@@ -223,8 +223,8 @@ class Settings(Described):
 
     def is_on_hyperpod(self, name: str) -> bool:
         """Whether a cluster is said to be one of HyperPod's."""
-        found = self.clusters.get(name)
-        return found is not None and found.hyperpod_cluster is not None
+        cluster = self.clusters.get(name)
+        return cluster is not None and cluster.hyperpod_cluster is not None
 
     def unknown_cluster(self, name: str, why: str | None = None) -> NotFoundError:
         """The error for a cluster that is not found.
@@ -245,14 +245,14 @@ class Settings(Described):
 
     @field_validator("clusters")
     @classmethod
-    def _local_is_local(cls, clusters: dict[str, ClusterConfig]) -> dict[str, ClusterConfig]:
+    def _check_local_cluster(cls, clusters: dict[str, ClusterConfig]) -> dict[str, ClusterConfig]:
         if clusters[LOCAL].orchestrator != "local":
             raise ValueError("'local' is the name of the embedded cluster; choose another name")
         return clusters
 
     @model_validator(mode="before")
     @classmethod
-    def _local_always(cls, data: Any) -> Any:
+    def _add_local_cluster(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
         clusters = data.get("clusters", {})

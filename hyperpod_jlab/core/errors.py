@@ -157,17 +157,17 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
     """The valid word most like `word`, or None when none is near."""
     import difflib  # slow to load, and only errors need it
 
-    found = difflib.get_close_matches(word.lower(), list(valid), n=1, cutoff=0.6)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(word.lower(), list(valid), n=1, cutoff=0.6)
+    return matches[0] if matches else None
 
 
 def nearest_hint(word: str, valid: Iterable[str]) -> str | None:
     """A hint that offers the nearest valid word, or lists all of them when none is near; None when no word is valid."""
-    words = sorted(valid)
-    near = nearest(word, words)
-    if near is not None:
-        return f"did you mean '{near}'?"
-    return "valid: " + ", ".join(words) if words else None
+    valid_words = sorted(valid)
+    closest = nearest(word, valid_words)
+    if closest is not None:
+        return f"did you mean '{closest}'?"
+    return "valid: " + ", ".join(valid_words) if valid_words else None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -177,6 +177,6 @@ USER_INFO = re.compile(r"(?<=://)[^/\s\"'<>]*@")
 """Name and password in an address, as proxies and endpoints of an environment have them."""
 
 
-def without_passwords(text: object) -> str:
-    """What somebody else's library says, without names and passwords in addresses that it repeats."""
+def mask_credentials(text: object) -> str:
+    """A message of a library, without user names and passwords in URLs."""
     return USER_INFO.sub("***@", str(text))

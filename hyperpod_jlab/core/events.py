@@ -8,7 +8,7 @@ from typing import Any
 
 from hyperpod_jlab.core.wire import Time
 
-KEPT = 500
+MAX_EVENTS = 500
 """How many events of a cluster AWS keeps: the newest (AWS' field guide)."""
 
 EVENT_LEVELS = ("info", "warn", "error")
@@ -17,7 +17,7 @@ EVENT_LEVELS = ("info", "warn", "error")
 EVENT_RESOURCES = {"cluster": "Cluster", "group": "InstanceGroup", "instance": "Instance"}
 """What events are of, by our words; AWS' words."""
 
-_SAME = 2.0
+_DUPLICATE_WINDOW_S = 2.0
 """Seconds within which AWS says the same twice (AWS' field guide: about one)."""
 
 
@@ -100,30 +100,36 @@ def newest_first(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
     return sorted(events, key=lambda event: (-event.time, event.event_id))
 
 
-def said_once(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
-    """The events, in their order; one that AWS told twice within a moment is there once, with how often."""
-    found: list[ClusterEvent] = []
+def merge_duplicates(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
+    """Merge events that AWS reports several times within a short time; the merged event has the count."""
+    merged: list[ClusterEvent] = []
     for event in events:
-        last = found[-1] if found else None
-        if last is not None and abs(last.time - event.time) <= _SAME and _same(last, event):
-            reason = last.reason or event.reason
-            found[-1] = replace(last, times=last.times + 1, reason=reason)
+        previous = merged[-1] if merged else None
+        if (
+            previous is not None
+            and abs(previous.time - event.time) <= _DUPLICATE_WINDOW_S
+            and _is_duplicate(previous, event)
+        ):
+            reason = previous.reason or event.reason
+            merged[-1] = replace(previous, times=previous.times + 1, reason=reason)
         else:
-            found.append(event)
-    return found
+            merged.append(event)
+    return merged
 
 
-def _same(one: ClusterEvent, other: ClusterEvent) -> bool:
-    return (one.level, one.resource, one.group, one.instance, one.description) == (
-        *(other.level, other.resource, other.group, other.instance, other.description),
+def _is_duplicate(event: ClusterEvent, earlier: ClusterEvent) -> bool:
+    return (event.level, event.resource, event.group, event.instance, event.description) == (
+        *(earlier.level, earlier.resource, earlier.group, earlier.instance, earlier.description),
     )
 
 
-def failure_in(metadata: Any) -> str | None:
+def find_failure_message(metadata: Any) -> str | None:
     """Why something failed: AWS tells it in one of several places of an event's details."""
     if isinstance(metadata, dict):
-        told = metadata.get("FailureMessage")
-        if isinstance(told, str) and told:
-            return told
-        return next((words for one in metadata.values() if (words := failure_in(one))), None)
+        failure = metadata.get("FailureMessage")
+        if isinstance(failure, str) and failure:
+            return failure
+        return next(
+            (message for item in metadata.values() if (message := find_failure_message(item))), None
+        )
     return None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 
-class Described(BaseModel):
+class DescribedModel(BaseModel):
     """A part of the spec or of the configuration. An unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,17 +46,17 @@ def descriptions(model: type[BaseModel]) -> dict[str, str]:
         for node in _tree(model.__module__).body
         if isinstance(node, ast.ClassDef) and node.name == model.__qualname__
     )
-    found = {}
-    for field, below in zip(node.body, node.body[1:], strict=False):
+    result = {}
+    for field, docstring in zip(node.body, node.body[1:], strict=False):
         if (
             isinstance(field, ast.AnnAssign)
             and isinstance(field.target, ast.Name)
-            and isinstance(below, ast.Expr)
-            and isinstance(below.value, ast.Constant)
-            and isinstance(below.value.value, str)
+            and isinstance(docstring, ast.Expr)
+            and isinstance(docstring.value, ast.Constant)
+            and isinstance(docstring.value.value, str)
         ):
-            found[field.target.id] = inspect.cleandoc(below.value.value)
-    return found
+            result[field.target.id] = inspect.cleandoc(docstring.value.value)
+    return result
 
 
 @functools.cache
@@ -68,21 +68,21 @@ def _tree(module: str) -> ast.Module:
 # Types of fields whose text is parsed: durations, sizes, arrays. Apart from their parsers, which need no pydantic.
 
 
-def _from_text(parse: Any) -> Any:
+def _text_parser(parse: Any) -> Any:
     def validate(value: Any) -> Any:
         return parse(value) if isinstance(value, str) else value
 
     return validate
 
 
-def _no_truth_value(value: Any) -> Any:
+def _reject_bool(value: Any) -> Any:
     if isinstance(value, bool):
         raise PydanticCustomError("int_type", "must be a whole number")
     return value
 
 
-WHOLE = BeforeValidator(_no_truth_value)
-"""For whole numbers: True is none, though Python takes it for 1."""
+NOT_BOOL = BeforeValidator(_reject_bool)
+"""For integers: rejects True, which Python treats as 1."""
 
 
 def _json_schema(description: str, examples: list[str]) -> WithJsonSchema:
@@ -98,7 +98,7 @@ def _json_schema(description: str, examples: list[str]) -> WithJsonSchema:
 Duration = Annotated[
     int,
     Field(strict=True, gt=0, le=MAX_SECONDS),
-    BeforeValidator(_from_text(parse_duration)),
+    BeforeValidator(_text_parser(parse_duration)),
     _json_schema("seconds, or text such as 30m, 2h, 1-00:00:00", ["30m", "2h"]),
 ]
 """A duration in whole seconds; text is parsed by `parse_duration`."""
@@ -106,7 +106,7 @@ Duration = Annotated[
 Size = Annotated[
     int,
     Field(strict=True, gt=0, le=1024**6),
-    BeforeValidator(_from_text(parse_size)),
+    BeforeValidator(_text_parser(parse_size)),
     _json_schema("bytes, or text such as 512M, 16G", ["16G"]),
 ]
 """A size in bytes; text is parsed by `parse_size`."""

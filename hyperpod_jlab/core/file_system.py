@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.wire import Wire, wire_property
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -66,7 +66,7 @@ class FileSystem:
     associations: tuple[Association, ...] | None = None
 
 
-def maintenance_words(weekly: str | None) -> str | None:
+def format_maintenance(weekly: str | None) -> str | None:
     """AWS' time of the week, ``d:HH:MM`` with 1 for Monday in UTC, in words; one of another form as it came."""
     day, _, time = (weekly or "").partition(":")
     if day.isdigit() and 1 <= int(day) <= 7 and time:
@@ -83,7 +83,7 @@ State = Literal[
     "local", "exists", "archived", "dirty", "released", "lost", "exporting", "hydrating", "busy"
 ]
 
-MEANINGS: Final[dict[State, str]] = {
+STATE_MEANINGS: Final[dict[State, str]] = {
     "local": "on the file system only",
     "exists": "on the file system; the copy to S3 has started",
     "archived": "on the file system, with a copy in S3",
@@ -98,10 +98,10 @@ MEANINGS: Final[dict[State, str]] = {
 
 Verb = Literal["hydrate", "release", "export"]
 
-_UNDER_WAY: Final[dict[str, State]] = {"ARCHIVE": "exporting", "RESTORE": "hydrating"}
+_STATE_BY_ACTION: Final[dict[str, State]] = {"ARCHIVE": "exporting", "RESTORE": "hydrating"}
 _EXISTS, _DIRTY, _RELEASED, _ARCHIVED = 0x1, 0x2, 0x4, 0x8
 _NEVER_RELEASE, _NEVER_ARCHIVE, _LOST = 0x10, 0x20, 0x40
-_BY_FLAG: Final[dict[int, State]] = {
+_STATE_BY_FLAG: Final[dict[int, State]] = {
     _LOST: "lost",
     _RELEASED: "released",
     _DIRTY: "dirty",
@@ -130,24 +130,24 @@ class FileState(Wire):
     progress: str | None = None
 
     @property
-    @shown
+    @wire_property
     def state(self) -> State:
         """The state in one word."""
         if self.action is not None:
-            return _UNDER_WAY.get(self.action, "busy")
-        for flag, state in _BY_FLAG.items():
+            return _STATE_BY_ACTION.get(self.action, "busy")
+        for flag, state in _STATE_BY_FLAG.items():
             if self.flags & flag:
                 return state
         return "local"
 
     @property
-    @shown
+    @wire_property
     def never_release(self) -> bool:
         """Whether its bytes are never to be released."""
         return bool(self.flags & _NEVER_RELEASE)
 
     @property
-    @shown
+    @wire_property
     def never_archive(self) -> bool:
         """Whether it is never to be exported."""
         return bool(self.flags & _NEVER_ARCHIVE)
@@ -157,17 +157,17 @@ class FileState(Wire):
 class FileDecision:
     """Whether something is to be done to a file: `ask` Lustre, or there is `nothing` to do, or it is `refused`, for a reason."""
 
-    does: Literal["ask", "nothing", "refused"]
+    outcome: Literal["ask", "nothing", "refused"]
     reason: str | None = None
     hint: str | None = None
 
 
-_AGAIN = "export it again first: hpj storage export"
+_EXPORT_AGAIN_HINT = "export it again first: hpj storage export"
 
 _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
     "hydrate": (
         (0, _RELEASED, FileDecision("nothing", "its data is on the file system")),
-        (_LOST, 0, FileDecision("refused", MEANINGS["lost"], "look for it in the bucket")),
+        (_LOST, 0, FileDecision("refused", STATE_MEANINGS["lost"], "look for it in the bucket")),
     ),
     "release": (
         (_RELEASED, 0, FileDecision("nothing", "it is released")),
@@ -175,8 +175,8 @@ _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
             *(0, _ARCHIVED),
             FileDecision("refused", "it has no copy in S3", "export it first: hpj storage export"),
         ),
-        (_DIRTY, 0, FileDecision("refused", MEANINGS["dirty"], _AGAIN)),
-        (_LOST, 0, FileDecision("refused", MEANINGS["lost"], _AGAIN)),
+        (_DIRTY, 0, FileDecision("refused", STATE_MEANINGS["dirty"], _EXPORT_AGAIN_HINT)),
+        (_LOST, 0, FileDecision("refused", STATE_MEANINGS["lost"], _EXPORT_AGAIN_HINT)),
         (
             *(_NEVER_RELEASE, 0),
             FileDecision("refused", "it is marked as never released", "lfs hsm_clear --norelease"),
@@ -194,15 +194,17 @@ _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
 """What keeps Lustre from being asked: a flag that is set, flags that are not; the first rule that fits a file counts."""
 
 
-def verdict_of(verb: Verb, file: FileState) -> FileDecision:
+def decide(verb: Verb, file: FileState) -> FileDecision:
     """Whether Lustre is to be asked for it. It would refuse too, but with a number for a reason, and all files of a request with the one."""
     if file.action is not None:
-        words = MEANINGS[file.state]
-        same = (verb, file.state) in {("hydrate", "hydrating"), ("export", "exporting")}
+        meaning = STATE_MEANINGS[file.state]
+        is_under_way = (verb, file.state) in {("hydrate", "hydrating"), ("export", "exporting")}
         return FileDecision(
-            "nothing" if same else "refused", words, None if same else "wait for it"
+            "nothing" if is_under_way else "refused",
+            meaning,
+            None if is_under_way else "wait for it",
         )
-    for with_flag, without, verdict in _RULES[verb]:
-        if file.flags & with_flag == with_flag and not file.flags & without:
-            return verdict
+    for with_flag, without_flag, decision in _RULES[verb]:
+        if file.flags & with_flag == with_flag and not file.flags & without_flag:
+            return decision
     return FileDecision("ask")

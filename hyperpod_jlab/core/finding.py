@@ -26,7 +26,7 @@ class Finding(BaseModel):
     field: str | None = None
 
 
-def refuse_on_error(findings: list[Finding]) -> None:
+def raise_on_error(findings: list[Finding]) -> None:
     """Raise for the first finding of level ``error``.
 
     Raises:

@@ -13,18 +13,18 @@ from typing import Any
 
 from hyperpod_jlab.core.reach import Reach
 from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
-from hyperpod_jlab.core.wire import Time, Wire, shown
+from hyperpod_jlab.core.wire import Time, Wire, wire_property
 
 # --------------------------------------------------------------------------------------------------
 # The settings of a HyperPod cluster in words: what AWS' description says of it beside its instance groups.
 
-SHOWN_ELSEWHERE = frozenset(
+SEPARATE_FIELDS = frozenset(
     {
         *("ClusterArn", "ClusterName", "ClusterStatus", "CreationTime", "FailureMessage"),
         *("InstanceGroups", "ResponseMetadata"),
     }
 )
-"""What of a description is no setting, or shown elsewhere."""
+"""Fields of a description that are not settings, or are shown elsewhere."""
 
 _MEANINGS = {
     ("node-recovery", "Automatic"): "nodes that fail are rebooted or replaced by HyperPod",
@@ -43,7 +43,7 @@ _MEANINGS = {
 }
 """What a setting's value means; values that are newer than this package are shown as they came."""
 
-_ALWAYS = {
+_GENERAL_MEANINGS = {
     "subnets": "where its instances have their network interfaces",
     "security-groups": "what lets traffic to its instances and from them; a file system's has to let them in",
     "cluster-role": "the role with which HyperPod adds and removes instances",
@@ -70,19 +70,19 @@ class Setting:
     meaning: str | None = None
 
 
-def settings_of(told: Mapping[str, Any]) -> tuple[Setting, ...]:
+def settings_of(description: Mapping[str, Any]) -> tuple[Setting, ...]:
     """The settings in AWS' answer to ``DescribeCluster``, known ones first."""
-    found = [*_known(told)]
-    taken = SHOWN_ELSEWHERE | _READ
-    found += [
+    settings = [*_known_settings(description)]
+    handled = SEPARATE_FIELDS | _HANDLED_FIELDS
+    settings += [
         Setting(name, _text(value))
-        for name, value in sorted(told.items())
-        if name not in taken and value not in (None, "", [], {})
+        for name, value in sorted(description.items())
+        if name not in handled and value not in (None, "", [], {})
     ]
-    return tuple(found)
+    return tuple(settings)
 
 
-_READ = frozenset(
+_HANDLED_FIELDS = frozenset(
     {
         *(
             "NodeRecovery",
@@ -97,65 +97,65 @@ _READ = frozenset(
 )
 
 
-def _known(told: Mapping[str, Any]) -> Iterator[Setting]:
+def _known_settings(description: Mapping[str, Any]) -> Iterator[Setting]:
     for name, field in (
         ("node-recovery", "NodeRecovery"),
         ("provisioning", "NodeProvisioningMode"),
     ):
-        if told.get(field):
-            yield _setting(name, str(told[field]))
-    if scaling := told.get("AutoScaling"):
+        if description.get(field):
+            yield _setting(name, str(description[field]))
+    if scaling := description.get("AutoScaling"):
         yield _autoscaling(scaling)
-    if tiers := told.get("TieredStorageConfig"):
+    if tiers := description.get("TieredStorageConfig"):
         share = tiers.get("InstanceMemoryAllocationPercentage")
         part = f"{share} % of the memory" if share else None
         yield _setting("tiered-storage", str(tiers.get("Mode", "")), part)
-    network = told.get("VpcConfig") or {}
+    network = description.get("VpcConfig") or {}
     for name, field in (("subnets", "Subnets"), ("security-groups", "SecurityGroupIds")):
         if network.get(field):
             yield _setting(name, ", ".join(map(str, network[field])))
-    if told.get("ClusterRole"):
-        yield _setting("cluster-role", str(told["ClusterRole"]))
-    yield from _orchestration(told.get("Orchestrator") or {})
-    if groups := told.get("RestrictedInstanceGroups"):
+    if description.get("ClusterRole"):
+        yield _setting("cluster-role", str(description["ClusterRole"]))
+    yield from _orchestration(description.get("Orchestrator") or {})
+    if groups := description.get("RestrictedInstanceGroups"):
         names = ", ".join(str(group.get("InstanceGroupName", "")) for group in groups)
         yield _setting("restricted-groups", names)
-    if shared := told.get("RestrictedInstanceGroupsConfig"):
+    if shared := description.get("RestrictedInstanceGroupsConfig"):
         yield _setting(
             "restricted-environment", _text(shared.get("SharedEnvironmentConfig", shared))
         )
 
 
-def _autoscaling(told: Mapping[str, Any]) -> Setting:
-    mode, status = str(told.get("Mode", "")), told.get("Status")
-    parts = [mode, *(f"by {kind}" for kind in [told.get("AutoScalerType")] if kind)]
-    failed = told.get("FailureMessage")
-    more = f"it is {status}: {failed}" if failed else None
-    if status not in (None, "InService") and not failed:
-        more = f"it is {status}"
-    known = _setting("autoscaling", mode, more)
-    return Setting("autoscaling", " ".join(parts), known.meaning)
+def _autoscaling(description: Mapping[str, Any]) -> Setting:
+    mode, status = str(description.get("Mode", "")), description.get("Status")
+    parts = [mode, *(f"by {kind}" for kind in [description.get("AutoScalerType")] if kind)]
+    failure = description.get("FailureMessage")
+    detail = f"it is {status}: {failure}" if failure else None
+    if status not in (None, "InService") and not failure:
+        detail = f"it is {status}"
+    setting = _setting("autoscaling", mode, detail)
+    return Setting("autoscaling", " ".join(parts), setting.meaning)
 
 
-def _orchestration(told: Mapping[str, Any]) -> Iterator[Setting]:
-    if arn := (told.get("Eks") or {}).get("ClusterArn"):
+def _orchestration(description: Mapping[str, Any]) -> Iterator[Setting]:
+    if arn := (description.get("Eks") or {}).get("ClusterArn"):
         yield _setting("eks-cluster", str(arn))
-    slurm = told.get("Slurm") or {}
+    slurm = description.get("Slurm") or {}
     if strategy := slurm.get("SlurmConfigStrategy"):
         yield _setting("slurm-configuration", str(strategy))
     if database := slurm.get("AccountingDatabase"):
         port = f":{database['Port']}" if database.get("Port") else ""
         yield _setting("accounting-database", f"{database.get('Endpoint', '')}{port}")
-    for name, value in sorted(told.items()):
+    for name, value in sorted(description.items()):
         if name not in {"Eks", "Slurm"}:
             yield Setting(f"Orchestrator.{name}", _text(value))
 
 
-def _setting(name: str, value: str, more: str | None = None) -> Setting:
+def _setting(name: str, value: str, detail: str | None = None) -> Setting:
     """A setting with what its value means, and more on that."""
-    meaning = _MEANINGS.get((name, value), _ALWAYS.get(name))
-    words = [word for word in (meaning, more) if word]
-    return Setting(name, value, "; ".join(words) or None)
+    meaning = _MEANINGS.get((name, value), _GENERAL_MEANINGS.get(name))
+    sentences = [sentence for sentence in (meaning, detail) if sentence]
+    return Setting(name, value, "; ".join(sentences) or None)
 
 
 def _text(value: Any) -> str:
@@ -195,8 +195,8 @@ INSTANCE_STATES = {
 
 def region_of(cluster: str) -> str | None:
     """The region that the ARN of a HyperPod cluster names; None for a plain name, which is in the region that was found."""
-    found = _ARN.fullmatch(cluster)
-    return found.group(1) if found else None
+    match = _ARN.fullmatch(cluster)
+    return match.group(1) if match else None
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class InstanceGroup(Wire):
     checks: tuple[str, ...] = ()
 
     @property
-    @shown
+    @wire_property
     def state(self) -> str | None:
         """The state in our words."""
         return None if self.status is None else GROUP_STATES.get(self.status, self.status)
@@ -299,7 +299,7 @@ class HyperpodCluster(Wire):
         return f"{self.name} {self.state} {self.status} {self.region}"
 
     @property
-    @shown
+    @wire_property
     def state(self) -> str:
         """The state in our words."""
         return CLUSTER_STATES.get(self.status, self.status)
@@ -320,13 +320,13 @@ class HyperpodCluster(Wire):
         return self.orchestrator == KUBERNETES
 
     @property
-    @shown
+    @wire_property
     def nodes(self) -> int | None:
         """How many nodes it has; None where that is not known."""
         return None if self.groups is None else sum(group.current for group in self.groups)
 
     @property
-    @shown
+    @wire_property
     def target(self) -> int | None:
         """How many nodes it is to have; None where that is not known."""
         return None if self.groups is None else sum(group.target for group in self.groups)
@@ -334,8 +334,8 @@ class HyperpodCluster(Wire):
     @property
     def storage(self) -> tuple[LustreStorage, ...]:
         """The file systems that its instances mount, as far as AWS says it; each once."""
-        every = (storage for group in self.groups or () for storage in group.storage)
-        return tuple(dict.fromkeys(every))
+        mounts = (storage for group in self.groups or () for storage in group.storage)
+        return tuple(dict.fromkeys(mounts))
 
 
 @dataclass(frozen=True)
@@ -369,7 +369,7 @@ class Instance(Wire):
     replaces: str | None = None
 
     @property
-    @shown
+    @wire_property
     def state(self) -> str:
         """The state in our words."""
         return INSTANCE_STATES.get(self.status, self.status)

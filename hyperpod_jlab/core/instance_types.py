@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-TABLE = Path(__file__).with_name("instance_types.json")
+TABLE_FILE = Path(__file__).with_name("instance_types.json")
 
-_LOGICAL = {"trainium2": 2}
+_LOGICAL_CORES = {"trainium2": 2}
 """NeuronCores that the Neuron runtime offers as one, where that is its default (its LNC, the logical NeuronCore configuration)."""
 
 
@@ -45,9 +45,9 @@ class InstanceType:
     @property
     def logical_cores(self) -> int:
         """NeuronCores of a device, as its runtime counts them by default; 0 for GPUs."""
-        return self.cores // _LOGICAL.get(self.model or "", 1)
+        return self.cores // _LOGICAL_CORES.get(self.model or "", 1)
 
-    def addresses_taken(self, *, eks: bool, efa_only: bool = False) -> int:
+    def address_count(self, *, eks: bool, efa_only: bool = False) -> int:
         """Addresses of its subnet that an instance takes in a HyperPod cluster.
 
         SageMaker's guide, "Prerequisites for using SageMaker HyperPod", has it by the example of P5: with Slurm one for each network card (32), on EKS as
@@ -57,8 +57,8 @@ class InstanceType:
             eks: Whether the cluster is on EKS.
             efa_only: Whether all cards but the primary one get interfaces for EFA only.
         """
-        others = 0 if efa_only else self.cards - 1
-        return others + (self.addresses if eks else 1)
+        other_interfaces = 0 if efa_only else self.cards - 1
+        return other_interfaces + (self.addresses if eks else 1)
 
 
 def instance_type(name: str | None) -> InstanceType | None:
@@ -74,22 +74,22 @@ def ec2_name(name: str) -> str:
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, InstanceType]:
     """All of the table, by EC2's names."""
-    rows = json.loads(TABLE.read_text(encoding="utf-8"))
+    rows = json.loads(TABLE_FILE.read_text(encoding="utf-8"))
     return {name: InstanceType(**row) for name, row in rows.items()}
 
 
-def of_ec2(told: Mapping[str, Any]) -> InstanceType:
+def from_ec2(description: Mapping[str, Any]) -> InstanceType:
     """What EC2 says of a type: an item of ``DescribeInstanceTypes``."""
-    network = told.get("NetworkInfo") or {}
-    gpus = (told.get("GpuInfo") or {}).get("Gpus") or ()
-    neurons = (told.get("NeuronInfo") or {}).get("NeuronDevices") or ()
+    network = description.get("NetworkInfo") or {}
+    gpus = (description.get("GpuInfo") or {}).get("Gpus") or ()
+    neurons = (description.get("NeuronInfo") or {}).get("NeuronDevices") or ()
     devices = gpus or neurons
     name = str(devices[0].get("Name") or "") if devices else ""
     efa = (network.get("EfaInfo") or {}).get("MaximumEfaInterfaces")
     return InstanceType(
-        vcpus=int((told.get("VCpuInfo") or {}).get("DefaultVCpus") or 0),
-        memory=int((told.get("MemoryInfo") or {}).get("SizeInMiB") or 0),
-        accelerators=sum(int(one.get("Count") or 0) for one in devices),
+        vcpus=int((description.get("VCpuInfo") or {}).get("DefaultVCpus") or 0),
+        memory=int((description.get("MemoryInfo") or {}).get("SizeInMiB") or 0),
+        accelerators=sum(int(device.get("Count") or 0) for device in devices),
         model="-".join(name.lower().split()) or None,
         cores=int((neurons[0].get("CoreInfo") or {}).get("Count") or 0) if neurons else 0,
         efa=efa if network.get("EfaSupported") else 0,

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.wire import Wire, wire_property
 
 Level = Literal["none", "mount_path_only", "posix", "real_identity"]
 
-LEVEL_WORDS: dict[Level, str] = {
+LEVEL_LABELS: dict[Level, str] = {
     "none": "none",
     "mount_path_only": "mount path only",
     "posix": "POSIX",
@@ -24,7 +24,7 @@ LEVEL_WORDS: dict[Level, str] = {
 }
 """What a level is called."""
 
-Whom = Literal["everybody", "group", "user"]
+Grantee = Literal["everybody", "group", "user"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Grant:
         enter: Whether they may go into the folder, to what they know by name.
     """
 
-    whom: Whom
+    whom: Grantee
     name: str | None
     read: bool
     write: bool
@@ -48,12 +48,12 @@ class Grant:
     @property
     def words(self) -> str:
         """Such as ``everybody may read``."""
-        who = self.whom if self.name is None else f"{self.whom} {self.name}"
+        grantee = self.whom if self.name is None else f"{self.whom} {self.name}"
         if self.read:
-            return f"{who} may read{' and write' if self.write else ''}"
+            return f"{grantee} may read{' and write' if self.write else ''}"
         if self.write:
-            return f"{who} may write"
-        return f"{who} may open files by name"
+            return f"{grantee} may write"
+        return f"{grantee} may open files by name"
 
 
 @dataclass(frozen=True)
@@ -100,38 +100,38 @@ class Isolation(Wire):
     readers: tuple[str, ...]
 
     @property
-    @shown
+    @wire_property
     def words(self) -> str:
         """What the level is called."""
-        return LEVEL_WORDS[self.level]
+        return LEVEL_LABELS[self.level]
 
 
-def isolation_of(seen: FolderFacts) -> Isolation:
+def isolation_of(facts: FolderFacts) -> Isolation:
     """The level of isolation that can be answered for: where something is not known, the weaker one."""
-    opened = any(grant.whom == "everybody" for grant in seen.grants)
-    part = seen.folder not in {None, "/"}
+    is_open = any(grant.whom == "everybody" for grant in facts.grants)
+    is_subfolder = facts.folder not in {None, "/"}
     level: Level
-    evidence = list(seen.evidence)
-    evidence.append(seen.identity.evidence)
-    if opened or not seen.identity.own:
-        level = "mount_path_only" if part else "none"
-    elif not seen.network:
+    evidence = list(facts.evidence)
+    evidence.append(facts.identity.evidence)
+    if is_open or not facts.identity.own:
+        level = "mount_path_only" if is_subfolder else "none"
+    elif not facts.network:
         level = "real_identity"
         evidence.append(
             "the file system is local: only this machine's kernel maps users, and only its root can bypass that"
         )
-    elif seen.kerberos is not None:
+    elif facts.kerberos is not None:
         level = "real_identity"
-        evidence.append(f"Kerberos authenticates users (sec={seen.kerberos})")
+        evidence.append(f"Kerberos authenticates users (sec={facts.kerberos})")
     else:
         level = "posix"
         evidence.append(
             "each machine that mounts it maps users itself; its root can act as any user"
         )
-    if part:
+    if is_subfolder:
         evidence.append(
-            f"only {seen.folder} of the file system is mounted here; other machines may mount all of it"
+            f"only {facts.folder} of the file system is mounted here; other machines may mount all of it"
         )
-    elif seen.network and seen.folder == "/":
+    elif facts.network and facts.folder == "/":
         evidence.append("the whole file system is mounted here")
-    return Isolation(level, tuple(evidence), tuple(grant.words for grant in seen.grants))
+    return Isolation(level, tuple(evidence), tuple(grant.words for grant in facts.grants))

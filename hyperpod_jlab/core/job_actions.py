@@ -7,12 +7,12 @@ from typing import Literal
 
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.wire import Wire, wire_property
 
 ActionKind = Literal["cancel", "hold", "release", "requeue", "change"]
 
 
-MOST_JOBS = 500
+MAX_JOBS = 500
 """The most jobs that one request may name."""
 
 
@@ -34,7 +34,7 @@ class Change:
             None if self.time_limit is None else f"time limit {format_duration(self.time_limit)}"
         )
         queue = None if self.queue is None else f"queue {self.queue}"
-        return ", ".join(word for word in (limit, queue) if word is not None)
+        return ", ".join(change for change in (limit, queue) if change is not None)
 
 
 def check_change(action: ActionKind, change: Change | None) -> None:
@@ -43,15 +43,15 @@ def check_change(action: ActionKind, change: Change | None) -> None:
     Raises:
         InvalidInputError: It does not, or something does.
     """
-    named = change is not None and change != Change()
-    if action == "change" and not named:
+    has_change = change is not None and change != Change()
+    if action == "change" and not has_change:
         raise InvalidInputError(
             "there is nothing to change",
             code="nothing_to_change",
             hint="give a time limit, a queue or both",
             detail={"field": "time_limit"},
         )
-    if action != "change" and named:
+    if action != "change" and has_change:
         raise InvalidInputError(
             f"a time limit or a queue can be given only with change, not with {action}",
             detail={"field": "action"},
@@ -66,7 +66,7 @@ class JobResult(Wire):
     error: HyperpodError | None = None
 
     @property
-    @shown
+    @wire_property
     def ok(self) -> bool:
         """Whether it was done."""
         return self.error is None

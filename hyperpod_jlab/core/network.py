@@ -10,7 +10,7 @@ from typing import Literal
 LUSTRE_PORTS = (988, *range(1018, 1024))
 """TCP ports of Lustre, of servers and clients alike (FSx for Lustre's user guide, "File system access control with Amazon VPC")."""
 
-STUDIOS = "security-group-for-"
+STUDIO_GROUP_PREFIX = "security-group-for-"
 """Beginning of the names of security groups that Studio makes."""
 
 Direction = Literal["inbound", "outbound"]
@@ -104,22 +104,25 @@ class MissingRule:
     group: str
     peer: str
     ports: tuple[int, ...]
-    answers: bool = False
+    is_reply: bool = False
 
     def words(self) -> str:
         """The rule as a sentence's part."""
         ports = ", ".join(
-            str(first) if first == last else f"{first}-{last}" for first, last in spans(self.ports)
+            str(first) if first == last else f"{first}-{last}"
+            for first, last in port_ranges(self.ports)
         )
-        way = "from" if self.direction == "inbound" else "to"
-        return f"{self.group} has no {self.direction} rule for TCP {ports} {way} {self.peer}"
+        preposition = "from" if self.direction == "inbound" else "to"
+        return (
+            f"{self.group} has no {self.direction} rule for TCP {ports} {preposition} {self.peer}"
+        )
 
     def command(self, region: str) -> str:
         """The AWS CLI's command that adds it."""
         verb = "ingress" if self.direction == "inbound" else "egress"
         rules = " ".join(
             f"'IpProtocol=tcp,FromPort={first},ToPort={last},UserIdGroupPairs=[{{GroupId={self.peer}}}]'"
-            for first, last in spans(self.ports)
+            for first, last in port_ranges(self.ports)
         )
         return (
             f"aws ec2 authorize-security-group-{verb} --region {region} --group-id {self.group} "
@@ -128,16 +131,16 @@ class MissingRule:
 
 
 @dataclass(frozen=True)
-class Passage:
+class LustreAccess:
     """Whether Lustre gets from clients to servers and back: the rules that are missing, and whether managed lists decide it."""
 
-    gaps: tuple[MissingRule, ...]
+    missing_rules: tuple[MissingRule, ...]
     lists: tuple[str, ...] = ()
 
 
-def lustre_passage(
+def check_lustre_access(
     clients: Sequence[SecurityGroup], servers: Sequence[SecurityGroup], addresses: Sequence[str]
-) -> Passage:
+) -> LustreAccess:
     """What keeps Lustre from getting through between two sets of security groups, each on machines that have all of it.
 
     A rule for an address range counts when the servers' own addresses lie in it: those of clients are not known here, and such a range is
@@ -148,35 +151,48 @@ def lustre_passage(
         servers: Those of the file system; at least one.
         addresses: The addresses of the file system's network interfaces.
     """
-    gaps, lists = [], set[str]()
-    ways: tuple[tuple[Direction, Sequence[SecurityGroup], Sequence[SecurityGroup], bool], ...] = (
+    missing_rules, lists = [], set[str]()
+    checks: tuple[tuple[Direction, Sequence[SecurityGroup], Sequence[SecurityGroup], bool], ...] = (
         ("inbound", servers, clients, False),
         ("outbound", clients, servers, False),
         ("inbound", clients, servers, True),
         ("outbound", servers, clients, True),
     )
-    for direction, owners, peers, answers in ways:
+    for direction, owners, peers, is_reply in checks:
         rules = [
             rule
             for group in owners
             for rule in (group.inbound if direction == "inbound" else group.outbound)
         ]
         peer_names = {group.name for group in peers}
-        closed = [port for port in LUSTRE_PORTS if not _passes(port, rules, peer_names, addresses)]
-        undecided = {name for rule in rules for name in rule.lists if any(map(rule.covers, closed))}
-        if undecided:
-            lists |= undecided
-        elif closed:
-            gaps.append(MissingRule(direction, _own(owners), _own(peers), tuple(closed), answers))
-    return Passage(tuple(gaps), tuple(sorted(lists)))
+        blocked = [port for port in LUSTRE_PORTS if not _allows(port, rules, peer_names, addresses)]
+        uncertain = {
+            name for rule in rules for name in rule.lists if any(map(rule.covers, blocked))
+        }
+        if uncertain:
+            lists |= uncertain
+        elif blocked:
+            missing_rules.append(
+                MissingRule(
+                    direction,
+                    _editable_group(owners),
+                    _editable_group(peers),
+                    tuple(blocked),
+                    is_reply,
+                )
+            )
+    return LustreAccess(tuple(missing_rules), tuple(sorted(lists)))
 
 
-def _own(groups: Sequence[SecurityGroup]) -> str:
+def _editable_group(groups: Sequence[SecurityGroup]) -> str:
     """The one that a rule is put into: none of those that Studio makes and looks after."""
-    return next((one.name for one in groups if not one.title.startswith(STUDIOS)), groups[0].name)
+    return next(
+        (group.name for group in groups if not group.title.startswith(STUDIO_GROUP_PREFIX)),
+        groups[0].name,
+    )
 
 
-def _passes(port: int, rules: Iterable[Rule], peers: set[str], addresses: Sequence[str]) -> bool:
+def _allows(port: int, rules: Iterable[Rule], peers: set[str], addresses: Sequence[str]) -> bool:
     return any(
         rule.covers(port) and (peers & set(rule.groups) or _in_range(rule.ranges, addresses))
         for rule in rules
@@ -184,13 +200,13 @@ def _passes(port: int, rules: Iterable[Rule], peers: set[str], addresses: Sequen
 
 
 def _in_range(ranges: Iterable[str], addresses: Sequence[str]) -> bool:
-    networks = [ip_network(one, strict=False) for one in ranges]
+    networks = [ip_network(value, strict=False) for value in ranges]
     if not addresses:
         return any(network.prefixlen == 0 for network in networks)
-    return all(any(ip_address(one) in network for network in networks) for one in addresses)
+    return all(any(ip_address(value) in network for network in networks) for value in addresses)
 
 
-def spans(ports: Sequence[int]) -> Iterator[tuple[int, int]]:
+def port_ranges(ports: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Ports that follow each other, as first and last."""
     begin = last = ports[0]
     for port in ports[1:]:
@@ -256,9 +272,9 @@ class NetworkAcl:
     subnets: tuple[str, ...]
     entries: tuple[AclEntry, ...]
 
-    def passes(self, direction: Direction, port: int, peer: IPv4Network) -> bool:
+    def allows_port(self, direction: Direction, port: int, peer: IPv4Network) -> bool:
         """Whether it lets a TCP port through, to or from all of some addresses."""
-        for entry in sorted(self.entries, key=lambda one: one.number):
+        for entry in sorted(self.entries, key=lambda item: item.number):
             if entry.direction != direction or entry.addresses is None or not entry.covers(port):
                 continue
             addresses = IPv4Network(entry.addresses, strict=False)
@@ -291,18 +307,18 @@ class RouteTable:
     routes: tuple[Route, ...]
 
     def route_to(self, peer: IPv4Network) -> Route | None:
-        """The route to some addresses: the narrowest one; None: there is none."""
-        found = [
+        """The most specific route to some addresses, or None."""
+        matches = [
             (network.prefixlen, route)
             for route in self.routes
             if route.addresses is not None
             and peer.subnet_of(network := IPv4Network(route.addresses, strict=False))
         ]
-        return max(found, key=lambda pair: pair[0])[1] if found else None
+        return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
 
 @dataclass(frozen=True)
-class Closed:
+class ClosedPorts:
     """Ports that a network ACL does not let through in one direction, to or from a subnet of which it is not."""
 
     acl: NetworkAcl
@@ -314,27 +330,32 @@ class Closed:
     def words(self) -> str:
         """It as a sentence's part."""
         ports = ", ".join(
-            str(first) if first == last else f"{first}-{last}" for first, last in spans(self.ports)
+            str(first) if first == last else f"{first}-{last}"
+            for first, last in port_ranges(self.ports)
         )
-        way = "in from" if self.direction == "inbound" else "out to"
-        return f"{self.acl.name} of {self.subnet} does not allow TCP {ports} {way} {self.peer.addresses} ({self.peer.name})"
+        preposition = "in from" if self.direction == "inbound" else "out to"
+        return f"{self.acl.name} of {self.subnet} does not allow TCP {ports} {preposition} {self.peer.addresses} ({self.peer.name})"
 
     def commands(self, region: str) -> list[str]:
-        """The AWS CLI's commands that add what is missing, before all that is there; none where there is no number left before it."""
-        taken = {one.number for one in self.acl.entries if one.direction == self.direction}
-        ranges = list(spans(self.ports))
-        first = min(taken, default=100) - len(ranges)
+        """The AWS CLI's commands that add the missing entries before the existing ones; empty if no lower number is free."""
+        used_numbers = {
+            entry.number for entry in self.acl.entries if entry.direction == self.direction
+        }
+        ranges = list(port_ranges(self.ports))
+        first = min(used_numbers, default=100) - len(ranges)
         if first < 1:
             return []
-        way = "ingress" if self.direction == "inbound" else "egress"
+        flow = "ingress" if self.direction == "inbound" else "egress"
         return [
-            f"aws ec2 create-network-acl-entry --region {region} --network-acl-id {self.acl.name} --{way} --rule-number {number} "
+            f"aws ec2 create-network-acl-entry --region {region} --network-acl-id {self.acl.name} --{flow} --rule-number {number} "
             f"--protocol tcp --port-range From={begin},To={end} --cidr-block {self.peer.addresses} --rule-action allow"
             for number, (begin, end) in enumerate(ranges, first)
         ]
 
 
-def closed_ports(client: Subnet, server: Subnet, acls: Iterable[NetworkAcl]) -> list[Closed]:
+def find_closed_ports(
+    client: Subnet, server: Subnet, acls: Iterable[NetworkAcl]
+) -> list[ClosedPorts]:
     """What network ACLs stop of Lustre between two subnets. They keep no state, so answers need their own entries; within one subnet they are not asked.
 
     Args:
@@ -344,23 +365,25 @@ def closed_ports(client: Subnet, server: Subnet, acls: Iterable[NetworkAcl]) -> 
     """
     if client.name == server.name:
         return []
-    known = {name: acl for acl in acls for name in acl.subnets}
-    ways: tuple[Direction, Direction] = ("outbound", "inbound")
-    found = []
-    for own, peer in ((client, server), (server, client)):
-        acl = known.get(own.name)
+    acl_by_subnet = {name: acl for acl in acls for name in acl.subnets}
+    directions: tuple[Direction, Direction] = ("outbound", "inbound")
+    blocked_ports = []
+    for subnet, peer in ((client, server), (server, client)):
+        acl = acl_by_subnet.get(subnet.name)
         if acl is None:
             continue
-        for direction in ways:
-            ports = [port for port in LUSTRE_PORTS if not acl.passes(direction, port, peer.network)]
+        for direction in directions:
+            ports = [
+                port for port in LUSTRE_PORTS if not acl.allows_port(direction, port, peer.network)
+            ]
             if ports:
-                found.append(Closed(acl, own.name, direction, tuple(ports), peer))
-    return found
+                blocked_ports.append(ClosedPorts(acl, subnet.name, direction, tuple(ports), peer))
+    return blocked_ports
 
 
 @dataclass(frozen=True)
-class Astray:
-    """A subnet from which nothing gets to another one: its route table, and the route that leads elsewhere (None: there is none)."""
+class MissingRoute:
+    """A subnet without a route to another one: its route table, and the route that leads elsewhere, or None."""
 
     table: RouteTable
     subnet: str
@@ -369,12 +392,12 @@ class Astray:
 
     def words(self) -> str:
         """It as a sentence's part."""
-        way = f"{self.peer.addresses} ({self.peer.name})"
+        destination = f"{self.peer.addresses} ({self.peer.name})"
         if self.route is None:
-            return f"{self.table.name} of {self.subnet} has no route to {way}"
+            return f"{self.table.name} of {self.subnet} has no route to {destination}"
         if not self.route.works:
-            return f"the route of {self.table.name} of {self.subnet} to {way} goes to {self.route.target}, which no longer exists"
-        return f"{self.table.name} of {self.subnet} routes traffic for {way} to {self.route.target}, out of the network"
+            return f"the route of {self.table.name} of {self.subnet} to {destination} goes to {self.route.target}, which no longer exists"
+        return f"{self.table.name} of {self.subnet} routes traffic for {destination} to {self.route.target}, out of the network"
 
     def command(self, region: str) -> str:
         """The AWS CLI's command that adds the route, once the two networks are connected."""
@@ -387,11 +410,13 @@ class Astray:
         )
 
 
-_OUT = ("igw-", "nat-", "eigw-")
+_GATEWAY_PREFIXES = ("igw-", "nat-", "eigw-")
 """Beginnings of what leads to the internet, where no file system is."""
 
 
-def astray(client: Subnet, server: Subnet, tables: Iterable[RouteTable]) -> list[Astray]:
+def find_missing_routes(
+    client: Subnet, server: Subnet, tables: Iterable[RouteTable]
+) -> list[MissingRoute]:
     """Which of two subnets has no way to the other.
 
     Args:
@@ -399,21 +424,21 @@ def astray(client: Subnet, server: Subnet, tables: Iterable[RouteTable]) -> list
         server: A subnet of the file system.
         tables: The route tables of their VPCs; one that is missing is taken to be well, and so is one with a managed list and no other route.
     """
-    known = list(tables)
-    found = []
-    for own, peer in ((client, server), (server, client)):
-        table = _table_of(own, known)
+    known_tables = list(tables)
+    missing = []
+    for subnet, peer in ((client, server), (server, client)):
+        table = _table_of(subnet, known_tables)
         if table is None:
             continue
         route = table.route_to(peer.network)
-        if route is None and any(one.addresses is None for one in table.routes):
+        if route is None and any(entry.addresses is None for entry in table.routes):
             continue
-        if route is None or not route.works or route.target.startswith(_OUT):
-            found.append(Astray(table, own.name, route, peer))
-    return found
+        if route is None or not route.works or route.target.startswith(_GATEWAY_PREFIXES):
+            missing.append(MissingRoute(table, subnet.name, route, peer))
+    return missing
 
 
 def _table_of(subnet: Subnet, tables: list[RouteTable]) -> RouteTable | None:
-    own = (table for table in tables if subnet.name in table.subnets)
+    own_tables = (table for table in tables if subnet.name in table.subnets)
     main = (table for table in tables if table.main and table.vpc == subnet.vpc)
-    return next(own, None) or next(main, None)
+    return next(own_tables, None) or next(main, None)

@@ -13,9 +13,9 @@ from hyperpod_jlab.core.cluster import Job, Node
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.hyperpod import Instance
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.core.wire import HIDDEN, As, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, As, Wire, wire_property
 
-BY_NAME = As(str, attrgetter("name"))
+AS_NAME = As(str, attrgetter("name"))
 """On the wire the thing is its name."""
 
 NodeActionKind = Literal["reboot", "replace", "drain", "resume"]
@@ -32,10 +32,10 @@ DrainKind = Literal["drain", "resume"]
 
 NODE_ACTIONS: tuple[NodeActionKind, ...] = ("reboot", "replace", "drain", "resume")
 
-MOST_NODES = 500
+MAX_NODES = 500
 """The most nodes that one request may name."""
 
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 """Characters of a reason: what tables can show."""
 
 
@@ -53,8 +53,8 @@ class NodePlan:
     """
 
     name: str
-    instance: Annotated[Instance, BY_NAME] | None = None
-    node: Annotated[Node, BY_NAME] | None = None
+    instance: Annotated[Instance, AS_NAME] | None = None
+    node: Annotated[Node, AS_NAME] | None = None
     jobs: tuple[Job, ...] | None = None
     effects: tuple[str, ...] = ()
     refusal: HyperpodError | None = None
@@ -62,9 +62,9 @@ class NodePlan:
     @property
     def label(self) -> str:
         """How it is called for people: as it was named, with the name that the other side has for it."""
-        others = (self.instance and self.instance.name, self.node and self.node.name)
-        more = [name for name in others if name and name != self.name]
-        return f"{self.name} ({', '.join(more)})" if more else self.name
+        other_names = (self.instance and self.instance.name, self.node and self.node.name)
+        extra_names = [name for name in other_names if name and name != self.name]
+        return f"{self.name} ({', '.join(extra_names)})" if extra_names else self.name
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class NodeActionPlan(Wire):
     @property
     def possible(self) -> tuple[NodePlan, ...]:
         """The nodes for which it will be tried."""
-        return tuple(one for one in self.nodes if one.refusal is None)
+        return tuple(node for node in self.nodes if node.refusal is None)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class NodeResult(Wire):
     error: HyperpodError | None = None
 
     @property
-    @shown
+    @wire_property
     def ok(self) -> bool:
         """Whether AWS or the scheduler took it; a reboot or replacement goes on after that."""
         return self.error is None
@@ -124,19 +124,21 @@ def one_line(reason: str | None) -> str | None:
     Raises:
         InvalidInputError: It is too long, or it is HyperPod's own order to repair a node.
     """
-    words = " ".join("".join(sign if sign.isprintable() else " " for sign in reason or "").split())
-    if len(words) > LONGEST_REASON:
+    line = " ".join(
+        "".join(character if character.isprintable() else " " for character in reason or "").split()
+    )
+    if len(line) > MAX_REASON_LENGTH:
         raise InvalidInputError(
-            f"the reason has {len(words)} characters; it may have {LONGEST_REASON}",
+            f"the reason has {len(line)} characters; it may have {MAX_REASON_LENGTH}",
             detail={"field": "reason"},
         )
-    if words.lower().startswith("action:"):
+    if line.lower().startswith("action:"):
         raise InvalidInputError(
             "a reason that begins with 'Action:' is an order to HyperPod's agent",
             hint="to repair a node: hpj node reboot, or hpj node replace",
             detail={"field": "reason"},
         )
-    return words or None
+    return line or None
 
 
 def check_reason(action: NodeActionKind, reason: str | None) -> None:
@@ -156,7 +158,7 @@ def check_reason(action: NodeActionKind, reason: str | None) -> None:
 #
 # How long a repair takes is from AWS' field guide (awsome-distributed-ai, hyperpod-mental-model), the loss of disks from SageMaker's API model.
 
-_ALL: dict[NodeActionKind, tuple[str, ...]] = {
+_EFFECTS: dict[NodeActionKind, tuple[str, ...]] = {
     "reboot": (
         "whatever runs on the nodes ends; instance ids and disks stay; it usually takes 1 to 3 minutes",
     ),
@@ -168,18 +170,18 @@ _ALL: dict[NodeActionKind, tuple[str, ...]] = {
     "resume": ("new jobs may start on the nodes again",),
 }
 
-_ROLES = {
+_ROLE_EFFECTS = {
     "Controller": "it is Slurm's controller: until it is back, no jobs can be submitted; running jobs continue",
     "Login": "it is a login node: users who are logged in there are disconnected",
 }
 
 
-def effects_of(action: NodeActionKind) -> tuple[str, ...]:
+def general_effects(action: NodeActionKind) -> tuple[str, ...]:
     """What it does to all nodes."""
-    return _ALL[action]
+    return _EFFECTS[action]
 
 
-def effects_on(
+def node_effects(
     action: NodeActionKind,
     *,
     scheduler: Scheduler | None,
@@ -197,24 +199,26 @@ def effects_on(
         jobs: The jobs that run on it; None where that is not known.
     """
     if action == "resume":
-        ordered = node is not None and (node.reason or "").startswith("Action:")
+        is_requested = node is not None and (node.reason or "").startswith("Action:")
         return (
             ("HyperPod has been asked to repair it, and may have to be asked again",)
-            if ordered
+            if is_requested
             else ()
         )
-    found = [_ROLES[role]] if action in {"reboot", "replace"} and role in _ROLES else []
+    effects = (
+        [_ROLE_EFFECTS[role]] if action in {"reboot", "replace"} and role in _ROLE_EFFECTS else []
+    )
     if jobs is None:
-        return tuple(found)
+        return tuple(effects)
     if not jobs:
-        return (*found, "no job runs on it")
-    return (*found, *(_on_job(action, scheduler, job) for job in jobs))
+        return (*effects, "no job runs on it")
+    return (*effects, *(_job_effect(action, scheduler, job) for job in jobs))
 
 
-def _on_job(action: NodeActionKind, scheduler: Scheduler | None, job: Job) -> str:
-    whose = f"job {job.scheduler_id} ({job.name}, of {job.user}"
-    named = f"{whose}, run {job.run_id})" if job.run_id else f"{whose})"
+def _job_effect(action: NodeActionKind, scheduler: Scheduler | None, job: Job) -> str:
+    label = f"job {job.scheduler_id} ({job.name}, of {job.user}"
+    full_label = f"{label}, run {job.run_id})" if job.run_id else f"{label})"
     if action == "drain":
-        return f"{named} goes on"
-    after = scheduler.after_node_loss if scheduler is not None else None
-    return f"{named} ends: {after}" if after else f"{named} ends"
+        return f"{full_label} goes on"
+    outcome = scheduler.after_node_loss if scheduler is not None else None
+    return f"{full_label} ends: {outcome}" if outcome else f"{full_label} ends"

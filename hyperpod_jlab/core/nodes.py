@@ -16,19 +16,19 @@ from hyperpod_jlab.core.hyperpod import Instance
 from hyperpod_jlab.core.scheduler import Scheduler
 
 _PREFIX = "hyperpod-"
-_NO_SLURM_NODE = frozenset({"Controller", "Login"})
+_ROLES_WITHOUT_NODE = frozenset({"Controller", "Login"})
 """Roles of instance groups of Slurm that run no jobs."""
 
-COMING = frozenset({"starting", "deep-health-check"})
+STARTING_STATES = frozenset({"starting", "deep-health-check"})
 """States of instances that are to be nodes."""
 
-GOING = frozenset({"ending", "failed", "not-found"})
+ENDING_STATES = frozenset({"ending", "failed", "not-found"})
 """States of instances that are nodes no more."""
 
 
 def is_changing(instance: Instance) -> bool:
     """Whether an instance is about to come or to go by itself; a failed one may stay so for ever."""
-    return instance.state in COMING or instance.state == "ending"
+    return instance.state in STARTING_STATES or instance.state == "ending"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def join_nodes(
     waiting: dict[str, list[Node]] = {}
     for node in nodes:
         waiting.setdefault(_node_key(scheduler, node), []).append(node)
-    holders = _holders(instances, key)
+    holders = _current_instances(instances, key)
     rows = []
     for instance in instances:
         name = key(instance)
@@ -78,27 +78,29 @@ def join_nodes(
         if holder is not None and holder is not instance:
             rows.append(JoinedNode(instance, None, f"its place is taken by {holder.name}"))
             continue
-        found = waiting.get(name) if name else None
-        if found:
-            rows.append(JoinedNode(instance, found.pop(0)))
+        matches = waiting.get(name) if name else None
+        if matches:
+            rows.append(JoinedNode(instance, matches.pop(0)))
         else:
-            rows.append(JoinedNode(instance, None, _without_node(instance, name, roles or {})))
-    left = (
-        node for node in nodes if any(node is one for one in waiting[_node_key(scheduler, node)])
+            rows.append(JoinedNode(instance, None, _no_node_reason(instance, name, roles or {})))
+    unmatched = (
+        node
+        for node in nodes
+        if any(node is match for match in waiting[_node_key(scheduler, node)])
     )
-    return [*rows, *(JoinedNode(None, node, _without_instance(scheduler)) for node in left)]
+    return [*rows, *(JoinedNode(None, node, _no_instance_reason(scheduler)) for node in unmatched)]
 
 
 def node_row(joined: JoinedNode) -> Node:
     """The row of a node: the scheduler's with what AWS knows, or AWS' alone."""
     instance, node = joined.instance, joined.node
-    old = instance.replaces if instance else None
-    sentences = (
+    replaced = instance.replaces if instance else None
+    reasons = (
         instance.reason if instance else None,
-        f"it replaces {old}" if old else None,
+        f"it replaces {replaced}" if replaced else None,
         joined.remark,
     )
-    reason = "; ".join(one.rstrip(".") for one in sentences if one) or None
+    reason = "; ".join(sentence.rstrip(".") for sentence in reasons if sentence) or None
     if instance is None:
         assert node is not None, "neither side has the node"
         return replace(node, instance_reason=reason)
@@ -136,36 +138,36 @@ def _node_key(scheduler: Scheduler, node: Node) -> str:
     return _first_part(node.name)
 
 
-def _holders(
+def _current_instances(
     instances: Iterable[Instance], key: Callable[[Instance], str | None]
 ) -> dict[str, Instance]:
     """Who is the node of a name, where several instances have had it."""
-    found: dict[str, Instance] = {}
+    current: dict[str, Instance] = {}
     for instance in instances:
         name = key(instance)
-        if name is not None and (name not in found or rank(instance) > rank(found[name])):
-            found[name] = instance
-    return found
+        if name is not None and (name not in current or rank(instance) > rank(current[name])):
+            current[name] = instance
+    return current
 
 
 def rank(instance: Instance) -> tuple[bool, float]:
     """Who is rather in a place that several have had: one that stays rather than one that ends, then the newer one."""
-    return instance.state not in GOING, instance.launched_at or 0.0
+    return instance.state not in ENDING_STATES, instance.launched_at or 0.0
 
 
-def _without_node(instance: Instance, name: str | None, roles: Mapping[str, str]) -> str | None:
-    if roles.get(instance.instance_group) in _NO_SLURM_NODE:
+def _no_node_reason(instance: Instance, name: str | None, roles: Mapping[str, str]) -> str | None:
+    if roles.get(instance.instance_group) in _ROLES_WITHOUT_NODE:
         return None
     if name is None:
         return "AWS does not tell its name, so it cannot be found in the scheduler"
-    if instance.state in COMING:
+    if instance.state in STARTING_STATES:
         return "it has not joined the cluster yet"
-    if instance.state in GOING:
+    if instance.state in ENDING_STATES:
         return "it has left the cluster"
     return "the scheduler does not have it"
 
 
-def _without_instance(scheduler: Scheduler) -> str:
+def _no_instance_reason(scheduler: Scheduler) -> str:
     if not scheduler.names_nodes_by_host:
         return (
             "AWS does not list its instance: it was replaced or removed, or is about to be listed"
@@ -176,36 +178,38 @@ def _without_instance(scheduler: Scheduler) -> str:
 # --------------------------------------------------------------------------------------------------
 # The places of a cluster's instances: who comes into one has replaced who was there.
 
-LATELY = 3600.0
-"""Seconds since its start for which an instance is told to be a new one."""
+RECENT_S = 3600.0
+"""Seconds after its start for which an instance is shown as new."""
 
 
-class Places:
+class ReplacementTracker:
     """Which instance had each place of a cluster when its instances were last listed.
 
     A place is what stays the same in a replacement: the logical id where AWS tells it, else the host's name.
     """
 
     def __init__(self) -> None:
-        self._holders: dict[str, Instance] = {}
+        self._current_instances: dict[str, Instance] = {}
         self._before: dict[str, str] = {}
 
-    def note(self, instances: Iterable[Instance]) -> None:
+    def update(self, instances: Iterable[Instance]) -> None:
         """All instances as they are listed now."""
-        listed: dict[str, Instance] = {}
-        for one in sorted(instances, key=rank):
-            place = one.logical_id or one.host
-            if place is None:
+        by_slot: dict[str, Instance] = {}
+        for instance in sorted(instances, key=rank):
+            slot = instance.logical_id or instance.host
+            if slot is None:
                 continue
-            earlier = listed.get(place) or self._holders.get(place)
-            if earlier is not None and earlier.name != one.name:
-                self._before[one.name] = earlier.name
-            listed[place] = one
-        self._holders |= listed
-        names = {one.name for one in self._holders.values()}
-        self._before = {new: old for new, old in self._before.items() if new in names}
+            earlier = by_slot.get(slot) or self._current_instances.get(slot)
+            if earlier is not None and earlier.name != instance.name:
+                self._before[instance.name] = earlier.name
+            by_slot[slot] = instance
+        self._current_instances |= by_slot
+        names = {instance.name for instance in self._current_instances.values()}
+        self._before = {
+            new_name: old_name for new_name, old_name in self._before.items() if new_name in names
+        }
 
-    def told(self, instances: Sequence[Instance], now: float) -> list[Instance]:
+    def with_replacements(self, instances: Sequence[Instance], now: float) -> list[Instance]:
         """The same instances, those that have lately come into the place of another with that one's id.
 
         Args:
@@ -213,10 +217,10 @@ class Places:
             now: The time (Unix seconds).
         """
         return [
-            replace(one, replaces=self._before[one.name])
-            if one.name in self._before and now - (one.launched_at or 0.0) < LATELY
-            else one
-            for one in instances
+            replace(instance, replaces=self._before[instance.name])
+            if instance.name in self._before and now - (instance.launched_at or 0.0) < RECENT_S
+            else instance
+            for instance in instances
         ]
 
 
@@ -237,28 +241,30 @@ def find_node(rows: Sequence[JoinedNode], name: str) -> JoinedNode:
         NotFoundError: There is none.
         ConflictError: Several have had this name, and it is not clear which has it now.
     """
-    wanted = name.strip().lower()
-    found = [row for row in rows if wanted in _names(row)]
-    if not found:
-        known = [one for row in rows for one in _names(row)]
-        near = nearest_hint(wanted, known) if len(known) <= 1000 else None
+    lower_name = name.strip().lower()
+    matches = [row for row in rows if lower_name in _names(row)]
+    if not matches:
+        known_names = [row_name for row in rows for row_name in _names(row)]
+        suggestion = nearest_hint(lower_name, known_names) if len(known_names) <= 1000 else None
         raise NotFoundError(
             f"the cluster has no node '{name[:100]}'",
             code="no_such_node",
-            hint=near if near and near.startswith("did you mean") else "see: hpj nodes",
+            hint=suggestion
+            if suggestion and suggestion.startswith("did you mean")
+            else "see: hpj nodes",
             detail={"node": name[:100]},
         )
     # Of a replaced node AWS may list both instances; the scheduler's node belongs to the one that is it now.
-    current = [row for row in found if row.node is not None] or found
+    current = [row for row in matches if row.node is not None] or matches
     if len(current) == 1:
         return current[0]
     instances = [row.instance for row in current if row.instance is not None]
-    listed = ", ".join(f"{one.name} ({one.state})" for one in instances)
+    candidates = ", ".join(f"{row_name.name} ({row_name.state})" for row_name in instances)
     raise ConflictError(
-        f"several nodes are called '{name[:100]}': {listed}",
+        f"several nodes are called '{name[:100]}': {candidates}",
         code="ambiguous_node",
         hint="name one by its instance id",
-        detail={"node": name[:100], "instances": [one.name for one in instances]},
+        detail={"node": name[:100], "instances": [row_name.name for row_name in instances]},
     )
 
 

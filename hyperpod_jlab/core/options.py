@@ -99,11 +99,11 @@ def spec_options(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator
     """All options of a model and of the models in it, in the order of the fields."""
     from hyperpod_jlab.core.fields import descriptions
 
-    said = descriptions(model)
+    help_texts = descriptions(model)
     for name, field in model.model_fields.items():
         mark = next((entry for entry in field.metadata if isinstance(entry, Option)), None)
         if mark is not None:
-            yield _spec_option((*path, name), mark, field, said.get(name, ""))
+            yield _spec_option((*path, name), mark, field, help_texts.get(name, ""))
             continue
         for inner in _models_in(field.annotation):
             yield from spec_options(inner, (*path, name))
@@ -118,12 +118,14 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(argument)
 
 
-def _spec_option(path: tuple[str, ...], mark: Option, field: FieldInfo, said: str) -> SpecOption:
+def _spec_option(
+    path: tuple[str, ...], mark: Option, field: FieldInfo, help_text: str
+) -> SpecOption:
     choices = tuple(_choices(field.annotation))
     return SpecOption(
         path=path,
         option=mark,
-        help=" ".join(said.split()),
+        help=" ".join(help_text.split()),
         choices=choices,
         kind=_kind(field.annotation, bool(choices or mark.metavar)),
         default=None if field.is_required() or field.default_factory else field.default,
@@ -154,11 +156,11 @@ def to_spec_data(
     options: Iterable[SpecOption], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Put option values, by their names, where their fields lie in the spec's data; also returns the names that no option has."""
-    places = {option_name(entry.option.flag): entry.path for entry in options}
+    path_by_name = {option_name(entry.option.flag): entry.path for entry in options}
     data: dict[str, Any] = {}
     unknown = []
     for name, value in values.items():
-        path = places.get(name)
+        path = path_by_name.get(name)
         if path is None:
             unknown.append(name)
             continue

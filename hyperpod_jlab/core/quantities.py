@@ -45,14 +45,14 @@ def _parse_duration(text: str) -> int | None:
 
 def format_duration(seconds: float) -> str:
     """A duration for people, such as ``45s``, ``2m 05s`` or ``1d 3h``."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m {whole % 60:02d}s"
-    if whole < 86400:
-        return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
-    return f"{whole // 86400}d {whole % 86400 // 3600}h"
+    total = int(seconds)
+    if total < 60:
+        return f"{total}s"
+    if total < 3600:
+        return f"{total // 60}m {total % 60:02d}s"
+    if total < 86400:
+        return f"{total // 3600}h {total % 3600 // 60:02d}m"
+    return f"{total // 86400}d {total % 86400 // 3600}h"
 
 
 def parse_size(text: str) -> int:
@@ -86,7 +86,7 @@ def format_size(size: int) -> str:
 _PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _MAX_NUMBER = 999_999_999
 _MAX_TASKS = 100_000
-_LONGEST = 1_000_000
+_MAX_ITEMS = 1_000_000
 
 
 def parse_ranges(text: str) -> tuple[int, ...]:
@@ -95,10 +95,10 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     Raises:
         ValueError: The text is no such list, or a range runs backwards.
     """
-    if len(text) > _LONGEST:
-        raise ValueError(f"the list is longer than {_LONGEST} characters")
+    if len(text) > _MAX_ITEMS:
+        raise ValueError(f"the list is longer than {_MAX_ITEMS} characters")
     numbers: set[int] = set()
-    listed = 0
+    count = 0
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
@@ -111,8 +111,8 @@ def parse_ranges(text: str) -> tuple[int, ...]:
             raise ValueError(f"the range {first}-{last} is reversed; write {last}-{first}")
         if last - first >= _MAX_TASKS:
             raise ValueError(f"the range {first}-{last} is longer than {_MAX_TASKS}")
-        listed += last - first + 1
-        if listed > 2 * _MAX_TASKS:  # some may stand there twice
+        count += last - first + 1
+        if count > 2 * _MAX_TASKS:  # some may stand there twice
             raise ValueError(f"the list has more than {_MAX_TASKS} numbers")
         numbers.update(range(first, last + 1))
     return tuple(sorted(numbers))
@@ -143,12 +143,12 @@ def parse_array(text: str) -> ArraySpec:
     Raises:
         ValueError: The text is no such array, has too many indices, or a throttle of zero.
     """
-    listed, percent, limit = text.partition("%")
+    indices_text, percent, limit = text.partition("%")
     if percent and not re.fullmatch(r"[1-9][0-9]{0,5}", limit):
         raise ValueError(
             f"'{text[:60]}': after %, give the number of tasks that run at once, such as 0-9%4"
         )
-    indices = parse_ranges(listed)
+    indices = parse_ranges(indices_text)
     if len(indices) > _MAX_TASKS:
         raise ValueError(f"an array has at most {_MAX_TASKS} children")
     return ArraySpec(indices, int(limit) if percent else None)

@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 READY = "ready"
-"""One can submit as soon as the cluster stands in the configuration."""
+"""You can submit once the cluster is in the configuration."""
 
-NOT_LOOKED = "not-looked"
+NOT_CHECKED = "not-looked"
 """Nobody has looked yet."""
 
-REACHES = (
-    *("configured", READY, NOT_LOOKED, "not-described", "not-in-service", "unknown-orchestrator"),
+REACH_STATES = (
+    *("configured", READY, NOT_CHECKED, "not-described", "not-in-service", "unknown-orchestrator"),
     *("no-file-system", "other-partition", "no-login-node", "no-controller", "no-right"),
     *("not-there", "no-way", "not-let-in", "no-namespace", "no-package", "not-known"),
 )
 """The words that a `Reach` has."""
 
-_ADD = "hpj config add {name}"
-_CLOSED = {"creating", "deleting", "failed"}
-_ENABLE = "ask the administrator of the domain to add it to the custom file systems of the space, then restart the space"
+_ADD_COMMAND = "hpj config add {name}"
+_UNAVAILABLE_STATES = {"creating", "deleting", "failed"}
+_MOUNT_HINT = "ask the administrator of the domain to add it to the custom file systems of the space, then restart the space"
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Whether one can submit to a cluster from here.
+    """Whether you can submit to a cluster from this machine.
 
     Attributes:
-        word: A word of `REACHES`.
+        word: A word of `REACH_STATES`.
         sentence: The same as a sentence.
         next_step: What to do about it.
         config: What to add to the configuration file, in TOML; a comment in it says what is still to be filled in.
@@ -87,33 +87,36 @@ class ReachFacts:
 
 
 def reach_of(
-    cluster: HyperpodCluster, look: ReachFacts | None, place: SubmitTarget, name: str | None = None
+    cluster: HyperpodCluster,
+    facts: ReachFacts | None,
+    target: SubmitTarget,
+    name: str | None = None,
 ) -> Reach:
-    """Whether one can submit to a cluster from here.
+    """Whether you can submit to a cluster from this machine.
 
     Args:
         cluster: The cluster, with the names under which the configuration has it, and where its file systems are mounted here.
-        look: What was found on the way to its scheduler; None: nobody has looked.
-        place: Where runs go.
+        facts: What was found on the way to its scheduler; None: nobody has looked.
+        target: Where runs go.
         name: The name under which the configuration can have it; default: its own.
     """
     name = name or cluster.name
     if cluster.configured_as:
-        known = cluster.configured_as[0]
+        configured_name = cluster.configured_as[0]
         return Reach(
             "configured",
             f"it is in the configuration as {', '.join(cluster.configured_as)}",
-            f"hpj submit FILE --cluster {known}",
+            f"hpj submit FILE --cluster {configured_name}",
         )
-    early = _before_looking(cluster)
-    if early is not None:
-        return early
+    reach = _reach_from_description(cluster)
+    if reach is not None:
+        return reach
     if cluster.on_slurm:
-        return _slurm(cluster, look, place, name)
-    return _kubernetes(cluster, look, name)
+        return _slurm(cluster, facts, target, name)
+    return _kubernetes(cluster, facts, name)
 
 
-def _before_looking(cluster: HyperpodCluster) -> Reach | None:
+def _reach_from_description(cluster: HyperpodCluster) -> Reach | None:
     """What AWS' description alone rules out."""
     if cluster.groups is None:
         return Reach(
@@ -121,13 +124,13 @@ def _before_looking(cluster: HyperpodCluster) -> Reach | None:
             "AWS did not describe it" + (f": {cluster.reason}" if cluster.reason else ""),
             f"hpj show {cluster.name}",
         )
-    if cluster.state in _CLOSED:
+    if cluster.state in _UNAVAILABLE_STATES:
         steps = {
             "creating": "wait until it is in service",
             "failed": f"see why: hpj node-logs --cluster {cluster.name}",
         }
-        words = cluster.state if cluster.state != "failed" else "there, but has failed"
-        return Reach("not-in-service", f"it is {words}", steps.get(cluster.state))
+        condition = cluster.state if cluster.state != "failed" else "there, but has failed"
+        return Reach("not-in-service", f"it is {condition}", steps.get(cluster.state))
     if cluster.orchestrator is None:
         return Reach(
             "unknown-orchestrator",
@@ -138,40 +141,46 @@ def _before_looking(cluster: HyperpodCluster) -> Reach | None:
 
 
 def _slurm(
-    cluster: HyperpodCluster, look: ReachFacts | None, place: SubmitTarget, name: str
+    cluster: HyperpodCluster, facts: ReachFacts | None, target: SubmitTarget, name: str
 ) -> Reach:
     if cluster.mounted_here == ():
-        systems = ", ".join(dict.fromkeys(one.dns_name.split(".")[0] for one in cluster.storage))
-        words = f"the file system that it mounts ({systems}) is not mounted here, so runs cannot get there"
-        return Reach("no-file-system", words, _ENABLE)
-    if place.mount is not None:
+        systems = ", ".join(
+            dict.fromkeys(storage.dns_name.split(".")[0] for storage in cluster.storage)
+        )
+        message = f"the file system that it mounts ({systems}) is not mounted here, so runs cannot get there"
+        return Reach("no-file-system", message, _MOUNT_HINT)
+    if target.mount is not None:
         return Reach(
             "other-partition",
-            f"runs go to {place.here}, which is not on the file system that it mounts; that is at {place.mount}",
+            f"runs go to {target.here}, which is not on the file system that it mounts; that is at {target.mount}",
             "set the storage partition in the configuration file to a folder there",
-            f'[storage]\npath = "{place.mount}"\n',
+            f'[storage]\npath = "{target.mount}"\n',
         )
-    known = any(group.slurm_role in {"Login", "Controller"} for group in cluster.groups or ())
-    by_ssh = slurm_block(cluster.name, name, place, login_node="", known=known)
-    if look is None:
-        return _unlooked(slurm_block(cluster.name, name, place))
-    if look.problem is not None and look.problem.code == "no_slurm_client":
-        words = "no login node of it is configured, and Slurm's commands are not on this machine"
-        return Reach("no-login-node", words, _login_step(cluster, name), by_ssh)
-    if look.problem is not None:
-        return _slurm_problem(look.problem, slurm_block(cluster.name, name, place, look.commands))
-    if not look.nodes:
-        words = "Slurm answers on this machine, but the cluster has no instances, so it is not clear whether it is this cluster's Slurm"
+    has_login_node = any(
+        group.slurm_role in {"Login", "Controller"} for group in cluster.groups or ()
+    )
+    by_ssh = slurm_block(cluster.name, name, target, login_node="", has_login_node=has_login_node)
+    if facts is None:
+        return _unchecked(slurm_block(cluster.name, name, target))
+    if facts.problem is not None and facts.problem.code == "no_slurm_client":
+        message = "no login node of it is configured, and Slurm's commands are not on this machine"
+        return Reach("no-login-node", message, _login_step(cluster, name), by_ssh)
+    if facts.problem is not None:
+        return _slurm_problem(
+            facts.problem, slurm_block(cluster.name, name, target, facts.commands)
+        )
+    if not facts.nodes:
+        message = "Slurm answers on this machine, but the cluster has no instances, so it is not clear whether it is this cluster's Slurm"
         step = f"hpj nodes {cluster.name}"
-        return Reach("not-known", words, step, slurm_block(cluster.name, name, place))
-    if not look.known or look.known * 2 < look.nodes:
-        words = "the Slurm that answers on this machine is another cluster's, and no login node of this one is configured"
-        return Reach("no-login-node", words, _login_step(cluster, name), by_ssh)
+        return Reach("not-known", message, step, slurm_block(cluster.name, name, target))
+    if not facts.known or facts.known * 2 < facts.nodes:
+        message = "the Slurm that answers on this machine is another cluster's, and no login node of this one is configured"
+        return Reach("no-login-node", message, _login_step(cluster, name), by_ssh)
     return Reach(
         READY,
-        f"Slurm answers on this machine, and knows {look.known} of {look.nodes} instances of it",
-        _ADD.format(name=_named(cluster.name, name)),
-        slurm_block(cluster.name, name, place, look.commands),
+        f"Slurm answers on this machine, and knows {facts.known} of {facts.nodes} instances of it",
+        _ADD_COMMAND.format(name=_name_argument(cluster.name, name)),
+        slurm_block(cluster.name, name, target, facts.commands),
     )
 
 
@@ -180,13 +189,15 @@ def _slurm_problem(problem: HyperpodError, block: str) -> Reach:
         return Reach("no-right", problem.message, problem.hint, block)
     if problem.code in {"aws_unreachable", "aws_throttled", "aws_failed"}:
         return Reach("not-known", problem.message, problem.hint, block)
-    words = f"Slurm's commands are on this machine, but no controller answers: {problem.message}"
-    return Reach("no-controller", words, problem.hint or "scontrol ping", block)
+    message = f"Slurm's commands are on this machine, but no controller answers: {problem.message}"
+    return Reach("no-controller", message, problem.hint or "scontrol ping", block)
 
 
 def _login_step(cluster: HyperpodCluster, name: str) -> str:
     groups = [group.name for group in cluster.groups or () if group.slurm_role == "Login"]
-    command = _ADD.format(name=_named(cluster.name, name)) + " --login-node USER@HOST"
+    command = (
+        _ADD_COMMAND.format(name=_name_argument(cluster.name, name)) + " --login-node USER@HOST"
+    )
     if not groups:
         return f"name a machine that ssh reaches and that has its Slurm: {command}"
     return (
@@ -194,17 +205,17 @@ def _login_step(cluster: HyperpodCluster, name: str) -> str:
     )
 
 
-def _kubernetes(cluster: HyperpodCluster, look: ReachFacts | None, name: str) -> Reach:
+def _kubernetes(cluster: HyperpodCluster, facts: ReachFacts | None, name: str) -> Reach:
     eks = (cluster.eks_arn or "").rpartition("/")[2]
     block = eks_block(cluster.name, name, eks)
-    if look is None:
-        return _unlooked(block)
-    step = _ADD.format(name=_named(cluster.name, name))
-    if look.problem is not None:
-        word, say = _EKS_PROBLEMS.get(look.problem.code, ("not-known", _as_said))
-        sentence, hint = say(look, look.problem, eks)
+    if facts is None:
+        return _unchecked(block)
+    step = _ADD_COMMAND.format(name=_name_argument(cluster.name, name))
+    if facts.problem is not None:
+        word, explain = _EKS_PROBLEMS.get(facts.problem.code, ("not-known", _explain_other))
+        sentence, hint = explain(facts, facts.problem, eks)
         return Reach(word, sentence, hint, block)
-    if not look.allowed:
+    if not facts.allowed:
         return Reach(
             "no-namespace",
             "its API server lets you in, but you may not start pods in the namespace called default",
@@ -214,21 +225,21 @@ def _kubernetes(cluster: HyperpodCluster, look: ReachFacts | None, name: str) ->
     return Reach(READY, f"the API server of the EKS cluster {eks} lets you start pods", step, block)
 
 
-_Said = tuple[str, str | None]
+_Explanation = tuple[str, str | None]
 
 
-def _as_said(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
-    del look, eks
+def _explain_other(facts: ReachFacts, problem: HyperpodError, eks: str) -> _Explanation:
+    del facts, eks
     return problem.message, problem.hint
 
 
-def _no_way(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
-    if look.private:
-        words = (
+def _explain_no_network(facts: ReachFacts, problem: HyperpodError, eks: str) -> _Explanation:
+    if facts.private:
+        message = (
             f"the API server of the EKS cluster {eks} has an address in its VPC only, and this machine does not reach it: "
             f"{problem.message}"
         )
-        return words, (
+        return message, (
             "work in a space whose domain is in that VPC, or ask for a way between the networks; "
             "the security group of the EKS cluster has to let port 443 in"
         )
@@ -237,65 +248,65 @@ def _no_way(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
     )
 
 
-def _not_let_in(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
-    del look, problem
+def _explain_denied(facts: ReachFacts, problem: HyperpodError, eks: str) -> _Explanation:
+    del facts, problem
     return (
         f"the EKS cluster {eks} has no access entry for who you are to AWS",
         f"an administrator adds one for your role: aws eks create-access-entry --cluster-name {eks} --principal-arn ROLE, then associate-access-policy with AmazonSagemakerHyperpodTrainingPolicy",
     )
 
 
-def _refused(look: ReachFacts, problem: HyperpodError, eks: str) -> _Said:
-    del look
+def _explain_refused(facts: ReachFacts, problem: HyperpodError, eks: str) -> _Explanation:
+    del facts
     return (
         f"the API server of the EKS cluster {eks} refuses you: {problem.message}",
         "an administrator looks at the access entry of your role, and its access policies",
     )
 
 
-_EKS_PROBLEMS: dict[str, tuple[str, Callable[[ReachFacts, HyperpodError, str], _Said]]] = {
-    "missing_right": ("no-right", _as_said),
-    "not_found": ("not-there", _as_said),
-    "eks_not_ready": ("not-in-service", _as_said),
-    "boto3_missing": ("no-package", _as_said),
-    "boto3_too_old": ("no-package", _as_said),
-    "kubernetes_missing": ("no-package", _as_said),
-    "unauthorized": ("not-let-in", _not_let_in),
-    "denied": ("not-let-in", _refused),
-    "unreachable": ("no-way", _no_way),
-    "dns": ("no-way", _no_way),
-    "certificate": ("no-way", _as_said),
-    "tls": ("no-way", _as_said),
-    "proxy": ("no-way", _as_said),
+_EKS_PROBLEMS: dict[str, tuple[str, Callable[[ReachFacts, HyperpodError, str], _Explanation]]] = {
+    "missing_right": ("no-right", _explain_other),
+    "not_found": ("not-there", _explain_other),
+    "eks_not_ready": ("not-in-service", _explain_other),
+    "boto3_missing": ("no-package", _explain_other),
+    "boto3_too_old": ("no-package", _explain_other),
+    "kubernetes_missing": ("no-package", _explain_other),
+    "unauthorized": ("not-let-in", _explain_denied),
+    "denied": ("not-let-in", _explain_refused),
+    "unreachable": ("no-way", _explain_no_network),
+    "dns": ("no-way", _explain_no_network),
+    "certificate": ("no-way", _explain_other),
+    "tls": ("no-way", _explain_other),
+    "proxy": ("no-way", _explain_other),
 }
 """What stopped the look, by its code: our word, and what is said."""
 
 
-def _unlooked(block: str) -> Reach:
-    return Reach(NOT_LOOKED, "not checked yet whether it can be reached from here", None, block)
+def _unchecked(block: str) -> Reach:
+    return Reach(NOT_CHECKED, "not checked yet whether it can be reached from here", None, block)
 
 
-def _named(hyperpod: str, name: str) -> str:
+def _name_argument(hyperpod: str, name: str) -> str:
     return name if name == hyperpod else f"{name} --hyperpod {hyperpod}"
 
 
 def slurm_block(
     hyperpod: str,
     name: str,
-    place: SubmitTarget,
+    target: SubmitTarget,
     commands: str | None = None,
     login_node: str | None = None,
-    known: bool = False,
+    has_login_node: bool = False,
 ) -> str:
     """What the configuration needs for a cluster with Slurm, in TOML.
 
     Args:
         hyperpod: The HyperPod cluster's name.
         name: Its name in the configuration.
-        place: Where runs go.
+        target: Where runs go.
         commands: Folder of Slurm's commands, where they are not on the PATH.
         login_node: A login node for ssh; None: Slurm's commands are here; empty: it is still to be filled in.
-        known: Whether AWS names its login nodes, so that none has to be filled in.
+        has_login_node: Whether AWS names its login nodes, so that none has to be filled in.
     """
     lines = [_table(name), f"orchestrator = {quoted(SLURM)}", f"hyperpod = {quoted(hyperpod)}"]
     if commands is not None:
@@ -306,13 +317,13 @@ def slurm_block(
             f"login_nodes = [{quoted(login_node)}]"
             if login_node
             else '# login_nodes = ["USER@HOST"]  # default: those that AWS names'
-            if known
+            if has_login_node
             else '# login_nodes = ["USER@HOST"]  # to be filled in: a machine that has its Slurm'
         )
-    if place.there is None:
+    if target.there is None:
         lines.append('# storage = "/fsx/..."  # the storage partition on its nodes, if not as here')
-    elif place.there != place.here:
-        lines.append(f"storage = {quoted(place.there)}")
+    elif target.there != target.here:
+        lines.append(f"storage = {quoted(target.there)}")
     return "\n".join(lines) + "\n"
 
 
@@ -349,7 +360,7 @@ def configure_command(cluster: HyperpodCluster, name: str, region: str | None = 
         name: The name under which the configuration can have it.
         region: Its region, where that is not the one in which AWS is asked by default.
     """
-    command = _ADD.format(name=_named(cluster.name, name))
+    command = _ADD_COMMAND.format(name=_name_argument(cluster.name, name))
     return command if region is None else f"{command} --region {region}"
 
 
@@ -360,7 +371,7 @@ def _table(name: str) -> str:
 def quoted(text: str) -> str:
     """A string in TOML."""
     plain = "".join(
-        f"\\u{ord(sign):04x}" if ord(sign) < 32 or ord(sign) == 127 else sign
-        for sign in text.replace("\\", "\\\\").replace('"', '\\"')
+        f"\\u{ord(character):04x}" if ord(character) < 32 or ord(character) == 127 else character
+        for character in text.replace("\\", "\\\\").replace('"', '\\"')
     )
     return f'"{plain}"'

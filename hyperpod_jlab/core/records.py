@@ -24,7 +24,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 """More nodes or processes than any run has: numbers in a bundle may be another user's."""
 
 Text = Annotated[str, Field(max_length=8192)]
@@ -51,8 +51,8 @@ class Head(_Record):
     notebook: Text | None = None
     queue: Text | None = None
     kind: Text | None = None
-    nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
-    processes_per_node: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
+    nodes: Annotated[int, Field(ge=1, le=MAX_NODES)] = 1
+    processes_per_node: Annotated[int, Field(ge=1, le=MAX_NODES)] = 1
     array: ArrayText | None = None
     space: Text | None = None
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from hyperpod_jlab.core.hyperpod import Instance
-from hyperpod_jlab.core.nodes import COMING, GOING, instance_key
+from hyperpod_jlab.core.nodes import ENDING_STATES, STARTING_STATES, instance_key
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.run import Attempt
 from hyperpod_jlab.core.scheduler import Scheduler
@@ -21,17 +21,17 @@ NodeRepair = Literal["replace", "reboot", "repair"]
 RECOVERING = "recovering"
 """The reason code of a run that goes on once its nodes are back."""
 
-_WORDS: Mapping[NodeRepair, str] = {
+_LABELS: Mapping[NodeRepair, str] = {
     "replace": "replaces",
     "reboot": "reboots",
     "repair": "repairs",
 }
-_MOST = 3
-_BEGIN = "HyperPod "
+_MAX_NAMES = 3
+_REASON_PREFIX = "HyperPod "
 
 
-def under_repair(running: Attempt, observation: Observation | None) -> Attempt:
-    """A running attempt, with the scheduler's word that it recovers; as it is where there is none, or it is being cancelled."""
+def mark_under_repair(running: Attempt, observation: Observation | None) -> Attempt:
+    """Mark a running attempt as recovering if the scheduler says so and it is not being cancelled."""
     if observation is None or running.state != "running" or running.reason_code == "cancelling":
         return running
     if observation.state != "running" or observation.reason_code != RECOVERING:
@@ -39,45 +39,54 @@ def under_repair(running: Attempt, observation: Observation | None) -> Attempt:
     return replace(running, reason=observation.reason, reason_code=RECOVERING)
 
 
-def may_recover(word: Observation) -> bool:
+def may_recover(observation: Observation) -> bool:
     """Whether a run of which this is said may be on a node under repair, or wait since it was, and nothing of it is said yet."""
     return (
-        word.state in {"running", "waiting"}
-        and word.reason_code != "held"
-        and not is_of_repair(word.reason, word.reason_code)
+        observation.state in {"running", "waiting"}
+        and observation.reason_code != "held"
+        and not is_repair_reason(observation.reason, observation.reason_code)
     )
 
 
-def is_of_repair(reason: str | None, code: str | None) -> bool:
+def is_repair_reason(reason: str | None, code: str | None) -> bool:
     """Whether a reason is one of `recovering`."""
-    return code == RECOVERING and (reason or "").startswith(_BEGIN)
+    return code == RECOVERING and (reason or "").startswith(_REASON_PREFIX)
 
 
-def recovering(
-    word: Observation, nodes: Iterable[str], repairs: Mapping[str, NodeRepair], scheduler: Scheduler
+def with_repair_reason(
+    observation: Observation,
+    nodes: Iterable[str],
+    repairs: Mapping[str, NodeRepair],
+    scheduler: Scheduler,
 ) -> Observation:
     """The word on a run, with the repair of its nodes as its reason; as it is where none of them is under repair.
 
     Args:
-        word: What the scheduler says of it.
+        observation: What the scheduler says of it.
         nodes: The nodes of its newest attempt.
         repairs: What is done to nodes, by their names.
         scheduler: The cluster's scheduler.
     """
-    on = sorted(set(nodes) & repairs.keys())
-    if not on or not may_recover(word):
-        return word
-    more = f" and {len(on) - _MOST} more" if len(on) > _MOST else ""
-    reason = f"{_BEGIN}{_WORDS[repairs[on[0]]]} {', '.join(on[:_MOST])}{more}, on which it "
-    if word.state == "running":
+    nodes_under_repair = sorted(set(nodes) & repairs.keys())
+    if not nodes_under_repair or not may_recover(observation):
+        return observation
+    remainder = (
+        f" and {len(nodes_under_repair) - _MAX_NAMES} more"
+        if len(nodes_under_repair) > _MAX_NAMES
+        else ""
+    )
+    reason = f"{_REASON_PREFIX}{_LABELS[repairs[nodes_under_repair[0]]]} {', '.join(nodes_under_repair[:_MAX_NAMES])}{remainder}, on which it "
+    if observation.state == "running":
         reason += f"runs; {scheduler.after_repair}"
     else:
-        said = f"; {scheduler.says}{word.reason}" if word.reason else ""
-        reason += f"ran{said}"
-    return word.model_copy(update={"reason": reason, "reason_code": RECOVERING})
+        quoted_reason = (
+            f"; {scheduler.reason_prefix}{observation.reason}" if observation.reason else ""
+        )
+        reason += f"ran{quoted_reason}"
+    return observation.model_copy(update={"reason": reason, "reason_code": RECOVERING})
 
 
-def aws_repairs(
+def find_repairs(
     scheduler: Scheduler,
     instances: Sequence[Instance],
     nodes: Iterable[str],
@@ -92,38 +101,40 @@ def aws_repairs(
         begun_at: When the run's newest attempt began (Unix seconds): an instance that was launched later is another one.
     """
     by_key: dict[str, list[Instance]] = {}
-    for one in instances:
-        key = instance_key(scheduler, one)
+    for instance in instances:
+        key = instance_key(scheduler, instance)
         if key is not None:
-            by_key.setdefault(key, []).append(one)
-    coming = any(one.state in COMING for one in instances)
-    found: dict[str, NodeRepair] = {}
+            by_key.setdefault(key, []).append(instance)
+    is_replacing = any(instance.state in STARTING_STATES for instance in instances)
+    repairs: dict[str, NodeRepair] = {}
     for node in nodes:
-        here = by_key.get(node.removeprefix("hyperpod-").partition(".")[0].lower(), [])
-        action = _repair_of(here, begun_at, replaced=coming and not scheduler.names_nodes_by_host)
+        candidates = by_key.get(node.removeprefix("hyperpod-").partition(".")[0].lower(), [])
+        action = _repair_of(
+            candidates, begun_at, replaced=is_replacing and not scheduler.names_nodes_by_host
+        )
         if action is not None:
-            found[node] = action
-    return found
+            repairs[node] = action
+    return repairs
 
 
 def _repair_of(
-    here: Sequence[Instance], begun_at: float | None, *, replaced: bool
+    instances: Sequence[Instance], begun_at: float | None, *, replaced: bool
 ) -> NodeRepair | None:
     """What is done to the node of these instances: of several, that of the old one and those that take its place.
 
     Args:
-        here: The instances.
+        instances: The instances.
         begun_at: When the attempt began.
         replaced: Whether a node that has no instance any more is one whose successor is on its way.
     """
-    if not here:
+    if not instances:
         return "replace" if replaced else None
-    if any(one.state == "running" for one in here):
+    if any(instance.state == "running" for instance in instances):
         return None
-    if any(one.state in COMING for one in here):
-        newest = max(one.launched_at or 0.0 for one in here)
-        later = begun_at is not None and newest > begun_at
-        return "replace" if later or len(here) > 1 else "reboot"
-    if any(one.state == "ending" for one in here):
+    if any(instance.state in STARTING_STATES for instance in instances):
+        newest = max(instance.launched_at or 0.0 for instance in instances)
+        is_later = begun_at is not None and newest > begun_at
+        return "replace" if is_later or len(instances) > 1 else "reboot"
+    if any(instance.state == "ending" for instance in instances):
         return "replace"
-    return "repair" if any(one.state in GOING for one in here) else None
+    return "repair" if any(instance.state in ENDING_STATES for instance in instances) else None

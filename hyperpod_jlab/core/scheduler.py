@@ -15,18 +15,18 @@ class Scheduler:
     Attributes:
         name: The engine's name, as `orchestrator` in the configuration.
         side: Where jobs see the storage partition, such as ``pod``.
-        here: Whether its jobs run on this machine.
+        runs_locally: Whether its jobs run on this machine.
         names_nodes_by_host: Whether a HyperPod node is called after its host, and a replaced one usually keeps its name; else it is called
             after its instance, and a replaced one has another name.
         after_node_loss: What becomes of a job whose node ends, a sentence without its subject; None where that is not known.
         after_repair: What becomes of a run that runs on a node under repair.
-        says: How a reason begins that is quoted from the scheduler.
+        reason_prefix: How a reason begins that is quoted from the scheduler.
     """
 
     name: str
     side: str
-    here: bool = False
+    runs_locally: bool = False
     names_nodes_by_host: bool = True
     after_node_loss: str | None = None
     after_repair: str = "it may have to be submitted again"
-    says: str = ""
+    reason_prefix: str = ""

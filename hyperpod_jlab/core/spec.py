@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from hyperpod_jlab.core.fields import WHOLE, ArrayText, Described, Duration, Size
+from hyperpod_jlab.core.fields import NOT_BOOL, ArrayText, DescribedModel, Duration, Size
 from hyperpod_jlab.core.options import option
 from hyperpod_jlab.core.quantities import parse_ranges
 from hyperpod_jlab.core.run_id import RUN_ID
@@ -38,7 +38,7 @@ def _check_not_blank(text: str) -> str:
     return text
 
 
-class NotebookSource(Described):
+class NotebookSource(DescribedModel):
     """A notebook, or some of its code cells."""
 
     kind: Literal["notebook"] = "notebook"
@@ -54,7 +54,7 @@ class NotebookSource(Described):
     """Ids of the cells to run, as a selection in JupyterLab gives them."""
 
 
-class ScriptSource(Described):
+class ScriptSource(DescribedModel):
     """A Python file."""
 
     kind: Literal["script"] = "script"
@@ -62,7 +62,7 @@ class ScriptSource(Described):
     """The .py file."""
 
 
-class FunctionSource(Described):
+class FunctionSource(DescribedModel):
     """A Python function with its arguments, serialized with cloudpickle."""
 
     kind: Literal["function"] = "function"
@@ -72,7 +72,7 @@ class FunctionSource(Described):
     """Qualified name of the function."""
 
 
-class CommandSource(Described):
+class CommandSource(DescribedModel):
     """A shell command, run as one argument of /bin/bash -c."""
 
     kind: Literal["command"] = "command"
@@ -84,7 +84,7 @@ class CommandSource(Described):
     """Text of the command."""
 
 
-class NativeSource(Described):
+class NativeSource(DescribedModel):
     """A file in the scheduler's own format, submitted as written."""
 
     kind: Literal["native"] = "native"
@@ -99,7 +99,7 @@ Source = Annotated[
 """Any of the sources, told apart by ``kind``."""
 
 
-class FilesSpec(Described):
+class FilesSpec(DescribedModel):
     """Project files that are included with the code."""
 
     project: Annotated[bool, option("--project-files/--no-project-files")] = True
@@ -111,7 +111,7 @@ class FilesSpec(Described):
         default_factory=list
     )
     """Further files to include, even ignored ones, as patterns relative to the project folder."""
-    max_bytes: Annotated[int, Field(ge=0, le=1024**4), WHOLE] = 256 * 1024**2
+    max_bytes: Annotated[int, Field(ge=0, le=1024**4), NOT_BOOL] = 256 * 1024**2
     """Maximum size of the included files. A larger project is refused."""
 
 
@@ -139,33 +139,33 @@ NoNul = Annotated[str, AfterValidator(_no_nul)]
 OneLine = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_one_line)]
 
 
-class Accelerators(Described):
+class Accelerators(DescribedModel):
     """Accelerators on each node."""
 
     kind: Literal["gpu", "neuron"] = "gpu"
     """Kind of accelerator: GPUs, or the NeuronCores of Trainium and Inferentia."""
     type: Annotated[str, Field(pattern=LABEL)] | None = None
     """Model, such as h100, or MIG profile, if the cluster has several."""
-    count: Annotated[int, Field(ge=0, le=1024), WHOLE] = 1
+    count: Annotated[int, Field(ge=0, le=1024), NOT_BOOL] = 1
     """Number on each node."""
 
 
-class Resources(Described):
+class Resources(DescribedModel):
     """Number of nodes, and the resources on each node."""
 
-    nodes: Annotated[int, Field(ge=1, le=10_000), WHOLE, option("--nodes", basic=True)] = 1
+    nodes: Annotated[int, Field(ge=1, le=10_000), NOT_BOOL, option("--nodes", basic=True)] = 1
     """Number of nodes."""
     processes_per_node: Annotated[
-        int | None, Field(ge=1, le=1024), WHOLE, option("--processes-per-node", basic=True)
+        int | None, Field(ge=1, le=1024), NOT_BOOL, option("--processes-per-node", basic=True)
     ] = None
     """Processes (ranks) on each node. Default: one for each accelerator, at least one."""
     gpus_per_node: Annotated[
-        int | None, Field(ge=0, le=1024), WHOLE, option("--gpus-per-node", basic=True)
+        int | None, Field(ge=0, le=1024), NOT_BOOL, option("--gpus-per-node", basic=True)
     ] = None
     """GPUs on each node. Short form of accelerators."""
     accelerators: Accelerators | None = None
     """Accelerators on each node, with kind and type."""
-    cpus: Annotated[int | None, Field(ge=1, le=4096), WHOLE, option("--cpus")] = None
+    cpus: Annotated[int | None, Field(ge=1, le=4096), NOT_BOOL, option("--cpus")] = None
     """CPUs on each node."""
     memory: Annotated[Size | None, option("--memory", metavar="SIZE")] = None
     """Memory on each node, such as 64G."""
@@ -173,14 +173,16 @@ class Resources(Described):
     """Instance type to run on, such as ml.p5.48xlarge."""
     instance_group: Annotated[OneLine | None, option("--instance-group")] = None
     """HyperPod instance group to run on."""
-    efa: Annotated[int | None, Field(ge=0, le=64), WHOLE] = None
+    efa: Annotated[int | None, Field(ge=0, le=64), NOT_BOOL] = None
     """EFA interfaces on each node. Default: those of the instance type, if the run requests whole nodes."""
 
     @model_validator(mode="after")
     def _one_count(self) -> Resources:
         if self.accelerators is not None and self.gpus_per_node is not None:
-            same = self.accelerators.kind == "gpu" and self.accelerators.count == self.gpus_per_node
-            if not same:
+            is_same_count = (
+                self.accelerators.kind == "gpu" and self.accelerators.count == self.gpus_per_node
+            )
+            if not is_same_count:
                 raise ValueError("gpus_per_node and accelerators conflict; set only one")
         return self
 
@@ -224,17 +226,17 @@ def _check_variables(variables: dict[str, str]) -> dict[str, str]:
     return variables
 
 
-_LONGEST_SECRET_NAME = 200  # a file is named after it
+_MAX_SECRET_NAME = 200  # a file is named after it
 
 
 def _check_secrets(references: dict[str, str]) -> dict[str, str]:
     for name in references:
-        if len(name) > _LONGEST_SECRET_NAME:
-            raise ValueError(f"'{name[:60]}...' is longer than {_LONGEST_SECRET_NAME} characters")
+        if len(name) > _MAX_SECRET_NAME:
+            raise ValueError(f"'{name[:60]}...' is longer than {_MAX_SECRET_NAME} characters")
     return _check_variables(references)
 
 
-class Environment(Described):
+class Environment(DescribedModel):
     """Environment of the code: interpreter or image, variables, secrets and setup commands."""
 
     python: Annotated[OneLine | None, option("--python", metavar="PATH", basic=True)] = None
@@ -260,7 +262,7 @@ class Environment(Described):
     """Shell commands to run on each node before the ranks start, such as module load."""
 
 
-class SlurmOptions(Described):
+class SlurmOptions(DescribedModel):
     """Options for Slurm clusters only."""
 
     flags: Annotated[
@@ -269,7 +271,7 @@ class SlurmOptions(Described):
     """Further sbatch options by their long names, such as constraint=a100. Switches, such as exclusive, need no value."""
 
 
-class Topology(Described):
+class Topology(DescribedModel):
     """Topology-aware placement of the pods, if Kueue knows the cluster's topology."""
 
     level: OneLine
@@ -278,7 +280,7 @@ class Topology(Described):
     """required: the run waits until all pods fit. preferred: it does not."""
 
 
-class KubernetesOptions(Described):
+class KubernetesOptions(DescribedModel):
     """Options for Kubernetes clusters only."""
 
     kind: Literal["PyTorchJob", "HyperPodPyTorchJob", "TrainJob", "Job"] | None = None
@@ -304,7 +306,7 @@ def _check_run_ids(ids: list[str]) -> list[str]:
     return ids
 
 
-class JobSpec(Described):
+class JobSpec(DescribedModel):
     """One run: its code, resources, launcher and environment."""
 
     format: Literal[1] = 1
@@ -335,7 +337,7 @@ class JobSpec(Described):
         None
     )
     """Time limit, such as 2h. The run is ended when it is reached."""
-    max_restarts: Annotated[int, Field(ge=0, le=100), WHOLE, option("--max-restarts")] = 0
+    max_restarts: Annotated[int, Field(ge=0, le=100), NOT_BOOL, option("--max-restarts")] = 0
     """Maximum number of further attempts after a failure."""
     auto_resume: Annotated[bool | None, option("--auto-resume/--no-auto-resume")] = None
     """HyperPod auto-resume after a node failure. Default: on, if the cluster supports it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hyperpod_jlab.core.records import Action, AttemptRecords, NodeRecord, Observation, RunRecords
-from hyperpod_jlab.core.repair import under_repair
+from hyperpod_jlab.core.repair import mark_under_repair
 from hyperpod_jlab.core.run import ENDED, Attempt, FirstError, State, Status
 
 # --------------------------------------------------------------------------------------------------
@@ -33,10 +33,10 @@ VERDICTS: dict[str, tuple[State, str, str]] = {
 
 def after_requeue(last: Attempt, observation: Observation) -> Attempt:
     """An attempt that was to be followed by another, of a run that ended instead: why it did says more."""
-    state, code, words = VERDICTS.get(observation.verdict or "", ("", "", ""))
+    state, code, message = VERDICTS.get(observation.verdict or "", ("", "", ""))
     if last.reason_code != "requeued" or state != "failed" or code == "requeued":
         return last
-    reason, exit_code = observation.reason or words, last.exit_code or observation.exit_code
+    reason, exit_code = observation.reason or message, last.exit_code or observation.exit_code
     return replace(
         last,
         reason=reason,
@@ -60,7 +60,7 @@ _LAST_SIGNAL = 64
 
 
 @dataclass(frozen=True)
-class Moment:
+class StateContext:
     """What a state depends on beyond the records.
 
     Attributes:
@@ -76,50 +76,51 @@ class Moment:
     heard: bool = False
 
 
-def derive(records: RunRecords, moment: Moment) -> Status:
+def derive(records: RunRecords, context: StateContext) -> Status:
     """The run's state at this moment."""
-    heard = _heard(records)
-    observation = max(heard, key=lambda seen: seen.time, default=None)
+    observations = _relevant_observations(records)
+    observation = max(observations, key=lambda item: item.time, default=None)
     cancel = _first_cancel(records.actions)
     attempts = tuple(
-        _attempt(records, attempt, heard, cancel, last=attempt is records.attempts[-1])
+        _attempt(records, attempt, observations, cancel, last=attempt is records.attempts[-1])
         for attempt in records.attempts
     )
     if attempts:
-        status = _after_attempts(attempts, observation, cancel, moment)
+        status = _after_attempts(attempts, observation, cancel, context)
     else:
-        status = _before_attempts(records, observation, cancel, moment)
+        status = _before_attempts(records, observation, cancel, context)
     if records.damage and not status.ended:
-        listed = ", ".join(records.damage[:3])
+        damaged = ", ".join(records.damage[:3])
         return replace(
             status,
             state="unknown",
-            reason=f"records cannot be read: {listed}",
+            reason=f"records cannot be read: {damaged}",
             reason_code="damaged",
         )
-    if moment.unreachable is not None and status.state in {"waiting", "running"}:
-        if status.state == "running" and moment.heard:
-            words = status.reason or "its nodes report that it is running"
-            return replace(status, reason=f"{words}; {moment.unreachable}")
+    if context.unreachable is not None and status.state in {"waiting", "running"}:
+        if status.state == "running" and context.heard:
+            reason = status.reason or "its nodes report that it is running"
+            return replace(status, reason=f"{reason}; {context.unreachable}")
         return replace(
-            status, state="unknown", reason=moment.unreachable, reason_code="unreachable"
+            status, state="unknown", reason=context.unreachable, reason_code="unreachable"
         )
     return status
 
 
-def _is_taken(records: RunRecords) -> bool:
+def _is_accepted(records: RunRecords) -> bool:
     """Whether anything shows that the engine has the run, although the submit may have been broken off before it could say so."""
     return bool(records.submission or records.claim or records.attempts or records.owner)
 
 
-def _heard(records: RunRecords) -> tuple[Observation, ...]:
+def _relevant_observations(records: RunRecords) -> tuple[Observation, ...]:
     """What counts of the observations: a submit's word that it broke off does only until the run is taken, or sent again."""
-    taken = _is_taken(records)
-    sent = max((intent.time for intent in records.intents), default=0.0)
+    is_accepted = _is_accepted(records)
+    sent_at = max((intent.time for intent in records.intents), default=0.0)
     return tuple(
-        seen
-        for seen in records.observations
-        if seen.reason_code != "submit_interrupted" or not (taken or sent > seen.time)
+        observation
+        for observation in records.observations
+        if observation.reason_code != "submit_interrupted"
+        or not (is_accepted or sent_at > observation.time)
     )
 
 
@@ -130,19 +131,22 @@ def _first_cancel(actions: tuple[Action, ...]) -> Action | None:
 
 
 def _before_attempts(
-    records: RunRecords, observation: Observation | None, cancel: Action | None, moment: Moment
+    records: RunRecords,
+    observation: Observation | None,
+    cancel: Action | None,
+    context: StateContext,
 ) -> Status:
     if observation is not None and observation.state == "ended":
         if observation.verdict == "COMPLETED" and observation.exit_code == 0:
             return Status("succeeded", exit_code=0, ended_at=observation.time)
-        state, code, words = VERDICTS.get(observation.verdict or "", VERDICTS["LOST"])
-        if _in_time(cancel, observation.time, observation):
-            state, code, words = VERDICTS["CANCELLED"]
+        state, code, message = VERDICTS.get(observation.verdict or "", VERDICTS["LOST"])
+        if _was_cancelled_in_time(cancel, observation.time, observation):
+            state, code, message = VERDICTS["CANCELLED"]
         # A word of the scheduler's own, such as why it refused the run, is better than ours.
         cancelled = state == "cancelled"
         return Status(
             state,
-            reason=None if cancelled else observation.reason or words,
+            reason=None if cancelled else observation.reason or message,
             reason_code=None if cancelled else observation.reason_code or code,
             exit_code=observation.exit_code
             or None,  # a scheduler may say 0 of what it ended itself
@@ -152,7 +156,7 @@ def _before_attempts(
         if cancel is not None:
             return Status("running", reason="being cancelled", reason_code="cancelling")
         return Status("running", reason=observation.reason or "starting", reason_code="starting")
-    if observation is not None or _is_taken(records):
+    if observation is not None or _is_accepted(records):
         if cancel is not None:
             return Status("waiting", reason="being cancelled", reason_code="cancelling")
         return Status(
@@ -160,13 +164,13 @@ def _before_attempts(
             reason=observation.reason if observation else None,
             reason_code=observation.reason_code if observation else None,
         )
-    return _not_yet_taken(records, cancel, moment)
+    return _before_acceptance(records, cancel, context)
 
 
-def _not_yet_taken(records: RunRecords, cancel: Action | None, moment: Moment) -> Status:
-    asked = max((intent.time for intent in records.intents), default=records.head.created_at)
-    interrupted = moment.submitter == "dead" or (
-        moment.submitter == "unknown" and moment.now - asked > SUBMIT_TIMEOUT
+def _before_acceptance(records: RunRecords, cancel: Action | None, context: StateContext) -> Status:
+    submitted_at = max((intent.time for intent in records.intents), default=records.head.created_at)
+    interrupted = context.submitter == "dead" or (
+        context.submitter == "unknown" and context.now - submitted_at > SUBMIT_TIMEOUT
     )
     if not interrupted:
         return Status("submitting")
@@ -176,7 +180,7 @@ def _not_yet_taken(records: RunRecords, cancel: Action | None, moment: Moment) -
         "failed",
         reason="the submit was interrupted; submit it again with the same run id",
         reason_code="submit_interrupted",
-        ended_at=asked,
+        ended_at=submitted_at,
     )
 
 
@@ -184,16 +188,16 @@ def _after_attempts(
     attempts: tuple[Attempt, ...],
     observation: Observation | None,
     cancel: Action | None,
-    moment: Moment,
+    context: StateContext,
 ) -> Status:
     last = attempts[-1]
     started = attempts[0].started_at
-    if last.state in ENDED and _verdict_is_out(last, observation, moment):
-        word, code = ("being cancelled", "cancelling") if cancel else ("ending", "ending")
-        last = replace(last, state="running", reason=word, reason_code=code)
+    if last.state in ENDED and _is_verdict_pending(last, observation, context):
+        reason, code = ("being cancelled", "cancelling") if cancel else ("ending", "ending")
+        last = replace(last, state="running", reason=reason, reason_code=code)
         attempts = (*attempts[:-1], last)
     if last.state not in ENDED:
-        last = under_repair(last, observation)
+        last = mark_under_repair(last, observation)
         return Status(
             last.state,
             reason=last.reason,
@@ -201,7 +205,7 @@ def _after_attempts(
             started_at=started,
             attempts=attempts,
         )
-    if observation is not None and _waits_again(observation, last):
+    if observation is not None and _waits_for_next(observation, last):
         return _next_attempt(observation, cancel, attempts)
     if observation is not None and observation.state == "ended":
         last = after_requeue(last, observation)
@@ -212,12 +216,12 @@ def _after_attempts(
         and observation.verdict == "CANCELLED"
         and last.state != "succeeded"
     )
-    said = observation.exit_code or None if observation is not None else None
+    exit_code = observation.exit_code or None if observation is not None else None
     return Status(
         "cancelled" if cancelled else last.state,
         reason=None if cancelled else last.reason,
         reason_code=None if cancelled else last.reason_code,
-        exit_code=last.exit_code if last.exit_code is not None else said,
+        exit_code=last.exit_code if last.exit_code is not None else exit_code,
         started_at=started,
         ended_at=last.ended_at,
         attempts=attempts,
@@ -237,7 +241,7 @@ def _next_attempt(
     )
 
 
-def _waits_again(observation: Observation, last: Attempt) -> bool:
+def _waits_for_next(observation: Observation, last: Attempt) -> bool:
     """Whether the scheduler says that the run waits for the attempt after this one.
 
     It may name the attempt; by their times the two compare only as far as the clocks of the nodes and of the observer agree.
@@ -247,19 +251,21 @@ def _waits_again(observation: Observation, last: Attempt) -> bool:
     return observation.attempt == last.number or observation.time >= (last.ended_at or 0.0)
 
 
-def _verdict_is_out(last: Attempt, observation: Observation | None, moment: Moment) -> bool:
+def _is_verdict_pending(
+    context: Attempt, observation: Observation | None, moment: StateContext
+) -> bool:
     """Whether an attempt failed and the scheduler, which saw it running (or starts the next), has yet to say what becomes of it."""
-    if last.state == "succeeded" or observation is None or last.ended_at is None:
+    if context.state == "succeeded" or observation is None or context.ended_at is None:
         return False
-    if observation.state == "ended" or _waits_again(observation, last):
+    if observation.state == "ended" or _waits_for_next(observation, context):
         return False
-    return moment.now - max(last.ended_at, observation.time) < VERDICT_TIMEOUT
+    return moment.now - max(context.ended_at, observation.time) < VERDICT_TIMEOUT
 
 
 def _attempt(
     records: RunRecords,
     attempt: AttemptRecords,
-    heard: tuple[Observation, ...],
+    observations: tuple[Observation, ...],
     cancel: Action | None,
     *,
     last: bool,
@@ -274,12 +280,12 @@ def _attempt(
         nodes=tuple(node.node for node in attempt.nodes),
         first_error=_first_error(attempt),
     )
-    word = _word_on(attempt.number, heard, last=last)
+    final = _final_observation(attempt.number, observations, last=last)
     complete = len(attempt.nodes) >= records.head.nodes and all(
         node.ended_at is not None for node in attempt.nodes
     )
-    if complete or word is not None or not last:
-        return _ended(base, attempt, word, cancel, complete=complete)
+    if complete or final is not None or not last:
+        return _ended(base, attempt, final, cancel, complete=complete)
     if cancel is not None:
         return replace(base, reason="being cancelled", reason_code="cancelling")
     if any(node.exit_code for node in attempt.nodes if node.ended_at is not None):
@@ -289,12 +295,16 @@ def _attempt(
     return base
 
 
-def _word_on(number: int, heard: tuple[Observation, ...], *, last: bool) -> Observation | None:
+def _final_observation(
+    number: int, observations: tuple[Observation, ...], *, last: bool
+) -> Observation | None:
     """The scheduler's word that this attempt ended: the first verdict on it, else what it said last."""
-    verdicts = [seen for seen in heard if seen.attempt == number and seen.verdict is not None]
+    verdicts = [
+        item for item in observations if item.attempt == number and item.verdict is not None
+    ]
     if verdicts:  # LOST gives way to a word that knows better
-        return min(verdicts, key=lambda seen: (seen.verdict == "LOST", seen.time))
-    newest = max(heard, key=lambda seen: seen.time, default=None)
+        return min(verdicts, key=lambda item: (item.verdict == "LOST", item.time))
+    newest = max(observations, key=lambda item: item.time, default=None)
     if newest is None or newest.attempt not in {None, number}:
         return None
     if newest.state == "ended" and (last or newest.attempt == number):
@@ -308,46 +318,52 @@ def _word_on(number: int, heard: tuple[Observation, ...], *, last: bool) -> Obse
 def _ended(
     base: Attempt,
     attempt: AttemptRecords,
-    word: Observation | None,
+    final: Observation | None,
     cancel: Action | None,
     *,
     complete: bool,
 ) -> Attempt:
     ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
-    ended_at = max(ends) if ends else (word.time if word else base.started_at)
+    ended_at = max(ends) if ends else (final.time if final else base.started_at)
     # The last records of nodes may be missing when the partition was full just then; the scheduler knows better.
-    said = word is not None and word.verdict == "COMPLETED" and word.exit_code == 0
-    clean = (complete or said) and all(node.exit_code in {0, None} for node in attempt.nodes)
+    is_completed = final is not None and final.verdict == "COMPLETED" and final.exit_code == 0
+    clean = (complete or is_completed) and all(
+        node.exit_code in {0, None} for node in attempt.nodes
+    )
     exit_code = 0 if clean else _exit_code(attempt.nodes)
-    if exit_code is None and word is not None and word.reason_code != RESTARTS_USED_UP:
-        exit_code = word.exit_code or None
+    if exit_code is None and final is not None and final.reason_code != RESTARTS_USED_UP:
+        exit_code = final.exit_code or None
     base = replace(base, ended_at=ended_at, exit_code=exit_code)
     if clean:
         return replace(base, state="succeeded")
-    if _in_time(cancel, ended_at, word) and _stopped(attempt, complete):
+    if _was_cancelled_in_time(cancel, ended_at, final) and _was_stopped(attempt, complete):
         return replace(base, state="cancelled")
-    if word is not None and word.verdict in VERDICTS:
-        state, code, words = VERDICTS[word.verdict]
+    if final is not None and final.verdict in VERDICTS:
+        state, code, message = VERDICTS[final.verdict]
         # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
-        ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
-        if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
+        ended_by_itself = complete and not (
+            final.verdict == "LOST" and _was_stopped(attempt, complete)
+        )
+        if final.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
             # Else its reason is why the run waits now; verdicts of launchers, and of events, are on the attempt alone.
-            if word.state == "ended" or word.observer in {"launcher", "events"}:
-                words, code = word.reason or words, word.reason_code or code
-            return replace(base, state=state, reason=words, reason_code=code)
-    reason, code = _why(base, attempt)
+            if final.state == "ended" or final.observer in {"launcher", "events"}:
+                message, code = final.reason or message, final.reason_code or code
+            return replace(base, state=state, reason=message, reason_code=code)
+    reason, code = _failure_reason(base, attempt)
     return replace(base, state="failed", reason=reason, reason_code=code)
 
 
-def _in_time(cancel: Action | None, ended_at: float | None, word: Observation | None) -> bool:
+def _was_cancelled_in_time(
+    cancel: Action | None, ended_at: float | None, final: Observation | None
+) -> bool:
     """Whether a cancel came before the end; of what is lost, the end was some time after it was heard last."""
     if cancel is None:
         return False
-    inferred = word is not None and word.verdict == "LOST" and word.attempt is None
-    return inferred or ended_at is None or cancel.time <= ended_at
+    is_inferred = final is not None and final.verdict == "LOST" and final.attempt is None
+    return is_inferred or ended_at is None or cancel.time <= ended_at
 
 
-def _stopped(attempt: AttemptRecords, complete: bool) -> bool:
+def _was_stopped(attempt: AttemptRecords, complete: bool) -> bool:
     return not complete or any(node.stopped_by not in {None, "peer"} for node in attempt.nodes)
 
 
@@ -385,14 +401,16 @@ def _first_error(attempt: AttemptRecords) -> FirstError | None:
     )
 
 
-def _why(base: Attempt, attempt: AttemptRecords) -> tuple[str, str]:
+def _failure_reason(base: Attempt, attempt: AttemptRecords) -> tuple[str, str]:
     """The reason of a failure and its code."""
     error = base.first_error
     if error is not None:
-        place = f" in cell {error.cell}" if error.cell is not None else ""
-        place += f" line {error.line}" if error.cell is not None and error.line is not None else ""
+        location = f" in cell {error.cell}" if error.cell is not None else ""
+        location += (
+            f" line {error.line}" if error.cell is not None and error.line is not None else ""
+        )
         name = error.type.rpartition(".")[2]
-        text = f"rank {error.rank} raised {name}{place}: {error.message}"
+        text = f"rank {error.rank} raised {name}{location}: {error.message}"
         return text.strip().rstrip(":")[:500], "exception"
     for node in attempt.nodes:
         if node.error:

@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 APPS = ("JupyterLab", "CodeEditor")
 """Applications that Studio can stop when they are idle, by their types in its metadata."""
 
-SHORTEST = 60
+MIN_IDLE_MINUTES = 60
 """Minutes that Studio waits at least, by the API's model."""
 
 
@@ -46,22 +46,22 @@ class IdleShutdown:
     minutes: int | None = None
 
 
-def idle_shutdown(said: Sequence[IdleSettings | None]) -> IdleShutdown:
+def resolve_idle_shutdown(settings: Sequence[IdleSettings | None]) -> IdleShutdown:
     """What holds of what was said: by the space first, then by its profile, then by the domain."""
-    told = [one for one in said if one is not None]
-    managed = next((one.managed for one in told if one.managed is not None), False)
-    minutes = next((one.minutes for one in told if one.minutes is not None), None)
+    known_settings = [item for item in settings if item is not None]
+    managed = next((item.managed for item in known_settings if item.managed is not None), False)
+    minutes = next((item.minutes for item in known_settings if item.minutes is not None), None)
     return IdleShutdown(managed, minutes if managed else None)
 
 
 # --------------------------------------------------------------------------------------------------
 # How far the lifecycle configuration of this space has come: what its script writes into a file while it works.
 
-SILENT = timedelta(minutes=10)
+SILENCE_TIMEOUT = timedelta(minutes=10)
 """How long a script that works may say nothing: its longest step, fetching packages, takes a minute or two."""
 
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
-_Words = Annotated[str, Field(max_length=4000)]
+_Text = Annotated[str, Field(max_length=4000)]
 
 
 class LifecycleStepStatus(BaseModel):
@@ -71,7 +71,7 @@ class LifecycleStepStatus(BaseModel):
 
     name: _Name
     state: Literal["waiting", "running", "done", "failed", "skipped"]
-    message: _Words = ""
+    message: _Text = ""
 
 
 class LifecycleStatus(BaseModel):
@@ -88,12 +88,12 @@ class LifecycleStatus(BaseModel):
 
     def state_at(self, now: datetime) -> Literal["running", "done", "failed", "stopped"]:
         """Its state: ``stopped`` is one that says that it works, and has said nothing for too long."""
-        if self.state == "running" and now - self.updated > SILENT:
+        if self.state == "running" and now - self.updated > SILENCE_TIMEOUT:
             return "stopped"
         return self.state
 
     @property
-    def trouble(self) -> LifecycleStepStatus | None:
+    def failed_step(self) -> LifecycleStepStatus | None:
         """The first step that failed."""
         return next((step for step in self.steps if step.state == "failed"), None)
 

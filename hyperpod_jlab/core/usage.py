@@ -84,13 +84,13 @@ def _end(run: RunRecords, attempt: AttemptRecords) -> float | None:
     if ends:
         return max(ends)
     last = attempt is run.attempts[-1]
-    said = [
-        seen.time
-        for seen in run.observations
-        if seen.attempt == attempt.number or (last and seen.attempt is None)
-        if seen.verdict is not None or seen.state == "ended"
+    end_times = [
+        observation.time
+        for observation in run.observations
+        if observation.attempt == attempt.number or (last and observation.attempt is None)
+        if observation.verdict is not None or observation.state == "ended"
     ]
-    return min(said, default=None)
+    return min(end_times, default=None)
 
 
 def _seconds(node: NodeRecord, end: float | None) -> float:
@@ -104,5 +104,5 @@ def _elapsed(nodes: Sequence[NodeRecord], end: float | None) -> float:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None

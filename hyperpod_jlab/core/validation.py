@@ -33,15 +33,15 @@ FILE_SYSTEM_ID = r"^fs-[0-9a-f]{8,40}$"
 REGION = r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$"
 """The pattern of AWS regions."""
 
-_CUT = 60
+_MAX_VALUE_LENGTH = 60
 """Characters of the user's own words that a message repeats."""
 
 
-_LARGEST_SHOWN = 10**15
+_MAX_NUMBER_SHOWN = 10**15
 
-_WHOLE = ("must be a whole number, not {given}", "write a whole number, such as 2")
+_INTEGER = ("must be a whole number, not {given}", "write a whole number, such as 2")
 _NUMBER = ("must be a number, not {given}", "write a number, such as 0.5")
-_TRUTH = ("must be true or false, not {given}", "valid: false, true")
+_BOOLEAN = ("must be true or false, not {given}", "valid: false, true")
 _TEXT = ("must be text, not {given}", "put it in quotes")
 _LIST = ("must be a list, not {given}", 'write a list, such as ["a", "b"]')
 _TABLE = (
@@ -49,16 +49,16 @@ _TABLE = (
     'write names with values, such as {{"NAME": "value"}}',
 )
 
-_WORDS: Mapping[str, tuple[str, str | None]] = {
-    "int_parsing": _WHOLE,
-    "int_parsing_size": _WHOLE,
-    "int_from_float": _WHOLE,
-    "int_type": _WHOLE,
+_MESSAGES: Mapping[str, tuple[str, str | None]] = {
+    "int_parsing": _INTEGER,
+    "int_parsing_size": _INTEGER,
+    "int_from_float": _INTEGER,
+    "int_type": _INTEGER,
     "float_parsing": _NUMBER,
     "float_type": _NUMBER,
     "finite_number": ("must be a finite number, not {given}", None),
-    "bool_parsing": _TRUTH,
-    "bool_type": _TRUTH,
+    "bool_parsing": _BOOLEAN,
+    "bool_type": _BOOLEAN,
     "string_type": _TEXT,
     "list_type": _LIST,
     "tuple_type": _LIST,
@@ -79,7 +79,7 @@ _WORDS: Mapping[str, tuple[str, str | None]] = {
 }
 """Our words for pydantic's types of errors, with a hint; their places are filled from the error's context and the value given."""
 
-_PATTERN_WORDS: Mapping[str, str] = {
+_PATTERN_NAMES: Mapping[str, str] = {
     NAME: "must have at most 63 letters A-Z, digits, spaces and . _ -, and start with a letter or digit",
     LABEL: "must have at most 63 letters A-Z, digits and . _ -, and start with a letter or digit",
     DNS_LABEL: "must have at most 63 lower-case letters, digits and -, and start and end with a letter or digit",
@@ -105,12 +105,12 @@ def invalid(model: type[Any], error: ValidationError, *, code: str) -> InvalidIn
     """The error of ours for one of pydantic's, of a model or a dataclass."""
     problems: list[dict[str, str | None]] = []
     for entry in error.errors(include_url=False):
-        place, around = _place(model, entry["loc"])
-        problems.append(_problem(place, around, entry))
-    return _first_of(problems, code)
+        location, parent_type = _location(model, entry["loc"])
+        problems.append(_problem(location, parent_type, entry))
+    return _to_error(problems, code)
 
 
-def _first_of(problems: list[dict[str, str | None]], code: str) -> InvalidInputError:
+def _to_error(problems: list[dict[str, str | None]], code: str) -> InvalidInputError:
     first = problems[0]
     return InvalidInputError(
         f"{first['field']}: {first['message']}" if first["field"] else str(first["message"]),
@@ -120,25 +120,25 @@ def _first_of(problems: list[dict[str, str | None]], code: str) -> InvalidInputE
     )
 
 
-def _place(model: type[Any], loc: tuple[int | str, ...]) -> tuple[list[str], Any]:
+def _location(model: type[Any], loc: tuple[int | str, ...]) -> tuple[list[str], Any]:
     """The field's path without the words that pydantic adds for unions and keys, and the type that its last step lies in."""
-    place: list[str] = []
-    here: Any = model
-    around: Any = model
+    location: list[str] = []
+    annotation: Any = model
+    parent_type: Any = model
     for step in loc:
         name = str(step)
-        around = here
-        here, shown = _inside(here, name)
-        if shown:
-            place.append(name[:_CUT])
-    return place, around
+        parent_type = annotation
+        annotation, is_visible = _step_into(annotation, name)
+        if is_visible:
+            location.append(name[:_MAX_VALUE_LENGTH])
+    return location, parent_type
 
 
-def _inside(annotation: Any, name: str) -> tuple[Any, bool]:
-    """The type of a part of a type, and whether the step to it is one that users know (a union's choice is none)."""
+def _step_into(annotation: Any, name: str) -> tuple[Any, bool]:
+    """The type of a part of a type, and whether the step is visible to users (the choice in a union is not)."""
     if name == "[key]":
         return None, False
-    annotation = _bare(annotation)
+    annotation = _unwrap(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         field = annotation.model_fields.get(name)
         return (field.annotation if field is not None else None), True
@@ -148,14 +148,14 @@ def _inside(annotation: Any, name: str) -> tuple[Any, bool]:
     return (arguments[-1] if arguments else None), True
 
 
-def _bare(annotation: Any) -> Any:
+def _unwrap(annotation: Any) -> Any:
     """A type without what is annotated to it, and without None."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _bare(arguments[0])
+        return _unwrap(arguments[0])
     choices = [choice for choice in arguments if choice is not NoneType]
     if origin in {Union, UnionType} and len(choices) == 1:
-        return _bare(choices[0])
+        return _unwrap(choices[0])
     return annotation
 
 
@@ -167,61 +167,66 @@ def _tag(model: Any) -> str | None:
     return None
 
 
-def _problem(place: list[str], around: Any, entry: Any) -> dict[str, str | None]:
+def _problem(location: list[str], parent_type: Any, entry: Any) -> dict[str, str | None]:
     kind, context = entry["type"], entry.get("ctx", {})
-    message, hint = _words(entry)
+    message, hint = _message_for(entry)
     if kind == "extra_forbidden":
-        message = f"unknown field '{place[-1]}'"
+        message = f"unknown field '{location[-1]}'"
         hint = nearest_hint(
-            str(entry["loc"][-1])[:_CUT], getattr(_bare(around), "model_fields", {})
+            str(entry["loc"][-1])[:_MAX_VALUE_LENGTH],
+            getattr(_unwrap(parent_type), "model_fields", {}),
         )
     elif kind == "union_tag_not_found":
-        choices = get_args(_bare(_inside(around, str(entry["loc"][-1]))[0]))
-        place = [*place, str(context["discriminator"]).strip("'")]
+        choices = get_args(_unwrap(_step_into(parent_type, str(entry["loc"][-1]))[0]))
+        location = [*location, str(context["discriminator"]).strip("'")]
         message = "is missing"
         hint = "valid: " + ", ".join(sorted(tag for choice in choices if (tag := _tag(choice))))
     elif kind in {"literal_error", "union_tag_invalid"}:
         expected = str(context.get("expected") or context.get("expected_tags", ""))
         words = [word.strip(" '") for word in expected.replace(" or ", ",").split(",")]
-        given = str(context.get("tag", entry["input"]))
-        message = f"'{given[:_CUT]}' is not valid here"
-        hint = nearest_hint(given[:_CUT], filter(None, words))
-    return {"field": ".".join(place), "message": message, "hint": hint}
+        value = str(context.get("tag", entry["input"]))
+        message = f"'{value[:_MAX_VALUE_LENGTH]}' is not valid here"
+        hint = nearest_hint(value[:_MAX_VALUE_LENGTH], filter(None, words))
+    return {"field": ".".join(location), "message": message, "hint": hint}
 
 
-def _words(entry: Any) -> tuple[str, str | None]:
+def _message_for(entry: Any) -> tuple[str, str | None]:
     """What is wrong with a value, and what to do about it; pydantic's own words for what is not in the table."""
     kind, context = entry["type"], entry.get("ctx", {})
-    if kind not in _WORDS:
+    if kind not in _MESSAGES:
         return str(entry["msg"]).removeprefix("Value error, "), None
-    message, hint = _WORDS[kind]
+    message, hint = _MESSAGES[kind]
     if kind == "string_too_short" and context["min_length"] == 1:
         return "must not be empty", hint
-    given = _shown(entry["input"])
-    if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERN_WORDS:
-        return f"{_PATTERN_WORDS[context['pattern']]}, not {given}", None
+    value = _format_value(entry["input"])
+    if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERN_NAMES:
+        return f"{_PATTERN_NAMES[context['pattern']]}, not {value}", None
     if kind.startswith(("greater_than", "less_than")):
-        given = given.strip("'")
-    words = {**context, "given": given}
-    return message.format_map(words), hint.format_map(words) if hint else None
+        value = value.strip("'")
+    context_values = {**context, "given": value}
+    return message.format_map(context_values), hint.format_map(context_values) if hint else None
 
 
-def _shown(value: Any) -> str:
-    """A value that somebody gave, as it may stand in a message."""
+def _format_value(value: Any) -> str:
+    """A value, formatted for a message."""
     if value is None or isinstance(value, bool):
         return {None: "nothing", True: "true", False: "false"}[value]
     if isinstance(value, int):
-        return str(value) if abs(value) < _LARGEST_SHOWN else "so large a number"
+        return str(value) if abs(value) < _MAX_NUMBER_SHOWN else "so large a number"
     if isinstance(value, float):
         return str(value)
     if isinstance(value, str):
-        return f"'{value[:_CUT]}'"
+        return f"'{value[:_MAX_VALUE_LENGTH]}'"
     if isinstance(value, Mapping):
         return "a table"
-    return "a list" if isinstance(value, (list, tuple, set)) else f"a {type(value).__name__[:_CUT]}"
+    return (
+        "a list"
+        if isinstance(value, (list, tuple, set))
+        else f"a {type(value).__name__[:_MAX_VALUE_LENGTH]}"
+    )
 
 
-def _check_text(data: Any, place: tuple[str, ...], code: str) -> None:
+def _check_text(data: Any, location: tuple[str, ...], code: str) -> None:
     """Refuse text that no file can hold: half a character, as undecodable bytes of a command line become.
 
     Raises:
@@ -231,13 +236,13 @@ def _check_text(data: Any, place: tuple[str, ...], code: str) -> None:
         try:
             data.encode()
         except UnicodeEncodeError:
-            field = ".".join(place)
+            field = ".".join(location)
             problem = {"field": field, "message": "is not valid Unicode text", "hint": None}
-            raise _first_of([problem], code) from None
+            raise _to_error([problem], code) from None
     elif isinstance(data, Mapping):
         for name, value in data.items():
-            _check_text(name, place, code)
-            _check_text(value, (*place, str(name)), code)
+            _check_text(name, location, code)
+            _check_text(value, (*location, str(name)), code)
     elif isinstance(data, (list, tuple)):
         for index, value in enumerate(data):
-            _check_text(value, (*place, str(index)), code)
+            _check_text(value, (*location, str(index)), code)

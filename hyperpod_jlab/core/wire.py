@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 Getter = TypeVar("Getter", bound=Callable[[Any], Any])
 
-_SHOWN: Final = "__shown__"
+_WIRE_PROPERTY: Final = "__shown__"
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
 HIDDEN: Final[Mapping[str, bool]] = {"hidden": True}
@@ -90,14 +90,14 @@ class As:
         return core_schema.any_schema(serialization=shape)
 
 
-def shown(getter: Getter) -> Getter:
-    """Mark the getter of a property of a `Wire` as a key of its JSON object. It stands below ``@property``."""
-    setattr(getter, _SHOWN, True)
+def wire_property(getter: Getter) -> Getter:
+    """Mark the getter of a property of a `Wire` as a key of its JSON object. Put it below ``@property``."""
+    setattr(getter, _WIRE_PROPERTY, True)
     return getter
 
 
 class Wire:
-    """A dataclass with properties that are `shown`, or with fields that are `HIDDEN`."""
+    """A dataclass with properties that are `wire_property`, or with fields that are `HIDDEN`."""
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -106,30 +106,30 @@ class Wire:
         """The schema of the fields, with the properties."""
         from pydantic_core import core_schema
 
-        found = handler(source)
-        schema = handler.resolve_ref_schema(found)
+        inner = handler(source)
+        schema = handler.resolve_ref_schema(inner)
         assert schema["type"] == "dataclass"
         arguments = schema["schema"]
         assert arguments["type"] == "dataclass-args"
-        hidden = {one.name for one in fields(source) if one.metadata.get("hidden")}
+        hidden = {item.name for item in fields(source) if item.metadata.get("hidden")}
         for field in arguments["fields"]:
             if field["name"] in hidden:
                 field["serialization_exclude"] = True
                 field["schema"] = core_schema.any_schema()
         arguments["computed_fields"] = [
             core_schema.computed_field(name, handler.generate_schema(kind))
-            for name, kind in _shown_properties(source).items()
+            for name, kind in _wire_properties(source).items()
         ]
-        return found
+        return inner
 
 
-def _shown_properties(kind: type[Any]) -> dict[str, Any]:
+def _wire_properties(kind: type[Any]) -> dict[str, Any]:
     """The types of the properties that are shown, by their names, those of base classes first."""
     return {
         name: get_type_hints(value.fget, include_extras=True)["return"]
         for base in reversed(kind.__mro__)
         for name, value in vars(base).items()
-        if isinstance(value, property) and hasattr(value.fget, _SHOWN)
+        if isinstance(value, property) and hasattr(value.fget, _WIRE_PROPERTY)
     }
 
 
@@ -138,15 +138,15 @@ _ADAPTERS: Final[dict[Any, TypeAdapter[Any]]] = {}
 
 def adapter(kind: Any) -> TypeAdapter[Any]:
     """The adapter of a type."""
-    found = _ADAPTERS.get(kind)
-    if found is None:
+    cached = _ADAPTERS.get(kind)
+    if cached is None:
         from pydantic import TypeAdapter
 
-        found = _ADAPTERS[kind] = TypeAdapter(kind)
-    return found
+        cached = _ADAPTERS[kind] = TypeAdapter(kind)
+    return cached
 
 
-def plain(value: object, kind: Any = None) -> Any:
+def to_plain(value: object, kind: Any = None) -> Any:
     """A value as plain data, ready for JSON.
 
     Args:
@@ -163,10 +163,10 @@ def to_json(value: object, kind: Any) -> bytes:
     try:
         return adapter(kind).dump_json(value)
     except PydanticSerializationError:
-        return json.dumps(plain(value, kind)).encode()
+        return json.dumps(to_plain(value, kind)).encode()
 
 
-def read(kind: type[Value], data: object) -> Value:
-    """The value that `plain` made plain data of, of a type whose values are on the wire as a whole. Keys that are missing have their defaults."""
-    found: Value = adapter(kind).validate_python(data)
-    return found
+def from_plain(kind: type[Value], data: object) -> Value:
+    """The value that `to_plain` made plain data of, of a type whose values are on the wire as a whole. Keys that are missing have their defaults."""
+    value: Value = adapter(kind).validate_python(data)
+    return value

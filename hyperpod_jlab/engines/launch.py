@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.storage.acl import own_number
+from hyperpod_jlab.storage.acl import own_uid
 
 PLAN_FORMAT = 1
 
@@ -94,7 +94,7 @@ class GuardPolicy:
         from hyperpod_jlab.launcher import launcher_source
 
         digest = hashlib.sha256(launcher_source()).hexdigest()
-        return cls(own_number() if owner is None else owner, digest, shared)
+        return cls(own_uid() if owner is None else owner, digest, shared)
 
     def guard_args(
         self, root: PurePath, bundle: str | PurePath, *, any_owner: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import AttemptRecords, Observation, RunRecords
-from hyperpod_jlab.core.repair import NodeRepair, may_recover, recovering
+from hyperpod_jlab.core.repair import NodeRepair, may_recover, with_repair_reason
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import Accelerators
 from hyperpod_jlab.core.usage import Usage, usage_of_records
@@ -79,7 +79,7 @@ def _add_repairs(
             continue
         attempt = find_attempt(bundle, observation)
         if attempt is not None:
-            result[bundle.run_id] = recovering(observation, list_nodes(attempt), repairs, scheduler)
+            result[bundle.run_id] = with_repair_reason(observation, list_nodes(attempt), repairs, scheduler)
     return result
 
 

@@ -36,7 +36,7 @@ from hyperpod_jlab.logs.pattern import Matcher, parse_pattern
 from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
 from hyperpod_jlab.logs.source import Activity, Mark, SourceSet
 from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Position, Stream
-from hyperpod_jlab.storage.mounts import GONE
+from hyperpod_jlab.storage.mounts import GONE_CODE
 
 # --------------------------------------------------------------------------------------------------
 # What faces ask the log service for, and what they get.
@@ -856,7 +856,7 @@ class LogService:
                 # Files can be read while the scheduler is away; it will tell the end when it is back.
                 _LOG.debug("whether %s has ended is unknown: %s", log_view.request.run_id, error)
             except StorageError as error:
-                if error.code != GONE:
+                if error.code != GONE_CODE:
                     raise
                 # It goes on where it was when the file system is mounted again.
             if attempt is not None:

@@ -19,12 +19,12 @@ from hyperpod_jlab.capture.magics import SERVICE
 from hyperpod_jlab.capture.notebook import CodeCell, read_notebook, select_cells
 from hyperpod_jlab.capture.notebook import Notebook as NotebookFile
 from hyperpod_jlab.capture.transform import transform_cell
-from hyperpod_jlab.cli.following import last_word, raise_unless_succeeded, see_to_end
+from hyperpod_jlab.cli.following import end_text, raise_unless_succeeded, wait_for_end
 from hyperpod_jlab.cli.invocation import Invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.sending import (
     SubmitMode,
-    interrupted_sending,
+    interruption_error,
     print_findings,
     print_preview,
     sending_options,
@@ -32,12 +32,12 @@ from hyperpod_jlab.cli.sending import (
 from hyperpod_jlab.cli.spec_options import (
     ProgramCommand,
     add_spec_options,
-    data_of,
     merge,
+    options_to_data,
     parse_spec,
-    program_words,
+    program_arguments,
+    read_local_secrets,
     read_spec_file,
-    secrets_here,
 )
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.clusters.configuration import current_folder
@@ -460,10 +460,10 @@ def run_cell(
         )
     base = current_folder()
     file_data = read_spec_file(spec) if spec is not None else {}
-    override_data, given_names = data_of(options)
+    override_data, given_names = options_to_data(options)
     source = cell_source(call.cell, override_data.pop("source", {}), rerun=run_id is not None)
     data = {**merge(file_data, override_data), "source": source.source}
-    program = program_words()
+    program = program_arguments()
     if program is not None:
         data["args"] = program
     request = Request(
@@ -486,14 +486,14 @@ def run_cell(
 
 def _secrets(request: Request) -> dict[str, str]:
     secrets = request.spec.environment.secrets
-    return secrets_here([name for name, is_known in secrets.items() if not is_known], None)
+    return read_local_secrets([name for name, is_known in secrets.items() if not is_known], None)
 
 
 async def _submit(
     hyperpod: Hyperpod, request: Request, source: CellSource, call: CellInvocation
 ) -> str:
     steps: list[Step] = []
-    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, steps)
+    call.on_interrupt = lambda: interruption_error(hyperpod, request, steps)
 
     def show_preview(preview: Preview) -> None:
         findings: list[Finding] = [*preview.findings, *source.findings]
@@ -515,13 +515,13 @@ def _follow_to_end(
     if submit_mode.wait or submit_mode.follow:
         request = LogRequest(run_id, follow=True)
         run = with_services(
-            lambda hyperpod: see_to_end(hyperpod, request, with_log=submit_mode.follow)
+            lambda hyperpod: wait_for_end(hyperpod, request, with_log=submit_mode.follow)
         )
         if call.as_json:
             print_json(run)
         raise_unless_succeeded(run)
         if not call.as_json:
-            click.echo(printable(last_word(run)))
+            click.echo(printable(end_text(run)))
     elif call.as_json:
         print_json(with_services(lambda hyperpod: hyperpod.runs.get(run_id)))
 

@@ -18,7 +18,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from hyperpod_jlab import api
-from hyperpod_jlab.cli.failure import CommandLineError, RunEndedError, show_origin, translate
+from hyperpod_jlab.cli.failure import CommandLineError, RunEndedError, print_traceback, translate
 from hyperpod_jlab.cli.invocation import InterruptionError, Invocation, wants_json
 from hyperpod_jlab.cli.root import cli
 from hyperpod_jlab.cli.terminal import printable
@@ -151,7 +151,7 @@ class MagicError(HyperpodError):
 
 def magic_error(error: BaseException, *, as_json: bool) -> MagicError:
     """The error to raise for any exception of a command."""
-    show_origin(error)
+    print_traceback(error)
     return MagicError(translate(error), as_json=as_json)
 
 

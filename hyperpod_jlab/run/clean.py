@@ -23,7 +23,7 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import STAGING, hide
 from hyperpod_jlab.storage.content import ContentStore
 from hyperpod_jlab.storage.files import storage_errors
-from hyperpod_jlab.storage.migration import Migrated, migrate, runs_in_old_layout
+from hyperpod_jlab.storage.migration import MigrationResult, migrate, runs_in_old_layout
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import DamagedBundleError
 from hyperpod_jlab.storage.removal import Extent, remove_tree
@@ -73,7 +73,7 @@ class CleanPlan:
     @property
     def size(self) -> int:
         """All bytes that are freed."""
-        return sum(old.size for old in self.runs) + self.staging_size + self.code_size
+        return sum(old_run.size for old_run in self.runs) + self.staging_size + self.code_size
 
     @property
     def empty(self) -> bool:
@@ -89,92 +89,96 @@ class Cleaner:
         self._runs = runs
         self._store = ContentStore(partition)
 
-    async def plan(self, older: float, *, keep_failed: bool = False) -> CleanPlan:
+    async def plan(self, min_age: float, *, keep_failed: bool = False) -> CleanPlan:
         """What would be removed.
 
         Args:
-            older: Only runs that ended this many seconds ago or earlier.
+            min_age: Only runs that ended this many seconds ago or earlier.
             keep_failed: Keep runs that failed.
         """
-        before = time.time() - older
-        listed = (await self._runs.list(RunFilter())).runs
-        needed = await asyncio.to_thread(self._needed, listed)
-        go, stay, kept = [], [], []
-        for run in listed:
+        cutoff = time.time() - min_age
+        runs = (await self._runs.list(RunFilter())).runs
+        needed_by = await asyncio.to_thread(self._dependencies, runs)
+        removable, active_ids, blocked = [], [], []
+        for run in runs:
             if run.state not in ENDED:
                 continue
-            old = (run.status.ended_at or run.created_at) <= before
-            if not old or (keep_failed and run.state == "failed"):
-                stay.append(run)
+            is_old = (run.status.ended_at or run.created_at) <= cutoff
+            if not is_old or (keep_failed and run.state == "failed"):
+                active_ids.append(run)
             elif not Path(run.bundle).is_relative_to(self._partition.folder):
-                kept.append(KeptRun(run.run_id, "it is in an old layout; run: hpj storage migrate"))
-            elif run.run_id in needed:
-                kept.append(KeptRun(run.run_id, f"{needed[run.run_id]} waits for it"))
+                blocked.append(
+                    KeptRun(run.run_id, "it is in an old layout; run: hpj storage migrate")
+                )
+            elif run.run_id in needed_by:
+                blocked.append(KeptRun(run.run_id, f"{needed_by[run.run_id]} waits for it"))
             else:
-                go.append(run)
-        plan = await asyncio.to_thread(self._measure, go, kept)
-        return replace(plan, secrets=await asyncio.to_thread(_secrets_of, stay))
+                removable.append(run)
+        plan = await asyncio.to_thread(self._measure, removable, blocked)
+        return replace(plan, secrets=await asyncio.to_thread(_secrets_of, active_ids))
 
     async def carry_out(self, plan: CleanPlan) -> list[HyperpodError]:
         """Remove what was planned, less what has come to life meanwhile; returns what could not be removed."""
-        listed = (await self._runs.list(RunFilter())).runs
-        needed = await asyncio.to_thread(self._needed, listed)
-        ended = {run.run_id for run in listed if run.state in ENDED}
-        go = [
-            Path(old.run.bundle)
-            for old in plan.runs
-            if old.run.run_id in ended and old.run.run_id not in needed
+        runs = (await self._runs.list(RunFilter())).runs
+        needed_by = await asyncio.to_thread(self._dependencies, runs)
+        ended = {run.run_id for run in runs if run.state in ENDED}
+        removable = [
+            Path(old_run.run.bundle)
+            for old_run in plan.runs
+            if old_run.run.run_id in ended and old_run.run.run_id not in needed_by
         ]
-        for old in plan.runs:
-            if old.run.status.reason_code == "submit_interrupted":
+        for old_run in plan.runs:
+            if old_run.run.status.reason_code == "submit_interrupted":
                 with contextlib.suppress(HyperpodError):  # what it left on its cluster
-                    await self._runs.act(old.run.run_id, "cancel", wait=False)
-        return await asyncio.to_thread(self._remove, go, (*plan.staging, *plan.secrets))
+                    await self._runs.act(old_run.run.run_id, "cancel", wait=False)
+        return await asyncio.to_thread(self._remove, removable, (*plan.staging, *plan.secrets))
 
-    def _needed(self, listed: tuple[Run, ...]) -> dict[str, str]:
+    def _dependencies(self, runs: tuple[Run, ...]) -> dict[str, str]:
         """Runs that a live one waits for, with its id."""
-        needed: dict[str, str] = {}
-        for run in listed:
+        needed_by: dict[str, str] = {}
+        for run in runs:
             if run.state not in ENDED:
                 # A damaged or somebody's private one has no spec to look at, and one that was removed meanwhile needs nothing.
                 with contextlib.suppress(DamagedBundleError, NotFoundError, StorageDeniedError):
-                    needed |= dict.fromkeys(self._runs.bundle(run.run_id).spec().after, run.run_id)
-        return needed
+                    needed_by |= dict.fromkeys(
+                        self._runs.bundle(run.run_id).spec().after, run.run_id
+                    )
+        return needed_by
 
-    def _measure(self, go: list[Run], kept: list[KeptRun]) -> CleanPlan:
+    def _measure(self, removable: list[Run], blocked: list[KeptRun]) -> CleanPlan:
         freed = Extent()
         runs = []
-        for run in go:
-            before = freed.own
+        for run in removable:
+            size_before = freed.own
             freed.add(Path(run.bundle))
-            runs.append(OldRun(run, freed.own - before))
-        staging = tuple(self._left_over())
-        own = freed.own
+            runs.append(OldRun(run, freed.own - size_before))
+        staging = tuple(self._stale_staging())
+        size_now = freed.own
         for folder in staging:
             freed.add(folder)
         files, size = 0, 0
-        for _, found in self._store.entries():
-            seen = freed.shared[found.st_ino]
-            if found.st_nlink - seen == 1 and (seen or _has_lain(found)):
+        for _, status in self._store.entries():
+            count = freed.shared[status.st_ino]
+            if status.st_nlink - count == 1 and (count or _is_unused(status)):
                 files += 1
-                size += found.st_size
-        return CleanPlan(tuple(runs), tuple(kept), staging, freed.own - own, files, size)
+                size += status.st_size
+        return CleanPlan(tuple(runs), tuple(blocked), staging, freed.own - size_now, files, size)
 
-    def _remove(self, bundles: list[Path], others: tuple[Path, ...]) -> list[HyperpodError]:
+    def _remove(self, bundles: list[Path], other_paths: tuple[Path, ...]) -> list[HyperpodError]:
         freed = Extent()
         problems: list[HyperpodError] = []
-        for folder in (*bundles, *others):
+        for folder in (*bundles, *other_paths):
             try:
-                gone = hide(folder) if folder in bundles else folder
-                freed.add(gone)
-                with storage_errors(gone):
-                    remove_tree(gone)
+                target = hide(folder) if folder in bundles else folder
+                freed.add(target)
+                with storage_errors(target):
+                    remove_tree(target)
             except NotFoundError:
                 continue  # another clean-up runs
             except HyperpodError as error:
                 problems.append(error)
-        for entry, found in list(self._store.entries()):
-            if found.st_nlink == 1 and (freed.shared[found.st_ino] or _has_lain(found)):
+        for entry, status in list(self._store.entries()):
+            if status.st_nlink == 1 and (freed.shared[status.st_ino] or _is_unused(status)):
                 # A submit that links it just now keeps its link; a later one puts the file there again.
                 try:
                     with storage_errors(entry):
@@ -183,13 +187,13 @@ class Cleaner:
                     problems.append(error)
         return problems
 
-    def _left_over(self) -> Iterator[Path]:
+    def _stale_staging(self) -> Iterator[Path]:
         """Staging folders of our own that nobody has touched for a day."""
         runs = self._partition.runs
         with contextlib.suppress(OSError):  # there are none yet
-            for shard in sorted(descent.names(runs)):
+            for shard in sorted(descent.list_names(runs)):
                 with contextlib.suppress(OSError):  # another clean-up runs
-                    for name in sorted(descent.names(runs / shard)):
+                    for name in sorted(descent.list_names(runs / shard)):
                         if name.startswith(STAGING) and _is_old(runs / shard / name):
                             yield runs / shard / name
 
@@ -207,15 +211,15 @@ def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
 def _is_old(staging: Path) -> bool:
     """Whether a staging folder is this user's, and was touched by nothing for a day."""
     try:
-        found = descent.state(staging)
+        status = descent.state(staging)
     except FileNotFoundError:  # another clean-up runs
         return False
-    return found.st_uid == os.getuid() and time.time() - found.st_ctime > _STAGING_AGE
+    return status.st_uid == os.getuid() and time.time() - status.st_ctime > _STAGING_AGE
 
 
-def _has_lain(found: os.stat_result) -> bool:
+def _is_unused(status: os.stat_result) -> bool:
     """Whether a stored file has lain unused long enough that no submit is about to use it: a link made or removed counts as a change."""
-    return time.time() - found.st_ctime > _CODE_AGE
+    return time.time() - status.st_ctime > _CODE_AGE
 
 
 # --------------------------------------------------------------------------------------------------
@@ -237,22 +241,22 @@ class MigrationPlan:
 
 async def plan_migration(hyperpod: Hyperpod) -> MigrationPlan:
     """This user's runs in the old layout. One that has not ended stays: its job knows its bundle by the old path."""
-    found = await asyncio.to_thread(lambda: sorted(runs_in_old_layout(hyperpod.partition)))
-    go, kept = [], []
-    for run_id in found:
+    run_ids = await asyncio.to_thread(lambda: sorted(runs_in_old_layout(hyperpod.partition)))
+    removable, blocked = [], []
+    for run_id in run_ids:
         try:
             run = await hyperpod.runs.get(run_id)
         except HyperpodError:  # a damaged one moves as it is
-            go.append(run_id)
+            removable.append(run_id)
             continue
         if run.status.ended:
-            go.append(run_id)
+            removable.append(run_id)
         else:
-            kept.append((run_id, f"it is {run.state}; move it once it has ended"))
-    return MigrationPlan(tuple(go), tuple(kept))
+            blocked.append((run_id, f"it is {run.state}; move it once it has ended"))
+    return MigrationPlan(tuple(removable), tuple(blocked))
 
 
-async def carry_out(hyperpod: Hyperpod, plan: MigrationPlan) -> Migrated:
+async def carry_out(hyperpod: Hyperpod, plan: MigrationPlan) -> MigrationResult:
     """Move what was planned.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 from hyperpod_jlab.capture.captured import Captured, CodeFile, PreviewPart, ProjectFile
 from hyperpod_jlab.core.errors import ConflictError
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.run.files import sent_places
+from hyperpod_jlab.run.files import find_sent_paths
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.content import digest_of
 from hyperpod_jlab.storage.partition import Partition
@@ -19,7 +19,7 @@ from hyperpod_jlab.storage.records import BundleReader
 _CODE, _WORK = "code/", "work/"
 
 
-def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
+def recapture(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
     """The code of a run as it was sent, even when the run itself has changed its files since.
 
     Args:
@@ -35,21 +35,21 @@ def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured
     bundle = BundleReader(partition, run_id)
     head = bundle.head()
     # The launcher of this version comes with every submit.
-    listed = [entry for entry in bundle.files() if entry["path"].startswith((_CODE, _WORK))]
+    entries = [entry for entry in bundle.files() if entry["path"].startswith((_CODE, _WORK))]
     files, project = [], []
-    for entry in listed:
-        found = _find(bundle, entry)
+    for entry in entries:
+        file = _find(bundle, entry)
         if entry["path"].startswith(_WORK):
             name = entry["path"].removeprefix(_WORK)
-            size = descent.state(found).st_size
+            size = descent.state(file).st_size
             project.append(
-                ProjectFile(name, found, size, entry["executable"], digest=entry["digest"])
+                ProjectFile(name, file, size, entry["executable"], digest=entry["digest"])
             )
         else:
             files.append(
-                CodeFile(entry["path"], _bytes_of(bundle, found, entry), entry["executable"])
+                CodeFile(entry["path"], _bytes_of(bundle, file, entry), entry["executable"])
             )
-    names = "\n".join(sorted(entry["path"] for entry in listed))
+    names = "\n".join(sorted(entry["path"] for entry in entries))
     return Captured(
         name=spec.name or head.name,
         files=tuple(files),
@@ -60,18 +60,18 @@ def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured
     )
 
 
-def notebook_of(partition: Partition, run_id: str) -> str | None:
+def find_notebook(partition: Partition, run_id: str) -> str | None:
     """The notebook that an earlier run came from."""
     return BundleReader(partition, run_id).head().notebook
 
 
 def _find(bundle: BundleReader, entry: dict[str, Any]) -> Path:
     """The file with the bytes that were sent: in the content store, else in the bundle."""
-    for path in sent_places(bundle, entry):
+    for path in find_sent_paths(bundle, entry):
         with contextlib.suppress(OSError):
             if digest_of(path) == entry["digest"]:
                 return path
-    raise _gone(bundle, entry)
+    raise _code_missing_error(bundle, entry)
 
 
 def _bytes_of(bundle: BundleReader, path: Path, entry: dict[str, Any]) -> bytes:
@@ -80,10 +80,10 @@ def _bytes_of(bundle: BundleReader, path: Path, entry: dict[str, Any]) -> bytes:
         data = descent.read(path)
         if hashlib.sha256(data).hexdigest() == entry["digest"]:
             return data
-    raise _gone(bundle, entry)
+    raise _code_missing_error(bundle, entry)
 
 
-def _gone(bundle: BundleReader, entry: dict[str, Any]) -> ConflictError:
+def _code_missing_error(bundle: BundleReader, entry: dict[str, Any]) -> ConflictError:
     return ConflictError(
         f"{bundle.run_id} cannot be cloned: {entry['path']} was changed or removed by the run",
         code="code_gone",
@@ -95,5 +95,5 @@ def _gone(bundle: BundleReader, entry: dict[str, Any]) -> ConflictError:
 def _command(bundle: BundleReader, spec: JobSpec) -> tuple[Any, ...]:
     """The old command with the new arguments, which always stand at its end."""
     command = bundle.command()
-    old = bundle.spec().args
-    return (*command[: len(command) - len(old)], *(spec.args if command else ()))
+    old_args = bundle.spec().args
+    return (*command[: len(command) - len(old_args)], *(spec.args if command else ()))

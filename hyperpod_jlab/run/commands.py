@@ -15,20 +15,20 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import (
     Table,
-    coloured,
+    colour_state,
     elapsed,
-    moment,
+    format_moment,
     print_fields,
     print_json,
     print_list,
     print_table,
 )
-from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, WordsParam
-from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
+from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, SuggestedTextParam
+from hyperpod_jlab.cli.terminal import is_terminal, printable, safe_text
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
-from hyperpod_jlab.core.wire import iso_time, plain
+from hyperpod_jlab.core.wire import iso_time, to_plain
 from hyperpod_jlab.run.listing import RunFilter, check_states
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _TITLES = ("RUN", "NAME", "CLUSTER", "STATE", "NODES", "SUBMITTED", "RAN", "REAS
 @click.option(
     "--state",
     "states",
-    type=WordsParam(STATES, "state"),
+    type=SuggestedTextParam(STATES, "state"),
     multiple=True,
     help=f"Show only runs in this state ({', '.join(STATES)}). Separate several with commas. Repeatable.",
 )
@@ -85,15 +85,15 @@ def runs(
     all_users: bool,
 ) -> None:
     """List runs."""
-    words = [word.strip() for text in states for word in text.split(",")]
-    wanted = RunFilter(
+    names = [name.strip() for text in states for name in text.split(",")]
+    run_filter = RunFilter(
         cluster=cluster,
-        states=check_states(words),
+        states=check_states(names),
         everyone=all_users,
         limit=limit,
         cursor=cursor,
     )
-    listing = with_services(lambda hyperpod: _list(hyperpod, wanted), asking=True)
+    listing = with_services(lambda hyperpod: _list(hyperpod, run_filter), asking=True)
     if invocation().as_json:
         print_list("runs", listing.runs, listing.next)
         return
@@ -106,11 +106,11 @@ def runs(
     print_table(Table(titles, rows, empty="no runs"))
 
 
-async def _list(hyperpod: Hyperpod, wanted: RunFilter) -> RunPage:
-    listing = await hyperpod.runs.list(wanted)
-    if not listing.runs and wanted.cluster not in {None, *hyperpod.settings.clusters}:
+async def _list(hyperpod: Hyperpod, run_filter: RunFilter) -> RunPage:
+    listing = await hyperpod.runs.list(run_filter)
+    if not listing.runs and run_filter.cluster not in {None, *hyperpod.settings.clusters}:
         # Runs of a cluster that is no longer configured are listed; a misspelt name is told.
-        raise hyperpod.settings.unknown_cluster(str(wanted.cluster))
+        raise hyperpod.settings.unknown_cluster(str(run_filter.cluster))
     return listing
 
 
@@ -121,7 +121,7 @@ def _row(run: Run) -> tuple[str, ...]:
         run.cluster or "-",
         run.state,
         str(run.nodes),
-        moment(run.submitted_at or run.created_at),
+        format_moment(run.submitted_at or run.created_at),
         elapsed(run),
         run.status.reason or "",
     )
@@ -130,8 +130,8 @@ def _row(run: Run) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------
 # ``hpj show``: all about one run.
 
-_SHOWN_CHILDREN = 50
-_SHOWN_SHELLS = 8
+_MAX_CHILDREN = 50
+_MAX_SHELLS = 8
 
 _SHOW_HELP = """\
 Show a run: its state and the reason for it, its spec, attempts, nodes and resource usage, its first error with the traceback, and the
@@ -144,7 +144,7 @@ With the name of a cluster, show that cluster: its state, its instance groups an
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _RunDetails:
     run: Run
     spec: JobSpec
     paths: PathMap | None
@@ -153,11 +153,11 @@ class _Shown:
     access: Access | None = None
 
     @property
-    def there(self) -> str | None:
+    def cluster_path(self) -> str | None:
         """The bundle as the cluster sees it; None where it does not."""
         if self.paths is None or (self.spec.source.kind == "native" and not self.paths.shared):
             return None
-        return str(self.paths.to_there(self.run.bundle))
+        return str(self.paths.to_cluster_path(self.run.bundle))
 
 
 @click.command(
@@ -171,25 +171,25 @@ class _Shown:
 @click.argument("run", type=RUN)
 def show(run: str) -> None:
     """Show one run."""
-    shown = with_services(lambda hyperpod: _run_or_cluster(hyperpod, run), asking=True)
-    if not isinstance(shown, _Shown):
+    details = with_services(lambda hyperpod: _run_or_cluster(hyperpod, run), asking=True)
+    if not isinstance(details, _RunDetails):
         from hyperpod_jlab.clusters.commands import show_cluster
 
-        show_cluster(shown)
+        show_cluster(details)
     elif invocation().as_json:
-        print_json(_document(shown))
+        print_json(_document(details))
     else:
-        _print(shown)
+        _print(details)
 
 
-async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _Shown | Cluster:
+async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _RunDetails | Cluster:
     """The run of that id, or the cluster of that name."""
     if text in hyperpod.settings.clusters:
         from hyperpod_jlab.clusters.commands import find_cluster
 
         return await find_cluster(hyperpod, text)
     try:
-        return await _look(hyperpod, text)
+        return await _load_details(hyperpod, text)
     except HyperpodError as no_run:
         if no_run.code not in {"no_such_run", "invalid_run_id"}:
             raise
@@ -213,9 +213,9 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _Shown | Cluster:
             ) from None
 
 
-async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
+async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
     from hyperpod_jlab.cli.naming import find_run
-    from hyperpod_jlab.features.ports.service import access_of
+    from hyperpod_jlab.features.ports.service import read_access
 
     run_id = await find_run(hyperpod, text)
     run = await hyperpod.runs.get(run_id)
@@ -224,38 +224,40 @@ async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
         paths = hyperpod.engines.get(run.cluster).paths
     except HyperpodError:  # a cluster that is no longer configured: its paths are not known here
         paths = None
-    few = 0 < sum((run.children or {}).values()) <= _SHOWN_CHILDREN
-    children = await hyperpod.runs.children(run_id) if few else ()
+    has_few_children = 0 < sum((run.children or {}).values()) <= _MAX_CHILDREN
+    children = await hyperpod.runs.children(run_id) if has_few_children else ()
     usage = await hyperpod.runs.usage(run_id) if run.status.ended else None
     access = (
-        await access_of(hyperpod.engines, hyperpod.runs, run_id) if run.state == "running" else None
+        await read_access(hyperpod.engines, hyperpod.runs, run_id)
+        if run.state == "running"
+        else None
     )
-    return _Shown(run, spec, paths, children, usage, access)
+    return _RunDetails(run, spec, paths, children, usage, access)
 
 
-def _document(shown: _Shown) -> dict[str, Any]:
-    paths = shown.paths
+def _document(details: _RunDetails) -> dict[str, Any]:
+    paths = details.paths
     return {
-        **plain(shown.run),
-        "spec": shown.spec.model_dump(mode="json"),
-        "usage": shown.usage,
-        "shells": shown.access.shells if shown.access else [],
+        **to_plain(details.run),
+        "spec": details.spec.model_dump(mode="json"),
+        "usage": details.usage,
+        "shells": details.access.shells if details.access else [],
         "paths": {
-            "bundle": {"here": shown.run.bundle, "there": shown.there},
+            "bundle": {"here": details.run.bundle, "there": details.cluster_path},
             "partition": {
-                "here": str(paths.here) if paths else None,
-                "there": str(paths.there) if paths else None,
+                "here": str(paths.local) if paths else None,
+                "there": str(paths.remote) if paths else None,
             },
         },
     }
 
 
-def _print(shown: _Shown) -> None:
+def _print(details: _RunDetails) -> None:
     from hyperpod_jlab.cli.following import last_error
-    from hyperpod_jlab.cli.usage import usage_words
+    from hyperpod_jlab.cli.usage import format_usage
 
-    run, spec = shown.run, shown.spec
-    print(f"{run.run_id}  {coloured(run.state)}  {printable(run.name)}")
+    run, spec = details.run, details.spec
+    print(f"{run.run_id}  {colour_state(run.state)}  {printable(run.name)}")
     print_fields(
         [
             ("reason", run.status.reason),
@@ -267,27 +269,27 @@ def _print(shown: _Shown) -> None:
             ("kind", run.kind),
             ("array", run.parent),
             ("source", _source(spec)),
-            ("arguments", " ".join(json.dumps(word) for word in spec.args)),
+            ("arguments", " ".join(json.dumps(argument) for argument in spec.args)),
             ("processes", _processes(run, spec)),
             ("time limit", format_duration(spec.time_limit) if spec.time_limit else None),
             ("after", ", ".join(spec.after)),
-            ("submitted", moment(run.submitted_at or run.created_at)),
+            ("submitted", format_moment(run.submitted_at or run.created_at)),
             ("ran", elapsed(run) if run.status.started_at else None),
-            ("used", usage_words(shown.usage) if shown.usage else None),
+            ("used", format_usage(details.usage) if details.usage else None),
             ("files here", run.bundle),
-            ("files there", shown.there if shown.there != run.bundle else None),
+            ("files there", details.cluster_path if details.cluster_path != run.bundle else None),
         ]
     )
     _print_attempts(run)
-    _print_children(shown)
-    _print_shells(shown)
+    _print_children(details)
+    _print_shells(details)
     error = last_error(run)
     if error is not None:
-        place = f" in cell {error.cell}" if error.cell is not None else ""
-        place += f" line {error.line}" if error.line is not None else ""
-        words = printable(f"{error.type}: {error.message}")
-        print(f"\nfirst error: rank {error.rank}{place}, {words}")
-        print(shown_text(error.traceback.rstrip("\n")))
+        location = f" in cell {error.cell}" if error.cell is not None else ""
+        location += f" line {error.line}" if error.line is not None else ""
+        message = printable(f"{error.type}: {error.message}")
+        print(f"\nfirst error: rank {error.rank}{location}, {message}")
+        print(safe_text(error.traceback.rstrip("\n")))
 
 
 def _print_attempts(run: Run) -> None:
@@ -299,8 +301,8 @@ def _print_attempts(run: Run) -> None:
             str(attempt.number),
             attempt.state,
             "-" if attempt.exit_code is None else str(attempt.exit_code),
-            moment(attempt.started_at),
-            moment(attempt.ended_at),
+            format_moment(attempt.started_at),
+            format_moment(attempt.ended_at),
             ",".join(attempt.nodes) or "-",
             attempt.reason or "",
         )
@@ -310,26 +312,26 @@ def _print_attempts(run: Run) -> None:
     print_table(Table(titles, rows))
 
 
-def _print_shells(shown: _Shown) -> None:
-    shells = shown.access.shells if shown.access else ()
+def _print_shells(details: _RunDetails) -> None:
+    shells = details.access.shells if details.access else ()
     if not shells:
         return
-    word = "task" if shown.run.children else "node"
-    print(f"\nshells on its {word}s:")
-    for shell in shells[:_SHOWN_SHELLS]:
-        print(f"  {word} {shell.node_rank}: {printable(shell.command)}")
-    if len(shells) > _SHOWN_SHELLS:
-        print(f"  and {len(shells) - _SHOWN_SHELLS} more; see --json")
+    label = "task" if details.run.children else "node"
+    print(f"\nshells on its {label}s:")
+    for shell in shells[:_MAX_SHELLS]:
+        print(f"  {label} {shell.node_rank}: {printable(shell.command)}")
+    if len(shells) > _MAX_SHELLS:
+        print(f"  and {len(shells) - _MAX_SHELLS} more; see --json")
 
 
-def _print_children(shown: _Shown) -> None:
-    counts = shown.run.children
+def _print_children(details: _RunDetails) -> None:
+    counts = details.run.children
     if not counts:
         return
     print("\nchildren: " + ", ".join(f"{count} {state}" for state, count in counts.items()))
     rows = [
         (child.run_id, child.state, elapsed(child), child.status.reason or "")
-        for child in shown.children
+        for child in details.children
     ]
     print_table(Table(("RUN", "STATE", "RAN", "REASON"), rows))
 
@@ -359,7 +361,7 @@ def _processes(run: Run, spec: JobSpec) -> str:
 # --------------------------------------------------------------------------------------------------
 # ``hpj why``: why a run waits, and what would start now.
 
-_MOST = 5
+_MAX_HOLDERS = 5
 """So many of a list are shown."""
 
 
@@ -371,42 +373,52 @@ _MOST = 5
 @click.argument("run", type=RUN)
 def why(run: str) -> None:
     """Tell why a run waits."""
-    told = with_services(lambda hyperpod: _explain(hyperpod, run), asking=True)
+    wait_reason = with_services(lambda hyperpod: _explain(hyperpod, run), asking=True)
     if invocation().as_json:
-        print_json(told)
+        print_json(wait_reason)
         return
-    print(f"{told.run_id}: {printable(told.reason or 'no reason is known')}")
+    print(f"{wait_reason.run_id}: {printable(wait_reason.reason or 'no reason is known')}")
     print_fields(
         [
-            ("place", _place(told)),
-            ("counted", told.counted),
-            ("starts", None if told.expected_start is None else moment(told.expected_start)),
-            ("in use by", "; ".join(_holder(one) for one in told.holders[:_MOST])),
-            ("would start now", _would_start(told)),
+            ("place", _queue_position(wait_reason)),
+            ("counted", wait_reason.counted),
+            (
+                "starts",
+                None
+                if wait_reason.expected_start is None
+                else format_moment(wait_reason.expected_start),
+            ),
+            (
+                "in use by",
+                "; ".join(_holder(holder) for holder in wait_reason.holders[:_MAX_HOLDERS]),
+            ),
+            ("would start now", _would_start(wait_reason)),
         ]
     )
 
 
-def _place(told: WaitReason) -> str | None:
-    if told.position is None:
+def _queue_position(wait_reason: WaitReason) -> str | None:
+    if wait_reason.position is None:
         return None
-    ahead = f" (before it: {', '.join(told.ahead[:_MOST])})" if told.ahead else ""
-    return f"{told.position}{ahead}"
+    ahead = (
+        f" (before it: {', '.join(wait_reason.ahead[:_MAX_HOLDERS])})" if wait_reason.ahead else ""
+    )
+    return f"{wait_reason.position}{ahead}"
 
 
-def _holder(one: Holder) -> str:
-    parts = [(one.accelerators, "accelerator"), (one.nodes, "node"), (one.jobs, "job")]
-    words = [f"{count} {name}{'' if count == 1 else 's'}" for count, name in parts if count]
-    return f"{one.user}: {', '.join(words)}"
+def _holder(holder: Holder) -> str:
+    parts = [(holder.accelerators, "accelerator"), (holder.nodes, "node"), (holder.jobs, "job")]
+    shares = [f"{count} {name}{'' if count == 1 else 's'}" for count, name in parts if count]
+    return f"{holder.user}: {', '.join(shares)}"
 
 
-def _would_start(told: WaitReason) -> str | None:
+def _would_start(wait_reason: WaitReason) -> str | None:
     """What would start in its place, or that nothing of what was tried would; None where nothing was tried."""
-    if not told.tried:
+    if not wait_reason.tried:
         return None
-    if not told.would_start_now:
-        return f"no other request ({told.tried} {'way' if told.tried == 1 else 'ways'} tried)"
-    return "; ".join(f"{way}" for way in told.would_start_now)
+    if not wait_reason.would_start_now:
+        return f"no other request ({wait_reason.tried} {'way' if wait_reason.tried == 1 else 'ways'} tried)"
+    return "; ".join(f"{alternative}" for alternative in wait_reason.would_start_now)
 
 
 async def _explain(hyperpod: Hyperpod, text: str) -> WaitReason:
@@ -427,7 +439,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True)
-class _Order:
+class _ActionRequest:
     """What the command line asks for."""
 
     names: tuple[str, ...]
@@ -442,11 +454,14 @@ def _command(
 ) -> click.Command:
     from hyperpod_jlab.core.job_actions import Change, check_change
 
-    words = f"hpj {action} last", f"hpj {action} --jobs 4711 4712_3 --cluster ml-slurm"
+    commands = f"hpj {action} last", f"hpj {action} --jobs 4711 4712_3 --cluster ml-slurm"
     if action == "change":
-        words = "hpj change last --time-limit 2h", "hpj change 20261121-120455-k3x9qd --queue long"
+        commands = (
+            "hpj change last --time-limit 2h",
+            "hpj change 20261121-120455-k3x9qd --queue long",
+        )
 
-    @click.command(action, cls=HpjCommand, help=f"{text}\n\n{_NAMES}", examples=words)
+    @click.command(action, cls=HpjCommand, help=f"{text}\n\n{_NAMES}", examples=commands)
     @click.argument("runs", type=RUN, nargs=-1, required=True, metavar="RUN...")
     @click.option(
         "--jobs", is_flag=True, help="RUN is a job id in the cluster's queue, not a run id."
@@ -473,7 +488,7 @@ def _command(
         if action == "change":
             change = Change(None if time_limit is None else int(time_limit), queue)
         check_change(action, change)
-        _carry_out(_Order(runs, action, jobs, cluster, change))
+        _carry_out(_ActionRequest(runs, action, jobs, cluster, change))
 
     for option in options:
         option(command)
@@ -505,27 +520,27 @@ change = _command(
 )
 
 
-def _carry_out(order: _Order) -> None:
-    if order.jobs:
+def _carry_out(request: _ActionRequest) -> None:
+    if request.jobs:
         _print_jobs(
-            order, with_services(lambda hyperpod: _act_on_jobs(hyperpod, order), asking=True)
+            request, with_services(lambda hyperpod: _act_on_jobs(hyperpod, request), asking=True)
         )
     else:
-        _print_runs(with_services(lambda hyperpod: _act(hyperpod, order), asking=True))
+        _print_runs(with_services(lambda hyperpod: _act(hyperpod, request), asking=True))
 
 
-def _act_on_jobs(hyperpod: Hyperpod, order: _Order) -> Awaitable[list[JobResult]]:
-    return hyperpod.act_on_jobs(order.cluster, order.action, order.names, order.change)
+def _act_on_jobs(hyperpod: Hyperpod, request: _ActionRequest) -> Awaitable[list[JobResult]]:
+    return hyperpod.act_on_jobs(request.cluster, request.action, request.names, request.change)
 
 
-async def _act(hyperpod: Hyperpod, order: _Order) -> list[Outcome]:
+async def _act(hyperpod: Hyperpod, request: _ActionRequest) -> list[Outcome]:
     from hyperpod_jlab.cli.naming import find_run
 
     outcomes: list[Outcome] = []
-    for text in dict.fromkeys(order.names):
+    for text in dict.fromkeys(request.names):
         try:
-            run_id = await find_run(hyperpod, text, whole=True)
-            outcomes.append((text, await hyperpod.runs.act(run_id, order.action, order.change)))
+            run_id = await find_run(hyperpod, text, exact=True)
+            outcomes.append((text, await hyperpod.runs.act(run_id, request.action, request.change)))
         except HyperpodError as error:
             outcomes.append((text, error))
     return outcomes
@@ -534,35 +549,35 @@ async def _act(hyperpod: Hyperpod, order: _Order) -> list[Outcome]:
 def _print_runs(outcomes: list[Outcome]) -> None:
     """Print each result; the worst error makes the exit code."""
     if not invocation().as_json:
-        for _, found in outcomes:
-            if isinstance(found, Run):
-                reason = f": {printable(found.status.reason)}" if found.status.reason else ""
-                print(f"{found.run_id} {coloured(found.state)}{reason}")
+        for _, result in outcomes:
+            if isinstance(result, Run):
+                reason = f": {printable(result.status.reason)}" if result.status.reason else ""
+                print(f"{result.run_id} {colour_state(result.state)}{reason}")
     elif len(outcomes) > 1:
-        print_json({"results": [_result(text, found) for text, found in outcomes]})
+        print_json({"results": [_result(text, result) for text, result in outcomes]})
     elif isinstance(outcomes[0][1], Run):
         print_json(outcomes[0][1])
-    _raise_worst([found for _, found in outcomes if isinstance(found, HyperpodError)])
+    _raise_worst([result for _, result in outcomes if isinstance(result, HyperpodError)])
 
 
-def _result(text: str, found: Run | HyperpodError) -> dict[str, Any]:
-    if isinstance(found, Run):
-        return {"run_id": found.run_id, "ok": True, "run": found}
-    return {"run_id": text[:60], "ok": False, "error": found}
+def _result(text: str, result: Run | HyperpodError) -> dict[str, Any]:
+    if isinstance(result, Run):
+        return {"run_id": result.run_id, "ok": True, "run": result}
+    return {"run_id": text[:60], "ok": False, "error": result}
 
 
-def _print_jobs(order: _Order, results: list[JobResult]) -> None:
+def _print_jobs(request: _ActionRequest, results: list[JobResult]) -> None:
     if invocation().as_json:
         print_json({"results": results})
     else:
-        done = _DONE[order.action]
+        label = _RESULT_LABELS[request.action]
         for result in results:
             if result.error is None:
-                print(f"{result.scheduler_id} {done}")
+                print(f"{result.scheduler_id} {label}")
     _raise_worst([result.error for result in results if result.error is not None])
 
 
-_DONE: dict[ActionKind, str] = {
+_RESULT_LABELS: dict[ActionKind, str] = {
     "cancel": "cancelled",
     "hold": "held",
     "release": "released",
@@ -648,11 +663,11 @@ def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
     asks = not as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
     plan = with_services(lambda hyperpod: _plan(hyperpod, older, keep_failed))
     if not as_json:
-        _clean_print(plan, listed=dry_run)
+        _clean_print(plan, is_listed=dry_run)
     if not (dry_run or plan.empty or yes):
         if not asks:
             raise InvalidInputError(
-                f"removing needs confirmation: {_sum(plan)}",
+                f"removing needs confirmation: {_summary(plan)}",
                 code="not_confirmed",
                 hint="confirm with --yes, or list with --dry-run",
                 detail=_clean_document(plan, removed=False),
@@ -672,12 +687,14 @@ def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
         raise problems[0]
 
 
-async def _plan(hyperpod: Hyperpod, older: float, keep_failed: bool) -> CleanPlan:
+async def _plan(hyperpod: Hyperpod, min_age: float, keep_failed: bool) -> CleanPlan:
     from hyperpod_jlab.cli.slow_steps import slow_steps
     from hyperpod_jlab.run.clean import Cleaner
 
     async with slow_steps("reading runs and code"):
-        return await Cleaner(hyperpod.partition, hyperpod.runs).plan(older, keep_failed=keep_failed)
+        return await Cleaner(hyperpod.partition, hyperpod.runs).plan(
+            min_age, keep_failed=keep_failed
+        )
 
 
 async def _clean_carry_out(hyperpod: Hyperpod, plan: CleanPlan) -> list[HyperpodError]:
@@ -688,7 +705,7 @@ async def _clean_carry_out(hyperpod: Hyperpod, plan: CleanPlan) -> list[Hyperpod
         return await Cleaner(hyperpod.partition, hyperpod.runs).carry_out(plan)
 
 
-def _sum(plan: CleanPlan) -> str:
+def _summary(plan: CleanPlan) -> str:
     parts = [_count(len(plan.runs), "run", "runs")]
     if plan.staging:
         parts.append(_count(len(plan.staging), "interrupted submit", "interrupted submits"))
@@ -699,26 +716,26 @@ def _sum(plan: CleanPlan) -> str:
     return f"{', '.join(parts)}: {format_size(plan.size)}"
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _count(number: int, singular: str, many: str) -> str:
+    return f"{number} {singular if number == 1 else many}"
 
 
-def _clean_print(plan: CleanPlan, *, listed: bool) -> None:
-    for kept in plan.kept:
-        print(f"{kept.run_id} is kept: {kept.reason}", file=sys.stderr)
-    if listed:
+def _clean_print(plan: CleanPlan, *, is_listed: bool) -> None:
+    for blocked in plan.kept:
+        print(f"{blocked.run_id} is kept: {blocked.reason}", file=sys.stderr)
+    if is_listed:
         rows = [
             (
-                old.run.run_id,
-                old.run.name,
-                old.run.state,
-                moment(old.run.status.ended_at or old.run.created_at),
-                format_size(old.size),
+                old_run.run.run_id,
+                old_run.run.name,
+                old_run.run.state,
+                format_moment(old_run.run.status.ended_at or old_run.run.created_at),
+                format_size(old_run.size),
             )
-            for old in plan.runs
+            for old_run in plan.runs
         ]
         print_table(Table(("RUN", "NAME", "STATE", "ENDED", "SIZE"), rows))
-    print("nothing to remove" if plan.empty else _sum(plan))
+    print("nothing to remove" if plan.empty else _summary(plan))
 
 
 def _clean_document(plan: CleanPlan, *, removed: bool) -> dict[str, Any]:
@@ -727,15 +744,15 @@ def _clean_document(plan: CleanPlan, *, removed: bool) -> dict[str, Any]:
         "bytes": plan.size,
         "runs": [
             {
-                "run_id": old.run.run_id,
-                "name": old.run.name,
-                "state": old.run.state,
-                "ended_at": iso_time(old.run.status.ended_at),
-                "bytes": old.size,
+                "run_id": old_run.run.run_id,
+                "name": old_run.run.name,
+                "state": old_run.run.state,
+                "ended_at": iso_time(old_run.run.status.ended_at),
+                "bytes": old_run.size,
             }
-            for old in plan.runs
+            for old_run in plan.runs
         ],
-        "kept": [{"run_id": kept.run_id, "reason": kept.reason} for kept in plan.kept],
+        "kept": [{"run_id": blocked.run_id, "reason": blocked.reason} for blocked in plan.kept],
         "staging": {"folders": len(plan.staging), "bytes": plan.staging_size},
         "code": {"files": plan.code, "bytes": plan.code_size},
         "secrets": len(plan.secrets),

@@ -20,7 +20,7 @@ from hyperpod_jlab.storage.content import stored_path
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
-LONGEST_TEXT = 4 << 20
+MAX_TEXT_BYTES = 4 << 20
 """Bytes of the largest file that is shown as text."""
 
 _RENDERED = ("sbatch.sh", "manifest.yaml", "local.json")
@@ -34,22 +34,22 @@ class SentFile:
     size: int | None
 
 
-def code_of(bundle: BundleReader) -> tuple[SentFile, ...]:
+def list_code_files(bundle: BundleReader) -> tuple[SentFile, ...]:
     """The files of a run's code and project, as they were sent. May block.
 
     Raises:
         NotFoundError: There is no such run.
         DamagedBundleError: Its list of files cannot be read.
     """
-    found = []
+    files = []
     for entry in bundle.files():
         size = None
-        for place in sent_places(bundle, entry):
+        for path in find_sent_paths(bundle, entry):
             with contextlib.suppress(OSError):
-                size = descent.state(place).st_size
+                size = descent.state(path).st_size
                 break
-        found.append(SentFile(entry["path"], size))
-    return tuple(found)
+        files.append(SentFile(entry["path"], size))
+    return tuple(files)
 
 
 class SentCode:
@@ -82,7 +82,7 @@ class SentCode:
                 code="no_such_file",
                 detail={"field": "path", "run_id": self._bundle.run_id},
             )
-        return _text(sent_places(self._bundle, entry), path)
+        return _text(find_sent_paths(self._bundle, entry), path)
 
 
 def code_text(bundle: BundleReader, path: str) -> str:
@@ -96,7 +96,7 @@ def code_text(bundle: BundleReader, path: str) -> str:
     return SentCode(bundle).text(path)
 
 
-def rendered_of(bundle: BundleReader) -> tuple[str, str]:
+def read_rendered(bundle: BundleReader) -> tuple[str, str]:
     """The name and the text of what the scheduler was given. May block.
 
     Raises:
@@ -115,23 +115,25 @@ def rendered_of(bundle: BundleReader) -> tuple[str, str]:
 def _native_script(bundle: BundleReader) -> str | None:
     """The place of a file that was sent to the scheduler as it was written (docs/bundle-format.md)."""
     try:
-        script = from_json(descent.read(bundle.folder / "native.json", LONGEST_TEXT))["script"]
+        script = from_json(descent.read(bundle.folder / "native.json", MAX_TEXT_BYTES))["script"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return script if is_inner_path(script) else None
 
 
-def sent_places(bundle: BundleReader, entry: Mapping[str, Any]) -> Sequence[Path]:
+def find_sent_paths(bundle: BundleReader, entry: Mapping[str, Any]) -> Sequence[Path]:
     """Where the bytes of a file lie that was sent, the best first: in its owner's content store, else in the bundle, where the run may have changed them."""
-    stored = stored_path(bundle.folder.parents[2], entry["digest"], executable=entry["executable"])
-    return stored, bundle.folder / str(entry["path"])
+    stored_file = stored_path(
+        bundle.folder.parents[2], entry["digest"], executable=entry["executable"]
+    )
+    return stored_file, bundle.folder / str(entry["path"])
 
 
-def _text(places: Sequence[Path], name: str) -> str:
+def _text(paths: Sequence[Path], name: str) -> str:
     data, problem = b"", "it does not exist"
-    for place in places:
+    for path in paths:
         try:
-            data = descent.read(place, LONGEST_TEXT)
+            data = descent.read(path, MAX_TEXT_BYTES)
             break
         except OSError as error:
             if error.errno == errno.EFBIG:
@@ -179,10 +181,10 @@ def sent_cells(code: SentCode) -> tuple[SentCell, ...]:
     if _PLAN not in code:
         return ()
     try:
-        listed = json.loads(code.text(_PLAN))["cells"]
+        cells = json.loads(code.text(_PLAN))["cells"]
         return tuple(
             SentCell(entry["number"], entry.get("id"), entry.get("checksum"), entry["file"])
-            for entry in listed
+            for entry in cells
         )
     except (KeyError, TypeError, ValueError, AttributeError):  # the run itself may write there
         return ()
@@ -196,26 +198,26 @@ def cell_text(code: SentCode, cell: SentCell) -> str | None:
         return None
 
 
-def newest_of_cells(partition: Partition, run_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
+def newest_run_by_cell(partition: Partition, run_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
     """For each cell id the newest run that has it, and the checksum of what was sent. May block.
 
     Args:
         partition: The storage partition.
         run_ids: Runs, newest first.
     """
-    found: dict[str, tuple[str, str]] = {}
+    newest: dict[str, tuple[str, str]] = {}
     for run_id in run_ids:
         try:
-            cells = _known_cells(partition, run_id)
+            cells = _cached_cells(partition, run_id)
         except HyperpodError:  # it cannot be read now; perhaps it can next time
             continue
         for cell in cells:
             if cell.id is not None and cell.checksum is not None:
-                found.setdefault(cell.id, (run_id, cell.checksum))
-    return found
+                newest.setdefault(cell.id, (run_id, cell.checksum))
+    return newest
 
 
 @lru_cache(maxsize=2048)
-def _known_cells(partition: Partition, run_id: str) -> tuple[SentCell, ...]:
+def _cached_cells(partition: Partition, run_id: str) -> tuple[SentCell, ...]:
     """What was sent never changes."""
     return sent_cells(SentCode(BundleReader(partition, run_id)))

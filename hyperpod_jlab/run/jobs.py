@@ -23,7 +23,7 @@ from hyperpod_jlab.core.errors import (
     StorageError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.job_actions import MOST_JOBS, ActionKind, Change, JobResult, check_change
+from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResult, check_change
 from hyperpod_jlab.core.records import Action, Head, Submission
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
@@ -64,41 +64,43 @@ async def act_on_jobs(
         UnreachableError: The cluster does not answer.
     """
     check_change(action, change)
-    wanted = list(dict.fromkeys(jobs))
-    if not 0 < len(wanted) <= MOST_JOBS:
+    job_ids = list(dict.fromkeys(jobs))
+    if not 0 < len(job_ids) <= MAX_JOBS:
         raise InvalidInputError(
-            f"{len(wanted)} jobs are given, but 1 to {MOST_JOBS} are allowed",
+            f"{len(job_ids)} jobs are given, but 1 to {MAX_JOBS} are allowed",
             detail={"field": "jobs"},
         )
     engine = engines.get(cluster)
-    found = {job: _not_an_id(job) for job in wanted if not _ID.fullmatch(job)}
-    known = _runs_of(await require_tables(engine).jobs()) if len(found) < len(wanted) else {}
-    ours = {job: known[job] for job in wanted if job not in found and job in known}
-    begun: dict[str, _Begun] = {}
-    for job, run_id in ours.items():
+    results = {job: _invalid_id_result(job) for job in job_ids if not _ID.fullmatch(job)}
+    run_ids = _runs_of(await require_tables(engine).jobs()) if len(results) < len(job_ids) else {}
+    own_runs = {job: run_ids[job] for job in job_ids if job not in results and job in run_ids}
+    started: dict[str, _StartedAction] = {}
+    for job, run_id in own_runs.items():
         if engine.job_actions is not None and engine.job_actions.covers_runs:
-            begun_or_not = await _begin(runs, engine, job, run_id, action)
-            if isinstance(begun_or_not, _Begun):
-                begun[job] = begun_or_not
+            started_or_result = await _start_action(runs, engine, job, run_id, action)
+            if isinstance(started_or_result, _StartedAction):
+                started[job] = started_or_result
                 continue
-            result = begun_or_not
+            result = started_or_result
         else:
-            result = await _as_run(runs, job, run_id, action, change)
+            result = await _act_as_run(runs, job, run_id, action, change)
         if result is not None:
-            found[job] = result
-    rest = [job for job in wanted if job not in found]
+            results[job] = result
+    rest = [job for job in job_ids if job not in results]
     try:
-        done = await _act_on_rest(engine, action, rest, change) if rest else []
+        foreign_results = await _act_on_foreign_jobs(engine, action, rest, change) if rest else []
     except HyperpodError:
-        await _end(begun.values(), action, change, failed=True)
+        await _finish_actions(started.values(), action, change, has_failed=True)
         raise
-    found |= {result.scheduler_id: result for result in done}
-    for job, one in begun.items():
-        await _end([one], action, change, failed=found[job].error is not None)
-    return [found[job] for job in wanted]
+    results |= {result.scheduler_id: result for result in foreign_results}
+    for job, action_started in started.items():
+        await _finish_actions(
+            [action_started], action, change, has_failed=results[job].error is not None
+        )
+    return [results[job] for job in job_ids]
 
 
-async def _act_on_rest(
+async def _act_on_foreign_jobs(
     engine: Orchestrator, action: ActionKind, jobs: Sequence[str], change: Change | None
 ) -> list[JobResult]:
     """Act on jobs that are no runs of this storage partition; where the engine has none, there are no such jobs."""
@@ -111,17 +113,17 @@ async def _act_on_rest(
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _StartedAction:
     """A run whose job is about to be acted on, and what its journal says of that."""
 
     run: Run
     bundle: BundleReader
-    made: Action | None
+    record: Action | None
 
 
-async def _begin(
+async def _start_action(
     runs: Runs, engine: Orchestrator, job: str, run_id: str, action: ActionKind
-) -> _Begun | JobResult | None:
+) -> _StartedAction | JobResult | None:
     """Look whether it fits and write it into the run's journal; else why not. None: the run lies on another storage partition."""
     try:
         run = await runs.get(run_id)
@@ -129,29 +131,33 @@ async def _begin(
         if action == "cancel" and run.status.ended:
             return JobResult(job)
         check_action(run, action, engine)
-        made = None
+        written = None
         if action != "change":  # that is written once it was done
-            made = await asyncio.to_thread(write_action, run, bundle, action)
+            written = await asyncio.to_thread(write_action, run, bundle, action)
     except NotFoundError as error:
         return None if error.code == "no_such_run" else JobResult(job, error)
     except HyperpodError as error:
         return JobResult(job, error)
-    return _Begun(run, bundle, made)
+    return _StartedAction(run, bundle, written)
 
 
-async def _end(
-    begun: Iterable[_Begun], action: ActionKind, change: Change | None, *, failed: bool
+async def _finish_actions(
+    started: Iterable[_StartedAction],
+    action: ActionKind,
+    change: Change | None,
+    *,
+    has_failed: bool,
 ) -> None:
     """Bring the journals in step with what was done."""
-    for one in begun:
+    for item in started:
         with contextlib.suppress(HyperpodError):  # it is done, or not, all the same
-            if failed and one.made is not None:
-                await asyncio.to_thread(one.bundle.drop_action, one.made)
-            elif not failed and action == "change":
-                await asyncio.to_thread(write_action, one.run, one.bundle, action, change)
+            if has_failed and item.record is not None:
+                await asyncio.to_thread(item.bundle.drop_action, item.record)
+            elif not has_failed and action == "change":
+                await asyncio.to_thread(write_action, item.run, item.bundle, action, change)
 
 
-def _not_an_id(job: str) -> JobResult:
+def _invalid_id_result(job: str) -> JobResult:
     return JobResult(
         job[:60],
         InvalidInputError(
@@ -162,20 +168,20 @@ def _not_an_id(job: str) -> JobResult:
 
 def _runs_of(rows: Sequence[Job]) -> Mapping[str, str]:
     """The runs that jobs are, by the jobs' ids; those tasks of an array that share a row, since they wait, are left to the engine."""
-    found: dict[str, str] = {}
+    run_ids: dict[str, str] = {}
     for row in rows:
         if row.run_id is None:
             continue
         if row.array is None:
-            found[row.scheduler_id] = row.run_id
+            run_ids[row.scheduler_id] = row.run_id
             continue
-        found.setdefault(row.scheduler_id.rpartition("_")[0], row.run_id)  # the array as a whole
+        run_ids.setdefault(row.scheduler_id.rpartition("_")[0], row.run_id)  # the array as a whole
         if row.array.isdecimal():
-            found[row.scheduler_id] = f"{row.run_id}.{row.array}"
-    return found
+            run_ids[row.scheduler_id] = f"{row.run_id}.{row.array}"
+    return run_ids
 
 
-async def _as_run(
+async def _act_as_run(
     runs: Runs, job: str, run_id: str, action: ActionKind, change: Change | None
 ) -> JobResult | None:
     """What came of it; None when the run lies on another storage partition than this."""
@@ -191,14 +197,14 @@ async def _as_run(
 # --------------------------------------------------------------------------------------------------
 # Which jobs of a cluster's queue are runs that can be opened here: a run of the same user's may lie on another storage partition.
 
-_GOOD_FOR = 60.0
+_TTL_S = 60.0
 """Seconds for which it is not looked again: a run lies on the partition before the cluster has its job, and stays until it is cleaned."""
 
 
-_FEW = 50
+_MAX_SINGLE_LOOKUPS = 50
 """Runs that are looked for one by one."""
 
-_NEVER = (float("-inf"), False)
+_NOT_CHECKED = (float("-inf"), False)
 
 
 class JobLinks:
@@ -210,46 +216,54 @@ class JobLinks:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._known: dict[str, tuple[float, bool]] = {}
+        self._checked_runs: dict[str, tuple[float, bool]] = {}
 
     async def linked(self, rows: Sequence[Job]) -> list[Job]:
         """The rows; those of runs that are not here have no run's id."""
         if not any(row.run_id is not None for row in rows):
             return rows if isinstance(rows, list) else list(rows)
-        return await asyncio.to_thread(self._linked, rows)
+        return await asyncio.to_thread(self._link, rows)
 
-    def _linked(self, rows: Sequence[Job]) -> list[Job]:
-        self._look_at_once({row.run_id for row in rows if row.run_id is not None})
-        found = [
-            row if row.run_id is None or self._is_here(row.run_id) else replace(row, run_id=None)
+    def _link(self, rows: Sequence[Job]) -> list[Job]:
+        self._prefetch({row.run_id for row in rows if row.run_id is not None})
+        links = [
+            row
+            if row.run_id is None or self._is_known_run(row.run_id)
+            else replace(row, run_id=None)
             for row in rows
         ]
         ids = {row.run_id for row in rows}
-        self._known = {run_id: seen for run_id, seen in self._known.items() if run_id in ids}
-        return Rows(found, notes_of(rows))
+        self._checked_runs = {
+            run_id: entry for run_id, entry in self._checked_runs.items() if run_id in ids
+        }
+        return Rows(links, notes_of(rows))
 
-    def _look_at_once(self, run_ids: set[str]) -> None:
+    def _prefetch(self, run_ids: set[str]) -> None:
         """Where many runs are asked for that are not known yet, list what is there instead of looking for each in each user's folder."""
         now = time.monotonic()
-        new = [one for one in run_ids if now - self._known.get(one, _NEVER)[0] > _GOOD_FOR]
-        if len(new) <= _FEW or not self._partition.shared:
+        unknown_ids = [
+            run_id
+            for run_id in run_ids
+            if now - self._checked_runs.get(run_id, _NOT_CHECKED)[0] > _TTL_S
+        ]
+        if len(unknown_ids) <= _MAX_SINGLE_LOOKUPS or not self._partition.shared:
             return
         try:
-            here = self._partition.run_ids()
+            existing = self._partition.run_ids()
         except StorageError:  # nobody can look
-            here = set()
-        for one in new:
-            self._known[one] = (now, one.partition(".")[0] in here)
+            existing = set()
+        for run_id in unknown_ids:
+            self._checked_runs[run_id] = (now, run_id.partition(".")[0] in existing)
 
-    def _is_here(self, run_id: str) -> bool:
-        at, here = self._known.get(run_id, _NEVER)
-        if time.monotonic() - at > _GOOD_FOR:
+    def _is_known_run(self, run_id: str) -> bool:
+        checked_at, exists = self._checked_runs.get(run_id, _NOT_CHECKED)
+        if time.monotonic() - checked_at > _TTL_S:
             try:
-                here = self._partition.holds(run_id)
+                exists = self._partition.has_run(run_id)
             except (InvalidInputError, StorageError):  # no id of a run, or nobody can look
-                here = False
-            self._known[run_id] = (time.monotonic(), here)
-        return here
+                exists = False
+            self._checked_runs[run_id] = (time.monotonic(), exists)
+        return exists
 
 
 # --------------------------------------------------------------------------------------------------
@@ -286,14 +300,16 @@ async def adopt(
             hint="use another cluster with --cluster; see: hpj clusters",
             detail={"cluster": engine.name, "job": job[:60]},
         )
-    found = await adoption.foreign_job(job)
-    if found.run_id is not None and await asyncio.to_thread(engines.partition.holds, found.run_id):
-        raise _known(job, found.run_id)
-    run_id = adopted_id(engine.name, found)
-    spec = _spec(found, name)
-    made = await asyncio.to_thread(_make_bundle, engines, engine, run_id, spec, found)
-    if not made:
-        raise _known(job, run_id)
+    external_job = await adoption.foreign_job(job)
+    if external_job.run_id is not None and await asyncio.to_thread(
+        engines.partition.has_run, external_job.run_id
+    ):
+        raise _checked_runs(job, external_job.run_id)
+    run_id = adopted_id(engine.name, external_job)
+    spec = _spec(external_job, name)
+    is_new = await asyncio.to_thread(_make_bundle, engines, engine, run_id, spec, external_job)
+    if not is_new:
+        raise _checked_runs(job, run_id)
     await adoption.adopted(BundleReader(engines.partition, run_id))
     return run_id
 
@@ -301,13 +317,13 @@ async def adopt(
 def adopted_id(cluster: str, job: ExternalJob) -> str:
     """The run id of an adopted job. It follows from the job, so that adopting it twice, even at once, makes one run."""
     submitted = job.submitted_at or 0.0
-    told = f"{cluster}\0{job.scheduler_id}\0{submitted:.0f}"
-    number = int.from_bytes(hashlib.sha256(told.encode()).digest()[:8])
-    tail = "".join(_LETTERS[number >> 5 * place & 31] for place in range(6))
+    identity = f"{cluster}\0{job.scheduler_id}\0{submitted:.0f}"
+    number = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8])
+    tail = "".join(_LETTERS[number >> 5 * digit & 31] for digit in range(6))
     return f"{datetime.fromtimestamp(submitted, UTC):%Y%m%d-%H%M%S}-{tail}"
 
 
-def _known(job: str, run_id: str) -> ConflictError:
+def _checked_runs(job: str, run_id: str) -> ConflictError:
     return ConflictError(
         f"the job {job} is already the run {run_id}",
         code="already_adopted",
@@ -320,7 +336,7 @@ def _spec(job: ExternalJob, name: str | None) -> JobSpec:
     from hyperpod_jlab.core.validation import parse
 
     facts = job.facts
-    given = {
+    values = {
         "name": name,
         "source": NativeSource(path=_path(job)).model_dump(),
         "files": FilesSpec(project=False).model_dump(),
@@ -328,13 +344,15 @@ def _spec(job: ExternalJob, name: str | None) -> JobSpec:
         "queue": facts.queue,
         "array": facts.array,
     }
-    return parse(JobSpec, given)
+    return parse(JobSpec, values)
 
 
 def _path(job: ExternalJob) -> str:
     """Where the script lay, without what no path of ours may hold."""
-    kept = "".join(letter for letter in job.path if ord(letter) >= 32 and ord(letter) != 127)
-    return kept[:4096] or "script"
+    printable_path = "".join(
+        letter for letter in job.path if ord(letter) >= 32 and ord(letter) != 127
+    )
+    return printable_path[:4096] or "script"
 
 
 def _make_bundle(

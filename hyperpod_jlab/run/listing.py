@@ -42,18 +42,18 @@ class RunFilter:
 # States of runs as people type them.
 
 
-def check_states(words: Sequence[str]) -> tuple[State, ...]:
+def check_states(names: Sequence[str]) -> tuple[State, ...]:
     """States given as words.
 
     Raises:
         InvalidInputError: One of them is none.
     """
-    for word in words:
-        if word not in STATES:
+    for name in names:
+        if name not in STATES:
             raise InvalidInputError(
-                f"'{word[:60]}' is not a state",
+                f"'{name[:60]}' is not a state",
                 code="invalid_state",
-                hint=nearest_hint(word, STATES),
+                hint=nearest_hint(name, STATES),
                 detail={"field": "state"},
             )
-    return tuple(state for state in STATES if state in words)
+    return tuple(state for state in STATES if state in names)

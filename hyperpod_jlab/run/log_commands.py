@@ -13,9 +13,9 @@ import click
 from hyperpod_jlab.cli.following import (
     Reading,
     is_unreachable,
+    reporting_states,
     shows_progress,
-    told_states,
-    unreachable_words,
+    unreachable_text,
     write_bytes,
     write_logs,
 )
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.run import Run
     from hyperpod_jlab.run.services import Hyperpod
 
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 _HELP = """\
 Print the logs of a run's ranks, sorted by time. Each line begins with its rank: '3|text', or 'node0|text' for the log of a node.
@@ -57,7 +57,7 @@ _EXAMPLES = (
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _LogOptions:
     """The options as given."""
 
     follow: bool
@@ -112,80 +112,80 @@ class _Wanted:
 )
 def logs(run: str, **options: Any) -> None:
     """Print logs."""
-    wanted = _Wanted(**options)
-    if wanted.raw:
-        _check_raw(wanted)
-        with_services(lambda hyperpod: _raw(hyperpod, run, wanted))
+    log_options = _LogOptions(**options)
+    if log_options.raw:
+        _check_raw(log_options)
+        with_services(lambda hyperpod: _raw(hyperpod, run, log_options))
     else:
-        with_services(lambda hyperpod: _lines(hyperpod, run, wanted))
+        with_services(lambda hyperpod: _lines(hyperpod, run, log_options))
 
 
-async def _lines(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
+async def _lines(hyperpod: Hyperpod, text: str, log_options: _LogOptions) -> None:
     run = await hyperpod.runs.get(await find_run(hyperpod, text))
     request = LogRequest(
         run.run_id,
-        attempt=wanted.attempt,
-        node=_node(run, wanted.node),
-        ranks=_ranks(wanted),
-        tail=wanted.tail,
-        since=wanted.since,
-        grep=wanted.grep,
-        cursor=wanted.cursor,
-        follow=wanted.follow,
+        attempt=log_options.attempt,
+        node=_node(run, log_options.node),
+        ranks=_ranks(log_options),
+        tail=log_options.tail,
+        since=log_options.since,
+        grep=log_options.grep,
+        cursor=log_options.cursor,
+        follow=log_options.follow,
         partial=shows_progress() and not invocation().as_json,
     )
     check_choice(run, request)
-    reading = Reading(request, _same_options(wanted))
-    invocation().on_interrupt = reading.interruption
-    if wanted.follow:
-        async with told_states(hyperpod, run.run_id, run):
-            await write_logs(hyperpod, reading)
+    writer_state = Reading(request, _repeat_options(log_options))
+    invocation().on_interrupt = writer_state.interruption
+    if log_options.follow:
+        async with reporting_states(hyperpod, run.run_id, run):
+            await write_logs(hyperpod, writer_state)
     else:
-        await write_logs(hyperpod, reading)
-        if reading.written and is_unreachable(run) and not invocation().as_json:
-            words = unreachable_words(run)
-            print(f"--- {words}; newer lines may be missing ---", file=sys.stderr)
-    if not reading.written and not run.status.ended and not invocation().as_json:
+        await write_logs(hyperpod, writer_state)
+        if writer_state.written and is_unreachable(run) and not invocation().as_json:
+            problem = unreachable_text(run)
+            print(f"--- {problem}; newer lines may be missing ---", file=sys.stderr)
+    if not writer_state.written and not run.status.ended and not invocation().as_json:
         reason = f": {printable(run.status.reason)}" if run.status.reason else ""
         print(f"no lines; the run is {run.state}{reason}", file=sys.stderr)
 
 
-async def _raw(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
+async def _raw(hyperpod: Hyperpod, text: str, log_options: _LogOptions) -> None:
     run = await hyperpod.runs.get(await find_run(hyperpod, text))
-    ranks, node = _ranks(wanted), _node(run, wanted.node)
-    request = LogRequest(run.run_id, wanted.attempt, node, ranks, follow=wanted.follow)
+    ranks, node = _ranks(log_options), _node(run, log_options.node)
+    request = LogRequest(run.run_id, log_options.attempt, node, ranks, follow=log_options.follow)
     check_choice(run, request)
-    reading = Reading(request, _same_options(wanted))
-    invocation().on_interrupt = reading.interruption
+    writer_state = Reading(request, _repeat_options(log_options))
+    invocation().on_interrupt = writer_state.interruption
     chunks = hyperpod.logs.raw(
         run.run_id,
         rank=ranks[0] if ranks else None,
         node=node,
-        attempt=wanted.attempt,
-        follow=wanted.follow,
+        attempt=log_options.attempt,
+        follow=log_options.follow,
     )
     async with aclosing(chunks):
         async for chunk in chunks:
             write_bytes(chunk)
 
 
-def _check_raw(wanted: _Wanted) -> None:
-    others = ("tail", "since", "grep", "cursor")
-    given = [name for name in others if getattr(wanted, name) is not None]
-    if given:
-        raise _misfit(f"--raw and --{given[0]} cannot be used together")
-    if sum(map(len, wanted.ranks)) > 1:
-        raise _misfit("--raw prints one stream; choose it with --rank")
+def _check_raw(log_options: _LogOptions) -> None:
+    line_options = ("tail", "since", "grep", "cursor")
+    conflicting = [name for name in line_options if getattr(log_options, name) is not None]
+    if conflicting:
+        raise _usage_error(f"--raw and --{conflicting[0]} cannot be used together")
+    if sum(map(len, log_options.ranks)) > 1:
+        raise _usage_error("--raw prints one stream; choose it with --rank")
     if invocation().as_json:
-        raise _misfit("--raw and --json cannot be used together")
+        raise _usage_error("--raw and --json cannot be used together")
 
 
-def _misfit(message: str) -> InvalidInputError:
+def _usage_error(message: str) -> InvalidInputError:
     return InvalidInputError(message, code="usage", hint="see: hpj logs --help")
 
 
-def _ranks(wanted: _Wanted) -> tuple[int, ...] | None:
-    return tuple(sorted({rank for given in wanted.ranks for rank in given})) or None
+def _ranks(log_options: _LogOptions) -> tuple[int, ...] | None:
+    return tuple(sorted({rank for group in log_options.ranks for rank in group})) or None
 
 
 def _node(run: Run, text: str | None) -> int | None:
@@ -195,17 +195,17 @@ def _node(run: Run, text: str | None) -> int | None:
     names = node_names(run)
     if text in names:
         return names.index(text)
-    if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS:
+    if not (text.isascii() and text.isdecimal()) or len(text) > _MAX_DIGITS:
         raise no_such_node(run, text)
     return int(text)
 
 
-def _same_options(wanted: _Wanted) -> str:
+def _repeat_options(log_options: _LogOptions) -> str:
     """The options that choose lines, for coming back to them."""
-    words = [f"--rank {','.join(map(str, ranks))}" for ranks in wanted.ranks]
+    arguments = [f"--rank {','.join(map(str, ranks))}" for ranks in log_options.ranks]
     for name in ("node", "attempt", "grep"):
-        value = getattr(wanted, name)
+        value = getattr(log_options, name)
         if value is not None:
-            words.append(f"--{name} {shlex.quote(str(value))}")
-    words += ["--raw"] if wanted.raw else []
-    return "".join(f" {word}" for word in words)
+            arguments.append(f"--{name} {shlex.quote(str(value))}")
+    arguments += ["--raw"] if log_options.raw else []
+    return "".join(f" {argument}" for argument in arguments)

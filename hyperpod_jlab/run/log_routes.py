@@ -25,7 +25,7 @@ from hyperpod_jlab.server.log_messages import (
 )
 from hyperpod_jlab.server.requests import RequestModel
 
-MOST_LINES = 2000
+MAX_LINES = 2000
 
 
 class PageQuery(LogChoice):
@@ -33,7 +33,7 @@ class PageQuery(LogChoice):
 
     direction: Literal["backward", "forward"] = "backward"
     """Before the cursor (or the end), or from the cursor (or the start) on."""
-    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
     """At most so many lines."""
 
 
@@ -42,7 +42,7 @@ class SearchQuery(LogChoice):
 
     direction: Literal["backward", "forward"] = "forward"
     """From the cursor (or the start) on, or before it (or the end)."""
-    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
     """At most so many hits."""
 
 
@@ -89,7 +89,7 @@ async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
     request = query.request(run_id)
     await check_request(hyperpod.runs.get, request)
     page = await hyperpod.logs.page(request, query.direction, query.limit)
-    return await asyncio.to_thread(page_answer, page)
+    return await asyncio.to_thread(to_log_page, page)
 
 
 async def search_log(call: Call, run_id: str, query: SearchQuery) -> SearchResult:
@@ -108,11 +108,11 @@ async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
     hyperpod = await call.hyperpod()
     ranks = None if query.rank is None else (query.rank,)
     await check_request(hyperpod.runs.get, LogRequest(run_id, query.attempt, query.node, ranks))
-    which = f"node-{query.node}" if query.node is not None and query.rank is None else None
-    which = which or f"rank-{query.rank or 0}"
+    stream_name = f"node-{query.node}" if query.node is not None and query.rank is None else None
+    stream_name = stream_name or f"rank-{query.rank or 0}"
     attempt = f".attempt-{query.attempt}" if query.attempt is not None else ""
     chunks = hyperpod.logs.raw(run_id, rank=query.rank, node=query.node, attempt=query.attempt)
-    return Download(f"{run_id}{attempt}.{which}.log", chunks)
+    return Download(f"{run_id}{attempt}.{stream_name}.log", chunks)
 
 
 async def list_streams(call: Call, run_id: str) -> Streams:
@@ -132,7 +132,7 @@ async def follow_log(hyperpod: Hyperpod, message: Subscribe) -> AsyncGenerator[L
     return hyperpod.logs.lines(request)
 
 
-def page_answer(page: Page) -> LogPage:
+def to_log_page(page: Page) -> LogPage:
     """A page as it is answered."""
     blocks = blocks_of(page.lines)
     return LogPage(

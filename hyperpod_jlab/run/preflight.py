@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     nearest_hint,
 )
-from hyperpod_jlab.core.finding import Finding, refuse_on_error
+from hyperpod_jlab.core.finding import Finding, raise_on_error
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.text import printable
@@ -37,22 +37,22 @@ async def preflight(
     try:
         return await engine.preflight(spec), None
     except UnreachableError as error:
-        return [_unchecked(error)], error
+        return [_unchecked_finding(error)], error
 
 
-async def verdict(
-    engine: Orchestrator, given: RenderInput, rendered: Rendered
+async def check_native_file(
+    engine: Orchestrator, render_input: RenderInput, rendered: Rendered
 ) -> tuple[list[Finding], UnreachableError | None]:
     """What the cluster itself says of a user's own file; when it does not answer, a warning and why."""
     if engine.native_check is None:
         return [], None
     try:
-        return await engine.native_check.dry_run(given, rendered), None
+        return await engine.native_check.dry_run(render_input, rendered), None
     except UnreachableError as error:
-        return [_unchecked(error)], error
+        return [_unchecked_finding(error)], error
 
 
-def _unchecked(error: UnreachableError) -> Finding:
+def _unchecked_finding(error: UnreachableError) -> Finding:
     message = f"the cluster did not check the run: {error.message}"
     return Finding(level="warning", code=UNCHECKED, message=message, hint=error.hint)
 
@@ -68,31 +68,31 @@ def foreign_code(run_id: str, owner: str) -> Finding:
     )
 
 
-def suspect_code(run_id: str, user: str, *, moved: bool) -> Finding:
+def suspect_code(run_id: str, user: str, *, is_moved: bool) -> Finding:
     """The error that a run's code may have been laid by another user.
 
     Args:
         run_id: The run.
         user: This user's name.
-        moved: Whether it lies in this user's own folder by now.
+        is_moved: Whether it lies in this user's own folder by now.
     """
     hint = f"read its code (hpj show {run_id} prints its folder); if you trust it, confirm with --trust-owner {user}"
     return Finding(
         level="error",
         code=FOREIGN_CODE,
         message=f"another user could have replaced the code of {run_id} in the layout of an older version, so it was not started",
-        hint=hint if moved else "run hpj storage migrate, then clone it",
+        hint=hint if is_moved else "run hpj storage migrate, then clone it",
         field="trust_owner",
     )
 
 
-def refuse_distrusted(findings: Sequence[Finding]) -> None:
+def raise_if_untrusted(findings: Sequence[Finding]) -> None:
     """Refuse a run of another user's code that nobody has confirmed.
 
     Raises:
         RefusedError: With code ``foreign_code``.
     """
-    refuse_on_error([found for found in findings if found.code == FOREIGN_CODE])
+    raise_on_error([finding for finding in findings if finding.code == FOREIGN_CODE])
 
 
 async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]:
@@ -103,21 +103,21 @@ async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]
 
     from hyperpod_jlab.capture.function import python_version_finding
 
-    far = await engine.interpreters.python_version(spec)
-    finding = python_version_finding(sys.version_info[:2], far) if far else None
+    version = await engine.interpreters.python_version(spec)
+    finding = python_version_finding(sys.version_info[:2], version) if version else None
     return [finding] if finding else []
 
 
 def launcher_findings(spec: JobSpec) -> list[Finding]:
     """A command runs once on each node, however many processes were asked for."""
-    asked = spec.resources.processes_per_node or 1
-    if asked == 1 or spec.resolved_launcher != "none" or spec.source.kind == "native":
+    processes = spec.resources.processes_per_node or 1
+    if processes == 1 or spec.resolved_launcher != "none" or spec.source.kind == "native":
         return []
     return [
         Finding(
             level="warning",
             code="one_process",
-            message=f"the command runs once on each node, not {asked} times, because the launcher is none",
+            message=f"the command runs once on each node, not {processes} times, because the launcher is none",
             hint="use --launcher python to run it in each process, or leave out --processes-per-node",
             field="resources.processes_per_node",
         )
@@ -146,28 +146,28 @@ def check_secret_values(spec: JobSpec, values: Mapping[str, str]) -> None:
     """
     secrets = spec.environment.secrets
     for name, value in values.items():
-        shown = printable(name[:60])
+        display_name = printable(name[:60])
         if name not in secrets:
-            raise _bad_value(
-                f"'{shown}' is not a secret of the spec",
+            raise _secret_error(
+                f"'{display_name}' is not a secret of the spec",
                 "secret_unknown",
                 nearest_hint(name, secrets) or "add it to environment.secrets of the spec",
             )
         if secrets[name]:
-            raise _bad_value(
-                f"the secret {shown} has a reference and cannot have a value",
+            raise _secret_error(
+                f"the secret {display_name} has a reference and cannot have a value",
                 "secret_has_reference",
                 "remove the reference or the value",
             )
         if "\0" in value or (not value.isascii() and _has_half_characters(value)):
-            raise _bad_value(
-                f"the value of the secret {shown} cannot be an environment variable",
+            raise _secret_error(
+                f"the value of the secret {display_name} cannot be an environment variable",
                 "bad_secret",
                 "it contains a NUL byte or is not UTF-8; put such data into a file",
             )
 
 
-def _bad_value(message: str, code: str, hint: str) -> InvalidInputError:
+def _secret_error(message: str, code: str, hint: str) -> InvalidInputError:
     return InvalidInputError(message, code=code, hint=hint, detail={"field": "secrets"})
 
 
@@ -228,11 +228,11 @@ async def dependencies(after: Sequence[str], engine: Orchestrator, runs: Runs) -
             await asyncio.to_thread(runs.bundle, run_id)
             run = await runs.get(run_id) if engine.uses_dependency_ids else None
         except HyperpodError as error:
-            findings.append(_not_there(run_id, error))
+            findings.append(_missing_run_finding(run_id, error))
             continue
         if run is None or run.state == "succeeded":
             continue
-        finding = _why_never(run, engine)
+        finding = _never_starts_finding(run, engine)
         if finding is not None:
             findings.append(finding)
         elif run.scheduler_id is not None:
@@ -240,7 +240,7 @@ async def dependencies(after: Sequence[str], engine: Orchestrator, runs: Runs) -
     return Dependencies(tuple(ids), tuple(findings))
 
 
-def _not_there(run_id: str, error: HyperpodError) -> Finding:
+def _missing_run_finding(run_id: str, error: HyperpodError) -> Finding:
     if error.code == "no_such_run":
         message = f"run {run_id} not found; it cannot be waited for"
         return _finding(error.code, message, "see: hpj runs")
@@ -249,20 +249,24 @@ def _not_there(run_id: str, error: HyperpodError) -> Finding:
     )
 
 
-def _why_never(run: Run, engine: Orchestrator) -> Finding | None:
+def _never_starts_finding(run: Run, engine: Orchestrator) -> Finding | None:
     """Why a run that waits for this one would never start, or could not be told to wait."""
-    failed = [state for state in ("failed", "cancelled") if (run.children or {}).get(state)]
+    failed_states = [state for state in ("failed", "cancelled") if (run.children or {}).get(state)]
     if run.cluster != engine.name:
         return _finding(
             "other_cluster",
             f"{run.run_id} is on the cluster {run.cluster}, so a run on {engine.name} cannot wait for it",
             f"submit both to the same cluster, or wait for it yourself: hpj logs -f {run.run_id}",
         )
-    if run.status.ended or failed:
-        what = run.state if run.status.ended else f"running, but one of its tasks is {failed[0]}"
+    if run.status.ended or failed_states:
+        status_text = (
+            run.state
+            if run.status.ended
+            else f"running, but one of its tasks is {failed_states[0]}"
+        )
         return _finding(
             "dependency_failed",
-            f"{run.run_id} is {what}: a run that waits for it would never start",
+            f"{run.run_id} is {status_text}: a run that waits for it would never start",
             f"submit it again first: hpj clone {run.run_id}",
         )
     if run.scheduler_id is None:

@@ -16,28 +16,28 @@ from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.hyperpod import Instance, region_of
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.core.repair import RECOVERING, aws_repairs, may_recover, recovering
+from hyperpod_jlab.core.repair import RECOVERING, find_repairs, may_recover, with_repair_reason
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.engines.registry import find_scheduler
 from hyperpod_jlab.engines.repairs import find_attempt, list_nodes
 from hyperpod_jlab.storage.records import BundleReader
 
-_LOOKED = 10.0
+_MIN_WATCH_S = 10.0
 """Seconds after which somebody who looks at running runs is one who goes on looking."""
 
-_WAITS = 3.0
+_LIST_TIMEOUT_S = 3.0
 """Seconds that are waited for AWS where a run waits after an attempt."""
 
-_NOTICE = 0.05
+_QUICK_TIMEOUT_S = 0.05
 """The same where it runs."""
 
-_REFUSED_FOR = 60.0
+_ERROR_TTL_S = 60.0
 """Seconds for which AWS is not asked again after it could not tell."""
 
-_ANEW = 10.0
+_REFRESH_INTERVAL_S = 10.0
 """Seconds between two lists that are asked for because the last one is older than a loss."""
 
-_MOST = 1000
+_MAX_LOSSES = 1000
 """Losses that are remembered."""
 
 
@@ -54,106 +54,121 @@ class AwsRepairs:
     ) -> None:
         self._settings = settings
         self._aws_in = aws_in
-        self._since: dict[str, float] = {}
-        self._lists: Cache[str, list[Instance]] = Cache(error_ttl=lambda _: _REFUSED_FOR)
+        self._active_since: dict[str, float] = {}
+        self._lists: Cache[str, list[Instance]] = Cache(error_ttl=lambda _: _ERROR_TTL_S)
         self._losses: dict[tuple[str, int | None], float] = {}
-        self._anew: dict[str, float] = {}
+        self._refreshed_at: dict[str, float] = {}
 
-    async def told(
-        self, cluster: str, bundles: Sequence[BundleReader], words: dict[str, Observation]
+    async def with_repairs(
+        self, cluster: str, bundles: Sequence[BundleReader], observations: dict[str, Observation]
     ) -> dict[str, Observation]:
         """The words on runs of a configured cluster, with the repair of their instances as the reason.
 
         Args:
             cluster: The cluster's name.
             bundles: The runs.
-            words: What its scheduler says of them, by run id.
+            observations: What its scheduler says of them, by run id.
         """
         config = self._settings.clusters.get(cluster)
         scheduler = find_scheduler(config.orchestrator) if config is not None else None
         hyperpod = config.hyperpod_cluster if config is not None else None
         if scheduler is None or hyperpod is None:
-            return words
-        open_words = [word for word in words.values() if may_recover(word)]
-        losses = [self._lost_at(run, word) for run, word in words.items() if _has_lost(word)]
-        lost = bool(losses)
-        if not lost and not self._goes_on(cluster, any(w.state == "running" for w in open_words)):
-            return words
-        seconds = _WAITS if lost else _NOTICE
+            return observations
+        open_words = [
+            recoverable for recoverable in observations.values() if may_recover(recoverable)
+        ]
+        losses = [
+            self._loss_time(run, recoverable)
+            for run, recoverable in observations.items()
+            if _has_lost(recoverable)
+        ]
+        has_losses = bool(losses)
+        if not has_losses and not self._are_runs_active(
+            cluster, any(w.state == "running" for w in open_words)
+        ):
+            return observations
+        seconds = _LIST_TIMEOUT_S if has_losses else _QUICK_TIMEOUT_S
         instances = await self._instances(hyperpod, seconds, max(losses, default=0.0))
-        if all(one.state == "running" for one in instances):
-            return words
-        return await asyncio.to_thread(_with, scheduler, instances, bundles, words)
+        if all(instance.state == "running" for instance in instances):
+            return observations
+        return await asyncio.to_thread(_apply_repairs, scheduler, instances, bundles, observations)
 
     async def close(self) -> None:
         """Ask no more."""
         await self._lists.close()
 
-    def _goes_on(self, cluster: str, runs: bool) -> bool:
+    def _are_runs_active(self, cluster: str, runs: bool) -> bool:
         """Whether runs of a cluster have been running, and looked at, for a while."""
         if not runs:
-            self._since.pop(cluster, None)
+            self._active_since.pop(cluster, None)
             return False
-        since = self._since.setdefault(cluster, time.monotonic())
-        return time.monotonic() - since > _LOOKED
+        since = self._active_since.setdefault(cluster, time.monotonic())
+        return time.monotonic() - since > _MIN_WATCH_S
 
-    def _lost_at(self, run_id: str, word: Observation) -> float:
+    def _loss_time(self, run_id: str, observation: Observation) -> float:
         """When it was first seen that a run waits after an attempt (Unix seconds)."""
-        if len(self._losses) > _MOST:
+        if len(self._losses) > _MAX_LOSSES:
             del self._losses[next(iter(self._losses))]
-        return self._losses.setdefault((run_id, word.attempt), time.time())
+        return self._losses.setdefault((run_id, observation.attempt), time.time())
 
     async def _instances(self, hyperpod: str, seconds: float, since: float) -> list[Instance]:
         """The instances as they were listed last, or now if that takes no longer; none where they are not known."""
         try:
             async with asyncio.timeout(seconds):
-                return await self._lists.get(hyperpod, lambda: self._look(hyperpod, since))
+                return await self._lists.get(
+                    hyperpod, lambda: self._list_instances(hyperpod, since)
+                )
         except TimeoutError:
-            return self._known(hyperpod)
+            return self._cached_instances(hyperpod)
         except HyperpodError:  # the cluster's page says why
             return []
 
-    def _known(self, hyperpod: str) -> list[Instance]:
+    def _cached_instances(self, hyperpod: str) -> list[Instance]:
         """The last list; none where a later one could not be had."""
         last = self._lists.last(hyperpod)
         return last.value if last is not None and last.error is None else []
 
-    async def _look(self, hyperpod: str, since: float) -> list[Instance]:
+    async def _list_instances(self, hyperpod: str, since: float) -> list[Instance]:
         """Ask for the instances; anew where the list is from before `since` (Unix seconds), but not again and again."""
         aws = self._aws_in(region_of(hyperpod))
-        shown = await aws.instances(hyperpod, wait=_WAITS)
+        cached = await aws.instances(hyperpod, wait=_LIST_TIMEOUT_S)
         now = time.monotonic()
-        old = not shown.loading and shown.as_of < since
-        if old and now - self._anew.get(hyperpod, float("-inf")) > _ANEW:
-            self._anew[hyperpod] = now
-            shown = await aws.instances(hyperpod, refresh=True, wait=_WAITS)
+        is_outdated = not cached.loading and cached.as_of < since
+        if (
+            is_outdated
+            and now - self._refreshed_at.get(hyperpod, float("-inf")) > _REFRESH_INTERVAL_S
+        ):
+            self._refreshed_at[hyperpod] = now
+            cached = await aws.instances(hyperpod, refresh=True, wait=_LIST_TIMEOUT_S)
         # A list that is not whole says of no node that its instance is gone.
-        return self._known(hyperpod) if shown.loading else shown.rows
+        return self._cached_instances(hyperpod) if cached.loading else cached.rows
 
 
-def _has_lost(word: Observation) -> bool:
+def _has_lost(observation: Observation) -> bool:
     """Whether a run waits after an attempt."""
-    if not may_recover(word):
+    if not may_recover(observation):
         return False
-    return word.state == "waiting" and (word.reason_code == RECOVERING or word.attempt is not None)
+    return observation.state == "waiting" and (
+        observation.reason_code == RECOVERING or observation.attempt is not None
+    )
 
 
-def _with(
+def _apply_repairs(
     scheduler: Scheduler,
     instances: Sequence[Instance],
     bundles: Sequence[BundleReader],
-    words: dict[str, Observation],
+    observations: dict[str, Observation],
 ) -> dict[str, Observation]:
-    found = dict(words)
+    result = dict(observations)
     for bundle in bundles:
-        word = words.get(bundle.run_id)
-        if word is None or not may_recover(word):
+        observation = observations.get(bundle.run_id)
+        if observation is None or not may_recover(observation):
             continue
-        attempt = find_attempt(bundle, word)
+        attempt = find_attempt(bundle, observation)
         if attempt is None:
             continue
         nodes = list_nodes(attempt)
-        begun = min((node.started_at for node in attempt.nodes), default=None)
-        repairs = aws_repairs(scheduler, instances, nodes, begun)
-        found[bundle.run_id] = recovering(word, nodes, repairs, scheduler)
-    return found
+        started_at = min((node.started_at for node in attempt.nodes), default=None)
+        repairs = find_repairs(scheduler, instances, nodes, started_at)
+        result[bundle.run_id] = with_repair_reason(observation, nodes, repairs, scheduler)
+    return result

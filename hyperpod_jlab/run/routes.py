@@ -9,35 +9,35 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from hyperpod_jlab.clusters.routes import with_cluster
+from hyperpod_jlab.clusters.routes import require_cluster
 from hyperpod_jlab.core.cluster import WaitReason
 from hyperpod_jlab.core.fields import Duration
-from hyperpod_jlab.core.job_actions import MOST_JOBS, ActionKind, Change, JobResult
+from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResult
 from hyperpod_jlab.core.run import Run, RunState
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.validation import NAME
-from hyperpod_jlab.features.ports.service import Access, access_of
-from hyperpod_jlab.run.files import SentFile, code_of, code_text, rendered_of
+from hyperpod_jlab.features.ports.service import Access, read_access
+from hyperpod_jlab.run.files import SentFile, code_text, list_code_files, read_rendered
 from hyperpod_jlab.run.listing import RunFilter, RunPage
-from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
+from hyperpod_jlab.server.answers import OwnedRun, RenderedText, to_owned_run
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.requests import RequestModel, Several
+from hyperpod_jlab.server.requests import CommaSeparated, RequestModel
 from hyperpod_jlab.storage.records import BundleReader
 
-MOST_RUNS = 1000
+MAX_RUNS = 1000
 
 
 class RunsQuery(RequestModel):
     """Which runs to list."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST_RUNS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_RUNS)] = 100
     """At most this many."""
     cursor: Annotated[str | None, Field(max_length=1024)] = None
     """Go on after an earlier page: its `next`."""
     cluster: str | None = None
     """Only runs of this cluster."""
-    state: Annotated[list[RunState], Several] = Field(default_factory=list)
+    state: Annotated[list[RunState], CommaSeparated] = Field(default_factory=list)
     """Only runs in these states; may be given several times, or once with commas."""
     all_users: bool = False
     """The runs of all users of a shared storage partition, not only your own."""
@@ -54,23 +54,23 @@ class RunList:
 async def list_runs(call: Call, query: RunsQuery) -> RunList:
     """List runs, newest first."""
     hyperpod = await call.hyperpod()
-    wanted = RunFilter(
+    run_filter = RunFilter(
         cluster=query.cluster,
         states=tuple(query.state),
         everyone=query.all_users,
         limit=query.limit,
         cursor=query.cursor,
     )
-    listing = await hyperpod.runs.list(wanted)
-    return await asyncio.to_thread(_list_answer, listing)
+    listing = await hyperpod.runs.list(run_filter)
+    return await asyncio.to_thread(_to_run_list, listing)
 
 
 async def show_run(call: Call, run_id: str) -> OwnedRun:
     """One run as it is now."""
     hyperpod = await call.hyperpod()
     run = await hyperpod.runs.get(run_id)
-    call.process.events.seen(run)
-    return run_answer(run)
+    call.process.events.note_run(run)
+    return to_owned_run(run)
 
 
 async def cancel_run(call: Call, run_id: str) -> OwnedRun:
@@ -112,12 +112,12 @@ async def _act(
 ) -> OwnedRun:
     hyperpod = await call.hyperpod()
     run = await hyperpod.runs.act(run_id, action, change)
-    call.process.events.tell(run)
-    return run_answer(run)
+    call.process.events.emit_change(run)
+    return to_owned_run(run)
 
 
-def _list_answer(listing: RunPage) -> RunList:
-    return RunList([run_answer(run) for run in listing.runs], listing.next)
+def _to_run_list(listing: RunPage) -> RunList:
+    return RunList([to_owned_run(run) for run in listing.runs], listing.next)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class RunUsage:
     usage: Usage | None
 
 
-_MOST_CHILDREN = 500
+_MAX_CHILDREN = 500
 """As many as the run page shows."""
 
 
@@ -165,12 +165,12 @@ async def show_spec(call: Call, run_id: str) -> JobSpec:
 
 async def show_script(call: Call, run_id: str) -> RenderedText:
     """The script or manifest that the scheduler was given."""
-    return RenderedText(*await asyncio.to_thread(rendered_of, await _bundle(call, run_id)))
+    return RenderedText(*await asyncio.to_thread(read_rendered, await _bundle(call, run_id)))
 
 
 async def list_code(call: Call, run_id: str) -> Code:
     """The files of a run's code and project, as they were sent."""
-    return Code(await asyncio.to_thread(code_of, await _bundle(call, run_id)))
+    return Code(await asyncio.to_thread(list_code_files, await _bundle(call, run_id)))
 
 
 async def show_code(call: Call, run_id: str, path: str) -> CodeText:
@@ -182,12 +182,12 @@ async def show_code(call: Call, run_id: str, path: str) -> CodeText:
 async def list_children(call: Call, run_id: str) -> Children:
     """The children of an array, in the order of their indices; none for other runs. Of more than 500 those first that have begun."""
     hyperpod = await call.hyperpod()
-    children = await hyperpod.runs.children(run_id, _MOST_CHILDREN)
-    return await asyncio.to_thread(_children_answer, children)
+    children = await hyperpod.runs.children(run_id, _MAX_CHILDREN)
+    return await asyncio.to_thread(_to_children, children)
 
 
-def _children_answer(children: tuple[Run, ...]) -> Children:
-    return Children([run_answer(run) for run in children])
+def _to_children(children: tuple[Run, ...]) -> Children:
+    return Children([to_owned_run(run) for run in children])
 
 
 async def explain_wait(call: Call, run_id: str) -> WaitReason:
@@ -202,7 +202,7 @@ async def show_access(call: Call, run_id: str) -> Access:
     A port of node 0 is opened by ``POST runs/{run_id}/ports/{port}/open``, one of another node by ``runs/{run_id}/ports/{node}:{port}/open``.
     """
     hyperpod = await call.hyperpod()
-    return await access_of(hyperpod.engines, hyperpod.runs, run_id)
+    return await read_access(hyperpod.engines, hyperpod.runs, run_id)
 
 
 async def show_usage(call: Call, run_id: str) -> RunUsage:
@@ -229,13 +229,13 @@ class AdoptBody(RequestModel):
 
 async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> OwnedRun:
     """Take a job that was sent elsewhere, such as with sbatch, into the list of runs. 409 when it is a run already, which the detail names."""
-    hyperpod = await with_cluster(call, cluster)
+    hyperpod = await require_cluster(call, cluster)
     run_id = await hyperpod.adopt(job, cluster, body.name)
     hyperpod.snapshots.forget(("jobs", cluster))
     call.status = 201
     run = await hyperpod.runs.get(run_id)
-    call.process.events.tell(run)
-    return run_answer(run)
+    call.process.events.emit_change(run)
+    return to_owned_run(run)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class JobActionBody(RequestModel):
     """What to do."""
     jobs: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=1000)]],
-        Field(min_length=1, max_length=MOST_JOBS),
+        Field(min_length=1, max_length=MAX_JOBS),
     ]
     """The scheduler's ids of the jobs, as the list of jobs has them."""
     time_limit: Duration | None = None
@@ -270,7 +270,7 @@ class JobResults:
 
 async def act_on_jobs(call: Call, cluster: str, body: JobActionBody) -> JobResults:
     """Do something to jobs, whoever sent them and however; those that are runs get it as runs. One that cannot be done stops no other."""
-    hyperpod = await with_cluster(call, cluster)
+    hyperpod = await require_cluster(call, cluster)
     change = Change(body.time_limit, body.queue)
     try:
         results = await hyperpod.act_on_jobs(cluster, body.action, body.jobs, change)

@@ -26,11 +26,11 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.job_actions import ActionKind, Change, check_change
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import Action, Observation, RunRecords
-from hyperpod_jlab.core.repair import is_of_repair
+from hyperpod_jlab.core.repair import is_repair_reason
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.core.usage import Usage
-from hyperpod_jlab.core.wire import plain, read
+from hyperpod_jlab.core.wire import from_plain, to_plain
 from hyperpod_jlab.engines.protocol import Orchestrator, require
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
@@ -39,27 +39,27 @@ from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.run.repairs import AwsRepairs
 from hyperpod_jlab.run.view import (
-    LIST_SECONDS,
+    LIST_BUDGET_S,
     ArrayFacts,
     EndedChildren,
     as_damaged,
     damaged_view,
     first_children,
-    is_over,
+    is_finished,
     orphans,
-    usage_of,
+    read_usage,
     view_of,
 )
-from hyperpod_jlab.storage.acl import own_number
+from hyperpod_jlab.storage.acl import own_uid
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
-from hyperpod_jlab.storage.mounts import Presence
+from hyperpod_jlab.storage.mounts import PresenceGuard
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 # --------------------------------------------------------------------------------------------------
 # What a user does to a run: whether it fits, and the journal that it is written into.
 
-_NEEDED = {"requeue": "running", "change": "waiting or running"}
+_REQUIRED_STATES = {"requeue": "running", "change": "waiting or running"}
 
 
 def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
@@ -71,17 +71,17 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
     """
     if engine.actions is None or action not in engine.actions.supported:
         raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
-    waits = run.state == "waiting" or bool((run.children or {}).get("waiting"))
-    fits = {
-        "hold": waits,
-        "release": waits,
+    is_waiting = run.state == "waiting" or bool((run.children or {}).get("waiting"))
+    is_allowed = {
+        "hold": is_waiting,
+        "release": is_waiting,
         "requeue": run.state == "running",
-        "change": waits or run.state == "running",
+        "change": is_waiting or run.state == "running",
     }
-    if not fits.get(action, True):
+    if not is_allowed.get(action, True):
         raise ConflictError(
             f"{run.run_id} is {run.state}; to {action} it, the run must be "
-            + _NEEDED.get(action, "waiting"),
+            + _REQUIRED_STATES.get(action, "waiting"),
             code="wrong_state",
             hint="submit it again with: hpj clone" if run.status.ended else None,
             detail={"state": run.state},
@@ -128,25 +128,25 @@ async def carry_out(
         with contextlib.suppress(StorageError):  # it is changed all the same
             await asyncio.to_thread(write_action, run, bundle, action, change)
     else:
-        made = await asyncio.to_thread(write_action, run, bundle, action)
-        await _done_or_dropped(actions.act(action, bundle), bundle, made)
+        record = await asyncio.to_thread(write_action, run, bundle, action)
+        await _run_or_withdraw(actions.act(action, bundle), bundle, record)
 
 
-async def _done_or_dropped(
-    doing: Awaitable[None], bundle: BundleReader, made: Action | None
+async def _run_or_withdraw(
+    operation: Awaitable[None], bundle: BundleReader, record: Action | None
 ) -> None:
     """An action that the engine did not do leaves the journal: the run would count as cancelled. Should it be done all the same, the engine's word tells.
 
     What has no job yet keeps it: nobody is to send that any more.
     """
     try:
-        await doing
+        await operation
     except NotFoundError:
         raise
     except HyperpodError:
-        if made is not None:
+        if record is not None:
             with contextlib.suppress(StorageError):
-                await asyncio.to_thread(bundle.drop_action, made)
+                await asyncio.to_thread(bundle.drop_action, record)
         raise
 
 
@@ -176,53 +176,55 @@ def decode(cursor: str | None) -> tuple[float, str] | None:
 
 
 @dataclass(frozen=True)
-class Words:
+class EngineObservations:
     """What engines say of runs, by run id, and why others say nothing."""
 
-    said: dict[str, Observation] = field(default_factory=dict)
+    observations: dict[str, Observation] = field(default_factory=dict)
     unreachable: dict[str, str] = field(default_factory=dict)
 
-    def add(self, other: Words) -> None:
+    def add(self, other: EngineObservations) -> None:
         """Take in what another engine says."""
-        self.said.update(other.said)
+        self.observations.update(other.observations)
         self.unreachable.update(other.unreachable)
 
-    def look(
+    def array_facts(
         self, run_id: str, ended: EndedChildren | None = None, seconds: float | None = None
     ) -> ArrayFacts:
         """What is said of a run, and what is remembered of its children."""
-        return ArrayFacts(self.said, self.unreachable.get(run_id), ended, seconds)
+        return ArrayFacts(self.observations, self.unreachable.get(run_id), ended, seconds)
 
 
 async def ask_engine(
     engines: Engines, repairs: AwsRepairs | None, cluster: str, bundles: Sequence[BundleReader]
-) -> Words:
+) -> EngineObservations:
     """What a cluster's engine says of runs; that it does not answer is no error, but told of each run."""
     try:
         engine = engines.get(cluster)
     except HyperpodError:  # a cluster that this machine's configuration does not know
-        return Words()
+        return EngineObservations()
     try:
-        said = await engine.runs(bundles)
+        observations = await engine.runs(bundles)
         if repairs is not None:
-            said = await repairs.told(cluster, bundles, said)
-        children = await asyncio.to_thread(orphans, bundles, said)
-        return Words({**said, **await engine.runs(children)} if children else said)
+            observations = await repairs.with_repairs(cluster, bundles, observations)
+        children = await asyncio.to_thread(orphans, bundles, observations)
+        return EngineObservations(
+            {**observations, **await engine.runs(children)} if children else observations
+        )
     except HyperpodError as error:
-        silent = "denied access" if isinstance(error, DeniedError) else "does not answer"
-        reason = f"{cluster} {silent}: {error.message}"
-        return Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
+        state_text = "denied access" if isinstance(error, DeniedError) else "does not answer"
+        reason = f"{cluster} {state_text}: {error.message}"
+        return EngineObservations(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
 
 
-_AT_ONCE = 500
-_FOREIGN_SECONDS = 2.0  # that a list spends on other users' runs, for each 500
+_BATCH_SIZE = 500
+_FOREIGN_BUDGET_S = 2.0  # that a list spends on other users' runs, for each 500
 _MOMENT = 2.0
 """Seconds for which who asks for one run waits for what its nodes have said."""
-_NOTICE, _WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 2.0, 0.05, 1.0, 1.3
+_NOTICE_TIMEOUT_S, _WAIT_FIRST, _WAIT_MAX, _WAIT_GROWTH = 2.0, 0.05, 1.0, 1.3
 
 
 @dataclass(frozen=True)
-class _Look:
+class _RunSnapshot:
     """A run's records, and its stamp from before they were read."""
 
     bundle: BundleReader
@@ -255,7 +257,7 @@ class Runs:
         self._partition = engines.partition
         self._index = index or RunIndex(self._partition)
         self._ended = EndedChildren(self._index)
-        self._presence = Presence(self._partition.root, self._partition.runs)
+        self._presence = PresenceGuard(self._partition.root, self._partition.runs)
 
     def bundle(self, run_id: str) -> BundleReader:
         """The bundle of a run or of an array's child.
@@ -264,16 +266,16 @@ class Runs:
             NotFoundError: There is no such run.
             StorageError: The partition is not mounted, and was before.
         """
-        place = self._partition.find(run_id)
-        bundle = BundleReader(self._partition, run_id, place)
-        if place is None:
+        folder = self._partition.find(run_id)
+        bundle = BundleReader(self._partition, run_id, folder)
+        if folder is None:
             self._presence.check()
             raise NotFoundError(f"run {run_id} not found", code="no_such_run", hint="see: hpj runs")
-        if bundle.index is not None and bundle.index not in (known := self._indices(bundle)):
-            whole = split_run_id(run_id)[0]
-            said = f"no task {bundle.index}" if known else "no tasks: it is not an array"
-            hint = f"see: hpj show {whole}"
-            raise NotFoundError(f"{whole} has {said}", code="no_such_run", hint=hint)
+        if bundle.index is not None and bundle.index not in (indices := self._indices(bundle)):
+            base_id = split_run_id(run_id)[0]
+            reason = f"no task {bundle.index}" if indices else "no tasks: it is not an array"
+            hint = f"see: hpj show {base_id}"
+            raise NotFoundError(f"{base_id} has {reason}", code="no_such_run", hint=hint)
         return bundle
 
     async def get(self, run_id: str) -> Run:
@@ -285,18 +287,18 @@ class Runs:
         """
         bundle = await asyncio.to_thread(self.bundle, run_id)
         records = await asyncio.to_thread(bundle.read)
-        asked = [bundle]
+        bundles = [bundle]
         if bundle.index is not None:
-            asked.append(bundle.array())
+            bundles.append(bundle.array())
         if await self._catch_up(records.head.cluster, bundle, _MOMENT):
             records = await asyncio.to_thread(bundle.read)
-        words = await self._ask(records.head.cluster, asked)
+        observed = await self._ask(records.head.cluster, bundles)
         await asyncio.to_thread(self._presence.check)  # what went meanwhile tells a wrong end
-        if any(word.state == "ended" for word in words.said.values()):
+        if any(observation.state == "ended" for observation in observed.observations.values()):
             # What ended a moment ago has left its last words since, or the engine has written them down.
             records = await asyncio.to_thread(bundle.read)
-        look = words.look(run_id, self._ended)
-        return await asyncio.to_thread(view_of, bundle, records, look)
+        facts = observed.array_facts(run_id, self._ended)
+        return await asyncio.to_thread(view_of, bundle, records, facts)
 
     async def catch_up(self, run_id: str, seconds: float) -> None:
         """Bring a run's records and logs up to what its nodes have said by now.
@@ -313,22 +315,22 @@ class Runs:
             if remote is not None:
                 await remote.catch_up(bundle, seconds)
 
-    async def list(self, wanted: RunFilter | None = None) -> RunPage:
+    async def list(self, run_filter: RunFilter | None = None) -> RunPage:
         """Runs, newest first. Damaged ones are listed as such."""
-        wanted = wanted or RunFilter()
-        looked_at: set[str] = set()
+        run_filter = run_filter or RunFilter()
+        refreshed: set[str] = set()
         number = None
         while True:
-            page = await asyncio.to_thread(self._page, wanted)
+            page = await asyncio.to_thread(self._page, run_filter)
             if page.number != number:  # the first time, or somebody removed the index just now
                 number = page.number
-                looked_at.clear()
-            todo = [run_id for run_id in page.unsure if run_id not in looked_at]
-            if not todo:
+                refreshed.clear()
+            unread = [run_id for run_id in page.unsure if run_id not in refreshed]
+            if not unread:
                 return page.listing
-            looked_at.update(todo)
-            for start in range(0, len(todo), _AT_ONCE):
-                if await self._look_at(todo[start : start + _AT_ONCE]) != number:
+            refreshed.update(unread)
+            for start in range(0, len(unread), _BATCH_SIZE):
+                if await self._refresh(unread[start : start + _BATCH_SIZE]) != number:
                     number = None  # it was remembered in another index than the page came from
 
     async def children(self, run_id: str, limit: int | None = None) -> tuple[Run, ...]:
@@ -344,11 +346,14 @@ class Runs:
             return ()
         array = head.array
         await self._catch_up(head.cluster, bundle, _MOMENT)
-        chosen = await asyncio.to_thread(lambda: [*first_children(bundle, array, limit)])
-        words = await self._ask(head.cluster, [bundle, *chosen])
+        selected = await asyncio.to_thread(lambda: [*first_children(bundle, array, limit)])
+        observed = await self._ask(head.cluster, [bundle, *selected])
 
         def views() -> tuple[Run, ...]:
-            return tuple(view_of(one, one.read(), words.look(one.run_id)) for one in chosen)
+            return tuple(
+                view_of(child, child.read(), observed.array_facts(child.run_id))
+                for child in selected
+            )
 
         return await asyncio.to_thread(views)
 
@@ -392,17 +397,17 @@ class Runs:
             return run
         check_action(run, action, engine)
         await carry_out(run, bundle, engine, action, change)
-        return await self._once_seen(run_id, action) if wait else run
+        return await self._wait_until_noticed(run_id, action) if wait else run
 
-    async def _once_seen(self, run_id: str, action: ActionKind) -> Run:
+    async def _wait_until_noticed(self, run_id: str, action: ActionKind) -> Run:
         """The run once the engine has taken note of a hold or a release, or after a moment."""
-        deadline = time.monotonic() + _NOTICE
+        deadline = time.monotonic() + _NOTICE_TIMEOUT_S
         while True:
             run = await self.get(run_id)
-            seen = action not in {"hold", "release"} or (action == "hold") == (
+            is_noticed = action not in {"hold", "release"} or (action == "hold") == (
                 run.status.reason_code == "held"
             )
-            if seen or time.monotonic() > deadline:
+            if is_noticed or time.monotonic() > deadline:
                 return run
             await asyncio.sleep(_WAIT_FIRST)
 
@@ -418,7 +423,7 @@ class Runs:
                 return
             last = run
             await asyncio.sleep(pause)
-            pause = min(pause * _WAIT_GROWTH, _WAIT_LONGEST)
+            pause = min(pause * _WAIT_GROWTH, _WAIT_MAX)
 
     async def wait(self, run_id: str) -> Run:
         """Wait until a run has ended."""
@@ -431,11 +436,11 @@ class Runs:
         """Why a run waits, or that it does not, or that its cluster does not answer."""
         run = await self.get(run_id)
         if run.state == "unknown":
-            said = f"whether it is waiting is unknown now: {run.status.reason}"
-            return WaitReason(run_id, said, run.status.reason_code)
+            reason = f"whether it is waiting is unknown now: {run.status.reason}"
+            return WaitReason(run_id, reason, run.status.reason_code)
         if run.state != "waiting":
             return WaitReason(run_id, f"it is not waiting, it is {run.state}", run.state)
-        if is_of_repair(run.status.reason, run.status.reason_code):
+        if is_repair_reason(run.status.reason, run.status.reason_code):
             return WaitReason(run_id, run.status.reason, run.status.reason_code)
         bundle = await asyncio.to_thread(self.bundle, run_id)
         explainer = self._engines.get(run.cluster).wait_explainer
@@ -450,7 +455,7 @@ class Runs:
             NotFoundError: There is no such run.
         """
         run = await self.get(run_id)
-        return await usage_of(run, await asyncio.to_thread(self.bundle, run_id), self._engines)
+        return await read_usage(run, await asyncio.to_thread(self.bundle, run_id), self._engines)
 
     def records_folder(self, run_id: str) -> Path:
         """Where a run's records and logs lie; raises as `bundle` does."""
@@ -460,99 +465,111 @@ class Runs:
         array = bundle.head().array
         return parse_array(array).indices if array is not None else ()
 
-    def _page(self, wanted: RunFilter) -> _Page:
+    def _page(self, run_filter: RunFilter) -> _Page:
         """A page as the index has it, and what has to be looked at before it can be relied on."""
         self._presence.check()
-        before = decode(wanted.cursor)
+        position = decode(run_filter.cursor)
 
         def rows_of(session: Session) -> tuple[Sequence[Row], Sequence[Run], Sequence[str], int]:
-            session.refresh(everyone=wanted.everyone)
+            session.refresh(everyone=run_filter.everyone)
             rows = session.newest(
-                limit=None if wanted.limit is None else wanted.limit + 1,
-                before=before,
-                uid=None if wanted.everyone else own_number(),
-                cluster=wanted.cluster,
-                notebook=wanted.notebook,
-                states=wanted.states,
+                limit=None if run_filter.limit is None else run_filter.limit + 1,
+                before_run=position,
+                uid=None if run_filter.everyone else own_uid(),
+                cluster=run_filter.cluster,
+                notebook=run_filter.notebook,
+                states=run_filter.states,
             )
             try:
-                runs = [read(Run, row.view) for row in rows[: wanted.limit]]
+                runs = [from_plain(Run, row.view) for row in rows[: run_filter.limit]]
             except (KeyError, TypeError, ValueError) as error:
                 raise BrokenIndexError(str(error)) from error
-            shown = [row.run_id for row in rows if not row.ended]
-            unsure = dict.fromkeys([*session.unsure(everyone=wanted.everyone), *shown])
+            open_ids = [row.run_id for row in rows if not row.ended]
+            unsure = dict.fromkeys(
+                [*session.list_unsettled(everyone=run_filter.everyone), *open_ids]
+            )
             return rows, runs, list(unsure), session.number
 
         rows, runs, unsure, number = self._index.use(rows_of)
-        stale = [
+        outdated = [
             row.run_id
             for row in rows
             if row.ended and row.stamp != status_stamp(Path(row.view["bundle"]))
         ]
-        more = bool(runs) and len(rows) > len(runs)
-        last = rows[len(runs) - 1] if more else None
+        has_more = bool(runs) and len(rows) > len(runs)
+        last = rows[len(runs) - 1] if has_more else None
         following = encode(last.created, last.run_id) if last is not None else None
-        return _Page(RunPage(tuple(runs), following), [*unsure, *stale], number)
+        return _Page(RunPage(tuple(runs), following), [*unsure, *outdated], number)
 
-    async def _look_at(self, run_ids: Sequence[str]) -> int:
+    async def _refresh(self, run_ids: Sequence[str]) -> int:
         """Derive runs anew and remember them; returns the number of the index that has them."""
-        looks, damaged, gone = await asyncio.to_thread(self._read, run_ids)
-        words = Words()
-        open_ones = [look for look in looks if not is_over(look.records)]
-        for cluster in {look.records.head.cluster for look in open_ones}:
-            bundles = [look.bundle for look in open_ones if look.records.head.cluster == cluster]
-            words.add(await self._ask(cluster, bundles))
-        return await asyncio.to_thread(self._remember, looks, damaged, gone, words)
+        snapshots, damaged, missing = await asyncio.to_thread(self._read, run_ids)
+        observed = EngineObservations()
+        open_runs = [snapshot for snapshot in snapshots if not is_finished(snapshot.records)]
+        for cluster in {snapshot.records.head.cluster for snapshot in open_runs}:
+            bundles = [
+                snapshot.bundle
+                for snapshot in open_runs
+                if snapshot.records.head.cluster == cluster
+            ]
+            observed.add(await self._ask(cluster, bundles))
+        return await asyncio.to_thread(self._store, snapshots, damaged, missing, observed)
 
-    def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run], Sequence[str]]:
+    def _read(
+        self, run_ids: Sequence[str]
+    ) -> tuple[Sequence[_RunSnapshot], Sequence[Run], Sequence[str]]:
         """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
-        looks, damaged, gone = [], [], []
-        spent = 0.0
-        places = self._index.use(lambda session: session.places(run_ids))
+        snapshots, damaged, missing = [], [], []
+        elapsed = 0.0
+        folders = self._index.use(lambda session: session.find_folders(run_ids))
         for run_id in run_ids:
-            bundle = BundleReader(self._partition, run_id, places.get(run_id))
-            if spent > _FOREIGN_SECONDS and not bundle.is_own:
+            bundle = BundleReader(self._partition, run_id, folders.get(run_id))
+            if elapsed > _FOREIGN_BUDGET_S and not bundle.is_own:
                 continue  # as it was seen last; one that was never seen waits for the next list
-            begun = time.monotonic()
+            started_at = time.monotonic()
             try:
                 stamp = status_stamp(bundle.folder)
-                looks.append(_Look(bundle, bundle.read(), stamp, _problem_of_spec(bundle)))
+                snapshots.append(_RunSnapshot(bundle, bundle.read(), stamp, _spec_problem(bundle)))
             except (DamagedBundleError, StorageDeniedError) as error:
                 damaged.append(damaged_view(bundle, error.message, error.code))
             except NotFoundError:
-                gone.append(run_id)
+                missing.append(run_id)
             finally:
-                spent += 0.0 if bundle.is_own else time.monotonic() - begun
-        return looks, damaged, gone
+                elapsed += 0.0 if bundle.is_own else time.monotonic() - started_at
+        return snapshots, damaged, missing
 
-    def _remember(
-        self, looks: Sequence[_Look], damaged: Sequence[Run], gone: Sequence[str], words: Words
+    def _store(
+        self,
+        snapshots: Sequence[_RunSnapshot],
+        damaged: Sequence[Run],
+        missing: Sequence[str],
+        observed: EngineObservations,
     ) -> int:
-        seen = [(self._view(look, words), look.stamp) for look in looks]
+        views = [(self._view(snapshot, observed), snapshot.stamp) for snapshot in snapshots]
 
         def write(session: Session) -> int:
-            for run, stamp in seen:
+            for run, stamp in views:
                 ended = run.status.ended and run.status.reason_code != "submit_interrupted"
                 session.put(
-                    run.run_id, plain(run), created=run.created_at, ended=ended, stamp=stamp
+                    run.run_id, to_plain(run), created=run.created_at, ended=ended, stamp=stamp
                 )
             for run in damaged:
-                session.put(run.run_id, plain(run), created=run.created_at, ended=False, stamp=0)
-            for run_id in gone:
+                session.put(run.run_id, to_plain(run), created=run.created_at, ended=False, stamp=0)
+            for run_id in missing:
                 session.forget(run_id)
             return session.number
 
         return self._index.use(write)
 
-    def _view(self, one: _Look, words: Words) -> Run:
+    def _view(self, snapshot: _RunSnapshot, observed: EngineObservations) -> Run:
         run = view_of(
-            one.bundle,
-            one.records,
-            words.look(one.bundle.run_id, self._ended, LIST_SECONDS),
+            snapshot.bundle,
+            snapshot.records,
+            observed.array_facts(snapshot.bundle.run_id, self._ended, LIST_BUDGET_S),
         )
-        if one.problem is None:
+        if snapshot.problem is None:
             return run
-        return as_damaged(run, one.problem.message, one.problem.code)
+        return as_damaged(run, snapshot.problem.message, snapshot.problem.code)
 
     async def _catch_up(self, cluster: str, bundle: BundleReader, seconds: float) -> bool:
         if not await asyncio.to_thread(lambda: bundle.is_own):
@@ -563,11 +580,11 @@ class Runs:
         except HyperpodError:
             return False  # an unknown cluster, or one that does not answer: what is there has to do
 
-    async def _ask(self, cluster: str, bundles: Sequence[BundleReader]) -> Words:
+    async def _ask(self, cluster: str, bundles: Sequence[BundleReader]) -> EngineObservations:
         return await ask_engine(self._engines, self._repairs, cluster, bundles)
 
 
-def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:
+def _spec_problem(bundle: BundleReader) -> HyperpodError | None:
     """Why a run's spec cannot be read; None when it can."""
     try:
         bundle.spec()
@@ -581,17 +598,19 @@ def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:
 
 _A_MOMENT = 2.0
 _TIMEOUT = 60.0
-_MOST = 256
-_FRESH = 0.25  # seconds for which "has it ended" is not asked again, however many follow the run
+_MAX_CACHED = 256
+_ENDED_TTL_S = (
+    0.25  # seconds for which "has it ended" is not asked again, however many follow the run
+)
 
 
-class RunLogsOf:
+class RunLogAdapter:
     """The runs service as the log service sees it (`hyperpod_jlab.logs.service.LogCatalog`)."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         # Not even an end is remembered for long: a submit that was broken off may be sent again, under the same id.
-        self._ended: Cache[str, bool] = Cache(_FRESH, limit=_MOST)
+        self._ended: Cache[str, bool] = Cache(_ENDED_TTL_S, limit=_MAX_CACHED)
 
     def sources(self, run_id: str) -> SourceSet:
         """The run's own logs; those of all children of an array. May block."""
@@ -607,8 +626,8 @@ class RunLogsOf:
             run = await self._runs.get(run_id)
         except HyperpodError:  # a damaged record, say: the log is shown without
             return None
-        found = (one for one in run.status.attempts if one.number == attempt)
-        return next((one.reason for one in found if one.reason_code != "lost"), None)
+        matches = (item for item in run.status.attempts if item.number == attempt)
+        return next((item.reason for item in matches if item.reason_code != "lost"), None)
 
     async def catch_up(self, run_id: str, *, follow: bool) -> None:
         """Wait until all that the run's nodes have said by now can be read; who follows the log need not have all at once.

@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 @runtime_checkable
-class Closing(Protocol):
+class AsyncClosable(Protocol):
     """What is to be closed at the end."""
 
     async def close(self) -> None: ...
 
 
 @runtime_checkable
-class Forgetting(Protocol):
+class Invalidatable(Protocol):
     """What keeps something of clusters."""
 
     def forget(self, cluster: str) -> None: ...
@@ -52,9 +52,9 @@ class Hyperpod:
 
         self.settings = settings if settings is not None else load_settings()
         self.partition = find_partition(self.settings)
-        self._at_aws: dict[str | None, HyperpodClusters] = {}
+        self._clusters_by_region: dict[str | None, HyperpodClusters] = {}
         self._links: dict[str, JobLinks] = {}
-        self._kept: dict[tuple[type, Hashable], object] = {}
+        self._services: dict[tuple[type, Hashable], object] = {}
 
     @cached_property
     def engines(self) -> Engines:
@@ -74,13 +74,13 @@ class Hyperpod:
     def logs(self) -> LogService:
         """The logs of runs."""
         from hyperpod_jlab.logs.service import LogService
-        from hyperpod_jlab.run.service import RunLogsOf
+        from hyperpod_jlab.run.service import RunLogAdapter
 
-        known = RunLogsOf(self.runs)
+        log_adapter = RunLogAdapter(self.runs)
         return LogService(
-            known,
-            reasons=known.attempt_reason,
-            catch_up=known.catch_up,
+            log_adapter,
+            reasons=log_adapter.attempt_reason,
+            catch_up=log_adapter.catch_up,
         )
 
     @cached_property
@@ -114,14 +114,14 @@ class Hyperpod:
         Args:
             region: The region; None: see `aws.session.Aws`.
         """
-        if region not in self._at_aws:
+        if region not in self._clusters_by_region:
             from hyperpod_jlab.aws.session import Aws
             from hyperpod_jlab.clusters.aws import HyperpodClusters
 
-            self._at_aws[region] = HyperpodClusters(self.settings, Aws(region))
-        return self._at_aws[region]
+            self._clusters_by_region[region] = HyperpodClusters(self.settings, Aws(region))
+        return self._clusters_by_region[region]
 
-    def kept(self, kind: type[T], key: Hashable, make: Callable[[], T]) -> T:
+    def get_or_make(self, kind: type[T], key: Hashable, make: Callable[[], T]) -> T:
         """What a feature keeps as long as these services live, made when first asked for; it is closed with them.
 
         Args:
@@ -129,24 +129,24 @@ class Hyperpod:
             key: Which of that class, such as a region.
             make: Makes it.
         """
-        found = self._kept.get((kind, key))
-        if not isinstance(found, kind):
-            found = self._kept[kind, key] = make()
-        return found
+        existing = self._services.get((kind, key))
+        if not isinstance(existing, kind):
+            existing = self._services[kind, key] = make()
+        return existing
 
     def forget(self, region: str | None, cluster: str) -> None:
         """Something was done to a HyperPod cluster: what is kept of it is asked of AWS anew."""
         self.hyperpod_clusters(region).forget(cluster)
-        for (_, key), kept in self._kept.items():
-            if key == region and isinstance(kept, Forgetting):
-                kept.forget(cluster)
+        for (_, key), service in self._services.items():
+            if key == region and isinstance(service, Invalidatable):
+                service.forget(cluster)
 
     async def nodes(self, cluster: str | None = None) -> Rows[Node]:
         """The nodes of one cluster (see `Clusters.nodes`)."""
         from hyperpod_jlab.core.cluster import Rows
 
-        found = await self.clusters.nodes(cluster)
-        return Rows(found.nodes, found.notes)
+        table = await self.clusters.nodes(cluster)
+        return Rows(table.nodes, table.notes)
 
     async def queues(self, cluster: str | None = None) -> list[Queue]:
         """The queues of one cluster."""
@@ -184,14 +184,14 @@ class Hyperpod:
 
     async def close(self) -> None:
         """Give back what is held open."""
-        made = self.__dict__  # what was never asked for was never made
+        created = self.__dict__  # what was never asked for was never made
         for name in ("logs", "clusters", "_repairs"):
-            if name in made:
-                await made[name].close()
-        for one in self._at_aws.values():
-            await one.close()
-        for kept in self._kept.values():
-            if isinstance(kept, Closing):
-                await kept.close()
-        if "engines" in made:
+            if name in created:
+                await created[name].close()
+        for cached_clusters in self._clusters_by_region.values():
+            await cached_clusters.close()
+        for service in self._services.values():
+            if isinstance(service, AsyncClosable):
+                await service.close()
+        if "engines" in created:
             await self.engines.close()

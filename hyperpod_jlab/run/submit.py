@@ -27,7 +27,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.finding import Finding, refuse_on_error
+from hyperpod_jlab.core.finding import Finding, raise_on_error
 from hyperpod_jlab.core.records import Head, Observation, Submission
 from hyperpod_jlab.core.run_id import check_new_run_id, new_run_id
 from hyperpod_jlab.core.spec import JobSpec
@@ -42,16 +42,16 @@ from hyperpod_jlab.engines.protocol import (
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.run.preflight import (
     Dependencies,
+    check_native_file,
     check_secret_values,
     dependencies,
     foreign_code,
     launcher_findings,
     preflight,
-    refuse_distrusted,
+    raise_if_untrusted,
     secret_findings,
     space_findings,
     suspect_code,
-    verdict,
     version_findings,
 )
 from hyperpod_jlab.storage.bundle import BundleWriter, withdraw
@@ -131,7 +131,7 @@ class Submitter:
         self._engines = engines
         self._runs = runs
         self._partition = engines.partition
-        self._given_up: set[str] = set()
+        self._abandoned_runs: set[str] = set()
 
     async def preview(self, request: Request) -> Preview:
         """Capture the code and ask the cluster about it, without sending or writing anything. Of another user's run nothing is started before `trust_owner` names him.
@@ -145,7 +145,7 @@ class Submitter:
         run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
         captured = await asyncio.to_thread(self._capture, request)
         findings = list(captured.findings)
-        distrusted = await asyncio.to_thread(self._distrusted, request)
+        distrusted = await asyncio.to_thread(self._trust_finding, request)
         if distrusted is not None:
             findings.append(distrusted)
             unreachable = None
@@ -154,19 +154,21 @@ class Submitter:
             findings += checked
         findings += secret_findings(request.spec, request.secrets)
         findings += [*launcher_findings(request.spec), *space_findings()]
-        after = request.spec.after if distrusted is None else ()
-        before = await self._before(after, engine)
-        findings += before.findings
+        awaited_ids = request.spec.after if distrusted is None else ()
+        awaited = await self._check_dependencies(awaited_ids, engine)
+        findings += awaited.findings
         if request.clone_of is None:
             findings += await version_findings(engine, request.spec)
         python = engine.python(request.spec)
-        there = self._engines.settings.is_on_hyperpod(engine.name)
-        plan = launch_plan(request.spec, run_id, captured.command, python, captured.cwd, there)
+        is_on_hyperpod = self._engines.settings.is_on_hyperpod(engine.name)
+        plan = launch_plan(
+            request.spec, run_id, captured.command, python, captured.cwd, is_on_hyperpod
+        )
         bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
         limit = request.spec.time_limit
         if not limit and engine.time_limits is not None:
             limit = await engine.time_limits.time_limit(request.spec)
-        given = RenderInput(
+        render_input = RenderInput(
             run_id,
             captured.name,
             request.spec,
@@ -179,14 +181,16 @@ class Submitter:
                 shared=self._partition.shared,
             ),
             time_limit=limit,
-            after=before.scheduler_ids,
+            after=awaited.scheduler_ids,
             native=_native(request.spec, captured),
             user=current_user(),
         )
-        rendered = await asyncio.to_thread(engine.render, given)  # a user's file may be large
+        rendered = await asyncio.to_thread(
+            engine.render, render_input
+        )  # a user's file may be large
         if request.spec.source.kind == "native" and unreachable is None and distrusted is None:
-            said, unreachable = await verdict(engine, given, rendered)
-            findings += said
+            cluster_findings, unreachable = await check_native_file(engine, render_input, rendered)
+            findings += cluster_findings
         return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings), unreachable)
 
     async def submit(
@@ -216,32 +220,36 @@ class Submitter:
         engine = self._engines.get(request.cluster)
         bundle = BundleReader(self._partition, preview.run_id)
         digest = _digest(preview, engine.name)
-        refuse_distrusted(preview.findings)
-        if await asyncio.to_thread(self._partition.holds, preview.run_id):
-            return await self._again(engine, bundle, digest, on_step)
-        refuse_on_error(list(preview.findings))
+        raise_if_untrusted(preview.findings)
+        if await asyncio.to_thread(self._partition.has_run, preview.run_id):
+            return await self._resume(engine, bundle, digest, on_step)
+        raise_on_error(list(preview.findings))
         if preview.unreachable is not None:
             raise preview.unreachable
         on_step("checked")
         uid = await engine.job_user.job_uid() if engine.job_user is not None else None
-        making = asyncio.create_task(
+        bundle_task = asyncio.create_task(
             asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step, uid)
         )
         try:
-            first = await asyncio.shield(making)
+            first = await asyncio.shield(bundle_task)
         except asyncio.CancelledError as error:
-            if await making:  # a thread cannot be broken off: the bundle is there, and goes nowhere
-                await tell_failure(bundle, error)
+            if (
+                await bundle_task
+            ):  # a thread cannot be broken off: the bundle is there, and goes nowhere
+                await record_failure(bundle, error)
             raise
         if not first:
-            return await self._again(engine, bundle, digest, on_step)
+            return await self._resume(engine, bundle, digest, on_step)
         await self._send(engine, bundle, on_step, committed=True)
         return preview.run_id
 
-    async def _before(self, after: Sequence[str], engine: Orchestrator) -> Dependencies:
-        return await dependencies(after, engine, self._runs()) if after else Dependencies()
+    async def _check_dependencies(
+        self, run_ids: Sequence[str], engine: Orchestrator
+    ) -> Dependencies:
+        return await dependencies(run_ids, engine, self._runs()) if run_ids else Dependencies()
 
-    def _distrusted(self, request: Request) -> Finding | None:
+    def _trust_finding(self, request: Request) -> Finding | None:
         """Whether the code is another user's and nobody has confirmed that it is to run."""
         if request.clone_of is None:
             return None
@@ -251,15 +259,15 @@ class Submitter:
             return None if request.trust_owner == name else foreign_code(request.clone_of, name)
         if not bundle.is_suspect:
             return None
-        moved = bundle.folder.is_relative_to(self._partition.folder)
-        trusted = moved and request.trust_owner == name
-        return None if trusted else suspect_code(request.clone_of, name, moved=moved)
+        is_moved = bundle.folder.is_relative_to(self._partition.folder)
+        trusted = is_moved and request.trust_owner == name
+        return None if trusted else suspect_code(request.clone_of, name, is_moved=is_moved)
 
     def _capture(self, request: Request) -> Captured:
         if request.clone_of is not None:
-            from hyperpod_jlab.run.clone import captured_again
+            from hyperpod_jlab.run.clone import recapture
 
-            return captured_again(self._partition, request.clone_of, request.spec)
+            return recapture(self._partition, request.clone_of, request.spec)
         from hyperpod_jlab.capture import capture
 
         notebook = dict(request.notebook) if request.notebook is not None else None
@@ -268,9 +276,9 @@ class Submitter:
     def _notebook(self, request: Request) -> str | None:
         """The notebook that the run comes from."""
         if request.clone_of is not None:
-            from hyperpod_jlab.run.clone import notebook_of
+            from hyperpod_jlab.run.clone import find_notebook
 
-            return notebook_of(self._partition, request.clone_of)
+            return find_notebook(self._partition, request.clone_of)
         source = request.spec.source
         return str((request.base / source.path).absolute()) if source.kind == "notebook" else None
 
@@ -307,7 +315,7 @@ class Submitter:
             on_step("staged")
             return writer.commit()
 
-    async def _again(
+    async def _resume(
         self,
         engine: Orchestrator,
         bundle: BundleReader,
@@ -316,16 +324,18 @@ class Submitter:
     ) -> str:
         """The run id is taken: the same run is returned, and handed over if its first submit did not get there."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
-            raise _taken(bundle.run_id, f"{user_name(bundle.owner)}, another user")
+            raise _id_taken_error(bundle.run_id, f"{user_name(bundle.owner)}, another user")
         from hyperpod_jlab.run.view import submitter_of
 
         head = await asyncio.to_thread(bundle.head)
         if head.spec_digest != digest:
-            raise _taken(bundle.run_id, "another spec")
+            raise _id_taken_error(bundle.run_id, "another spec")
         records = await asyncio.to_thread(bundle.read)
-        undone = records.submission is None and records.claim is None and not records.attempts
-        at_it = submitter_of(records) == "alive" and bundle.run_id not in self._given_up
-        if not undone or at_it or await engine.find(bundle) is not None:
+        is_unsent = records.submission is None and records.claim is None and not records.attempts
+        is_being_sent = (
+            submitter_of(records) == "alive" and bundle.run_id not in self._abandoned_runs
+        )
+        if not is_unsent or is_being_sent or await engine.find(bundle) is not None:
             return bundle.run_id
         await asyncio.to_thread(bundle.add_intent, this_process())
         await self._send(engine, bundle, on_step)
@@ -342,9 +352,9 @@ class Submitter:
         try:
             if committed:
                 on_step("committed")
-            taken = await engine.submit(bundle)
+            accepted = await engine.submit(bundle)
         except (RefusedError, UnsupportedError, DeniedError, InvalidInputError, StorageError):
-            self._given_up.add(
+            self._abandoned_runs.add(
                 bundle.run_id
             )  # should it stay, on a partition that is read-only now
             with contextlib.suppress(StorageError, NotFoundError):
@@ -353,20 +363,20 @@ class Submitter:
         except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
             # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
 
-            await tell_failure(bundle, error)
+            await record_failure(bundle, error)
             if isinstance(error, UnreachableError):
-                raise maybe_sent(error, bundle.run_id) from error
+                raise unknown_outcome_error(error, bundle.run_id) from error
             raise
         on_step("sent")
-        submission = Submission(scheduler_id=taken.scheduler_id, submitted_at=time.time())
+        submission = Submission(scheduler_id=accepted.scheduler_id, submitted_at=time.time())
         with contextlib.suppress(StorageError):  # it runs all the same, and the engine finds it
             await asyncio.to_thread(bundle.write_submission, submission)
         on_step("recorded")
 
 
-def _taken(run_id: str, by: str) -> ConflictError:
+def _id_taken_error(run_id: str, owner: str) -> ConflictError:
     return ConflictError(
-        f"the run id {run_id} is in use by {by}",
+        f"the run id {run_id} is in use by {owner}",
         code="run_id_taken",
         hint="use another run id, or leave it out",
         detail={"field": "run_id", "run_id": run_id},
@@ -392,13 +402,13 @@ def _digest(preview: Preview, cluster: str) -> str:
 
 def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: str) -> Head:
     spec = preview.spec
-    told = preview.rendered.facts or NativeFacts(
+    facts = preview.rendered.facts or NativeFacts(
         queue=spec.queue, nodes=spec.resources.nodes, array=spec.array
     )
     return Head(
         format=BUNDLE_FORMAT,
         run_id=preview.run_id,
-        name=spec.name or told.name or preview.captured.name,
+        name=spec.name or facts.name or preview.captured.name,
         user=current_user(),
         space=shared_space(),
         host=platform.node(),
@@ -407,11 +417,11 @@ def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: 
         orchestrator=engine.kind,
         spec_digest=digest,
         notebook=notebook,
-        queue=told.queue,
+        queue=facts.queue,
         kind=preview.rendered.kind,
-        nodes=told.nodes,
+        nodes=facts.nodes,
         processes_per_node=int(preview.plan["processes_per_node"]),
-        array=told.array,
+        array=facts.array,
     )
 
 
@@ -419,13 +429,13 @@ def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: 
 # What is written down of a submit that was broken off.
 
 
-async def tell_failure(bundle: BundleReader, error: BaseException) -> None:
+async def record_failure(bundle: BundleReader, error: BaseException) -> None:
     """Write into the run's records that handing it over was broken off, and why."""
     with contextlib.suppress(HyperpodError):  # there is no place for it then
-        await asyncio.to_thread(bundle.add_observation, _failed_to_send(error))
+        await asyncio.to_thread(bundle.add_observation, _failure_observation(error))
 
 
-def _failed_to_send(error: BaseException) -> Observation:
+def _failure_observation(error: BaseException) -> Observation:
     reason = "the submit was interrupted; submit it again with the same run id"
     if isinstance(error, HyperpodError):
         reason = error.message
@@ -443,7 +453,7 @@ def _failed_to_send(error: BaseException) -> Observation:
 # A submit of which nobody can say whether the scheduler has it.
 
 
-def maybe_sent(error: UnreachableError, run_id: str) -> UnreachableError:
+def unknown_outcome_error(error: UnreachableError, run_id: str) -> UnreachableError:
     """The error of a cluster that fell silent while it was given a run: what it was, and how to go on without a second execution."""
     return UnreachableError(
         f"{error.message}; it may still have accepted the run {run_id}",

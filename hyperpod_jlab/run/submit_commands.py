@@ -14,11 +14,11 @@ from hyperpod_jlab.cli.spec_options import (
     OPTIONS,
     ProgramCommand,
     add_spec_options,
-    data_of,
     merge,
-    no_source,
+    no_source_error,
+    options_to_data,
     parse_spec,
-    program_words,
+    program_arguments,
     read_spec_file,
     source_data,
 )
@@ -83,16 +83,16 @@ def submit(
             hint="put arguments for your program after --, such as: hpj submit train.py -- --lr 0.1",
         )
 
-    chosen = source_data(source[0] if source else None, command)
-    under = read_spec_file(spec) if spec is not None else {}
-    over, given = data_of(options)
-    data = merge(under, over)
-    data["source"] = _source(chosen, under.get("source"), over.get("source", {}))
-    words = program_words()
-    if words is not None:
-        data["args"] = words
+    source_spec = source_data(source[0] if source else None, command)
+    file_data = read_spec_file(spec) if spec is not None else {}
+    option_data, option_names = options_to_data(options)
+    data = merge(file_data, option_data)
+    data["source"] = _source(source_spec, file_data.get("source"), option_data.get("source", {}))
+    program = program_arguments()
+    if program is not None:
+        data["args"] = program
     request = Request(
-        parse_spec(data, given, None if spec is None else str(spec)),
+        parse_spec(data, option_names, None if spec is None else str(spec)),
         cluster=cluster,
         run_id=run_id if run_id is not None else new_run_id(),
         base=current_folder(),
@@ -100,16 +100,18 @@ def submit(
     send(request, SubmitMode(dry_run, wait, follow))
 
 
-def _source(chosen: dict[str, Any] | None, from_file: Any, options: dict[str, Any]) -> Any:
+def _source(source_spec: dict[str, Any] | None, from_file: Any, options: dict[str, Any]) -> Any:
     """The source: the words of the command line over the file's, and the options over both."""
-    if chosen is None and from_file is None:
-        raise no_source()
+    if source_spec is None and from_file is None:
+        raise no_source_error()
     if from_file is not None and not isinstance(from_file, dict):
         return from_file  # the model says what is wrong with it
-    found = dict(from_file or {})
-    if chosen is not None:
-        found = {**found, **chosen} if found.get("kind") == chosen["kind"] else chosen
-    if options and found.get("kind") != "notebook":
+    source = dict(from_file or {})
+    if source_spec is not None:
+        source = (
+            {**source, **source_spec} if source.get("kind") == source_spec["kind"] else source_spec
+        )
+    if options and source.get("kind") != "notebook":
         flag = OPTIONS[next(iter(options))].option.flag
         raise InvalidInputError(
             f"{flag} can be used only with a notebook",
@@ -117,7 +119,7 @@ def _source(chosen: dict[str, Any] | None, from_file: Any, options: dict[str, An
             hint="leave it out, or submit a .ipynb file",
             detail={"field": f"source.{next(iter(options))}", "option": flag},
         )
-    return {**found, **options}
+    return {**source, **options}
 
 
 add_spec_options()(submit)
@@ -165,17 +167,17 @@ def clone(
     from hyperpod_jlab.clusters.configuration import current_folder
     from hyperpod_jlab.run.submit import Request
 
-    over, given = data_of(options)
+    option_data, option_names = options_to_data(options)
     old_id, old_cluster, data, owner = with_services(lambda hyperpod: _old(hyperpod, run))
     parent, index = split_run_id(old_id)
     if index is not None:
         data["array"] = str(index)
-    data = merge(data, over)
-    words = program_words()
-    if words is not None:
-        data["args"] = words
+    data = merge(data, option_data)
+    program = program_arguments()
+    if program is not None:
+        data["args"] = program
     request = Request(
-        parse_spec(data, given, f"the spec of {parent}"),
+        parse_spec(data, option_names, f"the spec of {parent}"),
         cluster=cluster if cluster is not None else old_cluster,
         run_id=run_id if run_id is not None else new_run_id(),
         base=current_folder(),
@@ -189,8 +191,8 @@ def _confirmed(run_id: str, owner: str | None) -> str | None:
     """The user whose run it is, once it was confirmed at the terminal that the code is to run."""
     if owner is None or not can_ask():
         return None
-    words = f"The code of {run_id} ({printable(owner)}) may belong to another user. Run it with your permissions?"
-    return owner if click.confirm(words, err=True) else None
+    question = f"The code of {run_id} ({printable(owner)}) may belong to another user. Run it with your permissions?"
+    return owner if click.confirm(question, err=True) else None
 
 
 async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any], str | None]:
@@ -205,7 +207,7 @@ async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any],
 
 
 # The code is there already: options that choose what to take along have no say.
-add_spec_options(without={"source", "files"})(clone)
+add_spec_options(excluded={"source", "files"})(clone)
 
 for parameter in clone.params:
     if isinstance(parameter, click.Option) and parameter.name == "cluster":

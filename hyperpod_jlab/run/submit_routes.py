@@ -17,11 +17,11 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.run_id import check_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.spec import Path as PathText
-from hyperpod_jlab.run.files import SentCode, cell_text, newest_of_cells, sent_cells
+from hyperpod_jlab.run.files import SentCode, cell_text, newest_run_by_cell, sent_cells
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.run.submit import Preview as Previewed
 from hyperpod_jlab.run.submit import Request, Step
-from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
+from hyperpod_jlab.server.answers import OwnedRun, RenderedText, to_owned_run
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 from hyperpod_jlab.storage.partition import Partition
@@ -73,8 +73,8 @@ async def submit_run(call: Call, body: SubmitBody) -> OwnedRun:
         raise _in_body(error) from error
     call.status = 201 if "committed" in steps else 200
     run = await hyperpod.runs.get(run_id)
-    call.process.events.tell(run)
-    return run_answer(run)
+    call.process.events.emit_change(run)
+    return to_owned_run(run)
 
 
 async def preview_run(call: Call, body: SubmitBody) -> Preview:
@@ -85,7 +85,7 @@ async def preview_run(call: Call, body: SubmitBody) -> Preview:
         preview = await hyperpod.submitter.preview(request)
     except HyperpodError as error:
         raise _in_body(error) from error
-    return await asyncio.to_thread(_preview_answer, preview)
+    return await asyncio.to_thread(_to_preview, preview)
 
 
 def _request(root: Path, body: SubmitBody) -> Request:
@@ -134,7 +134,7 @@ def _base(root: Path, body: SubmitBody) -> Path:
     return base
 
 
-_LONGEST, _LONGEST_NAME = 4096, 255
+_MAX_PATH_LENGTH, _MAX_NAME_LENGTH = 4096, 255
 """Bytes of a path and of a name in it (Linux: PATH_MAX, with the byte that ends it, and NAME_MAX)."""
 
 
@@ -144,24 +144,24 @@ def under_root(root: Path, path: Path, field: str) -> Path:
     Raises:
         InvalidInputError: It leads out of the root, or is longer than the system takes.
     """
-    found = Path(os.path.normpath(path))
-    if len(os.fsencode(found)) >= _LONGEST or any(
-        len(os.fsencode(name)) > _LONGEST_NAME for name in found.parts
+    normalized = Path(os.path.normpath(path))
+    if len(os.fsencode(normalized)) >= _MAX_PATH_LENGTH or any(
+        len(os.fsencode(name)) > _MAX_NAME_LENGTH for name in normalized.parts
     ):
         raise InvalidInputError(
             f"{field}: the path is too long",
             code="path_too_long",
-            hint=f"use a path shorter than {_LONGEST} bytes with names of at most {_LONGEST_NAME} bytes",
+            hint=f"use a path shorter than {_MAX_PATH_LENGTH} bytes with names of at most {_MAX_NAME_LENGTH} bytes",
             detail={"field": field},
         )
-    if found != root and root not in found.parents:
+    if normalized != root and root not in normalized.parents:
         raise InvalidInputError(
             f"{field}: it is outside the root folder of the server",
             code="outside_root",
             hint="use a path relative to the root of the file browser",
             detail={"field": field},
         )
-    return found
+    return normalized
 
 
 def _expanded(text: str) -> Path:
@@ -180,13 +180,13 @@ def _in_body(error: HyperpodError) -> HyperpodError:
     return error
 
 
-def _preview_answer(preview: Previewed) -> Preview:
+def _to_preview(preview: Previewed) -> Preview:
     captured = preview.captured
     return Preview(
         run_id=preview.run_id,
         name=preview.spec.name or captured.name,
         rendered=RenderedText(preview.rendered.filename, preview.rendered.text),
-        command=[_word(item, preview.plan.get("python")) for item in captured.command],
+        command=[_item_text(item, preview.plan.get("python")) for item in captured.command],
         files=[
             *(file.path for file in captured.files),
             *(f"work/{file.path}" for file in captured.project),
@@ -196,7 +196,7 @@ def _preview_answer(preview: Previewed) -> Preview:
     )
 
 
-def _word(item: CommandItem, python: str | None) -> str:
+def _item_text(item: CommandItem, python: str | None) -> str:
     """An item of a command for people: the interpreter by its path, files by their place in the bundle."""
     if isinstance(item, str):
         return item
@@ -237,7 +237,7 @@ def _mark(node: Any) -> None:
 # --------------------------------------------------------------------------------------------------
 # Requests about a notebook's cells: which runs they went with, and what of them was sent.
 
-_NEWEST = 100
+_MAX_RUNS = 100
 
 
 class CellsQuery(RequestModel):
@@ -245,7 +245,7 @@ class CellsQuery(RequestModel):
 
     notebook: Annotated[PathText, Field(max_length=4096)]
     """The notebook's path under the server's root."""
-    limit: Annotated[int, Field(ge=1, le=1000)] = _NEWEST
+    limit: Annotated[int, Field(ge=1, le=1000)] = _MAX_RUNS
     """Look at this many of its newest runs at most."""
 
 
@@ -289,16 +289,16 @@ async def list_cells(call: Call, query: CellsQuery) -> NotebookCells:
     """For each cell of a notebook the newest run that has it."""
     hyperpod = await call.hyperpod()
     path = _absolute(call.root, query.notebook)
-    wanted = RunFilter(notebook=path, limit=query.limit)
-    listing = await hyperpod.runs.list(wanted)
-    return await asyncio.to_thread(_cells_answer, hyperpod.partition, listing)
+    run_filter = RunFilter(notebook=path, limit=query.limit)
+    listing = await hyperpod.runs.list(run_filter)
+    return await asyncio.to_thread(_to_notebook_cells, hyperpod.partition, listing)
 
 
-def _cells_answer(partition: Partition, listing: RunPage) -> NotebookCells:
-    found = newest_of_cells(partition, [run.run_id for run in listing.runs])
+def _to_notebook_cells(partition: Partition, listing: RunPage) -> NotebookCells:
+    newest = newest_run_by_cell(partition, [run.run_id for run in listing.runs])
     return NotebookCells(
-        [run_answer(run) for run in listing.runs],
-        [RunOfCell(cell, checksum, run_id) for cell, (run_id, checksum) in found.items()],
+        [to_owned_run(run) for run in listing.runs],
+        [RunOfCell(cell, checksum, run_id) for cell, (run_id, checksum) in newest.items()],
     )
 
 
@@ -312,16 +312,16 @@ async def list_sent_cells(call: Call, run_id: str) -> SentCells:
     """The cells that went with a run, as they stood in the notebook; none for other sources."""
     hyperpod = await call.hyperpod()
     bundle = await asyncio.to_thread(hyperpod.runs.bundle, run_id)
-    return await asyncio.to_thread(_sent, bundle, call.root)
+    return await asyncio.to_thread(_to_sent_cells, bundle, call.root)
 
 
-def _sent(bundle: BundleReader, root: Path) -> SentCells:
+def _to_sent_cells(bundle: BundleReader, root: Path) -> SentCells:
     notebook, code = bundle.head().notebook, SentCode(bundle)
     root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
-    inside = notebook is not None and Path(notebook).is_relative_to(root)
+    is_inside = notebook is not None and Path(notebook).is_relative_to(root)
     return SentCells(
         notebook=notebook,
-        path=Path(notebook).relative_to(root).as_posix() if notebook and inside else None,
+        path=Path(notebook).relative_to(root).as_posix() if notebook and is_inside else None,
         cells=[
             SentCellText(cell.number, cell.id, cell.checksum, cell_text(code, cell))
             for cell in sent_cells(code)

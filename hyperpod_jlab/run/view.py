@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import Observation, RunRecords
-from hyperpod_jlab.core.run import Run, State, Status, sum_up_children
-from hyperpod_jlab.core.state import Moment, Submitter, derive
+from hyperpod_jlab.core.run import Run, State, Status, summarize_children
+from hyperpod_jlab.core.state import StateContext, Submitter, derive
 from hyperpod_jlab.core.usage import Usage, signal_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.logs.source import HEARTBEAT
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import number_outside
+from hyperpod_jlab.storage.acl import host_uid
 from hyperpod_jlab.storage.index import RunIndex, Session
 from hyperpod_jlab.storage.owners import user_name
-from hyperpod_jlab.storage.processes import life
+from hyperpod_jlab.storage.processes import liveness
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ TIMEOUT = 12 * HEARTBEAT
 """Seconds without a sign after which a node counts as silent: the clocks of the nodes and of this machine may differ a little."""
 
 
-def nodes_heard(bundle: BundleReader, records: RunRecords) -> bool:
+def are_nodes_alive(bundle: BundleReader, records: RunRecords) -> bool:
     """Whether each node of the newest attempt that has not said its end has written its activity record just now. Blocking.
 
     Args:
@@ -42,17 +42,17 @@ def nodes_heard(bundle: BundleReader, records: RunRecords) -> bool:
     if not records.attempts:
         return False
     attempt = records.attempts[-1]
-    over = {node.node_rank for node in attempt.nodes if node.ended_at is not None}
+    ended_ranks = {node.node_rank for node in attempt.nodes if node.ended_at is not None}
     logs = bundle.records / "logs" / f"attempt-{attempt.number}"
     now = time.time()
     for rank in range(records.head.nodes):
-        if rank in over:
+        if rank in ended_ranks:
             continue
         try:
-            written = descent.state(logs / f"node-{rank}.activity.json").st_mtime
+            written_at = descent.state(logs / f"node-{rank}.activity.json").st_mtime
         except OSError:
             return False
-        if abs(now - written) > TIMEOUT:
+        if abs(now - written_at) > TIMEOUT:
             return False
     return True
 
@@ -61,7 +61,7 @@ def nodes_heard(bundle: BundleReader, records: RunRecords) -> bool:
 # What ended runs used: asked of the engine once, then remembered in the bundle, so that it stays when the scheduler forgets.
 
 
-async def usage_of(run: Run, bundle: BundleReader, engines: Engines) -> Usage | None:
+async def read_usage(run: Run, bundle: BundleReader, engines: Engines) -> Usage | None:
     """What a run used; None when it has not ended.
 
     A cluster that does not answer is no fault: the run's own records have to do then, and it is asked the next time.
@@ -72,19 +72,19 @@ async def usage_of(run: Run, bundle: BundleReader, engines: Engines) -> Usage | 
     if not run.status.ended:
         return None
     records = await asyncio.to_thread(bundle.read)
-    known = await asyncio.to_thread(bundle.usage)
-    if known is not None and (run.children or known.attempts == len(records.attempts)):
-        return known
-    said = None
+    stored = await asyncio.to_thread(bundle.usage)
+    if stored is not None and (run.children or stored.attempts == len(records.attempts)):
+        return stored
+    usage_reported = None
     with contextlib.suppress(HyperpodError):
         accounting = engines.get(run.cluster).accounting
-        said = await accounting.usage(bundle) if accounting is not None else None
-    if said is None:
+        usage_reported = await accounting.usage(bundle) if accounting is not None else None
+    if usage_reported is None:
         return _with_end(await asyncio.to_thread(journal_usage, bundle), run, records)
-    found = _with_end(said, run, records)
+    usage = _with_end(usage_reported, run, records)
     with contextlib.suppress(HyperpodError):  # somebody else's run, or no room: it is asked again
-        await asyncio.to_thread(bundle.write_usage, found)
-    return found
+        await asyncio.to_thread(bundle.write_usage, usage)
+    return usage
 
 
 def _with_end(usage: Usage, run: Run, records: RunRecords) -> Usage:
@@ -102,13 +102,13 @@ def _with_end(usage: Usage, run: Run, records: RunRecords) -> Usage:
 #
 # A child without records of its own is as the array is, so all of those are looked at as one.
 
-_FEW = 200
+_MAX_COUNTED = 200
 """Children up to which all are looked at each time."""
 
-_FOREIGN_SECONDS = 0.1
+_FOREIGN_BUDGET_S = 0.1
 """Time for the children of another user's array."""
 
-LIST_SECONDS = 0.5
+LIST_BUDGET_S = 0.5
 """Time that a list of runs spends on children of one array that it has not seen before; the next list goes on."""
 
 
@@ -120,23 +120,23 @@ class EndedChildren:
 
     def __init__(self, index: RunIndex) -> None:
         self._index = index
-        self._known: dict[str, dict[int, Status]] = {}
+        self._statuses_by_run: dict[str, dict[int, Status]] = {}
 
     def known(self, run_id: str) -> Mapping[int, Status]:
         """How children of an array ended, by index. May block."""
-        if run_id not in self._known:
+        if run_id not in self._statuses_by_run:
             rows = self._index.use(lambda session: session.children(run_id))
-            self._known[run_id] = {index: Status(*rest) for index, *rest in rows}
-        return self._known[run_id]
+            self._statuses_by_run[run_id] = {index: Status(*rest) for index, *rest in rows}
+        return self._statuses_by_run[run_id]
 
-    def add(self, run_id: str, found: Mapping[int, Status]) -> None:
+    def add(self, run_id: str, statuses: Mapping[int, Status]) -> None:
         """Remember more of them. May block."""
-        if not found:
+        if not statuses:
             return
-        self._known.setdefault(run_id, {}).update(found)
+        self._statuses_by_run.setdefault(run_id, {}).update(statuses)
         rows = [
-            (index, one.state, one.exit_code, one.started_at, one.ended_at)
-            for index, one in found.items()
+            (index, status.state, status.exit_code, status.started_at, status.ended_at)
+            for index, status in statuses.items()
         ]
 
         def write(session: Session) -> None:
@@ -150,61 +150,63 @@ class ArrayFacts:
     """What is known beside the records when an array is looked at.
 
     Attributes:
-        words: What the engine sees now, by run id.
+        observations: What the engine sees now, by run id.
         unreachable: Why the engine cannot be asked.
         ended: What is remembered of children; None: nothing.
         seconds: The time for children that were never looked at; None: no limit.
     """
 
-    words: Mapping[str, Observation] = field(default_factory=dict)
+    observations: Mapping[str, Observation] = field(default_factory=dict)
     unreachable: str | None = None
     ended: EndedChildren | None = None
     seconds: float | None = None
 
 
 @dataclass(frozen=True)
-class Children:
+class ChildStatuses:
     """The status of an array's children, with how many have it, and how many were not looked at yet."""
 
     statuses: list[tuple[Status, int]]
     uncounted: int = 0
 
 
-def look_at_children(bundle: BundleReader, records: RunRecords, look: ArrayFacts) -> Children:
+def count_children(bundle: BundleReader, records: RunRecords, facts: ArrayFacts) -> ChildStatuses:
     """How the children of an array are. May block."""
     indices = parse_array(records.head.array or "").indices
-    told = {
-        index for run_id in look.words if (index := _index_in(bundle.run_id, run_id)) is not None
+    recorded_indices = {
+        index
+        for run_id in facts.observations
+        if (index := _index_in(bundle.run_id, run_id)) is not None
     }
-    known = (set(bundle.child_indices()) | told).intersection(indices)
-    memory = look.ended if len(known) > _FEW and bundle.is_own else None
+    recorded = (set(bundle.child_indices()) | recorded_indices).intersection(indices)
+    memory = facts.ended if len(recorded) > _MAX_COUNTED and bundle.is_own else None
     limited = memory is not None or not bundle.is_own
-    remembered = memory.known(bundle.run_id) if memory is not None else {}
-    end = end_of(records)
+    ended_before = memory.known(bundle.run_id) if memory is not None else {}
+    end = find_end(records)
     statuses: list[tuple[Status, int]] = []
-    new: dict[int, Status] = {}
+    newly_ended: dict[int, Status] = {}
     uncounted = 0
-    seconds = look.seconds if bundle.is_own else _FOREIGN_SECONDS
+    seconds = facts.seconds if bundle.is_own else _FOREIGN_BUDGET_S
     deadline = None if seconds is None else time.monotonic() + seconds
-    for index in sorted(known):
-        before = remembered.get(index)
-        if before is not None and index not in told:
-            statuses.append((before, 1))
+    for index in sorted(recorded):
+        previous = ended_before.get(index)
+        if previous is not None and index not in recorded_indices:
+            statuses.append((previous, 1))
             continue
         if limited and deadline is not None and time.monotonic() > deadline:
             uncounted += 1
             continue
-        status = _child_status(bundle.child(index, records), end, look)
+        status = _child_status(bundle.child(index, records), end, facts)
         statuses.append((status, 1))
         if memory is not None and status.ended:
-            new[index] = status
+            newly_ended[index] = status
     if memory is not None:
-        memory.add(bundle.run_id, new)
-    others = len(indices) - len(known)
-    if others:
-        first = next(index for index in indices if index not in known)
-        statuses.append((_child_status(bundle.child(first, records), end, look), others))
-    return Children(statuses, uncounted)
+        memory.add(bundle.run_id, newly_ended)
+    unrecorded = len(indices) - len(recorded)
+    if unrecorded:
+        first = next(index for index in indices if index not in recorded)
+        statuses.append((_child_status(bundle.child(first, records), end, facts), unrecorded))
+    return ChildStatuses(statuses, uncounted)
 
 
 def children_with_records(bundle: BundleReader, array: str) -> Iterator[BundleReader]:
@@ -217,32 +219,36 @@ def first_children(bundle: BundleReader, array: str, limit: int | None) -> Itera
     """An array's children in the order of their indices; of more than `limit` those first that have records."""
     indices = parse_array(array).indices
     if limit is not None and len(indices) > limit:
-        known = set(bundle.child_indices()).intersection(indices)
-        shown = sorted(known)[:limit]
-        rest = (index for index in indices if index not in known)
-        shown += [index for index, _ in zip(rest, range(limit - len(shown)), strict=False)]
-        indices = tuple(sorted(shown))
+        recorded = set(bundle.child_indices()).intersection(indices)
+        selected = sorted(recorded)[:limit]
+        rest = (index for index in indices if index not in recorded)
+        selected += [index for index, _ in zip(rest, range(limit - len(selected)), strict=False)]
+        indices = tuple(sorted(selected))
     return (bundle.child(index) for index in indices)
 
 
-def heard_now(
-    bundle: BundleReader, records: RunRecords, words: Mapping[str, Observation]
+def with_observations(
+    bundle: BundleReader, records: RunRecords, observations: Mapping[str, Observation]
 ) -> RunRecords:
     """The records with what the engine sees of the run now."""
-    word = words.get(bundle.run_id)
-    return replace(records, observations=(*records.observations, word)) if word else records
+    observation = observations.get(bundle.run_id)
+    return (
+        replace(records, observations=(*records.observations, observation))
+        if observation
+        else records
+    )
 
 
-def end_of(records: RunRecords) -> Observation | None:
+def find_end(records: RunRecords) -> Observation | None:
     """The word that a run has ended, if that is what was said last."""
-    newest = max(records.observations, key=lambda seen: seen.time, default=None)
+    newest = max(records.observations, key=lambda item: item.time, default=None)
     return newest if newest is not None and newest.state == "ended" else None
 
 
 def with_end(records: RunRecords, end: Observation | None) -> RunRecords:
     """A child's records with its array's end, which is its own when it had not begun by then."""
-    begun = records.observations or records.attempts or records.owner
-    return records if end is None or begun else replace(records, observations=(end,))
+    has_begun = records.observations or records.attempts or records.owner
+    return records if end is None or has_begun else replace(records, observations=(end,))
 
 
 def _index_in(array: str, run_id: str) -> int | None:
@@ -251,16 +257,16 @@ def _index_in(array: str, run_id: str) -> int | None:
     return int(index) if dot and parent == array and index.isdecimal() else None
 
 
-def _child_status(child: BundleReader, end: Observation | None, look: ArrayFacts) -> Status:
-    records = with_end(heard_now(child, child.read(), look.words), end)
-    heard = look.unreachable is not None and nodes_heard(child, records)
-    return derive(records, Moment(time.time(), "alive", look.unreachable, heard))
+def _child_status(child: BundleReader, end: Observation | None, facts: ArrayFacts) -> Status:
+    records = with_end(with_observations(child, child.read(), facts.observations), end)
+    is_alive = facts.unreachable is not None and are_nodes_alive(child, records)
+    return derive(records, StateContext(time.time(), "alive", facts.unreachable, is_alive))
 
 
 def view_of(
     bundle: BundleReader,
     records: RunRecords,
-    look: ArrayFacts | None = None,
+    facts: ArrayFacts | None = None,
 ) -> Run:
     """The view of a run.
 
@@ -269,25 +275,33 @@ def view_of(
     Args:
         bundle: Its bundle.
         records: Its records.
-        look: What is known beside them: of the run, of an array's children, of a child's array.
+        facts: What is known beside them: of the run, of an array's children, of a child's array.
     """
     head = records.head
-    look = look or ArrayFacts()
-    records = heard_now(bundle, records, look.words)
+    facts = facts or ArrayFacts()
+    records = with_observations(bundle, records, facts.observations)
     if bundle.index is not None:
         array = bundle.array()
-        records = with_end(records, end_of(heard_now(array, array.read(), look.words)))
-    heard = look.unreachable is not None and nodes_heard(bundle, records)
-    status = derive(records, Moment(time.time(), submitter_of(records), look.unreachable, heard))
+        records = with_end(
+            records, find_end(with_observations(array, array.read(), facts.observations))
+        )
+    is_alive = facts.unreachable is not None and are_nodes_alive(bundle, records)
+    status = derive(
+        records, StateContext(time.time(), submitter_of(records), facts.unreachable, is_alive)
+    )
     children: Counter[State] = Counter()
-    deaf = status.reason_code == "unreachable"
-    if head.array is not None and bundle.index is None and (deaf or not _failed_early(status)):
-        found = look_at_children(bundle, records, look)
-        children.update(_counted(found))
-        if found.uncounted:
-            status = _half_counted(status, found)
-        elif not deaf or _know_better(found.statuses):
-            status = sum_up_children(status, found.statuses)
+    is_unreachable = status.reason_code == "unreachable"
+    if (
+        head.array is not None
+        and bundle.index is None
+        and (is_unreachable or not _failed_early(status))
+    ):
+        child_statuses = count_children(bundle, records, facts)
+        children.update(_count_states(child_statuses))
+        if child_statuses.uncounted:
+            status = _partial_status(status, child_statuses)
+        elif not is_unreachable or _is_decided_by_children(child_statuses.statuses):
+            status = summarize_children(status, child_statuses.statuses)
     submission = records.submission
     return Run(
         run_id=bundle.run_id,
@@ -316,8 +330,8 @@ def damaged_view(bundle: BundleReader, reason: str, code: str) -> Run:
     """The view of a run whose bundle cannot be read."""
     created, owner = 0.0, bundle.owner
     with contextlib.suppress(OSError):
-        found = descent.state(bundle.folder)
-        created, owner = found.st_mtime, number_outside(found.st_uid)
+        status = descent.state(bundle.folder)
+        created, owner = status.st_mtime, host_uid(status.st_uid)
     return Run(
         run_id=bundle.run_id,
         name=bundle.run_id,
@@ -344,49 +358,66 @@ def as_damaged(run: Run, reason: str, code: str) -> Run:
 
 def submitter_of(records: RunRecords) -> Submitter:
     """Whether a process that submits the run still lives, as far as this machine can say; one that gave up does not count."""
-    given_up = max(
-        (seen.time for seen in records.observations if seen.reason_code == "submit_interrupted"),
+    gave_up_at = max(
+        (
+            observation.time
+            for observation in records.observations
+            if observation.reason_code == "submit_interrupted"
+        ),
         default=0.0,
     )
-    lives = {life(intent) for intent in records.intents if intent.time > given_up}
-    if records.intents and not lives:
+    process_states = {liveness(intent) for intent in records.intents if intent.time > gave_up_at}
+    if records.intents and not process_states:
         return "dead"
-    if "alive" in lives:
+    if "alive" in process_states:
         return "alive"
-    return "dead" if lives == {"dead"} else "unknown"
+    return "dead" if process_states == {"dead"} else "unknown"
 
 
 def _queue_of(records: RunRecords) -> str | None:
     """The queue that a run was moved to last, else the one it was sent to."""
-    moved = [action.queue for action in records.actions if action.queue is not None]
-    return moved[-1] if moved else records.head.queue
+    queues = [action.queue for action in records.actions if action.queue is not None]
+    return queues[-1] if queues else records.head.queue
 
 
 def _failed_early(status: Status) -> bool:
     return status.state in {"submitting", "unknown"} or status.reason_code == "submit_interrupted"
 
 
-def is_over(records: RunRecords) -> bool:
+def is_finished(records: RunRecords) -> bool:
     """Whether the records alone say how a run ended, so that no engine has to be asked."""
-    told = [seen for seen in records.observations if seen.reason_code != "submit_interrupted"]
+    observations = [
+        observation
+        for observation in records.observations
+        if observation.reason_code != "submit_interrupted"
+    ]
     if records.head.array is not None:  # its children have records of their own
         return False
-    status = derive(records, Moment(time.time(), "alive"))
-    return status.state == "succeeded" or any(seen.state == "ended" for seen in told)
+    status = derive(records, StateContext(time.time(), "alive"))
+    return status.state == "succeeded" or any(
+        observation.state == "ended" for observation in observations
+    )
 
 
 def orphans(
-    bundles: Sequence[BundleReader], said: Mapping[str, Observation]
+    bundles: Sequence[BundleReader], observations: Mapping[str, Observation]
 ) -> Sequence[BundleReader]:
     """The children of arrays that are said to be gone: only the engine knows whether they live on."""
-    gone = [b for b in bundles if b.index is None and b.run_id in said and said[b.run_id].verdict]
-    arrays = [(bundle, bundle.head().array) for bundle in gone]
+    lost_children = [
+        b
+        for b in bundles
+        if b.index is None and b.run_id in observations and observations[b.run_id].verdict
+    ]
+    array_ids = [(bundle, bundle.head().array) for bundle in lost_children]
     return [
-        child for bundle, array in arrays if array for child in children_with_records(bundle, array)
+        child
+        for bundle, array in array_ids
+        if array
+        for child in children_with_records(bundle, array)
     ]
 
 
-def _counted(children: Children) -> Counter[State]:
+def _count_states(children: ChildStatuses) -> Counter[State]:
     counts: Counter[State] = Counter()
     for status, count in children.statuses:
         counts[status.state] += count
@@ -395,14 +426,14 @@ def _counted(children: Children) -> Counter[State]:
     return counts
 
 
-def _half_counted(status: Status, children: Children) -> Status:
+def _partial_status(status: Status, children: ChildStatuses) -> Status:
     """The status of an array of which not all children were looked at yet: the next look goes on."""
-    counted = sum(count for _, count in children.statuses)
-    reason = f"{counted} of {counted + children.uncounted} children counted so far"
+    counted_total = sum(count for _, count in children.statuses)
+    reason = f"{counted_total} of {counted_total + children.uncounted} children counted so far"
     return replace(status, state="running", reason=reason, reason_code="counting", exit_code=None)
 
 
-def _know_better(children: Sequence[tuple[Status, int]]) -> bool:
+def _is_decided_by_children(children: Sequence[tuple[Status, int]]) -> bool:
     """Whether an array's children say how it is although the cluster does not answer: one of them runs, or all have ended."""
     return any(child.state == "running" for child, _ in children) or all(
         child.ended for child, _ in children

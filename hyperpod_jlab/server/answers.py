@@ -23,6 +23,6 @@ class RenderedText:
     text: str
 
 
-def run_answer(run: Run) -> OwnedRun:
+def to_owned_run(run: Run) -> OwnedRun:
     """A run as it is answered."""
     return OwnedRun(**vars(run), own=is_own(run))

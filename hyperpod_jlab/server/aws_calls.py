@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.aws.session import known_regions
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.events import AwsCalls, calls_now
+from hyperpod_jlab.server.events import AwsCalls, count_calls
 
 
 async def show_aws_calls(call: Call) -> AwsCalls:  # noqa: ARG001 - every endpoint is given its call
     """How often this server asked AWS for something in the last minute. AWS is not asked for it."""
-    return calls_now()
+    return count_calls()
 
 
 # --------------------------------------------------------------------------------------------------

@@ -77,9 +77,9 @@ class ErrorShape(JupyterHandler):
             super().log_exception(*exc_info)
 
     def _verbs(self) -> list[str]:
-        unserved = RequestHandler.get.__name__
+        default_verb = RequestHandler.get.__name__
         verbs = ("GET", "POST")
-        return [verb for verb in verbs if getattr(self, verb.lower()).__name__ != unserved]
+        return [verb for verb in verbs if getattr(self, verb.lower()).__name__ != default_verb]
 
 
 class HyperPodHandler(ExtensionHandlerMixin, ErrorShape, APIHandler):

@@ -82,16 +82,16 @@ class EndpointHandler(HyperPodHandler):
     async def _serve(self, route: Route, path: Mapping[str, str]) -> None:
         self.process.mark_active()
         endpoint = await asyncio.to_thread(endpoint_of, route)
-        given = await asyncio.to_thread(
+        parameters = await asyncio.to_thread(
             _read_request, endpoint, self.request.query_arguments, self.request.body
         )
         assert self.current_user is not None
         call = Call(self.process, self._root(), self.current_user.username)
-        answer = await endpoint.function(call, **path, **given)
-        if isinstance(answer, Download):
-            await self._send(answer)
+        result = await endpoint.function(call, **path, **parameters)
+        if isinstance(result, Download):
+            await self._send(result)
             return
-        data = await asyncio.to_thread(to_json, answer, endpoint.answer)
+        data = await asyncio.to_thread(to_json, result, endpoint.answer)
         self.set_status(call.status)
         with contextlib.suppress(StreamClosedError):  # nobody waits for it any more
             await self.finish(data)
@@ -121,13 +121,13 @@ def _read_request(
     """The query and the body as the function wants them. May take a while for a large body."""
     from hyperpod_jlab.server.requests import read_body, read_query
 
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     query = read_query(endpoint.query, arguments)
     if endpoint.query is not None:
-        given["query"] = query
+        parameters["query"] = query
     if endpoint.body is not None:
-        given["body"] = read_body(endpoint.body, body)
-    return given
+        parameters["body"] = read_body(endpoint.body, body)
+    return parameters
 
 
 def _verb(route: Route) -> Callable[..., Coroutine[Any, Any, None]]:
@@ -143,7 +143,10 @@ def handlers(routes: Iterable[Route] = ROUTES) -> list[tuple[str, type[EndpointH
     paths: dict[str, list[Route]] = {}
     for route in routes:
         paths.setdefault(route.path, []).append(route)
-    return [(f"{API_PREFIX}/{served[0].pattern}", _handler(served)) for served in paths.values()]
+    return [
+        (f"{API_PREFIX}/{path_routes[0].pattern}", _handler(path_routes))
+        for path_routes in paths.values()
+    ]
 
 
 def _handler(routes: list[Route]) -> type[EndpointHandler]:

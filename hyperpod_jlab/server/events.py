@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hyperpod_jlab.aws.signed import METER, CallMeter, OperationCalls
-from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.server.run_events import anybody_listens
+from hyperpod_jlab.core.wire import to_plain
+from hyperpod_jlab.server.run_events import has_listeners
 
 if TYPE_CHECKING:
     from jupyter_events import EventLogger
@@ -24,7 +24,7 @@ ADMIN_SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/admin/v1"
 ADMIN_SCHEMA_FILE: Final = Path(__file__).with_name("admin_event.yaml")
 
 
-def make_wirings(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> PlanService:
+def make_plans(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> PlanService:
     """The plans of a server, which are told on its event bus. Its first import takes a moment.
 
     Args:
@@ -34,7 +34,7 @@ def make_wirings(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) 
     from hyperpod_jlab.admin.fsx.service import PlanService
 
     def changed(work: PlanWork) -> None:
-        if anybody_listens(bus, ADMIN_SCHEMA_ID):
+        if has_listeners(bus, ADMIN_SCHEMA_ID):
             names = ("number", "version", "state")
             bus.emit(schema_id=ADMIN_SCHEMA_ID, data={name: getattr(work, name) for name in names})
 
@@ -53,7 +53,7 @@ def make_examinations(bus: EventLogger) -> Examinations:
     from hyperpod_jlab.features.doctor.service import Examinations
 
     def changed(examination: Examination) -> None:
-        if anybody_listens(bus, DOCTOR_SCHEMA_ID):
+        if has_listeners(bus, DOCTOR_SCHEMA_ID):
             names = ("number", "version", "state")
             data = {name: getattr(examination, name) for name in names}
             bus.emit(schema_id=DOCTOR_SCHEMA_ID, data=data)
@@ -67,7 +67,7 @@ def make_examinations(bus: EventLogger) -> Examinations:
 AWS_CALLS_SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/aws-calls/v1"
 AWS_CALLS_SCHEMA_FILE: Final = Path(__file__).with_name("aws_calls_event.yaml")
 
-EVERY = 2.0
+INTERVAL_S = 2.0
 """Seconds between two events."""
 
 
@@ -80,10 +80,10 @@ class AwsCalls:
     operations: tuple[OperationCalls, ...]
 
 
-def calls_now(meter: CallMeter = METER) -> AwsCalls:
+def count_calls(meter: CallMeter = METER) -> AwsCalls:
     """The requests of the last minute."""
     operations = meter.last_minute()
-    return AwsCalls(sum(one.calls for one in operations), meter.total, tuple(operations))
+    return AwsCalls(sum(row.calls for row in operations), meter.total, tuple(operations))
 
 
 class AwsCallEvents:
@@ -104,7 +104,7 @@ class AwsCallEvents:
         """Listen to the meter from now on. In the server's event loop."""
         if self._end is None:
             loop = asyncio.get_running_loop()
-            self._end = self._meter.listen(lambda: _in_loop(loop, self._asked))
+            self._end = self._meter.listen(lambda: _in_loop(loop, self._on_call))
 
     async def close(self) -> None:
         """Tell nothing more."""
@@ -117,22 +117,22 @@ class AwsCallEvents:
                 await self._task
             self._task = None
 
-    def _asked(self) -> None:
+    def _on_call(self) -> None:
         if self._end is not None and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._tell(), name="hyperpod-aws-calls")
+            self._task = asyncio.create_task(self._emit_changes(), name="hyperpod-aws-calls")
 
-    async def _tell(self) -> None:
+    async def _emit_changes(self) -> None:
         """Until the last minute has no request any more, which is told too."""
-        told: AwsCalls | None = None
+        last_sent: AwsCalls | None = None
         while True:
-            now = calls_now(self._meter)
-            if now != told:
-                told = now
-                if anybody_listens(self._bus, AWS_CALLS_SCHEMA_ID):
-                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=plain(now))
-            if not now.calls:
+            calls_now = count_calls(self._meter)
+            if calls_now != last_sent:
+                last_sent = calls_now
+                if has_listeners(self._bus, AWS_CALLS_SCHEMA_ID):
+                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=to_plain(calls_now))
+            if not calls_now.calls:
                 return
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(INTERVAL_S)
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:

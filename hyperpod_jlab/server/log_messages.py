@@ -15,24 +15,24 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch
 from hyperpod_jlab.logs.service import LogRequest
 from hyperpod_jlab.logs.source import Mark
-from hyperpod_jlab.server.requests import RequestModel, Several, read_object
+from hyperpod_jlab.server.requests import CommaSeparated, RequestModel, read_object
 
-_LARGEST = 2**31 - 1
-_LONGEST_CURSOR = 1 << 20
+_MAX_NUMBER = 2**31 - 1
+_MAX_CURSOR_LENGTH = 1 << 20
 
 LogName = Annotated[str, Field(min_length=1, max_length=512)]
-Number = Annotated[int, Field(ge=0, le=_LARGEST)]
-Moment = Annotated[float, Field(ge=0, le=1e11)] | AwareDatetime
+Number = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
+SinceTime = Annotated[float, Field(ge=0, le=1e11)] | AwareDatetime
 
 
 class LogChoice(RequestModel):
     """Which lines of a run."""
 
-    attempt: Annotated[int, Field(ge=1, le=_LARGEST)] | None = None
+    attempt: Annotated[int, Field(ge=1, le=_MAX_NUMBER)] | None = None
     """Only this attempt."""
     node: Number | None = None
     """Only the node of this rank."""
-    ranks: Annotated[list[Number], Several] | None = None
+    ranks: Annotated[list[Number], CommaSeparated] | None = None
     """Only these global ranks; in a query several times, or once with commas."""
     node_logs: bool | None = None
     """Whether the nodes' own logs come too; default: unless ranks are asked for."""
@@ -42,9 +42,9 @@ class LogChoice(RequestModel):
     """Whether upper and lower case are the same to `grep`."""
     tail: Number | None = None
     """Begin with the last so many lines; of no meaning with a cursor or in a page."""
-    since: Moment | None = None
+    since: SinceTime | None = None
     """Begin at this time: Unix seconds, or ISO 8601; of no meaning with a cursor or in a page."""
-    cursor: Annotated[str, Field(max_length=_LONGEST_CURSOR)] | None = None
+    cursor: Annotated[str, Field(max_length=_MAX_CURSOR_LENGTH)] | None = None
     """Go on from here."""
     collapse: bool = True
     """Show of progress bars only what they showed last."""
@@ -125,7 +125,7 @@ def read_message(text: str | bytes) -> Message:
         return parse(model, data, code="invalid_message")
     except InvalidInputError as error:
         number = data.get("id")
-        if model is Subscribe and isinstance(number, int) and 0 <= number <= _LARGEST:
+        if model is Subscribe and isinstance(number, int) and 0 <= number <= _MAX_NUMBER:
             error.detail["id"] = number
         raise
 
@@ -198,8 +198,8 @@ Answer = Subscribed | Frame | End | Failure
 
 def failure(error: HyperpodError, number: int | None = None) -> Failure:
     """The message that tells an error."""
-    told: Failure = {"type": "error", "error": error.shape}
-    return told if number is None else {**told, "id": number}
+    response: Failure = {"type": "error", "error": error.shape}
+    return response if number is None else {**response, "id": number}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -208,20 +208,20 @@ def failure(error: HyperpodError, number: int | None = None) -> Failure:
 CONTINUED, PARTIAL, REDRAWS = 1, 2, 4
 """Bits of a line that is not whole."""
 
-PORTION = 256 << 10
+MAX_FRAME_BYTES = 256 << 10
 """About the most bytes of log in a frame: a page is to take it in without a stutter, and the server to hold few of it."""
 
 
-def portions(batch: LogBatch) -> Iterator[LogBatch]:
+def split_batch(batch: LogBatch) -> Iterator[LogBatch]:
     """A batch in parts that are small enough for a frame, each with the cursor behind it."""
-    if sum(block.size for block in batch.blocks) <= PORTION:
+    if sum(block.size for block in batch.blocks) <= MAX_FRAME_BYTES:
         yield batch
         return
     cursor, size = batch.start, 0
     blocks: list[LineBlock] = []
-    for whole in batch.blocks:
-        for block in _split(whole):
-            if blocks and size + block.size > PORTION:
+    for full_block in batch.blocks:
+        for block in _split(full_block):
+            if blocks and size + block.size > MAX_FRAME_BYTES:
                 portion = LogBatch(cursor, blocks)
                 cursor, size, blocks = portion.after, 0, []
                 yield portion
@@ -233,12 +233,14 @@ def portions(batch: LogBatch) -> Iterator[LogBatch]:
 def _split(block: LineBlock) -> Iterator[LineBlock]:
     """A block cut where lines end."""
     begin, mark = block.begin, block.mark
-    while block.selected is None and block.end - begin > PORTION:
-        cut = block.chunk.data.rfind(b"\n", begin, begin + PORTION) + 1
-        if cut <= begin:
+    while block.selected is None and block.end - begin > MAX_FRAME_BYTES:
+        cut_at = block.chunk.data.rfind(b"\n", begin, begin + MAX_FRAME_BYTES) + 1
+        if cut_at <= begin:
             break
-        yield LineBlock(block.origin, block.chunk, begin, cut, mark=mark, collapse=block.collapse)
-        begin, mark = cut, None
+        yield LineBlock(
+            block.origin, block.chunk, begin, cut_at, mark=mark, collapse=block.collapse
+        )
+        begin, mark = cut_at, None
     if begin == block.begin:
         yield block
     else:
@@ -257,12 +259,12 @@ def frame_message(number: int, seq: int, batch: LogBatch) -> bytes:
 
 def _block(block: LineBlock) -> LogBlock:
     origin = block.origin
-    own = origin.stream.without_child
+    own_log = origin.stream.without_child
     texts = block.texts()
     return LogBlock(
-        attempt=own.attempt,
-        node=origin.node or f"node-{own.node_rank}",
-        node_rank=own.node_rank,
+        attempt=own_log.attempt,
+        node=origin.node or f"node-{own_log.node_rank}",
+        node_rank=own_log.node_rank,
         rank=origin.rank,
         index=origin.stream.child,
         mark=block.mark,
@@ -286,12 +288,12 @@ def _flags(block: LineBlock) -> list[tuple[int, int]] | None:
     indices = block.indices()
     last = len(block.ends) - 1
     if _is_cut(block):
-        doubtful = list(range(len(indices)))
+        candidates = list(range(len(indices)))
     else:
-        doubtful = sorted({0, len(indices) - 1})
-        doubtful = [line for line in doubtful if indices[line] in {0, last}]
-    found = [(line, _bits(block, indices[line])) for line in doubtful]
-    return [(line, bits) for line, bits in found if bits] or None
+        candidates = sorted({0, len(indices) - 1})
+        candidates = [line for line in candidates if indices[line] in {0, last}]
+    flagged = [(line, _bits(block, indices[line])) for line in candidates]
+    return [(line, flags) for line, flags in flagged if flags] or None
 
 
 def _bits(block: LineBlock, index: int) -> int:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from hyperpod_jlab.server.log_messages import Failure, Message, Subscribe
     from hyperpod_jlab.server.log_subscription import Subscription
 
-MOST_SUBSCRIPTIONS = 64
+MAX_SUBSCRIPTIONS = 64
 
-PING_SECONDS = 30.0
+PING_INTERVAL_S = 30.0
 """Seconds between pings, unless the server's configuration says otherwise."""
 
 
@@ -49,7 +49,7 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
     def ping_interval(self) -> float:
         """Seconds between pings. Jupyter's mixin counts in milliseconds, which tornado takes for seconds."""
         seconds = self.settings.get("websocket_ping_interval")
-        return PING_SECONDS if seconds is None else float(seconds)
+        return PING_INTERVAL_S if seconds is None else float(seconds)
 
     @property
     def ping_timeout(self) -> float:
@@ -77,12 +77,12 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
             await self._do(read_message(message))
         except HyperpodError as error:
             number = error.detail.pop("id", None)
-            told = failure(error, number)
-            await self._write_json(told)
+            response = failure(error, number)
+            await self._write_json(response)
         except Exception:  # the page must hear of it, whatever it is, and the socket stay open
             self.log.exception("a message of a log socket failed")
-            told = failure(InternalError("the message could not be processed"))
-            await self._write_json(told)
+            response = failure(InternalError("the message could not be processed"))
+            await self._write_json(response)
 
     async def _do(self, message: Message) -> None:
         if message.type == "subscribe":
@@ -101,16 +101,16 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
         from hyperpod_jlab.server.log_subscription import Subscription
 
         number = message.id
-        before = self._subscriptions.pop(number, None)
-        if before is not None:
-            before.stop()
+        previous = self._subscriptions.pop(number, None)
+        if previous is not None:
+            previous.stop()
         if not await self._may_read():
             raise DeniedError(
                 "you do not have the permission to read runs here", detail={"id": number}
             )
-        if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+        if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             raise RefusedError(
-                f"a socket can follow at most {MOST_SUBSCRIPTIONS} logs at a time",
+                f"a socket can follow at most {MAX_SUBSCRIPTIONS} logs at a time",
                 detail={"id": number},
             )
         try:
@@ -120,17 +120,17 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
             raise
         if self.ws_connection is None:  # closed meanwhile
             return
-        made = Subscription(hyperpod, message, self._write)
-        self._subscriptions[number] = made
-        made.when_done(lambda: self._forget(number, made))
+        subscription = Subscription(hyperpod, message, self._write)
+        self._subscriptions[number] = subscription
+        subscription.when_done(lambda: self._forget(number, subscription))
 
     def _forget(self, number: int, subscription: Subscription) -> None:
         if self._subscriptions.get(number) is subscription:
             del self._subscriptions[number]
 
     async def _may_read(self) -> bool:
-        asked = self.authorizer.is_authorized(self, self.current_user, "read", AUTH_RESOURCE)
-        return bool(await ensure_async(asked))
+        is_allowed = self.authorizer.is_authorized(self, self.current_user, "read", AUTH_RESOURCE)
+        return bool(await ensure_async(is_allowed))
 
     async def _write(self, data: bytes) -> None:
         await self.write_message(data)

@@ -22,13 +22,13 @@ from hyperpod_jlab.server.log_messages import (
     Subscribed,
     failure,
     frame_message,
-    portions,
+    split_batch,
 )
 
-AHEAD = 4
+MAX_UNACKNOWLEDGED = 4
 """Frames that may be sent and not acknowledged."""
 
-_SMALL = 32 << 10
+_YIELD_BYTES = 32 << 10
 """Up to so many bytes a frame is made on the spot: a thread would take longer."""
 
 _LOG = logging.getLogger(__name__)
@@ -52,15 +52,15 @@ class Subscription:
         self._write = send
         self._sent = 0
         self._acknowledged = 0
-        self._room = asyncio.Event()
-        self._room.set()
+        self._semaphore = asyncio.Event()
+        self._semaphore.set()
         self._task = asyncio.create_task(self._run(), name="hyperpod-log-subscription")
 
     def acknowledge(self, seq: int) -> None:
         """The client has taken in the frames up to `seq`."""
         self._acknowledged = max(self._acknowledged, min(seq, self._sent))
-        if self._sent - self._acknowledged < AHEAD:
-            self._room.set()
+        if self._sent - self._acknowledged < MAX_UNACKNOWLEDGED:
+            self._semaphore.set()
 
     def when_done(self, call: Callable[[], None]) -> None:
         """Call something when the subscription is over."""
@@ -82,47 +82,47 @@ class Subscription:
                 error = InternalError(
                     "following the log failed", hint="the server's log has the details"
                 )
-            await self._tell(failure(error, number))
+            await self._send_message(failure(error, number))
 
     async def _follow(self) -> None:
         number = self._message.id
-        follow = await asyncio.to_thread(_follow_of, self._message)
+        follow = await asyncio.to_thread(_find_follow, self._message)
         lines = await follow(self._hyperpod, self._message)
-        await self._tell(Subscribed(number))
+        await self._send_message(Subscribed(number))
         async with aclosing(lines) as batches:
             async for batch in batches:
-                for portion in portions(batch):
+                for portion in split_batch(batch):
                     await self._send(portion)
-        await self._tell(End(number))
+        await self._send_message(End(number))
 
     async def _send(self, batch: LogBatch) -> None:
-        await self._room.wait()
+        await self._semaphore.wait()
         self._sent += 1
-        if self._sent - self._acknowledged >= AHEAD:
-            self._room.clear()
-        given = (self._message.id, self._sent, batch)
-        if sum(block.size for block in batch.blocks) < _SMALL:
-            await self._write(frame_message(*given))
+        if self._sent - self._acknowledged >= MAX_UNACKNOWLEDGED:
+            self._semaphore.clear()
+        parameters = (self._message.id, self._sent, batch)
+        if sum(block.size for block in batch.blocks) < _YIELD_BYTES:
+            await self._write(frame_message(*parameters))
         else:
-            await self._write(await asyncio.to_thread(frame_message, *given))
+            await self._write(await asyncio.to_thread(frame_message, *parameters))
 
-    async def _tell(self, message: Answer) -> None:
+    async def _send_message(self, message: Answer) -> None:
         await self._write(to_json(message))
 
 
-def _follow_of(message: Subscribe) -> Follow:
+def _find_follow(message: Subscribe) -> Follow:
     """What follows the logs that a message names.
 
     Raises:
         InvalidInputError: It names none, or several.
     """
-    named = [
+    targets = [
         function for field, function in follows().items() if getattr(message, field) is not None
     ]
-    if len(named) != 1:
+    if len(targets) != 1:
         raise InvalidInputError(
             "give either run_id or cluster", code="invalid_message", detail={"field": "run_id"}
         )
-    module, _, name = named[0].partition(":")
-    found: Follow = getattr(import_module(module), name)
-    return found
+    module, _, name = targets[0].partition(":")
+    follow: Follow = getattr(import_module(module), name)
+    return follow

@@ -47,8 +47,8 @@ from hyperpod_jlab.server.run_events import SCHEMA_FILE
 _COMPONENTS = "#/components/schemas/"
 _REQUESTS = (Subscribe, Unsubscribe, Ack)
 _MESSAGES = (Subscribed, Frame, End, Failure)
-_STATUS_WORDS = {200: "Done.", 201: "Made."}
-_ABOUT = (
+_STATUS_TEXTS = {200: "Done.", 201: "Made."}
+_DESCRIPTION = (
     "Authenticate as with all of Jupyter Server. Every error has the shape of Error. "
     "The log socket and its messages are described in docs/rest-api.md; its messages stand among the schemas."
 )
@@ -64,7 +64,7 @@ _NAMES = {
     "FileSystem": "AwsFileSystem",
     "FileSystemChoice": "AdminFileSystem",
     "Finding": "FoundThing",
-    "FolderPlace": "AdminFolders",
+    "ProvisionerOptions": "AdminFolders",
     "InstanceGroup": "HyperpodGroup",
     "Isolation": "StorageIsolation",
     "LifecycleStepStatus": "LifecycleStep",
@@ -82,7 +82,7 @@ _NAMES = {
     "MountInfo": "StoragePlace",
     "Reach": "HyperpodReach",
     "Resource": "Device",
-    "RunMeasured": "RunMetrics",
+    "RunMetricSets": "RunMetrics",
     "SearchHit": "LogHit",
     "SearchResult": "LogHits",
     "SentFile": "CodeFile",
@@ -118,27 +118,27 @@ class _Generator(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: DataclassSchema) -> JsonSchemaValue:
         """The schema of a dataclass."""
-        return _described(schema["cls"], super().dataclass_schema(schema))
+        return _describe(schema["cls"], super().dataclass_schema(schema))
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
         """The schema of a model."""
-        return _described(schema["cls"], super().model_schema(schema))
+        return _describe(schema["cls"], super().model_schema(schema))
 
 
-def _described(kind: type[Any], schema: JsonSchemaValue) -> JsonSchemaValue:
+def _describe(kind: type[Any], schema: JsonSchemaValue) -> JsonSchemaValue:
     """The schema with what the docstrings of a class and its bases say of its fields, in the words of JSON."""
     for base in kind.__mro__:
         text, _, attributes = inspect.cleandoc(base.__doc__ or "").partition(_ATTRIBUTES)
         if base is kind and "description" in schema:
-            schema["description"] = _in_json(text)
+            schema["description"] = _to_json_words(text)
         for line in re.sub(r"\n {5,}", " ", attributes).splitlines():
-            name, _, meaning = line.strip().partition(": ")
+            name, _, description = line.strip().partition(": ")
             if name in schema.get("properties", {}):
-                schema["properties"][name].setdefault("description", _in_json(meaning))
+                schema["properties"][name].setdefault("description", _to_json_words(description))
     return schema
 
 
-def _in_json(text: str) -> str:
+def _to_json_words(text: str) -> str:
     return re.sub(r"(?<!`)\bNone\b", "null", text.replace(" (Unix seconds)", "").replace("``", "`"))
 
 
@@ -150,7 +150,7 @@ async def show_openapi(call: Call) -> dict[str, Any]:  # noqa: ARG001 - every en
 @lru_cache(maxsize=1)
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
-    schemas, components = _renamed(_schemas())
+    schemas, components = _rename_schemas(_schemas())
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         operation = _operation(route, schemas, components)
@@ -165,7 +165,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "hyperpod_jlab",
             "version": f"{API_VERSION}.0.0",
-            "description": _ABOUT,
+            "description": _DESCRIPTION,
             "x-package-version": hyperpod_jlab.__version__,
         },
         "servers": [{"url": "."}],
@@ -185,12 +185,14 @@ def document() -> dict[str, Any]:
     }
 
 
-def _renamed(found: tuple[_Schemas, dict[str, Any]]) -> tuple[_Schemas, dict[str, Any]]:
-    schemas, components = found
-    for name, other in _NAMES.items():
-        assert other not in components, f"two schemas are called {other}"
-        components[other] = {**components.pop(name), "title": other}
-    references = {_COMPONENTS + name: _COMPONENTS + other for name, other in _NAMES.items()}
+def _rename_schemas(generated: tuple[_Schemas, dict[str, Any]]) -> tuple[_Schemas, dict[str, Any]]:
+    schemas, components = generated
+    for name, schema_name in _NAMES.items():
+        assert schema_name not in components, f"two schemas are called {schema_name}"
+        components[schema_name] = {**components.pop(name), "title": schema_name}
+    references = {
+        _COMPONENTS + name: _COMPONENTS + schema_name for name, schema_name in _NAMES.items()
+    }
 
     def renamed(node: Any) -> Any:
         if isinstance(node, dict):
@@ -209,23 +211,23 @@ def _mode(part: str, kind: Any) -> JsonSchemaMode:
 
 def _schemas() -> tuple[_Schemas, dict[str, Any]]:
     """The schema of each type by route and part, and the types that have names."""
-    wanted: list[tuple[Any, JsonSchemaMode, Any]] = [("error", "serialization", Error)]
-    wanted += [(kind.__name__, "validation", kind) for kind in _REQUESTS]
-    wanted += [(kind.__name__, "serialization", kind) for kind in _MESSAGES]
+    types: list[tuple[Any, JsonSchemaMode, Any]] = [("error", "serialization", Error)]
+    types += [(kind.__name__, "validation", kind) for kind in _REQUESTS]
+    types += [(kind.__name__, "serialization", kind) for kind in _MESSAGES]
     for route in ROUTES:
         endpoint = endpoint_of(route)
         parts = {"query": endpoint.query, "body": endpoint.body, "answer": endpoint.answer}
-        wanted += [
+        types += [
             ((route, part), _mode(part, kind), kind)
             for part, kind in parts.items()
             if kind is not None and kind is not Download
         ]
-    found, rest = TypeAdapter.json_schemas(
-        [(key, mode, adapter(kind)) for key, mode, kind in wanted],
+    generated, rest = TypeAdapter.json_schemas(
+        [(key, mode, adapter(kind)) for key, mode, kind in types],
         ref_template=_COMPONENTS + "{model}",
         schema_generator=_Generator,
     )
-    schemas: _Schemas = {key: dict(schema) for (key, _), schema in found.items()}
+    schemas: _Schemas = {key: dict(schema) for (key, _), schema in generated.items()}
     return schemas, dict(rest.get("$defs", {}))
 
 
@@ -236,7 +238,7 @@ def _operation(route: Route, schemas: _Schemas, components: dict[str, Any]) -> d
         for name in route.parameters
     ]
     if endpoint.query is not None:
-        schema = _resolved(schemas[route, "query"], components)
+        schema = _resolve(schemas[route, "query"], components)
         parameters += _query_parameters(endpoint.query, schema)
     operation: dict[str, Any] = {
         "operationId": endpoint.function.__name__,
@@ -254,17 +256,19 @@ def _operation(route: Route, schemas: _Schemas, components: dict[str, Any]) -> d
 def _query_parameters(model: type[BaseModel], schema: dict[str, Any]) -> list[dict[str, Any]]:
     parameters = []
     for name in model.model_fields:
-        shown = dict(schema["properties"][name])
-        description = shown.pop("description", None)
-        shown.pop("title", None)
+        parameter_schema = dict(schema["properties"][name])
+        description = parameter_schema.pop("description", None)
+        parameter_schema.pop("title", None)
         # null is how a body leaves something out; a query does so by not having it.
-        choices = [choice for choice in shown.get("anyOf", []) if choice != {"type": "null"}]
-        if "anyOf" in shown:
-            del shown["anyOf"]
-            shown.update(choices[0] if len(choices) == 1 else {"anyOf": choices})
-        if shown.get("default", "") is None:
-            del shown["default"]
-        parameter = {"name": name, "in": "query", "required": False, "schema": shown}
+        choices = [
+            choice for choice in parameter_schema.get("anyOf", []) if choice != {"type": "null"}
+        ]
+        if "anyOf" in parameter_schema:
+            del parameter_schema["anyOf"]
+            parameter_schema.update(choices[0] if len(choices) == 1 else {"anyOf": choices})
+        if parameter_schema.get("default", "") is None:
+            del parameter_schema["default"]
+        parameter = {"name": name, "in": "query", "required": False, "schema": parameter_schema}
         if description:
             parameter["description"] = description
         parameters.append(parameter)
@@ -276,12 +280,12 @@ def _responses(route: Route, endpoint: Endpoint, schemas: _Schemas) -> dict[str,
         content: dict[str, Any] = {"application/octet-stream": {}}
     else:
         content = {"application/json": {"schema": schemas[route, "answer"]}}
-    found: dict[str, Any] = {
-        str(status): {"description": _STATUS_WORDS[status], "content": content}
+    responses: dict[str, Any] = {
+        str(status): {"description": _STATUS_TEXTS[status], "content": content}
         for status in route.statuses
     }
-    found["default"] = _error_response()
-    return found
+    responses["default"] = _error_response()
+    return responses
 
 
 def _error_response() -> dict[str, Any]:
@@ -311,8 +315,8 @@ def _event_schema(file: Path) -> dict[str, Any]:
     return {name: schema[name] for name in ("description", "type", "required", "properties")}
 
 
-def _resolved(schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _resolve(schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     if "$ref" not in schema:
         return schema
-    found: dict[str, Any] = components[schema["$ref"].removeprefix(_COMPONENTS)]
-    return found
+    target: dict[str, Any] = components[schema["$ref"].removeprefix(_COMPONENTS)]
+    return target

@@ -20,23 +20,23 @@ from hyperpod_jlab.server.requests import RequestModel
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 
 Row = TypeVar("Row", bound="DataclassInstance")
 
 _DIGITS = re.compile(r"(\d+)")
-_PLAIN = (bool, int, float)
-_NOT_SEARCHED = (bool, float)
+_SCALARS = (bool, int, float)
+_UNSEARCHED_TYPES = (bool, float)
 _LISTS = (tuple, list)
 _Key = tuple[Any, ...]
 
-_LONGEST_KEY = 200
+_MAX_KEY_LENGTH = 200
 
 
 class TableQuery(RequestModel):
     """Which rows of a table."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 200
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 200
     """At most this many."""
     cursor: Annotated[str | None, Field(max_length=4096)] = None
     """Go on after an earlier page: its `next`. Sort and filter must be the same."""
@@ -84,7 +84,7 @@ class AgedPage(Page):
 
 
 @without_collections()
-def page_of(
+def build_page(
     kind: type[Row], rows: Sequence[Row], query: TableQuery, *, name: str, sort: str
 ) -> TablePage[Row]:
     """A page of a table. May take a while.
@@ -99,20 +99,20 @@ def page_of(
     Raises:
         InvalidInputError: There is no such column, or the cursor is none.
     """
-    column, downward = _column(kind, query.sort if query.sort is not None else sort)
-    kept = _filtered(kind, rows, query.filter)
-    kept.sort(key=lambda row: _identity_key(getattr(row, name)))
-    order = [row for row in kept if getattr(row, column) is not None]
-    order.sort(key=lambda row: _value_key(_brief(getattr(row, column))), reverse=downward)
+    column, is_descending = _column(kind, query.sort if query.sort is not None else sort)
+    matching = _filtered(kind, rows, query.filter)
+    matching.sort(key=lambda row: _identity_key(getattr(row, name)))
+    ordered = [row for row in matching if getattr(row, column) is not None]
+    ordered.sort(key=lambda row: _value_key(_brief(getattr(row, column))), reverse=is_descending)
     # Whatever the direction, those without a value come last.
-    order += [row for row in kept if getattr(row, column) is None]
-    begin = _begin(order, query, (column, downward, name))
-    page = order[begin : begin + query.limit]
-    more = begin + len(page) < len(order)
+    ordered += [row for row in matching if getattr(row, column) is None]
+    begin = _find_begin(ordered, query, (column, is_descending, name))
+    page = ordered[begin : begin + query.limit]
+    has_more = begin + len(page) < len(ordered)
     return TablePage(
         page,
-        _cursor(page[-1], column, name) if more and page else None,
-        len(order),
+        _cursor(page[-1], column, name) if has_more and page else None,
+        len(ordered),
     )
 
 
@@ -134,33 +134,35 @@ def _filtered(kind: type[Row], rows: Sequence[Row], text: str | None) -> list[Ro
         return list(rows)
     names = [field.name for field in fields(kind) if field.name != "detail"]
     values_of = attrgetter(*names)
-    return [row for row in rows if _has(values_of(row), words)]
+    return [row for row in rows if _contains(values_of(row), words)]
 
 
-def _has(values: Sequence[Any], words: list[str]) -> bool:
-    shown = [
-        value if type(value) is str else _shown(value) for value in values if value is not None
+def _contains(values: Sequence[Any], search_words: list[str]) -> bool:
+    texts = [
+        value if type(value) is str else _to_search_text(value)
+        for value in values
+        if value is not None
     ]
-    text = " ".join(shown).casefold()
-    return all(word in text for word in words)
+    text = " ".join(texts).casefold()
+    return all(word in text for word in search_words)
 
 
-def _shown(value: Any) -> str:
+def _to_search_text(value: Any) -> str:
     """A value as somebody who looks at the table might search for it."""
-    if isinstance(value, _NOT_SEARCHED):
+    if isinstance(value, _UNSEARCHED_TYPES):
         return ""
     return " ".join(map(str, value)) if isinstance(value, _LISTS) else str(value)
 
 
-_NOTHING = (0, 0, "")
+_NULL_KEY = (0, 0, "")
 
 
 @lru_cache(maxsize=20_000)
-def _natural(text: str) -> _Key:
+def _natural_key(text: str) -> _Key:
     """Names in the order in which people count: node-9 before node-10. Kept, for a table is asked for again and again."""
     if text.isascii() and text.isdigit():  # as most ids are
         digits = text.lstrip("0")
-        return _NOTHING, (1, len(digits), digits), _NOTHING
+        return _NULL_KEY, (1, len(digits), digits), _NULL_KEY
     parts = _DIGITS.split(text.casefold())
     return tuple(
         (1, len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (0, 0, part)
@@ -170,48 +172,48 @@ def _natural(text: str) -> _Key:
 
 def _identity_key(name: str) -> _Key:
     """Different for different names: gpu-1 and gpu-01 are counted alike."""
-    return (_natural(name), name)
+    return (_natural_key(name), name)
 
 
 def _brief(value: Any) -> Any:
     """As much of a value as rows are ordered by; a cursor holds it, so it is short: of a list its length and its beginning."""
-    if value is None or isinstance(value, _PLAIN):
+    if value is None or isinstance(value, _SCALARS):
         return value
     if isinstance(value, tuple | list):
-        return [len(value), " ".join(map(str, value))[:_LONGEST_KEY]]
-    return str(value)[:_LONGEST_KEY]
+        return [len(value), " ".join(map(str, value))[:_MAX_KEY_LENGTH]]
+    return str(value)[:_MAX_KEY_LENGTH]
 
 
 def _value_key(brief: Any) -> _Key:
     if brief is None:
         return ()
-    if isinstance(brief, _PLAIN):
+    if isinstance(brief, _SCALARS):
         return ((1, brief, ""),)
     if isinstance(brief, list):
-        return ((1, brief[0], ""), *_natural(brief[1]))
-    return _natural(brief)
+        return ((1, brief[0], ""), *_natural_key(brief[1]))
+    return _natural_key(brief)
 
 
-def _begin(order: Sequence[Any], query: TableQuery, how: tuple[str, bool, str]) -> int:
+def _find_begin(ordered: Sequence[Any], query: TableQuery, ordering: tuple[str, bool, str]) -> int:
     """Where the page begins: behind the cursor's row, or where it would stand now."""
     if query.cursor is None:
         return 0
-    column, downward, name = how
+    column, is_descending, name = ordering
     value, identity = page_cursor.decode(query.cursor, _is_brief, "such a table")
-    at = (_value_key(value), _identity_key(identity))
-    for index, row in enumerate(order):
-        found = _brief(getattr(row, column))
-        if (found is None) != (value is None):
-            behind = found is None
+    position = (_value_key(value), _identity_key(identity))
+    for index, row in enumerate(ordered):
+        brief_value = _brief(getattr(row, column))
+        if (brief_value is None) != (value is None):
+            is_null = brief_value is None
         else:
-            key = _value_key(found)
-            if key == at[0]:
-                behind = _identity_key(getattr(row, name)) > at[1]
+            key = _value_key(brief_value)
+            if key == position[0]:
+                is_null = _identity_key(getattr(row, name)) > position[1]
             else:
-                behind = (key < at[0]) if downward else (key > at[0])
-        if behind:
+                is_null = (key < position[0]) if is_descending else (key > position[0])
+        if is_null:
             return index
-    return len(order)
+    return len(ordered)
 
 
 def _cursor(row: Any, column: str, name: str) -> str:

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------
 # Cookies that a program in a run sets: they stay in this server, since its sandboxed page has none and Jupyter's origin must not get them.
 
-_MOST = 64
-_MOST_CHARACTERS = 4096
+_MAX_COOKIES = 64
+_MAX_COOKIE_LENGTH = 4096
 
 
 @dataclass(frozen=True)
 class _Cookie:
     value: str
-    until: float | None
+    expires_at: float | None
 
 
 class ProgramCookies:
@@ -44,36 +44,42 @@ class ProgramCookies:
     def __init__(self) -> None:
         self._cookies: dict[tuple[str, str], _Cookie] = {}
 
-    def take(self, line: str) -> None:
+    def add_header(self, header_for: str) -> None:
         """Keep what a ``Set-Cookie`` says; what is no cookie, or too long, is left out."""
         try:
-            found = SimpleCookie(line) if len(line) <= _MOST_CHARACTERS else SimpleCookie()
+            cookies = (
+                SimpleCookie(header_for)
+                if len(header_for) <= _MAX_COOKIE_LENGTH
+                else SimpleCookie()
+            )
         except CookieError:
             return
-        for name, cookie in found.items():
+        for name, cookie in cookies.items():
             path = cookie["path"] if cookie["path"].startswith("/") else "/"
             self._cookies.pop((name, path), None)
-            until = _until(cookie)
-            if until is None or until > time.time():
-                self._cookies[name, path] = _Cookie(cookie.coded_value, until)
-        while len(self._cookies) > _MOST:
+            expires_at = _expires_at(cookie)
+            if expires_at is None or expires_at > time.time():
+                self._cookies[name, path] = _Cookie(cookie.coded_value, expires_at)
+        while len(self._cookies) > _MAX_COOKIES:
             del self._cookies[next(iter(self._cookies))]
 
-    def line(self, path: str) -> str:
+    def header_for(self, path: str) -> str:
         """The ``Cookie`` of a request for a path of the program, ``""`` for none."""
         now = time.time()
         return "; ".join(
             f"{name}={cookie.value}"
-            for (name, place), cookie in self._cookies.items()
-            if _covers(place, path) and (cookie.until is None or cookie.until > now)
+            for (name, cookie_path), cookie in self._cookies.items()
+            if _covers(cookie_path, path) and (cookie.expires_at is None or cookie.expires_at > now)
         )
 
 
-def _covers(place: str, path: str) -> bool:
-    return path == place or path.startswith(place if place.endswith("/") else f"{place}/")
+def _covers(cookie_path: str, path: str) -> bool:
+    return path == cookie_path or path.startswith(
+        cookie_path if cookie_path.endswith("/") else f"{cookie_path}/"
+    )
 
 
-def _until(cookie: Morsel[str]) -> float | None:
+def _expires_at(cookie: Morsel[str]) -> float | None:
     """When a cookie ends, in seconds of Unix time; None for the session's end."""
     try:
         if cookie["max-age"]:
@@ -85,14 +91,14 @@ def _until(cookie: Morsel[str]) -> float | None:
     return None
 
 
-TICKET_SECONDS: Final = 60.0
+TICKET_TTL_S: Final = 60.0
 """How long a ticket waits to be used."""
-IDLE_SECONDS: Final = 8 * 3600.0
+IDLE_TIMEOUT_S: Final = 8 * 3600.0
 """How long a key stays after its last request."""
 
-_MOST_TICKETS = 64
-_MOST_KEYS = 64
-_PLACE = re.compile(r"(?:([0-9]{1,5}):)?([0-9]{1,5})")
+_MAX_TICKETS = 64
+_MAX_KEYS = 64
+_ADDRESS = re.compile(r"(?:([0-9]{1,5}):)?([0-9]{1,5})")
 
 
 @dataclass(frozen=True)
@@ -115,66 +121,66 @@ class PortSession:
     """What a key opens.
 
     Attributes:
-        place: The port.
+        address: The port.
         user: Who opened it.
         cookies: Those that the program has set.
     """
 
-    place: PortAddress
+    address: PortAddress
     user: User
     cookies: ProgramCookies = field(default_factory=ProgramCookies)
 
 
-def place_of(run_id: str, port: str) -> PortAddress:
+def parse_address(run_id: str, port: str) -> PortAddress:
     """A port from its address: a number, or a node's rank and a number as 1:6006.
 
     Raises:
         InvalidInputError: It is none.
     """
-    found = _PLACE.fullmatch(port)
-    if found is None:
+    match = _ADDRESS.fullmatch(port)
+    if match is None:
         raise InvalidInputError(
             f"'{port[:40]}' is not a port; use a number, or a node rank and a number, such as 1:6006",
             detail={"field": "port"},
         )
-    return PortAddress(run_id, int(found[1] or 0), int(found[2]))
+    return PortAddress(run_id, int(match[1] or 0), int(match[2]))
 
 
 class PortKeys:
     """The tickets and keys of one server."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._tickets: _Bounded[_Ticket] = _Bounded(_MOST_TICKETS, TICKET_SECONDS, now)
-        self._sessions: _Bounded[PortSession] = _Bounded(_MOST_KEYS, IDLE_SECONDS, now)
+        self._tickets: _SecretStore[_Ticket] = _SecretStore(_MAX_TICKETS, TICKET_TTL_S, now)
+        self._sessions: _SecretStore[PortSession] = _SecretStore(_MAX_KEYS, IDLE_TIMEOUT_S, now)
 
-    def issue(self, username: str, place: PortAddress) -> str:
-        """A ticket, with which this user can open this port once, within `TICKET_SECONDS`."""
-        return self._tickets.add(_Ticket(username, place))
+    def issue(self, username: str, address: PortAddress) -> str:
+        """A ticket, with which this user can open this port once, within `TICKET_TTL_S`."""
+        return self._tickets.add(_Ticket(username, address))
 
-    def redeem(self, ticket: str, user: User, place: PortAddress) -> str:
+    def redeem(self, ticket: str, user: User, address: PortAddress) -> str:
         """The key for a ticket, which is used up, whether it fits or not.
 
         Raises:
             DeniedError: There is no such ticket for this user and port.
         """
-        found = self._tickets.pop(ticket)
-        if found != _Ticket(user.username, place):
-            raise denied()
-        return self._sessions.add(PortSession(place, user))
+        entry = self._tickets.pop(ticket)
+        if entry != _Ticket(user.username, address):
+            raise denied_error()
+        return self._sessions.add(PortSession(address, user))
 
-    def find(self, key: str, place: PortAddress) -> PortSession:
+    def find(self, key: str, address: PortAddress) -> PortSession:
         """What a key opens; it has been used now.
 
         Raises:
             DeniedError: There is no such key for this port.
         """
-        found = self._sessions.use(key)
-        if found is None or found.place != place:
-            raise denied()
-        return found
+        session = self._sessions.touch(key)
+        if session is None or session.address != address:
+            raise denied_error()
+        return session
 
 
-def denied() -> DeniedError:
+def denied_error() -> DeniedError:
     """What whoever has no ticket and no key is told."""
     return DeniedError(
         "This address does not open the port",
@@ -186,40 +192,40 @@ def denied() -> DeniedError:
 @dataclass(frozen=True)
 class _Ticket:
     username: str
-    place: PortAddress
+    address: PortAddress
 
 
 _T = TypeVar("_T")
 
 
-class _Bounded(Generic[_T]):
+class _SecretStore(Generic[_T]):
     """Things by secrets of which only the SHA-256 is kept: how long a look-up takes says nothing of a secret."""
 
-    def __init__(self, most: int, seconds: float, now: Callable[[], float]) -> None:
-        self._things: OrderedDict[bytes, tuple[float, _T]] = OrderedDict()
-        self._most = most
+    def __init__(self, limit: int, seconds: float, now: Callable[[], float]) -> None:
+        self._items: OrderedDict[bytes, tuple[float, _T]] = OrderedDict()
+        self._limit = limit
         self._seconds = seconds
         self._now = now
 
-    def add(self, thing: _T) -> str:
+    def add(self, item: _T) -> str:
         """Keep a thing; its secret. Too many, and the one that was used longest ago goes."""
         secret = secrets.token_urlsafe(32)
-        self._things[_digest(secret)] = (self._now(), thing)
-        while len(self._things) > self._most:
-            self._things.popitem(last=False)
+        self._items[_digest(secret)] = (self._now(), item)
+        while len(self._items) > self._limit:
+            self._items.popitem(last=False)
         return secret
 
     def pop(self, secret: str) -> _T | None:
         """Take a thing out."""
-        since, thing = self._things.pop(_digest(secret), (0.0, None))
-        return thing if self._now() - since <= self._seconds else None
+        used_at, item = self._items.pop(_digest(secret), (0.0, None))
+        return item if self._now() - used_at <= self._seconds else None
 
-    def use(self, secret: str) -> _T | None:
+    def touch(self, secret: str) -> _T | None:
         """A thing, which stays and counts as used now."""
-        thing = self.pop(secret)
-        if thing is not None:
-            self._things[_digest(secret)] = (self._now(), thing)
-        return thing
+        item = self.pop(secret)
+        if item is not None:
+            self._items[_digest(secret)] = (self._now(), item)
+        return item
 
 
 def _digest(secret: str) -> bytes:
@@ -232,9 +238,9 @@ def _digest(secret: str) -> bytes:
 SCRIPT_PATH: Final = ".hyperpod/page.js"
 """Where the script is, below the key's address: a file of the page's own address passes a policy that forbids inline scripts."""
 
-_ENOUGH = 1024
+_MIN_BYTES = 1024
 # A script before the doctype would put the page into the browser's quirks mode.
-_BEFORE = re.compile(
+_DOCUMENT_START = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->)*(?:<!doctype[^>]*>)?", re.IGNORECASE | re.DOTALL
 )
 
@@ -254,23 +260,23 @@ class PageStart:
 
     def __init__(self, prefix: str) -> None:
         self.tag = f'<script src="{prefix}{SCRIPT_PATH}"></script>'.encode("latin-1", "replace")
-        self._begun: bytes | None = b""
+        self._buffer: bytes | None = b""
 
     def feed(self, chunk: bytes) -> bytes:
         """What can be sent on by now."""
-        if self._begun is None:
+        if self._buffer is None:
             return chunk
-        self._begun += chunk
-        return self.end() if len(self._begun) >= _ENOUGH else b""
+        self._buffer += chunk
+        return self.end() if len(self._buffer) >= _MIN_BYTES else b""
 
     def end(self) -> bytes:
         """What is left."""
-        begun, self._begun = self._begun, None
-        if begun is None:
+        buffer, self._buffer = self._buffer, None
+        if buffer is None:
             return b""
-        found = _BEFORE.match(begun)
-        place = found.end() if found else 0
-        return begun[:place] + self.tag + begun[place:]
+        match = _DOCUMENT_START.match(buffer)
+        insert_at = match.end() if match else 0
+        return buffer[:insert_at] + self.tag + buffer[insert_at:]
 
 
 def is_html(status: int, content_type: str, encoding: str) -> bool:

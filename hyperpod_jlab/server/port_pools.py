@@ -14,9 +14,9 @@ from hyperpod_jlab.engines.protocol import PortStream
 from hyperpod_jlab.features.ports.service import open_port
 from hyperpod_jlab.run.services import Hyperpod
 
-_MOST_PORTS = 32
-_MOST_CONNECTIONS = 64
-_KEPT_SECONDS = 20.0
+_MAX_PORTS = 32
+_MAX_CONNECTIONS = 64
+_KEEPALIVE_S = 20.0
 
 _Key = tuple[str, int, int]
 
@@ -34,8 +34,8 @@ class PortPools:
         key = (run_id, node, port)
         if key not in self._pools:
             self._pools[key] = httpcore.AsyncConnectionPool(
-                max_connections=_MOST_CONNECTIONS,
-                keepalive_expiry=_KEPT_SECONDS,
+                max_connections=_MAX_CONNECTIONS,
+                keepalive_expiry=_KEEPALIVE_S,
                 network_backend=_Backend(hyperpod, key),
             )
         self._pools.move_to_end(key)
@@ -43,7 +43,7 @@ class PortPools:
 
     async def trim(self) -> None:
         """Give up ports that nobody asks for any more; those in use stay."""
-        for key, pool in list(self._pools.items())[:-_MOST_PORTS]:
+        for key, pool in list(self._pools.items())[:-_MAX_PORTS]:
             if all(connection.is_idle() for connection in pool.connections):
                 del self._pools[key]
                 await pool.aclose()

@@ -33,10 +33,10 @@ from hyperpod_jlab.server.port_keys import (
     PageStart,
     PortAddress,
     PortSession,
-    denied,
+    denied_error,
     is_html,
     page_script,
-    place_of,
+    parse_address,
 )
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ _HOP_BY_HOP = frozenset(
         "upgrade",
     }
 )
-_KEPT_HERE = frozenset(
+_DROPPED_REQUEST_HEADERS = frozenset(
     {"authorization", "content-length", "cookie", "host", "origin", "referer", "x-xsrftoken"}
     # To the program its own page is no stranger; that it is sandboxed is ours to know.
     | {"sec-fetch-site"}
 )
-_FOR_THE_ORIGIN = frozenset(
+_DROPPED_RESPONSE_HEADERS = frozenset(
     {
         # What would hold for all of Jupyter's address, or outlive the run:
         "accept-ch",
@@ -113,7 +113,7 @@ _FOR_THE_ORIGIN = frozenset(
 _Headers = Iterable[tuple[str, str]]
 
 
-def to_program(
+def request_headers(
     headers: _Headers, port: int, prefix: str, cookies: str, *, plain: bool = False
 ) -> Iterator[tuple[bytes, bytes]]:
     """A request's headers as the program gets them: as if it had been asked on its own machine.
@@ -125,60 +125,60 @@ def to_program(
         cookies: The program's own, ``""`` for none.
         plain: Ask for the body without a compression.
     """
-    here = f"localhost:{port}"
-    yield b"Host", here.encode()
+    local_host = f"localhost:{port}"
+    yield b"Host", local_host.encode()
     yield b"X-Forwarded-Prefix", prefix.encode("latin-1", "replace")
     if cookies:
         yield b"Cookie", cookies.encode("latin-1", "replace")
     for name, value in headers:
-        lower = name.lower()
-        if lower == "origin":
-            yield b"Origin", f"http://{here}".encode()
-        elif lower == "accept-encoding" and plain:
+        lower_name = name.lower()
+        if lower_name == "origin":
+            yield b"Origin", f"http://{local_host}".encode()
+        elif lower_name == "accept-encoding" and plain:
             yield b"Accept-Encoding", b"identity"
-        elif lower not in _HOP_BY_HOP | _KEPT_HERE:
+        elif lower_name not in _HOP_BY_HOP | _DROPPED_REQUEST_HEADERS:
             yield name.encode("latin-1"), value.encode("latin-1", "replace")
 
 
-def from_program(
+def response_headers(
     headers: Iterable[tuple[bytes, bytes]], port: int, prefix: str
 ) -> Iterator[tuple[str, str]]:
     """A response's headers as the browser gets them: what concerns the program's page alone."""
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        lower = name.lower()
-        if lower == "location":
+        lower_name = name.lower()
+        if lower_name == "location":
             yield name, _location(value, port, prefix)
-        elif lower == "content-security-policy":
-            yield from ((name, policy) for policy in _own_policy(value))
-        elif lower not in _HOP_BY_HOP | _FOR_THE_ORIGIN:
+        elif lower_name == "content-security-policy":
+            yield from ((name, policy) for policy in _program_policy(value))
+        elif lower_name not in _HOP_BY_HOP | _DROPPED_RESPONSE_HEADERS:
             yield name, value
 
 
-def cookies_of(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
+def set_cookie_values(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
     """The values of a response's ``Set-Cookie``."""
     return [value.decode("latin-1") for name, value in headers if name.lower() == b"set-cookie"]
 
 
-def readable(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def cors_headers(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """What lets a sandboxed page read an answer of its own program: its origin is called ``null``."""
     yield "Access-Control-Allow-Origin", "null"
     yield "Access-Control-Allow-Credentials", "true"
-    if shown := ", ".join(sorted(set(names))):
-        yield "Access-Control-Expose-Headers", shown
+    if header_names := ", ".join(sorted(set(names))):
+        yield "Access-Control-Expose-Headers", header_names
 
 
-def _own_policy(value: str) -> Iterator[str]:
+def _program_policy(value: str) -> Iterator[str]:
     """A program's policies without who may frame it (see `SANDBOX`), and with the workers that its page's first script makes (see `port_page`)."""
     for policy in value.split(","):
         rules: dict[str, list[str]] = {}
         for rule in policy.split(";"):
-            if words := rule.split():
-                rules.setdefault(words[0].lower(), words[1:])
+            if tokens := rule.split():
+                rules.setdefault(tokens[0].lower(), tokens[1:])
         rules.pop("frame-ancestors", None)
         for name in ("worker-src", "child-src", "script-src", "default-src"):
             if name in rules:
-                sources = [word for word in rules[name] if word.lower() != "'none'"]
+                sources = [token for token in rules[name] if token.lower() != "'none'"]
                 rules["worker-src"] = [*sources, "blob:"]
                 break
         if rules:
@@ -188,8 +188,8 @@ def _own_policy(value: str) -> Iterator[str]:
 def _location(value: str, port: int, prefix: str) -> str:
     """A redirect to the program itself leads back through here; others are its own business."""
     parts = urlsplit(value)
-    ours = {f"localhost:{port}", f"127.0.0.1:{port}", ""}
-    if parts.netloc not in ours or not parts.path.startswith("/"):
+    local_hosts = {f"localhost:{port}", f"127.0.0.1:{port}", ""}
+    if parts.netloc not in local_hosts or not parts.path.startswith("/"):
         return value
     rest = parts._replace(scheme="", netloc="", path=prefix + parts.path[1:])
     return rest.geturl()
@@ -251,12 +251,12 @@ class SandboxedHandler(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
     def is_page(self) -> bool:
         """Whether the browser asks for what it will show, in a tab or a frame."""
         headers = self.request.headers
-        wanted = headers.get("Sec-Fetch-Dest")
-        if wanted is not None:
-            return wanted in {"document", "iframe", "frame"}
+        destination = headers.get("Sec-Fetch-Dest")
+        if destination is not None:
+            return destination in {"document", "iframe", "frame"}
         return self.request.method == "GET" and "text/html" in headers.get("Accept", "")
 
-    def hide(self, path: str) -> None:
+    def hide_path(self, path: str) -> None:
         """Go on as if this had been the request's address: the server's log, also that of faults, has what stands there."""
         self.request.path = self.request.uri = path
 
@@ -264,7 +264,7 @@ class SandboxedHandler(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
 KEY_PATTERN: Final = rf"{PORT_PATTERN}/{KEY_MARK}(?P<key>[^/]*)(?P<path>/.*)?"
 
 _CHUNK = 65_536
-_WAIT = {"connect": 30.0, "pool": 30.0}
+_TIMEOUTS_S = {"connect": 30.0, "pool": 30.0}
 
 
 class PortProxy(SandboxedHandler):
@@ -275,11 +275,11 @@ class PortProxy(SandboxedHandler):
 
     async def prepare(self) -> None:  # type: ignore[override]  # as Jupyter's own APIHandler
         """Nobody is logged in here: neither Jupyter's cookies nor its token are looked at."""
-        before, mark, after = self.request.path.partition(f"{API_PREFIX}/runs/")
-        run_id, ports, port, key, *rest = after.split("/", 4)
-        self._prefix = f"{before}{mark}{run_id}/{ports}/{port}/{key}/"
+        prefix, separator, suffix = self.request.path.partition(f"{API_PREFIX}/runs/")
+        run_id, ports, port, key, *rest = suffix.split("/", 4)
+        self._prefix = f"{prefix}{separator}{run_id}/{ports}/{port}/{key}/"
         self._rest = rest[0] if rest else None
-        self.hide(f"{before}{mark}{run_id}/{ports}/{port}/{KEY_MARK}/{self._rest or ''}")
+        self.hide_path(f"{prefix}{separator}{run_id}/{ports}/{port}/{KEY_MARK}/{self._rest or ''}")
         self.current_user = None
         if not self.check_host():
             raise HTTPError(403)
@@ -289,14 +289,14 @@ class PortProxy(SandboxedHandler):
         super().set_default_headers()
         self.set_header("Vary", "Origin")
         if self.request.headers.get("Origin") == "null":
-            for name, value in readable(()):
+            for name, value in cors_headers(()):
                 self.set_header(name, value)
 
     @allow_unauthenticated
     async def get(self, run_id: str, port: str, key: str, path: str | None) -> None:
         """Hand a request on."""
         del path
-        session = process_of(self).port_keys.find(key, place_of(run_id, port))
+        session = process_of(self).port_keys.find(key, parse_address(run_id, port))
         await self._check(session)
         if self._rest is None:  # relative addresses on the page need the slash
             query = f"?{self.request.query}" if self.request.query else ""
@@ -310,7 +310,7 @@ class PortProxy(SandboxedHandler):
             self.set_header("Cache-Control", "max-age=3600")
             self.finish(page_script())
             return
-        self._work = asyncio.ensure_future(self._hand_on(session))
+        self._work = asyncio.ensure_future(self._forward(session))
         try:
             await self._work
         except asyncio.CancelledError:
@@ -346,64 +346,68 @@ class PortProxy(SandboxedHandler):
             raise HTTPError(403, reason="Service workers are not supported on pages of a run")
 
     def _is_preflight(self) -> bool:
-        asked = "Access-Control-Request-Method" in self.request.headers
-        return self.request.method == "OPTIONS" and asked
+        has_request_method = "Access-Control-Request-Method" in self.request.headers
+        return self.request.method == "OPTIONS" and has_request_method
 
     def _answer_preflight(self) -> None:
         """The program is not asked: for it, its page is on its own machine."""
         headers = self.request.headers
         self.set_header("Access-Control-Allow-Methods", headers["Access-Control-Request-Method"])
-        if wanted := headers.get("Access-Control-Request-Headers"):
-            self.set_header("Access-Control-Allow-Headers", wanted)
+        if requested := headers.get("Access-Control-Request-Headers"):
+            self.set_header("Access-Control-Allow-Headers", requested)
         self.set_header("Access-Control-Max-Age", "600")
         self.set_status(204)
         self.finish()
 
-    async def _hand_on(self, session: PortSession) -> None:
-        place = session.place
+    async def _forward(self, session: PortSession) -> None:
+        address = session.address
         process = process_of(self)
         process.mark_active()
         hyperpod = await process.hyperpod()
-        pool = (await _ports(self)).get(hyperpod, place.run_id, place.node, place.port)
+        pool = (await _ports(self)).get(hyperpod, address.run_id, address.node, address.port)
         await process.ports.trim()
         upgrades = self.request.headers.get("Upgrade", "").lower() == "websocket"
-        cookies = session.cookies.line(f"/{self._rest}")
-        sent = self.request.headers.get_all()
-        headers = list(to_program(sent, place.port, self._prefix, cookies, plain=self.is_page))
+        cookies = session.cookies.header_for(f"/{self._rest}")
+        sent_headers = self.request.headers.get_all()
+        headers = list(
+            request_headers(sent_headers, address.port, self._prefix, cookies, plain=self.is_page)
+        )
         if upgrades:
             headers += [(b"Connection", b"Upgrade"), (b"Upgrade", b"websocket")]
-        with _in_our_words(place.port):
+        with _translated_errors(address.port):
             answering = pool.stream(
                 self.request.method or "GET",
-                self._url(place),
+                self._url(address),
                 headers=headers,
                 content=self.request.body or None,
-                extensions={"timeout": _WAIT},
+                extensions={"timeout": _TIMEOUTS_S},
             )
-            async with answering as answer:
-                for line in cookies_of(answer.headers):
-                    session.cookies.take(line)
-                if answer.status == 101 and upgrades:
-                    await self._tunnel(answer, place.port)
+            async with answering as response:
+                for line in set_cookie_values(response.headers):
+                    session.cookies.add_header(line)
+                if response.status == 101 and upgrades:
+                    await self._tunnel(response, address.port)
                 else:
-                    await self._pass_back(answer, place.port)
+                    await self._send_response(response, address.port)
 
-    async def _pass_back(self, answer: httpcore.Response, port: int) -> None:
+    async def _send_response(self, response: httpcore.Response, port: int) -> None:
         """Send the program's answer as it comes."""
-        reason = answer.extensions.get("reason_phrase", b"").decode("latin-1")
-        self.set_status(answer.status, reason or None)
+        reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
+        self.set_status(response.status, reason or None)
         self.clear_header("Content-Type")
         self.clear_header("Server")
-        given = [(name.lower(), name, value) for name, value in self._back(answer, port)]
-        for lower, name, value in given:
+        response_headers = [
+            (name.lower(), name, value) for name, value in self._response_headers(response, port)
+        ]
+        for lower_name, name, value in response_headers:
             # The sandbox stays beside what the program itself forbids its page.
-            (self.add_header if lower in _KEPT else self._join)(name, value)
+            (self.add_header if lower_name in _PRESERVED_HEADERS else self._join)(name, value)
         if self.request.headers.get("Origin") == "null":
-            for name, value in readable(name for _, name, _ in given):
+            for name, value in cors_headers(name for _, name, _ in response_headers):
                 self.set_header(name, value)
         start = self._page_start()
         try:
-            async for chunk in answer.aiter_stream():
+            async for chunk in response.aiter_stream():
                 self.write(start.feed(chunk) if start else chunk)
                 await self.flush()
             await self.finish(start.end() if start else None)
@@ -423,8 +427,8 @@ class PortProxy(SandboxedHandler):
             self._headers.get(name, "")
             for name in ("Content-Type", "Content-Encoding", "Content-Length")
         )
-        wanted = self.is_page and self.request.method != "HEAD"
-        if not wanted or not is_html(self.get_status(), kind, encoding):
+        adds_script = self.is_page and self.request.method != "HEAD"
+        if not adds_script or not is_html(self.get_status(), kind, encoding):
             return None
         start = PageStart(self._prefix)
         if length.isdecimal():
@@ -434,46 +438,48 @@ class PortProxy(SandboxedHandler):
     def _join(self, name: str, value: str) -> None:
         self.set_header(name, value) if name not in self._headers else self.add_header(name, value)
 
-    async def _tunnel(self, answer: httpcore.Response, port: int) -> None:
+    async def _tunnel(self, response: httpcore.Response, port: int) -> None:
         """Join the two connections; frames are not looked at."""
-        far = answer.extensions["network_stream"]
+        backend = response.extensions["network_stream"]
         lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"]
-        lines += [f"{name}: {value}" for name, value in self._back(answer, port)]
-        near = self.detach()
-        closing = _Closing(near)
+        lines += [f"{name}: {value}" for name, value in self._response_headers(response, port)]
+        browser = self.detach()
+        closing = _ClosableStream(browser)
         sockets = process_of(self).sockets
         sockets.add(closing)
         with contextlib.suppress(StreamClosedError):
             try:
-                await near.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
-                await _join_streams(near, far)
+                await browser.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
+                await _join_streams(browser, backend)
             finally:
                 sockets.discard(closing)
-                near.close()
+                browser.close()
 
-    def _back(self, answer: httpcore.Response, port: int) -> list[tuple[str, str]]:
-        return list(from_program(answer.headers, port, self._prefix))
+    def _response_headers(self, response: httpcore.Response, port: int) -> list[tuple[str, str]]:
+        return list(response_headers(response.headers, port, self._prefix))
 
-    def _url(self, place: PortAddress) -> httpcore.URL:
+    def _url(self, address: PortAddress) -> httpcore.URL:
         import httpcore
 
         # Who pastes an address with Jupyter's token does not mean the program.
         token = self.identity_provider.token
-        words = self.request.query.split("&")
-        kept = "&".join(word for word in words if not (token and word == f"token={token}"))
-        query = f"?{kept}" if kept else ""
+        parameters = self.request.query.split("&")
+        kept_query = "&".join(
+            parameter for parameter in parameters if not (token and parameter == f"token={token}")
+        )
+        query = f"?{kept_query}" if kept_query else ""
         return httpcore.URL(
             scheme=b"http",
             host=b"localhost",
-            port=place.port,
+            port=address.port,
             target=f"/{self._rest}{query}".encode("latin-1", "replace"),
         )
 
 
-_KEPT = frozenset({"content-security-policy", "vary"})
+_PRESERVED_HEADERS = frozenset({"content-security-policy", "vary"})
 
 
-class _Closing:
+class _ClosableStream:
     """A joined connection, for when the server stops."""
 
     def __init__(self, stream: IOStream) -> None:
@@ -485,14 +491,14 @@ class _Closing:
         self._stream.close()
 
 
-async def _join_streams(near: IOStream, far: Any) -> None:
+async def _join_streams(browser: IOStream, backend: Any) -> None:
     async def up() -> None:
         while True:
-            await far.write(await near.read_bytes(_CHUNK, partial=True))
+            await backend.write(await browser.read_bytes(_CHUNK, partial=True))
 
     async def down() -> None:
-        while data := await far.read(_CHUNK):
-            await near.write(data)
+        while data := await backend.read(_CHUNK):
+            await browser.write(data)
 
     tasks = [asyncio.ensure_future(up()), asyncio.ensure_future(down())]
     try:
@@ -519,7 +525,7 @@ async def _ports(handler: PortProxy) -> Any:
 
 
 @contextlib.contextmanager
-def _in_our_words(port: int) -> Iterator[None]:
+def _translated_errors(port: int) -> Iterator[None]:
     """Turns complaints of the HTTP library into errors of ours."""
     import httpcore
 
@@ -543,10 +549,10 @@ def _in_our_words(port: int) -> Iterator[None]:
 # --------------------------------------------------------------------------------------------------
 # The first request for a port of a run: with a ticket from a click in JupyterLab it leads to the address that has the key.
 
-DOOR_PATTERN: Final = rf"{PORT_PATTERN}(?:/.*)?"
+ENTRANCE_PATTERN: Final = rf"{PORT_PATTERN}(?:/.*)?"
 
 
-class PortDoor(SandboxedHandler):
+class PortEntrance(SandboxedHandler):
     """Lets in who has a ticket. All else without a key ends here: links of other sites, bookmarks, other methods."""
 
     _ticket = ""
@@ -554,7 +560,7 @@ class PortDoor(SandboxedHandler):
     async def prepare(self) -> None:  # type: ignore[override]  # as Jupyter's own APIHandler
         """As all of Jupyter's handlers; a check of the site takes the place of the XSRF cookie."""
         self._ticket = self.get_query_argument("ticket", "")
-        self.hide(self.request.path)
+        self.hide_path(self.request.path)
         await super().prepare()
 
     def check_xsrf_cookie(self) -> None:
@@ -563,13 +569,13 @@ class PortDoor(SandboxedHandler):
     @guarded("execute")
     async def get(self, run_id: str, port: str) -> None:
         """Turn a ticket into a key."""
-        place = place_of(run_id, port)
+        address = parse_address(run_id, port)
         if self.request.method != "GET" or not self._ticket:
-            raise denied()
+            raise denied_error()
         self._check_site()
         assert self.current_user is not None
         keys = process_of(self).port_keys
-        key = keys.redeem(self._ticket, self.current_user, place)
+        key = keys.redeem(self._ticket, self.current_user, address)
         self.set_header("Cache-Control", "no-store")
         start = self.request.path.rstrip("/")
         self.redirect(f"{start}/{KEY_MARK}{key}/", status=HTTPStatus.SEE_OTHER)
@@ -579,6 +585,6 @@ class PortDoor(SandboxedHandler):
     def _check_site(self) -> None:
         """A ticket is used by JupyterLab's own page, or by the user's own hand. Browsers say nothing of sites on plain HTTP: then the Referer has to."""
         site = self.request.headers.get("Sec-Fetch-Site")
-        ours = self.check_referer() if site is None else site in {"same-origin", "none"}
-        if not ours or not self.check_origin():
+        is_same_site = self.check_referer() if site is None else site in {"same-origin", "none"}
+        if not is_same_site or not self.check_origin():
             raise HTTPError(403, reason="Other sites cannot open a port of a run")

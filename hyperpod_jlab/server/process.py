@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jupyter_events import EventLogger
 
-    from hyperpod_jlab.admin.fsx.service import PlanService, RightsOfAdmin
+    from hyperpod_jlab.admin.fsx.service import AdminRightsCache, PlanService
     from hyperpod_jlab.features.doctor.service import Examinations
     from hyperpod_jlab.run.service import Runs
     from hyperpod_jlab.run.services import Hyperpod
@@ -31,15 +31,15 @@ class Closable(Protocol):
         ...
 
 
-_GOING_AWAY = 1001
+_CLOSE_GOING_AWAY = 1001
 
 
 @dataclass(frozen=True)
 class Admin:
     """What the Admin page works with."""
 
-    rights: RightsOfAdmin
-    wirings: PlanService
+    rights: AdminRightsCache
+    plans: PlanService
 
 
 class ServerProcess:
@@ -103,7 +103,7 @@ class ServerProcess:
 
     def mark_active(self) -> None:
         """Somebody has asked for something: runs and clusters are looked at."""
-        self.events.asked()
+        self.events.mark_active()
         self.aws_calls.begin()
         if self._hyperpod is not None:
             self._hyperpod.engines.mark_active()
@@ -111,13 +111,13 @@ class ServerProcess:
     async def close(self) -> None:
         """End what is open: sockets first, so that their pages come back to the next server."""
         for socket in list(self.sockets):
-            socket.close(_GOING_AWAY, "the server is stopping")
+            socket.close(_CLOSE_GOING_AWAY, "the server is stopping")
         await self.events.close()
         await self.aws_calls.close()
         if self._examinations is not None:
             await self._examinations.close()
         if self._admin is not None:
-            await self._admin.wirings.close()
+            await self._admin.plans.close()
         if "ports" in self.__dict__:
             await self.ports.close()
         if self._hyperpod is not None:
@@ -156,7 +156,7 @@ def _make_examinations(bus: EventLogger) -> Examinations:
 
 def _make_admin(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> Admin:
     # As above.
-    from hyperpod_jlab.admin.fsx.service import RightsOfAdmin
-    from hyperpod_jlab.server.events import make_wirings
+    from hyperpod_jlab.admin.fsx.service import AdminRightsCache
+    from hyperpod_jlab.server.events import make_plans
 
-    return Admin(RightsOfAdmin(), make_wirings(bus, services))
+    return Admin(AdminRightsCache(), make_plans(bus, services))

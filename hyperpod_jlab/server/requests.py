@@ -15,7 +15,7 @@ from hyperpod_jlab.core.validation import parse
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_NOT_OURS = re.compile(r"token|_xsrf|no_track_activity|_|\d+")
+_FOREIGN_PARAMETERS = re.compile(r"token|_xsrf|no_track_activity|_|\d+")
 """Parameters that Jupyter's own clients add: the token, what keeps a browser's cache away, and the like."""
 
 
@@ -39,7 +39,7 @@ def _split(value: Any) -> Any:
     ]
 
 
-Several = BeforeValidator(_split)
+CommaSeparated = BeforeValidator(_split)
 """On a list in a query: the parameter may come several times, or once with commas."""
 
 
@@ -49,23 +49,23 @@ def read_query(model: type[Model] | None, arguments: Mapping[str, list[bytes]]) 
     Raises:
         InvalidInputError: A parameter is unknown or wrong; the detail names it.
     """
-    wanted: type[BaseModel] = model or NoQuery
+    query_model: type[BaseModel] = model or NoQuery
     data: dict[str, Any] = {}
     for name, values in arguments.items():
-        if name not in wanted.model_fields and _NOT_OURS.fullmatch(name):
+        if name not in query_model.model_fields and _FOREIGN_PARAMETERS.fullmatch(name):
             continue
         try:
             texts = [value.decode() for value in values]
         except UnicodeDecodeError as error:
             raise _invalid(name, "is not UTF-8") from error
-        field = wanted.model_fields.get(name)
+        field = query_model.model_fields.get(name)
         if field is not None and _is_list(field.annotation):
             data[name] = texts
         elif len(texts) > 1:
             raise _invalid(name, "is given more than once")
         else:
             data[name] = texts[0]
-    return parse(wanted, data, code="invalid_input")
+    return parse(query_model, data, code="invalid_input")
 
 
 def read_body(model: type[Model], body: bytes) -> Model:
@@ -104,5 +104,5 @@ def _is_list(annotation: Any) -> bool:
     return get_origin(annotation) in {list, tuple}
 
 
-def _invalid(name: str, what: str) -> InvalidInputError:
-    return InvalidInputError(f"{name[:60]}: {what}", detail={"field": name[:60]})
+def _invalid(name: str, expected: str) -> InvalidInputError:
+    return InvalidInputError(f"{name[:60]}: {expected}", detail={"field": name[:60]})

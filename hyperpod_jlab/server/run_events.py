@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/run/v1"
 SCHEMA_FILE: Final = Path(__file__).with_name("run_event.yaml")
 
-FAST = 1.0
+MIN_INTERVAL_S = 1.0
 """Seconds between looks while runs are open and somebody has asked for something within the last minute."""
 
-SLOW = 15.0
+MAX_INTERVAL_S = 15.0
 """The longest time between looks (seconds)."""
 
-AWAY = 600.0
+IDLE_TIMEOUT_S = 600.0
 """With nothing open, one who has asked for nothing for so long (seconds) is taken to be away."""
 
-_NEWEST = 100
-_OPEN: Final = ("submitting", "waiting", "running")
-_GROWTH = 60.0
-_SHARE = 10.0
+_MAX_RUNS = 100
+_OPEN_STATES: Final = ("submitting", "waiting", "running")
+_GROWTH_S = 60.0
+_COST_FACTOR = 10.0
 
 _LOG = logging.getLogger(__name__)
-_Told = tuple[str, str | None]
+_StateKey = tuple[str, str | None]
 
 
-def pause(*, anything_open: bool, idle: float, cost: float = 0.0) -> float | None:
+def next_interval(*, anything_open: bool, idle: float, cost: float = 0.0) -> float | None:
     """Seconds until the next look while somebody listens; None when none is needed until somebody asks for something.
 
     Args:
@@ -46,9 +46,9 @@ def pause(*, anything_open: bool, idle: float, cost: float = 0.0) -> float | Non
         cost: Seconds that the last look took: with very many runs looks are to be no burden.
     """
     if anything_open:
-        return min(SLOW, max(FAST, idle / _GROWTH, cost * _SHARE))
+        return min(MAX_INTERVAL_S, max(MIN_INTERVAL_S, idle / _GROWTH_S, cost * _COST_FACTOR))
     # Runs that are sent elsewhere, from a terminal or a kernel, are to be seen too.
-    return SLOW if idle < AWAY else None
+    return MAX_INTERVAL_S if idle < IDLE_TIMEOUT_S else None
 
 
 class RunEvents:
@@ -63,40 +63,40 @@ class RunEvents:
         self._bus = bus
         self._runs = runs
         self._task: asyncio.Task[None] | None = None
-        self._woken = asyncio.Event()
-        self._asked = time.monotonic()
+        self._wake = asyncio.Event()
+        self._last_active = time.monotonic()
         self._open: set[str] = set()
-        self._told: dict[str, _Told] = {}
-        self._lately: set[str] = set()
+        self._states: dict[str, _StateKey] = {}
+        self._late: set[str] = set()
         self._begun: float | None = None
         self.looks = 0
 
-    def asked(self) -> None:
+    def mark_active(self) -> None:
         """Somebody has asked for something: there is somebody."""
-        self._asked = time.monotonic()
+        self._last_active = time.monotonic()
         if self._task is None:
             self._task = asyncio.create_task(self._watch(), name="hyperpod-run-events")
-        self._woken.set()
+        self._wake.set()
 
-    def tell(self, run: Run) -> None:
+    def emit_change(self, run: Run) -> None:
         """Tell a run's state, if it is news."""
-        told = (run.state, run.status.reason_code)
-        self._lately.add(run.run_id)
+        state = (run.state, run.status.reason_code)
+        self._late.add(run.run_id)
         if _is_open(run):
             self._follow(run)
         else:
             self._open.discard(run.run_id)
-        if self._told.get(run.run_id) != told:
-            self._told[run.run_id] = told
+        if self._states.get(run.run_id) != state:
+            self._states[run.run_id] = state
             self._emit(run)
 
-    def seen(self, run: Run) -> None:
+    def note_run(self, run: Run) -> None:
         """Somebody was shown a run as it is now: others may not know it yet, and it is followed from now on."""
-        if run.run_id in self._told:
-            self.tell(run)
+        if run.run_id in self._states:
+            self.emit_change(run)
         elif _is_open(run):
-            self._lately.add(run.run_id)
-            self._told[run.run_id] = (run.state, run.status.reason_code)
+            self._late.add(run.run_id)
+            self._states[run.run_id] = (run.state, run.status.reason_code)
             self._follow(run)
 
     async def close(self) -> None:
@@ -110,81 +110,85 @@ class RunEvents:
     async def _watch(self) -> None:
         last = cost = 0.0
         while True:
-            self._woken.clear()
+            self._wake.clear()
             now = time.monotonic()
-            if not self._anybody_listens():
+            if not self._has_listeners():
                 # Whoever comes next asks for the state of things first: there is nothing to catch up with.
                 self._begun = None
                 rest = None
             else:
-                rest = pause(anything_open=bool(self._open), idle=now - self._asked, cost=cost)
+                rest = next_interval(
+                    anything_open=bool(self._open), idle=now - self._last_active, cost=cost
+                )
             if rest is not None and (self._begun is None or now - last >= rest):
-                await self._look()
+                await self._poll()
                 last = time.monotonic()
                 cost = last - now
                 continue
-            left = None if rest is None else rest - (now - last)
+            remaining = None if rest is None else rest - (now - last)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._woken.wait()
+                async with asyncio.timeout(remaining):
+                    await self._wake.wait()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         self.looks += 1
-        self._lately.clear()
+        self._late.clear()
         try:
             runs = await self._runs()
             if self._begun is None:
-                await self._begin(runs)
+                await self._start(runs)
             else:
                 await self._compare(runs)
         except Exception as error:  # noqa: BLE001 - the next look may well succeed
             _LOG.warning("the runs cannot be read: %s", error)
             self._begun = self._begun or time.time()
 
-    async def _begin(self, runs: Runs) -> None:
+    async def _start(self, runs: Runs) -> None:
         """Take in how things are, without a word."""
         from hyperpod_jlab.run.listing import RunFilter
 
-        begun = time.time()
-        found = await runs.list(RunFilter(states=_OPEN))
-        newest = await runs.list(RunFilter(limit=_NEWEST))
-        self._take((*newest.runs, *found.runs))
-        self._begun = begun
+        started_at = time.time()
+        open_runs = await runs.list(RunFilter(states=_OPEN_STATES))
+        recent = await runs.list(RunFilter(limit=_MAX_RUNS))
+        self._replace_states((*recent.runs, *open_runs.runs))
+        self._begun = started_at
 
     async def _compare(self, runs: Runs) -> None:
         from hyperpod_jlab.core.errors import HyperpodError
         from hyperpod_jlab.run.listing import RunFilter
 
-        newest = (await runs.list(RunFilter(limit=_NEWEST))).runs
-        for run in newest:
-            if run.run_id in self._lately:  # what was told meanwhile is newer than this look
+        recent = (await runs.list(RunFilter(limit=_MAX_RUNS))).runs
+        for run in recent:
+            if run.run_id in self._late:  # what was told meanwhile is newer than this look
                 continue
-            known = run.run_id in self._told
+            is_known = run.run_id in self._states
             # One that ended long ago is among the newest again when others were removed: no news.
-            if known or not run.status.ended or run.created_at >= (self._begun or 0.0):
-                self.tell(run)
-        older = []
-        for run_id in self._open - {run.run_id for run in newest}:
+            if is_known or not run.status.ended or run.created_at >= (self._begun or 0.0):
+                self.emit_change(run)
+        older_runs = []
+        for run_id in self._open - {run.run_id for run in recent}:
             try:
-                older.append(await runs.get(run_id))
+                older_runs.append(await runs.get(run_id))
             except HyperpodError:  # removed, or damaged, which the list says
                 continue
-            if run_id not in self._lately:
-                self.tell(older[-1])
-        self._take((*newest, *older))
+            if run_id not in self._late:
+                self.emit_change(older_runs[-1])
+        self._replace_states((*recent, *older_runs))
 
-    def _take(self, runs: Sequence[Run]) -> None:
+    def _replace_states(self, runs: Sequence[Run]) -> None:
         """Forget all runs but these, and those that were told meanwhile."""
-        told = {run.run_id: (run.state, run.status.reason_code) for run in runs}
-        lately = {run_id: self._told[run_id] for run_id in self._lately if run_id in self._told}
-        self._told = {**told, **lately}
-        now_open = {run.run_id for run in runs if _is_open(run)}
-        self._open = (now_open - self._lately) | (self._open & self._lately)
+        states = {run.run_id: (run.state, run.status.reason_code) for run in runs}
+        late_states = {
+            run_id: self._states[run_id] for run_id in self._late if run_id in self._states
+        }
+        self._states = {**states, **late_states}
+        open_ids = {run.run_id for run in runs if _is_open(run)}
+        self._open = (open_ids - self._late) | (self._open & self._late)
 
     def _follow(self, run: Run) -> None:
         if run.run_id not in self._open:
             self._open.add(run.run_id)
-            self._woken.set()
+            self._wake.set()
 
     def _emit(self, run: Run) -> None:
         data: dict[str, Any] = {
@@ -197,11 +201,11 @@ class RunEvents:
         }
         self._bus.emit(schema_id=SCHEMA_ID, data=data)
 
-    def _anybody_listens(self) -> bool:
-        return anybody_listens(self._bus, SCHEMA_ID)
+    def _has_listeners(self) -> bool:
+        return has_listeners(self._bus, SCHEMA_ID)
 
 
-def anybody_listens(bus: EventLogger, schema_id: str) -> bool:
+def has_listeners(bus: EventLogger, schema_id: str) -> bool:
     """Whether somebody hears events of a schema."""
     if bus.handlers:
         return True
@@ -213,4 +217,4 @@ def anybody_listens(bus: EventLogger, schema_id: str) -> bool:
 
 def _is_open(run: Run) -> bool:
     """Whether a run is going to change; a damaged one is not."""
-    return run.state in _OPEN or (run.status.reason_code == "unreachable")
+    return run.state in _OPEN_STATES or (run.status.reason_code == "unreachable")

@@ -21,19 +21,19 @@ from hyperpod_jlab.storage.files import storage_errors
 _ACCESS, _DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 _VERSION = struct.pack("<I", 2)
 _ENTRY = struct.Struct("<HHI")
-_NOBODY = 0xFFFFFFFF
+_NO_ID = 0xFFFFFFFF
 _USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
-_READ, _WRITE, _PASS = 4, 2, 1
+_READ, _WRITE, _EXECUTE = 4, 2, 1
 _UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
-Person = tuple[Literal["everybody", "group", "user"], int | None]
+Principal = tuple[Literal["everybody", "group", "user"], int | None]
 """Somebody beside the owner: everybody, or a group or user by number."""
 
 Entries = dict[tuple[int, int], int]
 """Permissions (as in a mode) by tag and user or group number."""
 
 
-def let_through(folder: Path, uid: int) -> None:
+def grant_traversal(folder: Path, uid: int) -> None:
     """Let a user through a folder, without showing what is in it.
 
     Raises:
@@ -41,10 +41,10 @@ def let_through(folder: Path, uid: int) -> None:
     """
     if folder.stat().st_mode & stat.S_IXOTH:
         return
-    _allow(folder, _ACCESS, {uid: _PASS})
+    _allow(folder, _ACCESS, {uid: _EXECUTE})
 
 
-def open_tree(folder: Path, uid: int) -> None:
+def grant_tree(folder: Path, uid: int) -> None:
     """Give a user the owner's rights on a folder and all in it, and see to it that either can use what the other makes there later.
 
     Raises:
@@ -56,12 +56,12 @@ def open_tree(folder: Path, uid: int) -> None:
         _allow(Path(parent), _DEFAULT, both)
         for name in names:
             path = Path(parent, name)
-            found = path.lstat()
-            if stat.S_ISREG(found.st_mode):
-                _allow(path, _ACCESS, {uid: found.st_mode >> 6 & 7})
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode):
+                _allow(path, _ACCESS, {uid: status.st_mode >> 6 & 7})
 
 
-def is_opened(folder: Path) -> bool:
+def has_acl(folder: Path) -> bool:
     """Whether a folder has an ACL, so that the group bits of its mode are no group's."""
     try:
         return bool(os.getxattr(folder, _ACCESS))
@@ -69,7 +69,7 @@ def is_opened(folder: Path) -> bool:
         return False
 
 
-def permissions(path: Path) -> dict[Person, int]:
+def permissions(path: Path) -> dict[Principal, int]:
     """What a mode or, where there is one, an access list gives to the owning group, to everybody else, and to users and groups that it names.
 
     Returns:
@@ -78,35 +78,35 @@ def permissions(path: Path) -> dict[Person, int]:
     Raises:
         OSError: It cannot be looked at.
     """
-    found, entries = path.stat(), _read(path, _ACCESS)
-    mask = entries.get((_MASK, _NOBODY), 7)
-    held: dict[Person, int] = {}
+    status, entries = path.stat(), _read(path, _ACCESS)
+    mask = entries.get((_MASK, _NO_ID), 7)
+    granted: dict[Principal, int] = {}
     for (tag, number), bits in entries.items():
         if tag == _GROUP_OBJ:
-            person: Person = ("group", found.st_gid)
+            principal: Principal = ("group", status.st_gid)
         elif tag == _OTHER:
-            held["everybody", None] = bits
+            granted["everybody", None] = bits
             continue
         elif tag in {_USER, _GROUP}:
-            person = ("user" if tag == _USER else "group", number)
+            principal = ("user" if tag == _USER else "group", number)
         else:
             continue
-        held[person] = held.get(person, 0) | bits & mask
-    return held
+        granted[principal] = granted.get(principal, 0) | bits & mask
+    return granted
 
 
 def _allow(path: Path, kind: str, users: Mapping[int, int]) -> None:
     """Add rights of users to the list of a file or folder; what others have stays."""
     entries = _read(path, kind)
-    for uid, rights in users.items():
-        entries[_USER, uid] = entries.get((_USER, uid), 0) | rights
+    for uid, new_bits in users.items():
+        entries[_USER, uid] = entries.get((_USER, uid), 0) | new_bits
     mask = 0
-    for (tag, _), rights in entries.items():
+    for (tag, _), new_bits in entries.items():
         if tag in {_USER, _GROUP_OBJ, _GROUP}:
-            mask |= rights
-    entries[_MASK, _NOBODY] = mask
+            mask |= new_bits
+    entries[_MASK, _NO_ID] = mask
     data = _VERSION + b"".join(
-        _ENTRY.pack(tag, rights, number) for (tag, number), rights in sorted(entries.items())
+        _ENTRY.pack(tag, new_bits, number) for (tag, number), new_bits in sorted(entries.items())
     )
     with storage_errors(path):
         try:
@@ -123,13 +123,15 @@ def _read(path: Path, kind: str) -> Entries:
         data = os.getxattr(path, kind)
     except OSError:
         if kind == _DEFAULT:  # what is made in a folder is for those who may use the folder
-            theirs = _read(path, _ACCESS)
-            return {(tag, _NOBODY): theirs[tag, _NOBODY] for tag in (_USER_OBJ, _GROUP_OBJ, _OTHER)}
+            access_list = _read(path, _ACCESS)
+            return {
+                (tag, _NO_ID): access_list[tag, _NO_ID] for tag in (_USER_OBJ, _GROUP_OBJ, _OTHER)
+            }
         mode = path.stat().st_mode
-        rights = {_USER_OBJ: mode >> 6 & 7, _GROUP_OBJ: mode >> 3 & 7, _OTHER: mode & 7}
-        return {(tag, _NOBODY): value for tag, value in rights.items()}
+        mode_bits = {_USER_OBJ: mode >> 6 & 7, _GROUP_OBJ: mode >> 3 & 7, _OTHER: mode & 7}
+        return {(tag, _NO_ID): value for tag, value in mode_bits.items()}
     entries = _ENTRY.iter_unpack(data[len(_VERSION) :])
-    return {(tag, number): rights for tag, rights, number in entries}
+    return {(tag, number): mode_bits for tag, mode_bits, number in entries}
 
 
 def _no_acl(path: Path) -> StorageError:
@@ -146,42 +148,42 @@ def _no_acl(path: Path) -> StorageError:
 #
 # In Studio the user 1000 of every space is 200001, or the user profile's own number, on file systems; and the kernel shows all users that are not in the namespace as one number.
 
-_MAP = Path("/proc/self/uid_map")
-_EVERYBODY = ((0, 0, 4_294_967_295),)
+_UID_MAP = Path("/proc/self/uid_map")
+_FULL_MAPPING = ((0, 0, 4_294_967_295),)
 
-UNSEEN = 65_534
+OVERFLOW_UID = 65_534
 """What the kernel shows as owner when that is not in the namespace (``/proc/sys/kernel/overflowuid``)."""
 
 
-def own_number() -> int:
+def own_uid() -> int:
     """This process's user."""
-    return number_outside(os.getuid())
+    return host_uid(os.getuid())
 
 
-def number_outside(uid: int) -> int:
+def host_uid(uid: int) -> int:
     """A user's number outside this process's user namespace; one that is not in it stays as it is."""
-    for inside, outside, count in _mapping():
-        if inside <= uid < inside + count:
-            return outside + uid - inside
+    for inside_start, outside_start, count in _mapping():
+        if inside_start <= uid < inside_start + count:
+            return outside_start + uid - inside_start
     return uid
 
 
-def is_number(uid: int, number: int) -> bool:
+def is_uid(uid: int, number: int) -> bool:
     """Whether an owner that the kernel shows is the user with a number, or, in a user namespace that does not have that user, may be."""
-    if number_outside(uid) == number:
-        return uid != UNSEEN or not is_unseen(uid)
-    return is_unseen(uid) and number != own_number()
+    if host_uid(uid) == number:
+        return uid != OVERFLOW_UID or not is_unmapped(uid)
+    return is_unmapped(uid) and number != own_uid()
 
 
-def is_unseen(uid: int) -> bool:
+def is_unmapped(uid: int) -> bool:
     """Whether an owner that the kernel shows stands for any user outside of this process's user namespace."""
-    return uid == UNSEEN and _mapping() != _EVERYBODY
+    return uid == OVERFLOW_UID and _mapping() != _FULL_MAPPING
 
 
 @functools.lru_cache(maxsize=1)
 def _mapping() -> tuple[tuple[int, int, int], ...]:
     try:
-        lines = _MAP.read_text(encoding="ascii").splitlines()
+        lines = _UID_MAP.read_text(encoding="ascii").splitlines()
         return tuple((int(a), int(b), int(c)) for a, b, c in map(str.split, lines))
     except (OSError, ValueError):
-        return _EVERYBODY
+        return _FULL_MAPPING

@@ -14,8 +14,8 @@ from typing import Any, Self, TypeGuard
 
 from hyperpod_jlab.core.errors import ConflictError, InternalError, InvalidInputError, NotFoundError
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import let_through, open_tree
-from hyperpod_jlab.storage.content import DIGEST, ContentStore, Stored
+from hyperpod_jlab.storage.acl import grant_traversal, grant_tree
+from hyperpod_jlab.storage.content import DIGEST, ContentStore, StoredFile
 from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.removal import remove_tree
@@ -25,7 +25,7 @@ STAGING = ".staging-"
 
 
 @dataclass
-class Tally:
+class CopyCount:
     """What making a bundle took: number of files, and bytes copied (files that the content store had cost none)."""
 
     files: int = 0
@@ -44,7 +44,7 @@ class BundleWriter:
     run_id: str
     job_uid: int | None = None
     """The user as whom its job runs, when that is another one than this process's: let in by ACL."""
-    tally: Tally = field(default_factory=Tally)
+    counts: CopyCount = field(default_factory=CopyCount)
 
     def __enter__(self) -> Self:
         self.partition.prepare()
@@ -53,7 +53,7 @@ class BundleWriter:
         name = f"{STAGING}{self.run_id}-{secrets.token_hex(4)}"
         self.folder = self.final.parent / name
         self._store = ContentStore(self.partition)
-        self._made: set[Path] = set()
+        self._made_folders: set[Path] = set()
         self._listed: list[dict[str, Any]] = []
         try:
             self._make(self.folder)
@@ -81,8 +81,8 @@ class BundleWriter:
         """Add a file of captured code, through the content store."""
         target = self._target(path)
         with storage_errors(target):
-            stored = self._store.put_bytes(data, target, executable=executable)
-        self._list(path, stored, executable)
+            file = self._store.put_bytes(data, target, executable=executable)
+        self._list(path, file, executable)
 
     def add_file(
         self, path: str, source: Path, *, executable: bool = False, digest: str | None = None
@@ -94,15 +94,15 @@ class BundleWriter:
         """
         target = self._target(path)
         with storage_errors(target):
-            stored = self._store.put_file(source, target, executable=executable)
-        if digest is not None and stored.digest != digest:
+            file = self._store.put_file(source, target, executable=executable)
+        if digest is not None and file.digest != digest:
             raise ConflictError(
                 f"{source} changed while it was copied",
                 code="code_gone",
                 hint="submit it again from its source",
                 detail={"path": str(source)},
             )
-        self._list(path, stored, executable)
+        self._list(path, file, executable)
 
     def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         """Write a file that is this run's own, such as its spec."""
@@ -124,8 +124,8 @@ class BundleWriter:
         self.write("files.json", to_json({"format": 1, "files": self._listed}))
         if self.job_uid is not None:
             for folder in (self.partition.folder, self.partition.runs, self.final.parent):
-                let_through(folder, self.job_uid)
-            open_tree(self.folder, self.job_uid)
+                grant_traversal(folder, self.job_uid)
+            grant_tree(self.folder, self.job_uid)
         with storage_errors(self.final):
             try:
                 descent.rename(self.folder, self.final)
@@ -152,20 +152,20 @@ class BundleWriter:
         return target
 
     def _make(self, folder: Path) -> None:
-        if folder in self._made:
+        if folder in self._made_folders:
             return
         with storage_errors(folder):
             descent.make_folder(folder, self.partition.folder_mode)
-        self._made.add(folder)
+        self._made_folders.add(folder)
 
-    def _list(self, path: str, stored: Stored, executable: bool) -> None:
+    def _list(self, path: str, file: StoredFile, executable: bool) -> None:
         """Note a file for ``files.json``: a job may change or remove what lies in its folders, and a clone needs what was sent."""
-        self._listed.append({"path": path, "digest": stored.digest, "executable": executable})
-        self._count(stored.copied)
+        self._listed.append({"path": path, "digest": file.digest, "executable": executable})
+        self._count(file.copied)
 
-    def _count(self, copied: int) -> None:
-        self.tally.files += 1
-        self.tally.copied += copied
+    def _count(self, copied_bytes: int) -> None:
+        self.counts.files += 1
+        self.counts.copied += copied_bytes
 
 
 def _is_text(name: str) -> bool:
@@ -183,9 +183,9 @@ def withdraw(bundle: Path) -> None:
         NotFoundError: It is gone already.
         StorageError: It cannot be renamed.
     """
-    hidden = hide(bundle)
+    hidden_path = hide(bundle)
     with contextlib.suppress(OSError):  # the next clean-up removes it
-        remove_tree(hidden)
+        remove_tree(hidden_path)
 
 
 def hide(bundle: Path) -> Path:
@@ -195,13 +195,13 @@ def hide(bundle: Path) -> Path:
         NotFoundError: It is gone already.
         StorageError: It cannot be renamed.
     """
-    hidden = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
+    hidden_path = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
     with storage_errors(bundle):
         try:
-            descent.rename(bundle, hidden)
+            descent.rename(bundle, hidden_path)
         except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(f"run {bundle.name} not found", code="no_such_run") from None
-    return hidden
+    return hidden_path
 
 
 # --------------------------------------------------------------------------------------------------
@@ -256,10 +256,12 @@ def is_file_entry(entry: object) -> bool:
     )
 
 
-def visible_names(folder: Path, most: int | None = None) -> list[str]:
-    """The names in a folder of a bundle in order, less hidden ones; the first `most` of them. None where it cannot be listed."""
+def visible_names(folder: Path, limit: int | None = None) -> list[str]:
+    """The names in a folder of a bundle in order, less hidden ones; the first `limit` of them. None where it cannot be listed."""
     try:
-        return sorted(name for name in descent.names(folder, most) if not name.startswith("."))
+        return sorted(
+            name for name in descent.list_names(folder, limit) if not name.startswith(".")
+        )
     except OSError:
         return []
 
@@ -286,7 +288,7 @@ def open_linked(path: Path) -> int:
         target = Path(os.path.normpath(path.parent / os.readlink(path.name, dir_fd=folder)))
     if owner == os.getuid():
         return descent.open_file(Path(os.path.realpath(target)))
-    return _open_foreign(Path(descent.cut(path)[0]), target, owner)
+    return _open_foreign(Path(descent.split_at_own_folder(path)[0]), target, owner)
 
 
 def _open_foreign(root: Path, target: Path, owner: int) -> int:
@@ -297,13 +299,13 @@ def _open_foreign(root: Path, target: Path, owner: int) -> int:
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in steps[:-1]:
-            inner = os.open(name, descent.STEP, dir_fd=descriptor)
+            inner_descriptor = os.open(name, descent.STEP_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
-            descriptor = inner
-        opened = descent.open_in(descriptor, steps[-1])
+            descriptor = inner_descriptor
+        file_descriptor = descent.open_in(descriptor, steps[-1])
     finally:
         os.close(descriptor)
-    if os.fstat(opened).st_uid != owner:
-        os.close(opened)
+    if os.fstat(file_descriptor).st_uid != owner:
+        os.close(file_descriptor)
         raise OSError(errno.EPERM, "a link points to a file of another user", str(target))
-    return opened
+    return file_descriptor

@@ -35,7 +35,7 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFile:
     """What putting a file took: its digest and the bytes that had to be copied (0 when the store had it)."""
 
     digest: str
@@ -53,11 +53,11 @@ class ContentStore:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
 
-    def put_bytes(self, data: bytes, target: Path, *, executable: bool = False) -> Stored:
+    def put_bytes(self, data: bytes, target: Path, *, executable: bool = False) -> StoredFile:
         """Make `target` a file with these bytes."""
         return self._put(hashlib.sha256(data).hexdigest(), executable, data, target)
 
-    def put_file(self, source: Path, target: Path, *, executable: bool = False) -> Stored:
+    def put_file(self, source: Path, target: Path, *, executable: bool = False) -> StoredFile:
         """Make `target` a file with the bytes of `source`; of one that changes meanwhile, those that it had at some moment.
 
         Raises:
@@ -76,16 +76,18 @@ class ContentStore:
 
     def unused(self) -> Iterator[Path]:
         """Stored files that no bundle uses, and left-over temporary ones."""
-        for entry, found in self.entries():
-            if found.st_nlink == 1:
+        for entry, status in self.entries():
+            if status.st_nlink == 1:
                 yield entry
 
-    def _put(self, digest: str, executable: bool, content: bytes | Path, target: Path) -> Stored:
+    def _put(
+        self, digest: str, executable: bool, content: bytes | Path, target: Path
+    ) -> StoredFile:
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         with contextlib.suppress(FileNotFoundError):  # a clean-up took it away in between
-            copied = self._link(self._path(digest, executable), target, size)
-            if copied is not None:
-                return Stored(digest, copied)
+            copied_bytes = self._link(self._path(digest, executable), target, size)
+            if copied_bytes is not None:
+                return StoredFile(digest, copied_bytes)
         return self._add(executable, content, target)
 
     def _mode(self, executable: bool) -> int:
@@ -95,22 +97,22 @@ class ContentStore:
     def _path(self, digest: str, executable: bool) -> Path:
         return stored_path(self._partition.folder, digest, executable=executable)
 
-    def _link(self, stored: Path, target: Path, size: int) -> int | None:
+    def _link(self, stored_file: Path, target: Path, size: int) -> int | None:
         """Use a stored file; returns the bytes that were copied, or None when it has to be made from its content."""
-        if not _is_as_we_left_it(stored, size):
+        if not _is_intact(stored_file, size):
             return None
         try:
-            descent.link(stored, target)
+            descent.link(stored_file, target)
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
             return None
-        if _is_as_we_left_it(target, size):
+        if _is_intact(target, size):
             return 0
         descent.unlink(target)  # it was changed in place just now
         return None
 
-    def _add(self, executable: bool, content: bytes | Path, target: Path) -> Stored:
+    def _add(self, executable: bool, content: bytes | Path, target: Path) -> StoredFile:
         """Make the target from the content itself, and put it into the store under the digest that it turned out to have."""
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -129,16 +131,16 @@ class ContentStore:
         except BaseException:
             descent.unlink(target)
             raise
-        self._keep(target, self._path(digest, executable))
-        return Stored(digest, size)
+        self._store(target, self._path(digest, executable))
+        return StoredFile(digest, size)
 
-    def _keep(self, target: Path, stored: Path) -> None:
+    def _store(self, target: Path, stored_file: Path) -> None:
         """Put a finished file into the store, where that can be: without links, or where links are counted out, it cannot."""
-        self._partition.make_folder(stored.parent)
-        temporary = stored.parent / f".{secrets.token_hex(8)}.tmp"
+        self._partition.make_folder(stored_file.parent)
+        temporary = stored_file.parent / f".{secrets.token_hex(8)}.tmp"
         try:
             descent.link(target, temporary)
-            descent.rename(temporary, stored)
+            descent.rename(temporary, stored_file)
         except FileNotFoundError:
             pass  # a clean-up took it away in between
         except OSError as error:
@@ -148,14 +150,14 @@ class ContentStore:
             descent.unlink(temporary)
 
 
-def _is_as_we_left_it(path: Path, size: int) -> bool:
+def _is_intact(path: Path, size: int) -> bool:
     """Whether it is a file that this user stored, and unchanged."""
     try:
-        found = descent.state(path)
+        status = descent.state(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
-    return ours and found.st_mtime_ns == _STAMP_NS and found.st_size == size
+    is_own_file = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
+    return is_own_file and status.st_mtime_ns == _STAMP_NS and status.st_size == size
 
 
 def _digest_of_source(source: Path) -> str:
@@ -172,7 +174,7 @@ def _digest_of_source(source: Path) -> str:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return descent.names(folder)
+        return descent.list_names(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -180,18 +182,18 @@ def _names(folder: Path) -> list[str]:
 def digest_of(path: Path, copy: BinaryIO | None = None) -> str:
     """The SHA-256 of a file's bytes, which go into `copy` too; of a file that grows, those that it had at the start."""
     digest = hashlib.sha256()
-    with os.fdopen(_opened(path), "rb") as file:
-        left = os.fstat(file.fileno()).st_size
-        while chunk := file.read(min(_CHUNK, left)):
-            left -= len(chunk)
+    with os.fdopen(_open(path), "rb") as file:
+        remaining = os.fstat(file.fileno()).st_size
+        while chunk := file.read(min(_CHUNK, remaining)):
+            remaining -= len(chunk)
             digest.update(chunk)
             if copy is not None:
                 copy.write(chunk)
     return digest.hexdigest()
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     """A file of the user's project, through its links; or one of a bundle, through none."""
-    if any(descent.OUR_FOLDER.fullmatch(part) for part in path.parts):
+    if any(descent.OWN_FOLDER.fullmatch(part) for part in path.parts):
         return descent.open_file(path)
     return descent.open_file(Path(os.path.realpath(path)))

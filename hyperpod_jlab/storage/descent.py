@@ -19,22 +19,22 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hyperpod_jlab.storage.acl import is_number, own_number
+from hyperpod_jlab.storage.acl import is_uid, own_uid
 
-OUR_FOLDER = re.compile(r"\.hyperpod(?:-(0|[1-9][0-9]{0,9}))?")
+OWN_FOLDER = re.compile(r"\.hyperpod(?:-(0|[1-9][0-9]{0,9}))?")
 """The name of our folder on a partition; on a shared one with its owner's user number."""
 
-LARGEST = 64 << 20
+MAX_BYTES = 64 << 20
 """Bytes that `read` takes at most."""
 
-STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+STEP_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a folder is opened to go through it: that asks the file server for nothing but its name."""
 
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LIST_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a folder is opened to list it."""
 
-_MORE = 1 << 20
+_CHUNK_SIZE = 1 << 20
 
 
 class ForeignFolderError(PermissionError):
@@ -44,13 +44,13 @@ class ForeignFolderError(PermissionError):
 @contextlib.contextmanager
 def opened_folder(path: Path) -> Iterator[int]:
     """A folder as a descriptor (``O_PATH``) to open and look at what lies in it; closed at the end."""
-    anchor, steps = cut(path)
-    descriptor = os.open(anchor, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    base_path, steps = split_at_own_folder(path)
+    descriptor = os.open(base_path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, name in enumerate(steps):
-            inner = os.open(name, STEP, dir_fd=descriptor)
+            inner_descriptor = os.open(name, STEP_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
-            descriptor = inner
+            descriptor = inner_descriptor
             if number == 0:
                 _check_owner(descriptor, name, path)
         yield descriptor
@@ -60,7 +60,7 @@ def opened_folder(path: Path) -> Iterator[int]:
 
 def step(folder: int, name: str) -> int:
     """A folder that lies in an opened one, as a descriptor (``O_PATH``) that the caller closes."""
-    return os.open(name, STEP, dir_fd=folder)
+    return os.open(name, STEP_FLAGS, dir_fd=folder)
 
 
 def open_file(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
@@ -73,10 +73,10 @@ def open_in(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o600)
     """Open a regular file that lies in an opened folder; returns its descriptor."""
     descriptor = os.open(name, flags | _FILE, mode, dir_fd=folder)
     try:
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", name)
     except BaseException:
         os.close(descriptor)
@@ -86,51 +86,51 @@ def open_in(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o600)
 
 def is_foreign(path: Path) -> bool:
     """Whether a path leads into another user's folder on a shared partition, by that folder's name."""
-    found = (OUR_FOLDER.fullmatch(part) for part in path.parts)
-    uid = next((match[1] for match in found if match), None)
-    return uid is not None and int(uid) != own_number()
+    matches = (OWN_FOLDER.fullmatch(part) for part in path.parts)
+    uid = next((match[1] for match in matches if match), None)
+    return uid is not None and int(uid) != own_uid()
 
 
-def read_named(path: Path, largest: int = LARGEST) -> bytes:
+def read_named(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     """The bytes of a file that the user names: links to it are followed."""
-    return read(Path(os.path.realpath(path)), largest)
+    return read(Path(os.path.realpath(path)), max_bytes)
 
 
-def read(path: Path, largest: int = LARGEST) -> bytes:
-    """The bytes of a file of at most `largest` bytes."""
+def read(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """The bytes of a file of at most `max_bytes` bytes."""
     with opened_folder(path.parent) as folder:
-        return read_in(folder, path.name, largest)
+        return read_in(folder, path.name, max_bytes)
 
 
-def read_in(folder: int, name: str, largest: int = LARGEST) -> bytes:
-    """The bytes of a file that lies in an opened folder, of at most `largest` bytes."""
+def read_in(folder: int, name: str, max_bytes: int = MAX_BYTES) -> bytes:
+    """The bytes of a file that lies in an opened folder, of at most `max_bytes` bytes."""
     with os.fdopen(open_in(folder, name), "rb") as file:
         # By what it says to have, since room is made for what is asked for; then on, since it may grow while it is read.
         size = _size(file.fileno())
-        data = file.read(size + 1) if size <= largest else b""
-        while 0 < len(data) <= largest and (more := file.read(min(_MORE, largest + 1))):
-            data += more
-        if max(size, len(data)) > largest:
-            raise OSError(errno.EFBIG, f"it is larger than {largest} bytes", name)
+        data = file.read(size + 1) if size <= max_bytes else b""
+        while 0 < len(data) <= max_bytes and (chunk := file.read(min(_CHUNK_SIZE, max_bytes + 1))):
+            data += chunk
+        if max(size, len(data)) > max_bytes:
+            raise OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes", name)
         return data
 
 
-def names(path: Path, most: int | None = None) -> list[str]:
-    """The names in a folder, in no order; the first `most` of them."""
+def list_names(path: Path, limit: int | None = None) -> list[str]:
+    """The names in a folder, in no order; the first `limit` of them."""
     with opened_folder(path) as folder:
-        return names_in(folder, most)
+        return list_names_in(folder, limit)
 
 
-def names_in(folder: int, most: int | None = None) -> list[str]:
-    """The names in an opened folder, in no order; the first `most` of them."""
-    listed = os.open(".", LIST, dir_fd=folder)
+def list_names_in(folder: int, limit: int | None = None) -> list[str]:
+    """The names in an opened folder, in no order; the first `limit` of them."""
+    descriptor = os.open(".", LIST_FLAGS, dir_fd=folder)
     try:
-        if most is None:
-            return os.listdir(listed)  # noqa: PTH208 - of a descriptor
-        with os.scandir(listed) as entries:
-            return [entry.name for entry, _ in zip(entries, range(most), strict=False)]
+        if limit is None:
+            return os.listdir(descriptor)  # noqa: PTH208 - of a descriptor
+        with os.scandir(descriptor) as entries:
+            return [entry.name for entry, _ in zip(entries, range(limit), strict=False)]
     finally:
-        os.close(listed)
+        os.close(descriptor)
 
 
 def state(path: Path) -> os.stat_result:
@@ -189,14 +189,20 @@ def unlink(path: Path) -> None:
 
 def rename(path: Path, target: Path) -> None:
     """Move what lies at a path; an empty folder at the target is replaced."""
-    with opened_folder(path.parent) as here, opened_folder(target.parent) as there:
-        os.rename(path.name, target.name, src_dir_fd=here, dst_dir_fd=there)
+    with opened_folder(path.parent) as source_folder, opened_folder(target.parent) as target_folder:
+        os.rename(path.name, target.name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
 
 
 def link(path: Path, target: Path) -> None:
     """Give a file a second name; what lies at the path is taken as it is, a link too."""
-    with opened_folder(path.parent) as here, opened_folder(target.parent) as there:
-        os.link(path.name, target.name, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
+    with opened_folder(path.parent) as source_folder, opened_folder(target.parent) as target_folder:
+        os.link(
+            path.name,
+            target.name,
+            src_dir_fd=source_folder,
+            dst_dir_fd=target_folder,
+            follow_symlinks=False,
+        )
 
 
 def make_link(path: Path, target: str) -> None:
@@ -217,21 +223,21 @@ def make_folder(path: Path, mode: int) -> bool:
         try:
             os.mkdir(path.name, 0o700, dir_fd=folder)
         except FileExistsError:
-            os.close(os.open(path.name, STEP, dir_fd=folder))  # a link or file is told
+            os.close(os.open(path.name, STEP_FLAGS, dir_fd=folder))  # a link or file is told
             return False
-        made = os.open(path.name, LIST, dir_fd=folder)
+        descriptor = os.open(path.name, LIST_FLAGS, dir_fd=folder)
         try:
-            os.fchmod(made, mode)
+            os.fchmod(descriptor, mode)
         finally:
-            os.close(made)
+            os.close(descriptor)
         return True
 
 
 def make_folders(top: Path, path: Path, mode: int) -> None:
     """Make the folders that are missing on the way from `top` to `path`, but never `top` itself: a bundle that was cleaned away must not come back as a torso."""
-    below = path.relative_to(top).parts
-    for count in range(1, len(below) + 1):
-        folder = top.joinpath(*below[:count])
+    parts = path.relative_to(top).parts
+    for count in range(1, len(parts) + 1):
+        folder = top.joinpath(*parts[:count])
         if not is_folder(folder):
             make_folder(folder, mode)
 
@@ -242,24 +248,24 @@ def change_mode(path: Path, mode: int) -> None:
         _change_mode_in(folder, path.name, mode)
 
 
-def cut(path: Path) -> tuple[str, tuple[str, ...]]:
+def split_at_own_folder(path: Path) -> tuple[str, tuple[str, ...]]:
     """A folder's path as what is taken as it is and the steps from our folder on."""
     parts = path.parts
-    for place, part in enumerate(parts):
-        if part.startswith(".hyperpod") and OUR_FOLDER.fullmatch(part):
-            steps = parts[place:]
+    for index, part in enumerate(parts):
+        if part.startswith(".hyperpod") and OWN_FOLDER.fullmatch(part):
+            steps = parts[index:]
             if ".." in steps:
                 raise OSError(errno.EINVAL, "it points outside its folder", str(path))
-            return str(Path(*parts[:place])), steps
+            return str(Path(*parts[:index])), steps
     return str(path), ()
 
 
 def _check_owner(descriptor: int, name: str, path: Path) -> None:
-    match = OUR_FOLDER.fullmatch(name)
+    match = OWN_FOLDER.fullmatch(name)
     if match is None or match[1] is None:
         return
     owner = os.fstat(descriptor).st_uid
-    if not is_number(owner, int(match[1])):
+    if not is_uid(owner, int(match[1])):
         raise ForeignFolderError(
             errno.EPERM, f"{name} belongs to user {owner}, not {match[1]}", str(path)
         )

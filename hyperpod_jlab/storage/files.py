@@ -37,25 +37,25 @@ def storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        place = _place(error, path)
+        location = _location(error, path)
         raise StorageDeniedError(
-            f"permission denied on the storage partition: {place}",
+            f"permission denied on the storage partition: {location}",
             hint=DENIED_HINT,
-            detail={"path": place, "os_error": error.strerror},
+            detail={"path": location, "os_error": error.strerror},
         ) from error
     except OSError as error:
-        place = _place(error, path)
-        words = f"the storage partition failed at {place}: {error.strerror or error}"
-        code, message, hint = _REASONS.get(error.errno or 0, ("storage", words, "hpj storage"))
+        location = _location(error, path)
+        reason = f"the storage partition failed at {location}: {error.strerror or error}"
+        code, message, hint = _REASONS.get(error.errno or 0, ("storage", reason, "hpj storage"))
         raise StorageError(
             message,
             code=code,
             hint=f"try: {hint}" if hint.startswith("hpj") else hint,
-            detail={"path": place, "os_error": error.strerror},
+            detail={"path": location, "os_error": error.strerror},
         ) from error
 
 
-def _place(error: OSError, path: Path) -> str:
+def _location(error: OSError, path: Path) -> str:
     """Where it happened; what is opened by descriptor is named by its last part alone."""
     name = error.filename
     return name if isinstance(name, str) and Path(name).is_absolute() else str(path)
@@ -71,34 +71,34 @@ def to_json(value: Any) -> bytes:
 #
 # Not on a file in it: whoever tidies the folder up while somebody holds the lock would let the next one in beside them.
 
-_POLL = 0.005
+_POLL_S = 0.005
 
 
 @contextlib.contextmanager
-def locked(folder: Path, patience: float) -> Iterator[None]:
+def locked(folder: Path, timeout_s: float) -> Iterator[None]:
     """Hold the lock; where the file system has no locks, go on without.
 
     Args:
         folder: What to lock.
-        patience: Seconds to wait for another holder.
+        timeout_s: Seconds to wait for another holder.
 
     Raises:
         TimeoutError: Somebody else held it all the time.
         OSError: The folder is not there, or cannot be read.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout_s
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        while not _take(descriptor):
+        while not _try_lock(descriptor):
             if time.monotonic() > deadline:
                 raise TimeoutError(errno.ETIMEDOUT, "another process holds the lock", str(folder))
-            time.sleep(_POLL)
+            time.sleep(_POLL_S)
         yield
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

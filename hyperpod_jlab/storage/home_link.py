@@ -66,11 +66,11 @@ def _check(path: Path, root: Path) -> None:
         target = path.readlink()
         if str(target) == str(root):
             return
-        words = f"{path} is a link to {target}, not to the storage partition {root}"
+        problem = f"{path} is a link to {target}, not to the storage partition {root}"
     else:
-        words = f"{path} is a {'folder' if path.is_dir() else 'file'}, not a link"
+        problem = f"{path} is a {'folder' if path.is_dir() else 'file'}, not a link"
     raise ConflictError(
-        f"{words}; it was not changed",
+        f"{problem}; it was not changed",
         code="not_our_link",
         hint="use another name for the link, or move this file yourself",
         detail={"path": str(path)},

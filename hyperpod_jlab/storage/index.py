@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 
 from hyperpod_jlab.core.run_id import RUN_ID, SHARDS, shard_of
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import is_number, own_number
+from hyperpod_jlab.storage.acl import is_uid, own_uid
 from hyperpod_jlab.storage.files import locked, storage_errors
-from hyperpod_jlab.storage.mounts import own_cache
+from hyperpod_jlab.storage.mounts import own_cache_folder
 from hyperpod_jlab.storage.partition import Partition, RunFolder
 
 # --------------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ _FRESH_NS = 3_000_000_000
 FRESH = -1
 """The time of change of such a folder."""
 
-_MOST_FOREIGN = 300
+_MAX_FOREIGN_RUNS = 300
 """Runs that are taken from one shard of another user: what others lay there must not cost us more than it tells."""
 
 _SHARD = re.compile(r"[0-9a-f]{2}")
@@ -50,116 +50,126 @@ class Shard:
     name: str
     path: Path
     uid: int
-    changed: int
-    mixed: bool
+    mtime_ns: int
+    is_shared: bool
 
 
-def shards_of(place: RunFolder, *, mixed: bool = False) -> Iterator[Shard]:
+def shards_of(run_folder: RunFolder, *, is_shared: bool = False) -> Iterator[Shard]:
     """The shards of a place with the time of their last change.
 
     Raises:
         StorageError: This user's own cannot be read.
     """
-    now, me = time.time_ns(), own_number()
-    with contextlib.ExitStack() as reading:
+    now, own_id = time.time_ns(), own_uid()
+    with contextlib.ExitStack() as stack:
         try:
-            folder = reading.enter_context(descent.opened_folder(place.runs))
-            names = descent.names_in(folder, SHARDS * 2)
+            folder = stack.enter_context(descent.opened_folder(run_folder.runs))
+            names = descent.list_names_in(folder, SHARDS * 2)
         except (FileNotFoundError, NotADirectoryError, descent.ForeignFolderError):
             return
         except OSError:
-            if place.uid != me or mixed:  # another user closed it: such runs are not for us
+            if (
+                run_folder.uid != own_id or is_shared
+            ):  # another user closed it: such runs are not for us
                 return
-            with storage_errors(place.runs):
+            with storage_errors(run_folder.runs):
                 raise
         for name in filter(_SHARD.fullmatch, names):
             with contextlib.suppress(OSError):
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if stat.S_ISDIR(found.st_mode):
-                    changed = found.st_mtime_ns
-                    fresh = now - changed <= _FRESH_NS
-                    known_as = f"{place.folder.name}/{name}"
-                    path = place.runs / name
-                    yield Shard(known_as, path, place.uid, FRESH if fresh else changed, mixed)
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    mtime_ns = status.st_mtime_ns
+                    is_recent = now - mtime_ns <= _FRESH_NS
+                    shard_name = f"{run_folder.folder.name}/{name}"
+                    path = run_folder.runs / name
+                    yield Shard(
+                        shard_name,
+                        path,
+                        run_folder.uid,
+                        FRESH if is_recent else mtime_ns,
+                        is_shared,
+                    )
 
 
 def runs_in(shard: Shard) -> set[str]:
     """The ids of the runs that lie in a shard; of another user's not more than are looked at."""
-    foreign = shard.uid != own_number()
-    most = _MOST_FOREIGN if foreign else None
+    foreign = shard.uid != own_uid()
+    limit = _MAX_FOREIGN_RUNS if foreign else None
     # It went just now, or another user closed it: such runs are not ours to list.
-    hidden = (OSError,) if foreign or shard.mixed else (FileNotFoundError, PermissionError)
+    ignored_errors = (
+        (OSError,) if foreign or shard.is_shared else (FileNotFoundError, PermissionError)
+    )
     with (
         storage_errors(shard.path),
-        contextlib.suppress(*hidden),
+        contextlib.suppress(*ignored_errors),
         descent.opened_folder(shard.path) as folder,
     ):
-        names = _folders_in(folder) if shard.mixed else descent.names_in(folder, most)
+        names = _folders_in(folder) if shard.is_shared else descent.list_names_in(folder, limit)
         return {
             name
             for name in names
             if RUN_ID.fullmatch(name)
             and shard_of(name) == shard.path.name
-            and (not shard.mixed or _belongs_to(shard.uid, folder, name))
+            and (not shard.is_shared or _belongs_to(shard.uid, folder, name))
         }
     return set()
 
 
 def _folders_in(folder: int) -> list[str]:
     """The names of the folders in an opened one, which asks nothing of the file server beyond its list."""
-    listed = os.open(".", descent.LIST, dir_fd=folder)
+    descriptor = os.open(".", descent.LIST_FLAGS, dir_fd=folder)
     try:
-        with os.scandir(listed) as entries:
+        with os.scandir(descriptor) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     finally:
-        os.close(listed)
+        os.close(descriptor)
 
 
 def _belongs_to(uid: int, folder: int, name: str) -> bool:
     try:
-        return is_number(os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid, uid)
+        return is_uid(os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid, uid)
     except OSError:
         return False
 
 
 def status_stamp(bundle: Path) -> int:
     """A number that changes when something in a run's records or the head of its bundle does (52 bits; 0 when nothing is there)."""
-    seen = []
+    entries = []
     with contextlib.suppress(OSError), descent.opened_folder(bundle) as folder:
         for name in ("bundle.json", "spec.json"):
-            seen += _stamp_in(folder, name)
+            entries += _stamp_in(folder, name)
         status = descent.step(folder, "status")
         try:
-            seen += _stamp_in(status, ".")
+            entries += _stamp_in(status, ".")
             for name in ("observations", "actions"):
-                seen += _stamp_in(status, name)
+                entries += _stamp_in(status, name)
         finally:
             os.close(status)
-    digest = hashlib.blake2b(repr(seen).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 12 if seen else 0
+    digest = hashlib.blake2b(repr(entries).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 12 if entries else 0
 
 
 def _stamp_in(folder: int, name: str) -> list[tuple[str, int, int]]:
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return []
-    return [(name, found.st_mtime_ns, found.st_ino)]
+    return [(name, status.st_mtime_ns, status.st_ino)]
 
 
 T = TypeVar("T")
 
-TIMEOUT = 3.0
+TIMEOUT_S = 3.0
 """Seconds to wait for another process that writes."""
 
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 
-PAUSE = 10.0
+RETRY_S = 10.0
 """Seconds without a file that could not be used, before it is tried again."""
 
 _SCHEMA = 7
 
-_NOT_BROKEN = {
+_FILE_ERRORS = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_READONLY,
@@ -206,7 +216,7 @@ class Row:
 def default_path(partition: Partition) -> Path | None:
     """Where the index of a partition lies: the user's cache directory, else a temporary one of the user's own; None when neither will do."""
     name = hashlib.sha256(os.fsencode(partition.root)).hexdigest()[:16]
-    folder = own_cache()
+    folder = own_cache_folder()
     return None if folder is None else folder / f"index-{name}.sqlite"
 
 
@@ -218,7 +228,7 @@ class RunIndex:
         self._path = path or default_path(partition)
         self._memory: sqlite3.Connection | None = None
         self._lock = threading.Lock()
-        self._again = 0.0
+        self._retry_at = 0.0
 
     def use(self, work: Callable[[Session], T]) -> T:
         """Do something with the index, more than once if need be.
@@ -226,12 +236,12 @@ class RunIndex:
         One that is missing, broken or of another version is made anew; while none can be written, or others use it all the time, there is one in
         memory.
         """
-        if self._path is not None and time.monotonic() >= self._again:
+        if self._path is not None and time.monotonic() >= self._retry_at:
             try:
-                with _held(self._path):
+                with _lock_file(self._path):
                     return self._use_file(self._path, work)
             except _UnusableError:
-                self._again = time.monotonic() + PAUSE
+                self._retry_at = time.monotonic() + RETRY_S
         with self._lock:
             if self._memory is None:
                 self._memory = _open(":memory:")
@@ -243,24 +253,24 @@ class RunIndex:
         Raises:
             _UnusableError: It cannot be used now.
         """
-        for broken in (False, True):
-            if broken:
+        for is_broken in (False, True):
+            if is_broken:
                 self._remove(path)
             try:
                 with contextlib.closing(_open(path)) as connection:
                     return self._work_on(connection, work)
             except sqlite3.Error as error:
                 code = getattr(error, "sqlite_errorcode", 0)
-                if code & 0xFF in _NOT_BROKEN and code != sqlite3.SQLITE_READONLY_DBMOVED:
+                if code & 0xFF in _FILE_ERRORS and code != sqlite3.SQLITE_READONLY_DBMOVED:
                     break
             except BrokenIndexError:
                 continue
         raise _UnusableError
 
     def _work_on(self, connection: sqlite3.Connection, work: Callable[[Session], T]) -> T:
-        answer = work(Session(self._partition, connection))
+        result = work(Session(self._partition, connection))
         connection.commit()
-        return answer
+        return result
 
     @staticmethod
     def _remove(path: Path) -> None:
@@ -272,11 +282,11 @@ class RunIndex:
 
 
 @contextlib.contextmanager
-def _held(path: Path) -> Iterator[None]:
+def _lock_file(path: Path) -> Iterator[None]:
     """Have the index's file to oneself. Only what keeps one from that is `_UnusableError`, not what happens meanwhile."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            held.enter_context(locked(path.parent, TIMEOUT))
+            stack.enter_context(locked(path.parent, TIMEOUT_S))
         except OSError as error:
             raise _UnusableError from error
         yield
@@ -284,7 +294,7 @@ def _held(path: Path) -> Iterator[None]:
 
 def _open(path: Path | str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        path, timeout=TIMEOUT, check_same_thread=False, isolation_level="IMMEDIATE"
+        path, timeout=TIMEOUT_S, check_same_thread=False, isolation_level="IMMEDIATE"
     )
     try:
         # Not WAL, and one user at a time (see `locked`): SQLite finds its side files by name, so whoever deletes the index while others use it
@@ -317,26 +327,28 @@ class Session:
 
     def refresh(self, *, everyone: bool = False) -> None:
         """Take in bundles that came and forget those that went: this user's own or, with `everyone`, those of the other users of a shared partition too."""
-        me = own_number()
-        where = "" if everyone else "WHERE uid = ?"
-        known = dict(
+        own_id = own_uid()
+        condition = "" if everyone else "WHERE uid = ?"
+        indexed = dict(
             self._db.execute(
-                f"SELECT name, changed FROM shards {where}",  # noqa: S608 - fixed words
-                () if everyone else (me,),
+                f"SELECT name, changed FROM shards {condition}",  # noqa: S608 - fixed words
+                () if everyone else (own_id,),
             )
         )
-        there = {}
-        for number, place in enumerate(self._partition.own_places):
+        existing = {}
+        for number, run_folder in enumerate(self._partition.own_folders):
             # From before the layout with a folder for each user, others' runs may lie beside one's own.
-            there.update({one.name: one for one in shards_of(place, mixed=number > 0)})
+            existing.update(
+                {entry.name: entry for entry in shards_of(run_folder, is_shared=number > 0)}
+            )
         if everyone:
-            for place in self._partition.other_places():
-                there.update({one.name: one for one in shards_of(place)})
-        for gone in known.keys() - there.keys():
-            self._drop(gone, set())
-            self._db.execute("DELETE FROM shards WHERE name = ?", (gone,))
-        for name, shard in there.items():
-            if shard.changed == FRESH or known.get(name) != shard.changed:
+            for run_folder in self._partition.other_folders():
+                existing.update({entry.name: entry for entry in shards_of(run_folder)})
+        for removed in indexed.keys() - existing.keys():
+            self._drop(removed, set())
+            self._db.execute("DELETE FROM shards WHERE name = ?", (removed,))
+        for name, shard in existing.items():
+            if shard.mtime_ns == FRESH or indexed.get(name) != shard.mtime_ns:
                 self._refresh_shard(shard)
         self.commit()
 
@@ -346,36 +358,36 @@ class Session:
 
     def forget(self, run_id: str) -> None:
         """Drop a run that is gone; its shard is read again, should it be there after all."""
-        where = "WHERE run_id = ?"
+        condition = "WHERE run_id = ?"
         self._db.execute(
-            f"UPDATE shards SET changed = -1 WHERE name = (SELECT shard FROM runs {where})",  # noqa: S608 - fixed words
+            f"UPDATE shards SET changed = -1 WHERE name = (SELECT shard FROM runs {condition})",  # noqa: S608 - fixed words
             (run_id,),
         )
         for table in ("runs", "children"):
-            self._db.execute(f"DELETE FROM {table} {where}", (run_id,))  # noqa: S608 - fixed words
+            self._db.execute(f"DELETE FROM {table} {condition}", (run_id,))  # noqa: S608 - fixed words
 
-    def unknown(self) -> list[str]:
+    def list_unread(self) -> list[str]:
         """This user's runs that were never looked at."""
         query = "SELECT run_id FROM runs WHERE uid = ? AND view IS NULL"
-        return [row[0] for row in self._db.execute(query, (own_number(),))]
+        return [row[0] for row in self._db.execute(query, (own_uid(),))]
 
-    def unsure(self, *, everyone: bool = False) -> list[str]:
+    def list_unsettled(self, *, everyone: bool = False) -> list[str]:
         """This user's runs that were never looked at or had not ended when they were; with `everyone` others' too that were never looked at."""
         query = "SELECT run_id FROM runs WHERE ended = 0 AND (uid = ? OR (? AND view IS NULL))"
-        return [row[0] for row in self._db.execute(query, (own_number(), everyone))]
+        return [row[0] for row in self._db.execute(query, (own_uid(), everyone))]
 
-    def places(self, run_ids: Sequence[str]) -> dict[str, tuple[Path, int]]:
+    def find_folders(self, run_ids: Sequence[str]) -> dict[str, tuple[Path, int]]:
         """Where the bundles of runs lie, and whose they have to be: as they were found, so that nobody has to look for them once more."""
-        found = {}
-        for start in range(0, len(run_ids), _AT_ONCE):
-            part = run_ids[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(part))
-            query = f"SELECT run_id, shard, uid FROM runs WHERE run_id IN ({marks})"  # noqa: S608 - only marks
+        folders = {}
+        for start in range(0, len(run_ids), _BATCH_SIZE):
+            part = run_ids[start : start + _BATCH_SIZE]
+            placeholders = ", ".join("?" * len(part))
+            query = f"SELECT run_id, shard, uid FROM runs WHERE run_id IN ({placeholders})"  # noqa: S608 - only marks
             for run_id, shard, uid in self._db.execute(query, part):
                 folder, _, name = shard.partition("/")
-                place = RunFolder(self._partition.root / folder, uid)
-                found[run_id] = (place.runs / name / run_id, uid)
-        return found
+                run_folder = RunFolder(self._partition.root / folder, uid)
+                folders[run_id] = (run_folder.runs / name / run_id, uid)
+        return folders
 
     def put(
         self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int
@@ -411,27 +423,27 @@ class Session:
         self,
         *,
         limit: int | None,
-        before: tuple[float, str] | None = None,
+        before_run: tuple[float, str] | None = None,
         uid: int | None = None,
         cluster: str | None = None,
         notebook: str | None = None,
         states: tuple[str, ...] = (),
     ) -> list[Row]:
         """Runs newest first, before a given (created, run_id); of one user or of all."""
-        where, values = ["view IS NOT NULL"], list[Any]()
+        conditions, values = ["view IS NOT NULL"], list[Any]()
         for column, value in (("uid", uid), ("cluster", cluster), ("notebook", notebook)):
             if value is not None:
-                where.append(f"{column} = ?")
+                conditions.append(f"{column} = ?")
                 values.append(value)
         if states:
-            where.append(f"state IN ({', '.join('?' * len(states))})")
+            conditions.append(f"state IN ({', '.join('?' * len(states))})")
             values.extend(states)
-        if before is not None:
-            where.append("(created, run_id) < (?, ?)")
-            values.extend(before)
+        if before_run is not None:
+            conditions.append("(created, run_id) < (?, ?)")
+            values.extend(before_run)
         query = (
             "SELECT run_id, created, ended, stamp, view FROM runs WHERE "  # noqa: S608 - only fixed words
-            + " AND ".join(where)
+            + " AND ".join(conditions)
             + " ORDER BY created DESC, run_id DESC LIMIT ?"
         )
         rows = self._db.execute(query, (*values, -1 if limit is None else limit))
@@ -444,35 +456,39 @@ class Session:
             raise BrokenIndexError(str(error)) from error
 
     def _refresh_shard(self, shard: Shard) -> None:
-        there = runs_in(shard)
-        known = {
+        existing = runs_in(shard)
+        indexed = {
             row[0]
             for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (shard.name,))
         }
-        self._drop(shard.name, there)
+        self._drop(shard.name, existing)
         # An id that two users took is one's own run, else that of the lower number: as `Partition.find` has it.
         self._db.executemany(
             "INSERT INTO runs (run_id, shard, uid) VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET "
             "shard = excluded.shard, uid = excluded.uid, view = NULL, ended = 0 "
             "WHERE uid != excluded.uid AND (excluded.uid = ? OR (uid != ? AND excluded.uid < uid))",
-            [(new, shard.name, shard.uid, own_number(), own_number()) for new in there - known],
+            [
+                (run_id, shard.name, shard.uid, own_uid(), own_uid())
+                for run_id in existing - indexed
+            ],
         )
         self._db.execute(
-            "INSERT OR REPLACE INTO shards VALUES (?, ?, ?)", (shard.name, shard.changed, shard.uid)
+            "INSERT OR REPLACE INTO shards VALUES (?, ?, ?)",
+            (shard.name, shard.mtime_ns, shard.uid),
         )
 
-    def _drop(self, shard: str, there: set[str]) -> None:
+    def _drop(self, shard: str, existing: set[str]) -> None:
         """Forget the runs of a shard that are gone; should another user have one of the same id, his shard is read again."""
-        gone = [
+        removed = [
             row[0]
             for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (shard,))
-            if row[0] not in there
+            if row[0] not in existing
         ]
-        if gone:
+        if removed:
             for table in ("runs", "children"):
                 self._db.executemany(
                     f"DELETE FROM {table} WHERE run_id = ?",  # noqa: S608 - fixed words
-                    [(one,) for one in gone],
+                    [(run_id,) for run_id in removed],
                 )
             self._db.execute(
                 "UPDATE shards SET changed = -1 WHERE name != ? AND name LIKE ?",

@@ -23,7 +23,7 @@ PROGRAM = "lfs"
 _TIMEOUT = 60.0
 """Seconds that a call has. Releasing is done while it runs; the other requests are only taken."""
 
-_AT_ONCE, _LENGTH = 200, 100_000
+_BATCH_SIZE, _MAX_ARGUMENT_BYTES = 200, 100_000
 """Files of one call, and bytes of their paths."""
 
 _REQUESTS: dict[Verb, str] = {
@@ -53,16 +53,16 @@ class Lfs:
         UnsupportedError: It is not there.
     """
 
-    def __init__(self, program: str | None = None, patience: float = _TIMEOUT) -> None:
-        found = program or shutil.which(PROGRAM)
-        if found is None:
+    def __init__(self, program: str | None = None, timeout_s: float = _TIMEOUT) -> None:
+        executable = program or shutil.which(PROGRAM)
+        if executable is None:
             raise UnsupportedError(
                 "the Lustre program lfs is not installed on this machine, so states of files cannot be read or changed here",
                 code="no_lfs",
                 hint="run this on a node of the cluster, or install the Lustre client",
             )
-        self._program = found
-        self._patience = patience
+        self._program = executable
+        self._timeout_s = timeout_s
 
     async def states(self, paths: Sequence[str]) -> dict[str, FileState | str]:
         """The state of each file, or why it cannot be had.
@@ -73,14 +73,16 @@ class Lfs:
         Raises:
             StorageError: The program does not answer, or answers something else.
         """
-        flags = await self._each("hsm_state", paths, _STATE)
-        known = [path for path in paths if not isinstance(flags[path], str)]
-        actions = await self._each("hsm_action", known, _ACTION)
-        found: dict[str, FileState | str] = {}
+        flags = await self._run_each("hsm_state", paths, _STATE)
+        readable = [path for path in paths if not isinstance(flags[path], str)]
+        actions = await self._run_each("hsm_action", readable, _ACTION)
+        result: dict[str, FileState | str] = {}
         for path in paths:
             state = flags[path]
-            found[path] = state if isinstance(state, str) else _joined(path, state, actions[path])
-        return found
+            result[path] = (
+                state if isinstance(state, str) else _parse_state(path, state, actions[path])
+            )
+        return result
 
     async def ask(self, verb: Verb, paths: Sequence[str]) -> dict[str, str | None]:
         """Ask for the bytes of files to be moved; for each file why that was refused, or None. Moving goes on after the answer.
@@ -92,25 +94,25 @@ class Lfs:
         Raises:
             StorageError: The program does not answer.
         """
-        told: dict[str, str | None] = {}
-        for some in _parts(paths):
-            output = await self._run(_REQUESTS[verb], some)
-            told |= dict.fromkeys(some, None if output.code == 0 else _words(output))
-        return told
+        refusals: dict[str, str | None] = {}
+        for batch in _batches(paths):
+            output = await self._run(_REQUESTS[verb], batch)
+            refusals |= dict.fromkeys(batch, None if output.code == 0 else _error_line(output))
+        return refusals
 
-    async def _each(
+    async def _run_each(
         self, command: str, paths: Sequence[str], pattern: re.Pattern[bytes]
     ) -> dict[str, re.Match[bytes] | str]:
         """The program's line on each file, or its complaint."""
-        found: dict[str, re.Match[bytes] | str] = {}
-        for part in _parts(paths):
-            left = list(part)
-            while left:
-                output = await self._run(command, left)
-                lines = list(_lines(output.out, left, pattern))
-                found |= zip(left, lines, strict=False)
-                left = left[len(lines) :]
-                if not left:
+        results: dict[str, re.Match[bytes] | str] = {}
+        for part in _batches(paths):
+            remaining = list(part)
+            while remaining:
+                output = await self._run(command, remaining)
+                lines = list(_lines(output.out, remaining, pattern))
+                results |= zip(remaining, lines, strict=False)
+                remaining = remaining[len(lines) :]
+                if not remaining:
                     break
                 if output.code == 0:
                     raise StorageError(
@@ -118,9 +120,9 @@ class Lfs:
                         code="lfs_output",
                         detail={"output": output.out[:500].decode(errors="replace")},
                     )
-                found[left[0]] = _words(output)  # it ends at the first one
-                left = left[1:]
-        return found
+                results[remaining[0]] = _error_line(output)  # it ends at the first one
+                remaining = remaining[1:]
+        return results
 
     async def _run(self, command: str, paths: Sequence[str]) -> _Output:
         process = await asyncio.create_subprocess_exec(
@@ -134,11 +136,11 @@ class Lfs:
             start_new_session=True,
         )
         try:
-            async with asyncio.timeout(self._patience):
-                out, err = await process.communicate()
+            async with asyncio.timeout(self._timeout_s):
+                output, err = await process.communicate()
         except TimeoutError:
             raise StorageError(
-                f"lfs {command} timed out after {self._patience:g} s",
+                f"lfs {command} timed out after {self._timeout_s:g} s",
                 code="storage_no_answer",
                 hint="the servers of the file system may be busy or down; try again",
                 detail={"command": command},
@@ -151,45 +153,51 @@ class Lfs:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(1):
                         await process.wait()
-        return _Output(process.returncode or 0, out, err.decode(errors="replace").strip())
+        return _Output(process.returncode or 0, output, err.decode(errors="replace").strip())
 
 
-def _joined(path: str, state: re.Match[bytes], action: re.Match[bytes] | str) -> FileState | str:
+def _parse_state(
+    path: str, state: re.Match[bytes], action: re.Match[bytes] | str
+) -> FileState | str:
     if isinstance(action, str):
         return action
-    word = action[1].decode()
+    action_name = action[1].decode()
     archive = int(state[2]) if state[2] else None
-    if word == _NOTHING:
+    if action_name == _NOTHING:
         return FileState(path, int(state[1], 16), archive)
     progress = (action[2] or b"").decode(errors="replace").strip()
-    return FileState(path, int(state[1], 16), archive, word, progress or None)
+    return FileState(path, int(state[1], 16), archive, action_name, progress or None)
 
 
 def _lines(
-    out: bytes, paths: Sequence[str], pattern: re.Pattern[bytes]
+    output: bytes, paths: Sequence[str], pattern: re.Pattern[bytes]
 ) -> Iterator[re.Match[bytes]]:
     """The lines on the files, in their order. A file's name may have line breaks in it, so the names are what is gone by."""
-    at = 0
+    position = 0
     for path in paths:
         begin = os.fsencode(path) + b": "
-        found = pattern.match(out, at + len(begin)) if out.startswith(begin, at) else None
-        if found is None:
+        match = (
+            pattern.match(output, position + len(begin))
+            if output.startswith(begin, position)
+            else None
+        )
+        if match is None:
             return
-        yield found
-        at = found.end()
+        yield match
+        position = match.end()
 
 
-def _words(output: _Output) -> str:
+def _error_line(output: _Output) -> str:
     """What the program says against it: its last line."""
     return output.err.splitlines()[-1] if output.err else f"lfs ended with code {output.code}"
 
 
-def _parts(paths: Sequence[str]) -> Iterator[list[str]]:
+def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
     """The files in parts that fit into one call."""
     part: list[str] = []
     for path in paths:
         length = sum(map(len, part)) + len(path)
-        if part and (len(part) >= _AT_ONCE or length > _LENGTH):
+        if part and (len(part) >= _BATCH_SIZE or length > _MAX_ARGUMENT_BYTES):
             yield part
             part = []
         part.append(path)

@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import NotFoundError, StorageError
 from hyperpod_jlab.core.studio import LifecycleStatus
 
 _STATUS, _LOG = "lifecycle.json", "lifecycle.log"
-_MOST_STATUS, _MOST_LOG = 256 * 1024, 256 * 1024
+_MAX_STATUS_BYTES, _MAX_LOG_BYTES = 256 * 1024, 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ def lifecycle_folders() -> tuple[Path, ...]:
     """Where the files may lie, the last written first: in the user's state folder, or where it cannot be written in one below the temporary folder."""
     base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
     temporary = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
-    return tuple(sorted((Path(base) / "hyperpod-jlab", temporary), key=_written, reverse=True))
+    return tuple(sorted((Path(base) / "hyperpod-jlab", temporary), key=_written_at, reverse=True))
 
 
-def _written(folder: Path) -> float:
+def _written_at(folder: Path) -> float:
     """When a folder's status was written, by this user or root; 0: there is none."""
     try:
         about = (folder / _STATUS).lstat()
@@ -53,17 +53,17 @@ def read_status() -> LifecycleStatus | None:
     """
     for folder in lifecycle_folders():
         path = folder / _STATUS
-        found = _end_of(path, _MOST_STATUS + 1)
-        if found is None:
+        log_end = _read_end(path, _MAX_STATUS_BYTES + 1)
+        if log_end is None:
             continue
-        if len(found[0]) > _MOST_STATUS:
-            raise _no_status(path, f"it is longer than {_MOST_STATUS} bytes")
+        if len(log_end[0]) > _MAX_STATUS_BYTES:
+            raise _no_status(path, f"it is longer than {_MAX_STATUS_BYTES} bytes")
         try:
-            return LifecycleStatus.model_validate_json(found[0])
+            return LifecycleStatus.model_validate_json(log_end[0])
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "its content"
-            raise _no_status(path, f"{place}: {first['msg']}") from error
+            location = ".".join(map(str, first["loc"])) or "its content"
+            raise _no_status(path, f"{location}: {first['msg']}") from error
     return None
 
 
@@ -76,16 +76,16 @@ def read_log() -> LogEnd:
     """
     for folder in lifecycle_folders():
         path = folder / _LOG
-        found = _end_of(path, _MOST_LOG)
-        if found is not None:
-            data, cut = found
-            if cut:
+        log_end = _read_end(path, _MAX_LOG_BYTES)
+        if log_end is not None:
+            data, is_cut = log_end
+            if is_cut:
                 data = data.partition(b"\n")[2]
-            return LogEnd(path, data.decode(errors="replace"), cut)
+            return LogEnd(path, data.decode(errors="replace"), is_cut)
     raise NotFoundError("no log of a lifecycle configuration found here", code="no_lifecycle_log")
 
 
-def _end_of(path: Path, most: int) -> tuple[bytes, bool] | None:
+def _read_end(path: Path, max_bytes: int) -> tuple[bytes, bool] | None:
     """The last bytes of a file, and whether there are more; None: there is none."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -100,22 +100,26 @@ def _end_of(path: Path, most: int) -> tuple[bytes, bool] | None:
         if about.st_uid not in {os.getuid(), 0}:
             raise _unreadable(path, f"it belongs to uid {about.st_uid}")
         # One read is all of a file of this size; one that is written meanwhile may end sooner.
-        return os.pread(number, most, max(0, about.st_size - most)), about.st_size > most
+        return os.pread(
+            number, max_bytes, max(0, about.st_size - max_bytes)
+        ), about.st_size > max_bytes
     except OSError as error:
         raise _unreadable(path, error.strerror) from error
     finally:
         os.close(number)
 
 
-def _unreadable(path: Path, why: str | None) -> StorageError:
+def _unreadable(path: Path, reason: str | None) -> StorageError:
     return StorageError(
-        f"{path} cannot be read: {why}", code="invalid_lifecycle_file", detail={"path": str(path)}
+        f"{path} cannot be read: {reason}",
+        code="invalid_lifecycle_file",
+        detail={"path": str(path)},
     )
 
 
-def _no_status(path: Path, why: str) -> StorageError:
+def _no_status(path: Path, reason: str) -> StorageError:
     return StorageError(
-        f"{path} is not a valid status of a lifecycle configuration: {why}",
+        f"{path} is not a valid status of a lifecycle configuration: {reason}",
         code="invalid_lifecycle_file",
         hint="the next start of the space writes it again; see the log in the same folder",
         detail={"path": str(path)},

@@ -8,7 +8,7 @@ from pathlib import Path
 from hyperpod_jlab.core.errors import DeniedError, StorageDeniedError
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import is_opened, own_number
+from hyperpod_jlab.storage.acl import has_acl, own_uid
 from hyperpod_jlab.storage.owners import user_name
 from hyperpod_jlab.storage.partition import Partition
 
@@ -16,7 +16,7 @@ SUSPECT = "suspect.json"
 """In a bundle that was moved from a place where another user could have laid it, out of other files of its owner's."""
 
 
-def can_be_exchanged(partition: Partition, bundle: Path) -> bool:
+def is_replaceable_by_others(partition: Partition, bundle: Path) -> bool:
     """Whether another user owns a folder above a bundle on the partition, and so can lay another one in its place. May block."""
     trusted = {0, os.getuid()}
     for folder in bundle.relative_to(partition.root).parents[:-1]:
@@ -28,7 +28,7 @@ def can_be_exchanged(partition: Partition, bundle: Path) -> bool:
     return False
 
 
-class BundlePlace:
+class BundleLocation:
     """The bundle of one run (or of the array that a child belongs to).
 
     Whose it is, says the kernel: a bundle in a user's folder that does not belong to that user is damaged.
@@ -36,24 +36,24 @@ class BundlePlace:
     Args:
         partition: The storage partition.
         run_id: The run, or an array's child.
-        place: The bundle and the user whose it has to be, where they are known; else they are looked for when first needed.
+        location: The bundle and the user whose it has to be, where they are known; else they are looked for when first needed.
 
     Raises:
         InvalidInputError: It is no run id.
     """
 
     def __init__(
-        self, partition: Partition, run_id: str, place: tuple[Path, int] | None = None
+        self, partition: Partition, run_id: str, location: tuple[Path, int] | None = None
     ) -> None:
         self.partition = partition
         self.run_id = run_id
         self.index = split_run_id(run_id)[1]
-        self._place = place
+        self._location = location
 
     @property
     def folder(self) -> Path:
         """The bundle's folder. Looks for it the first time, which may block; a run that is not there has the place of a new one of this user's."""
-        return self._found()[0]
+        return self._find()[0]
 
     @property
     def records(self) -> Path:
@@ -63,19 +63,19 @@ class BundlePlace:
     @property
     def owner(self) -> int:
         """The number of the user whose run it is. May block."""
-        return self._found()[1]
+        return self._find()[1]
 
     @property
     def is_own(self) -> bool:
         """Whether it is this user's run: only then is anything of it executed, sent, written or removed. May block."""
-        return self.owner == own_number()
+        return self.owner == own_uid()
 
     @property
     def is_suspect(self) -> bool:
         """Whether another user could have laid this bundle here: in the layout of an older version, or before it was moved from there. May block."""
         if self.folder.is_relative_to(self.partition.folder):
             return descent.is_file(self.folder / SUSPECT)
-        return can_be_exchanged(self.partition, self.folder)
+        return is_replaceable_by_others(self.partition, self.folder)
 
     def check_own(self, action: str) -> None:
         """Refuse another user's run.
@@ -94,13 +94,13 @@ class BundlePlace:
                 detail={"run_id": self.run_id, "user": name, "uid": self.owner},
             )
 
-    def _found(self) -> tuple[Path, int]:
-        if self._place is None:
-            found = self.partition.find(self.run_id)
-            if found is None:  # it may come to be there
-                return self.partition.bundle(self.run_id), own_number()
-            self._place = found
-        return self._place
+    def _find(self) -> tuple[Path, int]:
+        if self._location is None:
+            location = self.partition.find(self.run_id)
+            if location is None:  # it may come to be there
+                return self.partition.bundle(self.run_id), own_uid()
+            self._location = location
+        return self._location
 
     def check_writable(self, path: Path) -> None:
         """Refuse to write into another user's run, whatever the modes of its folders. May block.
@@ -121,9 +121,9 @@ class BundlePlace:
     @property
     def folder_mode(self) -> int:
         """Mode of a folder in the bundle. Where a job's user is let in by ACL the group bits are its mask. Blocking."""
-        return self.partition.folder_mode | (0o070 if is_opened(self.folder) else 0)
+        return self.partition.folder_mode | (0o070 if has_acl(self.folder) else 0)
 
     @property
     def file_mode(self) -> int:
         """Mode of a file in the bundle. Blocking."""
-        return self.partition.file_mode | (0o060 if is_opened(self.folder) else 0)
+        return self.partition.file_mode | (0o060 if has_acl(self.folder) else 0)

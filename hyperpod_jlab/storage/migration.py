@@ -19,12 +19,12 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.content import DIGEST, digest_of, stored_path
 from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.index import runs_in, shards_of
-from hyperpod_jlab.storage.locate import SUSPECT, can_be_exchanged
+from hyperpod_jlab.storage.locate import SUSPECT, is_replaceable_by_others
 from hyperpod_jlab.storage.partition import Partition, RunFolder
 
 
 @dataclass(frozen=True)
-class Migrated:
+class MigrationResult:
     """What a migration did: runs that were moved, those that could not be, with the reason, and files of code that were moved."""
 
     runs: tuple[str, ...]
@@ -34,12 +34,12 @@ class Migrated:
 
 def runs_in_old_layout(partition: Partition) -> Iterator[str]:
     """The ids of this user's runs that lie in the old layout. May block."""
-    old = partition.own_places[1]
-    for shard in shards_of(old, mixed=True):
+    old_folder = partition.own_folders[1]
+    for shard in shards_of(old_folder, is_shared=True):
         yield from runs_in(shard)
 
 
-def migrate(partition: Partition, run_ids: Iterable[str]) -> Migrated:
+def migrate(partition: Partition, run_ids: Iterable[str]) -> MigrationResult:
     """Move runs of this user's, and the code that is stored beside them, to their new place. May block.
 
     Args:
@@ -50,23 +50,23 @@ def migrate(partition: Partition, run_ids: Iterable[str]) -> Migrated:
         StorageError: The new place cannot be made, or is not to be trusted.
     """
     partition.prepare()
-    new, old = partition.own_places
-    moved, problems = list[str](), list[tuple[str, str]]()
+    new_folder, old_folder = partition.own_folders
+    moved_runs, problems = list[str](), list[tuple[str, str]]()
     for run_id in run_ids:
         try:
-            _move(partition, old.bundle(run_id), new.bundle(run_id))
+            _move(partition, old_folder.bundle(run_id), new_folder.bundle(run_id))
         except StorageError as error:
             problems.append((run_id, error.message))
         else:
-            moved.append(run_id)
-    code = _move_code(partition, new, old)
-    _remove_empty(old)
-    return Migrated(tuple(moved), tuple(problems), code)
+            moved_runs.append(run_id)
+    code = _move_code(partition, new_folder, old_folder)
+    _remove_empty(old_folder)
+    return MigrationResult(tuple(moved_runs), tuple(problems), code)
 
 
 def _move(partition: Partition, bundle: Path, target: Path) -> None:
     partition.make_folder(target.parent)
-    suspect = can_be_exchanged(partition, bundle)
+    is_suspect = is_replaceable_by_others(partition, bundle)
     with storage_errors(bundle):
         if descent.state(bundle).st_uid != os.getuid():
             raise PermissionError("it belongs to another user")
@@ -79,45 +79,45 @@ def _move(partition: Partition, bundle: Path, target: Path) -> None:
             raise PermissionError("another user replaced it")
         if partition.shared:
             descent.change_mode(target, partition.folder_mode)
-        if suspect:
+        if is_suspect:
             descent.replace(
                 target / SUSPECT, to_json({"time": time.time()}), mode=partition.file_mode
             )
 
 
-def _move_code(partition: Partition, new: RunFolder, old: RunFolder) -> int:
+def _move_code(partition: Partition, new_folder: RunFolder, old_folder: RunFolder) -> int:
     """Move the files of the content store that are this user's and have the bytes that their names say; returns how many."""
     count = 0
-    for path in _own_files(old.folder / "code"):
+    for path in _own_files(old_folder.folder / "code"):
         digest = path.name.removesuffix("x")
-        target = stored_path(new.folder, digest, executable=path.name.endswith("x"))
+        target = stored_path(new_folder.folder, digest, executable=path.name.endswith("x"))
         with contextlib.suppress(OSError):
             partition.make_folder(target.parent)
-            if _take(path, target, digest):
+            if _link_file(path, target, digest):
                 descent.unlink(path)
                 count += 1
     return count
 
 
-def _take(path: Path, target: Path, digest: str) -> bool:
+def _link_file(path: Path, target: Path, digest: str) -> bool:
     """Link a file into this user's own folder; False when it is another one than its name says. It is read where nobody else can exchange it any more."""
-    taken = target.parent / f".{secrets.token_hex(8)}.tmp"
-    descent.link(path, taken)
+    temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
+    descent.link(path, temporary)
     try:
-        if not _is_own_file(taken) or digest_of(taken) != digest:
+        if not _is_own_file(temporary) or digest_of(temporary) != digest:
             return False
         if not descent.is_file(target):
-            descent.rename(taken, target)
+            descent.rename(temporary, target)
         return True
     finally:
-        descent.unlink(taken)
+        descent.unlink(temporary)
 
 
 def _own_files(store: Path) -> Iterator[Path]:
     with contextlib.suppress(OSError):
-        for folder in descent.names(store):
+        for folder in descent.list_names(store):
             with contextlib.suppress(OSError):
-                for name in descent.names(store / folder):
+                for name in descent.list_names(store / folder):
                     path = store / folder / name
                     if DIGEST.fullmatch(name.removesuffix("x")) and _is_own_file(path):
                         yield path
@@ -130,14 +130,14 @@ def _is_own_file(path: Path) -> bool:
         return False
 
 
-def _remove_empty(old: RunFolder) -> None:
+def _remove_empty(old_folder: RunFolder) -> None:
     """Remove what is left of this user's folders in the old layout, as far as they are empty."""
-    for top in (old.folder / "runs", old.folder / "code"):
+    for top in (old_folder.folder / "runs", old_folder.folder / "code"):
         with contextlib.suppress(OSError):
-            for name in descent.names(top):
+            for name in descent.list_names(top):
                 _rmdir(top / name)
         _rmdir(top)
-    _rmdir(old.folder)
+    _rmdir(old_folder.folder)
 
 
 def _rmdir(folder: Path) -> None:

@@ -33,7 +33,7 @@ class Mount:
     source: str | None = None
     read_only: bool = False
     options: tuple[str, ...] = ()
-    inner: str = "/"
+    subpath: str = "/"
 
     @property
     def network(self) -> bool:
@@ -74,40 +74,44 @@ def all_mounts(table: Path | None = None) -> list[Mount]:
 
 def mount_of(path: Path) -> Mount:
     """The file system that a path lies on, or would lie on."""
-    place = nearest_existing(path.absolute()).resolve()
+    resolved = nearest_existing(path.absolute()).resolve()
     try:
         mounts = all_mounts()
     except OSError:  # no Linux
-        return Mount(str(next(folder for folder in (place, *place.parents) if folder.is_mount())))
-    best = Mount("/")
+        return Mount(
+            str(next(folder for folder in (resolved, *resolved.parents) if folder.is_mount()))
+        )
+    best_mount = Mount("/")
     for mount in mounts:
         # A later line covers an earlier one at the same point.
-        if place.is_relative_to(mount.point) and len(mount.point) >= len(best.point):
-            best = mount
-    return best
+        if resolved.is_relative_to(mount.point) and len(mount.point) >= len(best_mount.point):
+            best_mount = mount
+    return best_mount
 
 
-def room_at(path: Path) -> DiskSpace:
+def disk_space(path: Path) -> DiskSpace:
     """How much room a path's file system has."""
-    found = os.statvfs(nearest_existing(path.absolute()))
+    status = os.statvfs(nearest_existing(path.absolute()))
     return DiskSpace(
-        total=found.f_blocks * found.f_frsize,
-        free=found.f_bavail * found.f_frsize,
-        files_free=found.f_favail if found.f_files else None,
+        total=status.f_blocks * status.f_frsize,
+        free=status.f_bavail * status.f_frsize,
+        files_free=status.f_favail if status.f_files else None,
     )
 
 
 def _parse(line: str) -> Mount:
     """One line of mountinfo: proc(5), fields 4 to 6, and behind the hyphen kind, source and the file system's options."""
-    before, _, behind = line.partition(" - ")
-    fields, (kind, source, *rest) = before.split(" "), behind.split(" ")
+    left_part, _, right_part = line.partition(" - ")
+    fields, (kind, source, *rest) = left_part.split(" "), right_part.split(" ")
     options = tuple(rest[0].split(",")) if rest else ()
     # A bind mount can be read-only on a file system that is not, and the other way round.
     read_only = "ro" in fields[5].split(",") or "ro" in options
-    return Mount(_plain(fields[4]), kind, _plain(source), read_only, options, _plain(fields[3]))
+    return Mount(
+        _unescape(fields[4]), kind, _unescape(source), read_only, options, _unescape(fields[3])
+    )
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     """Undo the kernel's octal escapes of blanks, tabs, line breaks and backslashes."""
     for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, character)
@@ -120,21 +124,21 @@ def _plain(text: str) -> str:
 # Without it there is an empty folder at its path: runs would seem to be gone, and new ones would be written onto this machine's disk, to be hidden when it
 # is mounted again. So where a partition was mounted is noted in the user's cache directory.
 
-GONE = "storage_gone"
+GONE_CODE = "storage_gone"
 """Code of the error that the file system is not mounted now."""
 
 
-class Presence:
+class PresenceGuard:
     """Sees for one process that a partition is there.
 
     Args:
         root: The partition's root.
-        ours: A folder of ours on it, which is there once it was used.
+        own_folder: A folder of ours on it, which is there once it was used.
     """
 
-    def __init__(self, root: Path, ours: Path) -> None:
-        self._root, self._ours = root, ours
-        self._noted = False
+    def __init__(self, root: Path, own_folder: Path) -> None:
+        self._root, self._own_folder = root, own_folder
+        self._is_remembered = False
 
     def check(self) -> None:
         """Note where it is mounted, the first time that it is there, and refuse it when it has gone since. May block.
@@ -144,27 +148,27 @@ class Presence:
         """
         check_present(self._root)
         with contextlib.suppress(OSError):  # a folder that is closed is told where it is needed
-            if not self._noted and self._ours.is_dir():
-                self._noted = True
+            if not self._is_remembered and self._own_folder.is_dir():
+                self._is_remembered = True
                 note_present(self._root)
 
 
-def own_cache() -> Path | None:
+def own_cache_folder() -> Path | None:
     """Our folder in the user's cache directory, else a temporary one of the user's own; None when neither will do."""
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     fallback = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
     for folder in (Path(base) / "hyperpod-jlab", fallback):
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            found = folder.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+            status = folder.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
                 return folder
     return None
 
 
 def note_present(root: Path) -> None:
     """Note where the file system of a partition is mounted, which is there now."""
-    note, points = _note(root), _mount_points()
+    note, points = _remember(root), _mount_points()
     point = max((point for point in points if root.is_relative_to(point)), key=len, default="/")
     if note is None or point == "/":
         return
@@ -179,7 +183,7 @@ def check_present(root: Path) -> None:
     Raises:
         StorageError: With code ``storage_gone``.
     """
-    note = _note(root)
+    note = _remember(root)
     try:
         point = note.read_text() if note is not None else ""
     except OSError:
@@ -189,14 +193,14 @@ def check_present(root: Path) -> None:
         return
     raise StorageError(
         f"the storage partition {root} is not available: no file system is mounted at {point}",
-        code=GONE,
+        code=GONE_CODE,
         hint=f"mount it again or restart the space; if it is now a folder of this machine, delete {note}",
         detail={"path": str(root), "mount": point},
     )
 
 
-def _note(root: Path) -> Path | None:
-    folder = own_cache()
+def _remember(root: Path) -> Path | None:
+    folder = own_cache_folder()
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     return None if folder is None else folder / f"mount-{name}"
 

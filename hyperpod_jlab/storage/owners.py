@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from hyperpod_jlab.core.isolation import Grant, Whom
+from hyperpod_jlab.core.isolation import Grant, Grantee
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import As
-from hyperpod_jlab.storage.acl import Person, is_unseen, own_number, permissions
+from hyperpod_jlab.storage.acl import Principal, is_unmapped, own_uid, permissions
 from hyperpod_jlab.storage.files import storage_errors
 
 
@@ -29,7 +29,7 @@ def current_user() -> str:
 
 def user_name(number: int) -> str:
     """The name of a user by number; this process's own user is called as everywhere."""
-    if number == own_number():
+    if number == own_uid():
         return current_user()
     try:
         return pwd.getpwuid(number).pw_name
@@ -37,7 +37,7 @@ def user_name(number: int) -> str:
         return f"uid-{number}"
 
 
-def user_number(name: str) -> int | None:
+def find_uid(name: str) -> int | None:
     """The number of a user of this machine; None where there is no such user."""
     try:
         return pwd.getpwnam(name).pw_uid
@@ -47,14 +47,14 @@ def user_number(name: str) -> int | None:
 
 def is_own(run: Run) -> bool:
     """Whether a run is this user's, by the owner of its folder."""
-    return run.uid == own_number()
+    return run.uid == own_uid()
 
 
 # --------------------------------------------------------------------------------------------------
 # Who beside its owner may read a file or folder, by modes and access lists from the file system's root down to it.
 
-_READ, _WRITE, _ENTER = 4, 2, 1
-_EVERYBODY: Person = ("everybody", None)
+_READ, _WRITE, _EXECUTE = 4, 2, 1
+_EVERYBODY: Principal = ("everybody", None)
 
 
 @dataclass(frozen=True)
@@ -87,56 +87,67 @@ def rights_on(path: Path, top: Path) -> PathRights:
         StorageError: It cannot be looked at.
     """
     with storage_errors(path):
-        real = path.resolve(strict=True)
-        found = real.stat()
-        above = list(_above(real, top.resolve()))
-        held = permissions(real)
-        passing = [(folder, permissions(folder)) for folder in above]
-    is_folder = stat.S_ISDIR(found.st_mode)
+        resolved = path.resolve(strict=True)
+        status = resolved.stat()
+        parent_folders = list(_parent_folders(resolved, top.resolve()))
+        granted = permissions(resolved)
+        folder_rights = [(folder, permissions(folder)) for folder in parent_folders]
+    is_folder = stat.S_ISDIR(status.st_mode)
     grants: list[Grant] = []
-    stopped: list[dict[Person, int]] = []
-    for person, bits in held.items():
-        rights = bits if is_folder else bits & ~_ENTER
-        if not rights or person == ("user", found.st_uid):
+    blocking: list[dict[Principal, int]] = []
+    for principal, granted_bits in granted.items():
+        bits = granted_bits if is_folder else granted_bits & ~_EXECUTE
+        if not bits or principal == ("user", status.st_uid):
             continue
-        if all(_may_enter(person, their) for _, their in passing):
-            grants.append(_grant(person, rights))
-        elif person == _EVERYBODY:
-            stopped = [their for _, their in passing if not _may_enter(person, their)]
-            grants += [_grant(one, rights) for one in _let_through(stopped) - held.keys()]
-    mode = stat.S_IMODE(found.st_mode)
-    owner = _user(found.st_uid)
-    evidence = [f"{real} has mode {mode:04o} and belongs to {owner} (uid {found.st_uid})"]
-    if len(held) > 2:
-        evidence.append(f"{real} has an ACL")
-    if stopped:
-        bar = next(folder for folder, their in passing if their is stopped[0])
-        evidence.append(f"{bar} is not accessible for all users")
-    return PathRights(owner, found.st_uid, mode, tuple(grants), tuple(evidence))
+        if all(_may_enter(principal, rights_there) for _, rights_there in folder_rights):
+            grants.append(_grant(principal, bits))
+        elif principal == _EVERYBODY:
+            blocking = [
+                rights_there
+                for _, rights_there in folder_rights
+                if not _may_enter(principal, rights_there)
+            ]
+            grants += [
+                _grant(entry, bits) for entry in _allowed_principals(blocking) - granted.keys()
+            ]
+    mode = stat.S_IMODE(status.st_mode)
+    owner = _user(status.st_uid)
+    evidence = [f"{resolved} has mode {mode:04o} and belongs to {owner} (uid {status.st_uid})"]
+    if len(granted) > 2:
+        evidence.append(f"{resolved} has an ACL")
+    if blocking:
+        barrier = next(
+            folder for folder, rights_there in folder_rights if rights_there is blocking[0]
+        )
+        evidence.append(f"{barrier} is not accessible for all users")
+    return PathRights(owner, status.st_uid, mode, tuple(grants), tuple(evidence))
 
 
-def _above(path: Path, top: Path) -> Iterator[Path]:
+def _parent_folders(path: Path, top: Path) -> Iterator[Path]:
     """The folders above a path, from the top down, the top included."""
     return (folder for folder in reversed(path.parents) if folder.is_relative_to(top))
 
 
-def _may_enter(person: Person, rights: dict[Person, int]) -> bool:
-    return bool((rights.get(person, 0) | rights.get(_EVERYBODY, 0)) & _ENTER)
+def _may_enter(principal: Principal, granted: dict[Principal, int]) -> bool:
+    return bool((granted.get(principal, 0) | granted.get(_EVERYBODY, 0)) & _EXECUTE)
 
 
-def _let_through(bars: list[dict[Person, int]]) -> set[Person]:
-    """Whom every one of these folders, which do not let everybody through, lets through by name."""
-    each = ({person for person, bits in bar.items() if bits & _ENTER} for bar in bars)
-    return set.intersection(*each)
+def _allowed_principals(barriers: list[dict[Principal, int]]) -> set[Principal]:
+    """Users and groups that every one of these folders lets through by name."""
+    allowed = (
+        {principal for principal, bits in barrier.items() if bits & _EXECUTE}
+        for barrier in barriers
+    )
+    return set.intersection(*allowed)
 
 
-def _grant(person: Person, bits: int) -> Grant:
-    whom: Whom = person[0]
-    number = person[1]
+def _grant(principal: Principal, bits: int) -> Grant:
+    grantee: Grantee = principal[0]
+    number = principal[1]
     name = None
     if number is not None:
-        name = _user(number) if whom == "user" else _group(number)
-    return Grant(whom, name, bool(bits & _READ), bool(bits & _WRITE), bool(bits & _ENTER))
+        name = _user(number) if grantee == "user" else _group(number)
+    return Grant(grantee, name, bool(bits & _READ), bool(bits & _WRITE), bool(bits & _EXECUTE))
 
 
 def _user(uid: int) -> str:
@@ -185,8 +196,8 @@ class Parent:
         """The problem in words, for a sentence that begins with the path."""
         if self.problem == "foreign":
             return f"belongs to another user (uid {self.uid})"
-        who = "all users" if self.problem == "open" else "its group"
-        return f"can be changed by {who} and is not sticky (mode {self.mode:04o})"
+        subject = "all users" if self.problem == "open" else "its group"
+        return f"can be changed by {subject} and is not sticky (mode {self.mode:04o})"
 
     @property
     def fix(self) -> str:
@@ -206,13 +217,13 @@ def parents(root: Path, uid: int | None = None) -> list[Parent]:
     Raises:
         OSError: One of them cannot be looked at.
     """
-    me = os.getuid() if uid is None else uid
-    here = Path(os.path.realpath(root))
-    found = [_parent(here, me)]
-    while here != here.parent:
-        here = here.parent
-        found.append(_parent(here, me))
-    return found[::-1]
+    own_id = os.getuid() if uid is None else uid
+    resolved = Path(os.path.realpath(root))
+    folders = [_parent(resolved, own_id)]
+    while resolved != resolved.parent:
+        resolved = resolved.parent
+        folders.append(_parent(resolved, own_id))
+    return folders[::-1]
 
 
 def unsafe_parent(root: Path, *, group: bool) -> Parent | None:
@@ -229,14 +240,16 @@ def unsafe_parent(root: Path, *, group: bool) -> Parent | None:
     return next((parent for parent in bad if group or parent.problem != "group"), None)
 
 
-def _parent(path: Path, me: int) -> Parent:
-    found = path.stat()
-    mode = stat.S_IMODE(found.st_mode)
-    return Parent(path, found.st_uid, mode, _problem(found.st_uid, mode, me))
+def _parent(path: Path, own_id: int) -> Parent:
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    return Parent(path, status.st_uid, mode, _problem(status.st_uid, mode, own_id))
 
 
-def _problem(uid: int, mode: int, me: int) -> Problem | None:
-    if uid not in {0, me} and not is_unseen(uid):  # which is root's, or the nodes' guard refuses it
+def _problem(uid: int, mode: int, own_id: int) -> Problem | None:
+    if uid not in {0, own_id} and not is_unmapped(
+        uid
+    ):  # which is root's, or the nodes' guard refuses it
         return "foreign"
     if mode & stat.S_ISVTX:  # only the owner of an entry, and of the folder, may rename it
         return None

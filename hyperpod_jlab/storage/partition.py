@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from hyperpod_jlab.core.errors import InvalidInputError, StorageDeniedError, StorageError
 from hyperpod_jlab.core.run_id import RUN_ID, SHARDS, shard_of, split_run_id
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import is_number, is_opened, own_number
+from hyperpod_jlab.storage.acl import has_acl, is_uid, own_uid
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.mounts import check_present, note_present
 from hyperpod_jlab.storage.owners import unsafe_parent
@@ -25,10 +25,10 @@ from hyperpod_jlab.storage.owners import unsafe_parent
 FOLDER = ".hyperpod"
 """Our folder on a private partition."""
 
-_MOST_RUNS = 300
+_MAX_RUNS = 300
 """Runs that are taken from one shard of another user."""
 
-_MOST_USERS = 4096
+_MAX_USERS = 4096
 """Users whose folders are looked at."""
 
 
@@ -56,11 +56,11 @@ class RunFolder:
 
     def run_ids(self) -> Iterator[str]:
         """The ids of the runs that lie here, of whomever; of another user's not more than are looked at. May block."""
-        most = None if self.uid == own_number() else _MOST_RUNS
+        limit = None if self.uid == own_uid() else _MAX_RUNS
         for number in range(SHARDS):
             with contextlib.suppress(OSError):
-                names = descent.names(self.runs / f"{number:02x}", most)
-                yield from filter(RUN_ID.fullmatch, names)
+                list_names = descent.list_names(self.runs / f"{number:02x}", limit)
+                yield from filter(RUN_ID.fullmatch, list_names)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Partition:
     @property
     def folder(self) -> Path:
         """This user's folder on the partition, for new runs."""
-        return self.root / (f"{FOLDER}-{own_number()}" if self.shared else FOLDER)
+        return self.root / (f"{FOLDER}-{own_uid()}" if self.shared else FOLDER)
 
     @property
     def runs(self) -> Path:
@@ -101,14 +101,14 @@ class Partition:
         return 0o644 if self.shared else 0o600
 
     @property
-    def own_places(self) -> tuple[RunFolder, RunFolder]:
+    def own_folders(self) -> tuple[RunFolder, RunFolder]:
         """Where this user's runs may lie: where new ones go, and where they lie from before ``shared`` was set or changed."""
-        me = own_number()
-        own, other = f"{FOLDER}-{me}", FOLDER
-        first, second = (own, other) if self.shared else (other, own)
-        return RunFolder(self.root / first, me), RunFolder(self.root / second, me)
+        own_id = own_uid()
+        own_name, other_name = f"{FOLDER}-{own_id}", FOLDER
+        first, second = (own_name, other_name) if self.shared else (other_name, own_name)
+        return RunFolder(self.root / first, own_id), RunFolder(self.root / second, own_id)
 
-    def other_places(self) -> Iterator[RunFolder]:
+    def other_folders(self) -> Iterator[RunFolder]:
         """The folders of the other users of a shared partition, by user number. May block.
 
         Raises:
@@ -119,12 +119,12 @@ class Partition:
         with storage_errors(self.root):
             try:
                 with os.scandir(self.root) as entries:
-                    found = (uid for uid in map(_owner_of, entries) if uid is not None)
-                    uids = sorted(islice(found, _MOST_USERS))
+                    known_uids = (uid for uid in map(_owner_of, entries) if uid is not None)
+                    uids = sorted(islice(known_uids, _MAX_USERS))
             except FileNotFoundError:
                 return
         for uid in uids:
-            if uid != own_number():
+            if uid != own_uid():
                 yield RunFolder(self.root / f"{FOLDER}-{uid}", uid)
 
     def bundle(self, run_id: str) -> Path:
@@ -133,7 +133,7 @@ class Partition:
         Raises:
             InvalidInputError: It is no run id.
         """
-        return self.own_places[0].bundle(run_id)
+        return self.own_folders[0].bundle(run_id)
 
     def find(self, run_id: str) -> tuple[Path, int] | None:
         """The bundle of a run (of a child: its array's) and the user whose it has to be; this user's own before others'. May block.
@@ -142,23 +142,23 @@ class Partition:
             InvalidInputError: It is no run id.
             StorageError: The partition does not let this user look, or fails.
         """
-        first, second = self.own_places
+        first, second = self.own_folders
         bundle = first.bundle(run_id)
         if _state(bundle) is not None:
             return bundle, first.uid
         with contextlib.suppress(StorageDeniedError):
             bundle = second.bundle(run_id)
-            found = _state(bundle)
+            status = _state(bundle)
             # In the folder of the layout before, other users' runs lie beside one's own.
-            if found is not None and is_number(found.st_uid, second.uid):
+            if status is not None and is_uid(status.st_uid, second.uid):
                 return bundle, second.uid
         foreign = self.find_foreign(run_id)
         return None if foreign is None else (foreign.bundle(run_id), foreign.uid)
 
     def run_ids(self) -> set[str]:
         """The ids of all runs on the partition, of all users: cheaper than to look for each of many. May block."""
-        places = (*self.own_places, *self.other_places())
-        return {run_id for place in places for run_id in place.run_ids()}
+        folders = (*self.own_folders, *self.other_folders())
+        return {run_id for folder in folders for run_id in folder.run_ids()}
 
     def find_foreign(self, run_id: str) -> RunFolder | None:
         """Where another user of a shared partition has a run of this id. May block.
@@ -167,15 +167,15 @@ class Partition:
             InvalidInputError: It is no run id.
             StorageError: The partition fails.
         """
-        for place in self.other_places():
+        for folder in self.other_folders():
             try:
-                if _state(place.bundle(run_id)) is not None:
-                    return place
+                if _state(folder.bundle(run_id)) is not None:
+                    return folder
             except StorageDeniedError:  # its owner closed it, or it is not its owner's
                 continue
         return None
 
-    def holds(self, run_id: str) -> bool:
+    def has_run(self, run_id: str) -> bool:
         """Whether there is a bundle of the run, or of the array that a child belongs to. May block.
 
         Raises:
@@ -256,33 +256,33 @@ class Partition:
 
     def _check_own(self, folder: Path) -> None:
         """Refuse a folder that is a symlink, no folder, somebody else's, or one that others may write to."""
-        found = descent.state(folder)
-        mode = stat.S_IMODE(found.st_mode)
-        if not stat.S_ISDIR(found.st_mode):
-            problem = "is a symbolic link" if stat.S_ISLNK(found.st_mode) else "is not a folder"
+        status = descent.state(folder)
+        mode = stat.S_IMODE(status.st_mode)
+        if not stat.S_ISDIR(status.st_mode):
+            problem = "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a folder"
             raise StorageError(
                 f"{folder} {problem}",
                 code="untrusted_folder",
                 hint="delete it or ask an administrator to, or set path under [storage] in the configuration to another folder",
                 detail={"path": str(folder)},
             )
-        if found.st_uid != os.getuid():
+        if status.st_uid != os.getuid():
             raise StorageDeniedError(
-                f"{folder} belongs to another user (uid {found.st_uid})",
+                f"{folder} belongs to another user (uid {status.st_uid})",
                 code="untrusted_folder",
                 hint="set path under [storage] in the configuration to another folder, or ask an administrator",
-                detail={"path": str(folder), "owner": found.st_uid},
+                detail={"path": str(folder), "owner": status.st_uid},
             )
         # With an access list, which lets the jobs' user in, the group bits are its mask; else they are the group's.
-        closed = mode & ~(0o002 if is_opened(folder) else 0o022)
-        wanted = closed | 0o055 if self.shared else closed
-        if wanted != mode:
-            descent.change_mode(folder, wanted)
+        strict_mode = mode & ~(0o002 if has_acl(folder) else 0o022)
+        expected_mode = strict_mode | 0o055 if self.shared else strict_mode
+        if expected_mode != mode:
+            descent.change_mode(folder, expected_mode)
 
 
 def _owner_of(entry: os.DirEntry[str]) -> int | None:
     """The user whose folder of ours it is; None when it is something else, or another user made it under that number."""
-    match = entry.name.startswith(f"{FOLDER}-") and descent.OUR_FOLDER.fullmatch(entry.name)
+    match = entry.name.startswith(f"{FOLDER}-") and descent.OWN_FOLDER.fullmatch(entry.name)
     if not match:
         return None
     try:
@@ -290,7 +290,7 @@ def _owner_of(entry: os.DirEntry[str]) -> int | None:
     except OSError:
         return None
     uid = int(match[1])
-    return uid if is_number(owner, uid) else None
+    return uid if is_uid(owner, uid) else None
 
 
 def _state(path: Path) -> os.stat_result | None:
@@ -310,47 +310,49 @@ def _state(path: Path) -> os.stat_result | None:
 
 @dataclass(frozen=True)
 class PathMap:
-    """The partition's root `here` (on this machine) and `there` (on the nodes, or in the pods).
+    """The partition's root `local` (on this machine) and `remote` (on the nodes, or in the pods).
 
     Attributes:
-        shared: Whether it is the same partition there; else only the code of a run that our launcher starts is brought to `there`.
+        shared: Whether it is the same partition there; else only the code of a run that our launcher starts is brought to `remote`.
     """
 
-    here: PurePosixPath
-    there: PurePosixPath
+    local: PurePosixPath
+    remote: PurePosixPath
     shared: bool = True
 
     @classmethod
-    def of(
+    def create_map(
         cls,
-        here: str | PurePosixPath,
-        there: str | PurePosixPath | None = None,
+        local: str | PurePosixPath,
+        remote: str | PurePosixPath | None = None,
         *,
         shared: bool = True,
     ) -> PathMap:
-        """A map; without `there` the nodes see the partition at the same path."""
-        return cls(PurePosixPath(here), PurePosixPath(there if there is not None else here), shared)
+        """A map; without `remote` the nodes see the partition at the same path."""
+        return cls(
+            PurePosixPath(local), PurePosixPath(remote if remote is not None else local), shared
+        )
 
-    def to_there(self, path: str | PurePosixPath) -> PurePosixPath:
+    def to_cluster_path(self, path: str | PurePosixPath) -> PurePosixPath:
         """A path of this machine as the nodes see it.
 
         Raises:
             InvalidInputError: The path does not lie on the partition.
         """
-        return self._move(PurePosixPath(path), self.here, self.there)
+        return self._move(PurePosixPath(path), self.local, self.remote)
 
-    def to_here(self, path: str | PurePosixPath) -> PurePosixPath:
+    def to_local_path(self, path: str | PurePosixPath) -> PurePosixPath:
         """A path of the nodes as this machine sees it.
 
         Raises:
             InvalidInputError: The path does not lie on the partition.
         """
-        return self._move(PurePosixPath(path), self.there, self.here)
+        return self._move(PurePosixPath(path), self.remote, self.local)
 
-    def python_there(self, python: str) -> str:
+    def cluster_python(self, python: str) -> str:
         """A Python's path for the nodes: translated when it lies on the partition, else the node's own."""
         path = PurePosixPath(python)
-        return str(self.to_there(path)) if path.is_relative_to(self.here) else python
+        return str(self.to_cluster_path(path)) if path.is_relative_to(self.local) else python
 
     @staticmethod
     def _move(path: PurePosixPath, source: PurePosixPath, target: PurePosixPath) -> PurePosixPath:

@@ -12,16 +12,16 @@ from typing import Literal
 
 from hyperpod_jlab.core.records import ProcessRecord
 
-Life = Literal["alive", "dead", "elsewhere"]
+Liveness = Literal["alive", "dead", "elsewhere"]
 """What this process can say of another: it lives, it is gone, or it is not for this machine to say."""
 
 _PROC = Path("/proc")
-_RESTART = 30.0
+_HEARTBEAT_TIMEOUT_S = 30.0
 """Seconds that a machine needs to come back after a restart; whoever was heard more lately lives on another one."""
 
 
 @functools.cache
-def machine() -> str:
+def machine_id() -> str:
     """A short name of this machine, the same in all its processes: a digest of its id and host name."""
     parts = [platform.node()]
     for path in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
@@ -60,7 +60,7 @@ def this_process(heartbeat: float | None = None) -> ProcessRecord:
     pid = os.getpid()
     return ProcessRecord(
         time=time.time(),
-        machine=machine(),
+        machine=machine_id(),
         boot=boot(),
         pid_namespace=pid_namespace(),
         pid=pid,
@@ -70,14 +70,14 @@ def this_process(heartbeat: float | None = None) -> ProcessRecord:
     )
 
 
-def life(record: ProcessRecord) -> Life:
+def liveness(record: ProcessRecord) -> Liveness:
     """Whether the process of a record lives, as far as this machine can say."""
-    if record.machine != machine():
+    if record.machine != machine_id():
         return "elsewhere"
     if record.boot != boot():
         # Before a restart of this machine, or on another one of the same image and name (all Studio spaces are called "default").
-        heard = record.heartbeat or record.time
-        return "dead" if time.time() - heard > _RESTART else "elsewhere"
+        last_heard = record.heartbeat or record.time
+        return "dead" if time.time() - last_heard > _HEARTBEAT_TIMEOUT_S else "elsewhere"
     if record.pid_namespace != pid_namespace():
         return "elsewhere"
     return "alive" if start_time(record.pid) == record.start_time else "dead"

@@ -34,10 +34,10 @@ from hyperpod_jlab.core.spec import SPEC_FORMAT, JobSpec
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
-from hyperpod_jlab.storage.acl import is_number, number_outside
+from hyperpod_jlab.storage.acl import host_uid, is_uid
 from hyperpod_jlab.storage.bundle import Budget, is_command_item, is_file_entry, visible_names
 from hyperpod_jlab.storage.files import storage_errors
-from hyperpod_jlab.storage.locate import BundlePlace
+from hyperpod_jlab.storage.locate import BundleLocation
 from hyperpod_jlab.storage.owners import user_name
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -47,9 +47,9 @@ BUNDLE_FORMAT = 1
 _ATTEMPT = re.compile(r"attempt-[1-9][0-9]{0,8}")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
-_LARGEST_RECORD = 4 << 20
-_LARGEST_FILE = 16 << 20
-_MOST_FOREIGN = 10_000
+_MAX_RECORD_BYTES = 4 << 20
+_MAX_FILE_BYTES = 16 << 20
+_MAX_FOREIGN_RECORDS = 10_000
 """Names that are looked at in a folder of another user's bundle."""
 
 
@@ -61,7 +61,7 @@ class DamagedBundleError(HyperpodError):
     status = 422
 
 
-class BundleReader(BundlePlace):
+class BundleReader(BundleLocation):
     """The bundle of one run (or of the array that a child belongs to), for reading and for adding records."""
 
     _budget: Budget | None = None
@@ -75,19 +75,19 @@ class BundleReader(BundlePlace):
             array: The array's records, where they are known: a child shares some of them, which are then not read again for each.
         """
         parent = split_run_id(self.run_id)[0]
-        child = BundleReader(self.partition, f"{parent}.{index}", self._found())
+        child = BundleReader(self.partition, f"{parent}.{index}", self._find())
         child._budget = self._budget
         child._array = array
         return child
 
     def array(self) -> BundleReader:
         """The array that this child belongs to."""
-        return BundleReader(self.partition, split_run_id(self.run_id)[0], self._found())
+        return BundleReader(self.partition, split_run_id(self.run_id)[0], self._find())
 
     def child_indices(self) -> list[int]:
         """The children of this array that have records, in order. May block."""
-        found = self._listed(self.folder / "tasks")
-        return sorted(int(name) for name in found if _INDEX.fullmatch(name))
+        names_found = self._listed(self.folder / "tasks")
+        return sorted(int(name) for name in names_found if _INDEX.fullmatch(name))
 
     def head(self) -> Head:
         """The bundle's head.
@@ -98,13 +98,13 @@ class BundleReader(BundlePlace):
         """
         self._check_owner()
         data = self._load(self.folder / "bundle.json")
-        found = data.get("format")
-        if isinstance(found, int) and found > BUNDLE_FORMAT:
+        version = data.get("format")
+        if isinstance(version, int) and version > BUNDLE_FORMAT:
             raise DamagedBundleError(
-                f"the bundle of {self.run_id} was created by a newer version (format {found})",
+                f"the bundle of {self.run_id} was created by a newer version (format {version})",
                 code="newer_format",
                 hint=self._update_hint(),
-                detail={"format": found, "path": str(self.folder)},
+                detail={"format": version, "path": str(self.folder)},
             )
         head = self._check(Head, data, self.folder / "bundle.json")
         if head.run_id != self.folder.name:
@@ -114,13 +114,13 @@ class BundleReader(BundlePlace):
     def _check_owner(self) -> None:
         with contextlib.suppress(OSError):  # what is not there is told by who reads it
             owner = descent.state(self.folder).st_uid
-            if not is_number(owner, self.owner):
+            if not is_uid(owner, self.owner):
                 raise DamagedBundleError(
-                    f"the bundle of {self.run_id} is ignored: it belongs to {user_name(number_outside(owner))}, but is in the folder of "
+                    f"the bundle of {self.run_id} is ignored: it belongs to {user_name(host_uid(owner))}, but is in the folder of "
                     f"{user_name(self.owner)}",
                     code="foreign_bundle",
                     hint=f"delete it: {self.folder}",
-                    detail={"path": str(self.folder), "owner": number_outside(owner)},
+                    detail={"path": str(self.folder), "owner": host_uid(owner)},
                 )
 
     def spec(self) -> JobSpec:
@@ -132,13 +132,13 @@ class BundleReader(BundlePlace):
         """
         path = self.folder / "spec.json"
         data = self._load(path)
-        found = data.get("format")
-        if isinstance(found, int) and found > SPEC_FORMAT:
+        version = data.get("format")
+        if isinstance(version, int) and version > SPEC_FORMAT:
             raise DamagedBundleError(
-                f"the spec of {self.run_id} was created by a newer version (format {found})",
+                f"the spec of {self.run_id} was created by a newer version (format {version})",
                 code="newer_format",
                 hint=self._update_hint(),
-                detail={"format": found, "path": str(path)},
+                detail={"format": version, "path": str(path)},
             )
         return self._check(JobSpec, data, path)
 
@@ -152,18 +152,18 @@ class BundleReader(BundlePlace):
         Raises:
             DamagedBundleError: There is none.
         """
-        found = self.plan().get("command")
-        if not isinstance(found, list) or not all(map(is_command_item, found)):
+        value = self.plan().get("command")
+        if not isinstance(value, list) or not all(map(is_command_item, value)):
             raise self._damaged(self.folder / "launch.json", "is damaged: no command")
-        return found
+        return value
 
     def files(self) -> list[dict[str, Any]]:
         """The files of code and project as they were sent (``files.json``): path, digest, executable."""
         path = self.folder / "files.json"
-        listed = self._load(path).get("files")
-        if not isinstance(listed, list) or not all(map(is_file_entry, listed)):
+        entries = self._load(path).get("files")
+        if not isinstance(entries, list) or not all(map(is_file_entry, entries)):
             raise self._damaged(path, "is damaged: no list of files")
-        return listed
+        return entries
 
     def read(self) -> RunRecords:
         """All records; ones that cannot be read are named in ``damage`` and left out."""
@@ -173,7 +173,7 @@ class BundleReader(BundlePlace):
             self._budget = Budget()  # an array's children share that of their array
         damage: list[str] = []
         status = self.records / "status"
-        found = RunRecords(
+        records = RunRecords(
             head=head,
             submission=self._submission(damage) if array is None else array.submission,
             claim=self._optional(Claim, status / "claim.json", damage),
@@ -185,8 +185,8 @@ class BundleReader(BundlePlace):
             damage=tuple(damage),
         )
         if self._budget is not None and self._budget.is_spent:
-            return dataclasses.replace(found, damage=(*damage, "records: too many to read"))
-        return found
+            return dataclasses.replace(records, damage=(*damage, "records: too many to read"))
+        return records
 
     def _submission(self, damage: list[str]) -> Submission | None:
         return self._optional(Submission, self.folder / "submission.json", damage)
@@ -204,19 +204,19 @@ class BundleReader(BundlePlace):
         queue: str | None = None,
     ) -> Action:
         """Write down what a user asked for; with ``change`` the new time limit (in seconds) and queue."""
-        made = Action(
+        record = Action(
             time=time.time(), action=action, user=user, time_limit=time_limit, queue=queue
         )
         folder = self.records / "status" / "actions"
         path = folder / f"{time.time_ns():020d}-{secrets.token_hex(3)}.json"
-        self._put(path, made)
-        return made
+        self._put(path, record)
+        return record
 
-    def drop_action(self, made: Action) -> None:
+    def drop_action(self, record: Action) -> None:
         """Take back what was asked for, since it was not done."""
         folder = self.records / "status" / "actions"
         for name in reversed(visible_names(folder)):
-            if self._optional(Action, folder / name, []) == made:
+            if self._optional(Action, folder / name, []) == record:
                 with storage_errors(folder / name):
                     descent.unlink(folder / name)
                 return
@@ -225,9 +225,9 @@ class BundleReader(BundlePlace):
         """Write down what the scheduler said last, over this observer's earlier word; its first verdict on an attempt stays beside it."""
         folder = self.records / "status" / "observations"
         if observation.attempt is not None and observation.verdict is not None:
-            kept = folder / f"{observation.observer}.attempt-{observation.attempt}.json"
-            if not descent.is_file(kept):
-                self._put(kept, observation)
+            verdict_file = folder / f"{observation.observer}.attempt-{observation.attempt}.json"
+            if not descent.is_file(verdict_file):
+                self._put(verdict_file, observation)
         self._put(folder / f"{observation.observer}.json", observation)
 
     def add_intent(self, process: ProcessRecord) -> None:
@@ -276,16 +276,19 @@ class BundleReader(BundlePlace):
                 number=number,
                 claim=self._optional(AttemptClaim, folder / "claim.json", damage),
                 nodes=tuple(
-                    sorted(self._each(NodeRecord, folder, nodes, damage), key=lambda n: n.node_rank)
+                    sorted(
+                        self._read_each(NodeRecord, folder, nodes, damage),
+                        key=lambda n: n.node_rank,
+                    )
                 ),
                 errors=tuple(
-                    sorted(self._each(RankError, folder, errors, damage), key=lambda e: e.time)
+                    sorted(self._read_each(RankError, folder, errors, damage), key=lambda e: e.time)
                 ),
             )
 
     def _sorted_actions(self, damage: list[str]) -> tuple[Action, ...]:
-        found = self._actions(self.records / "status", damage)
-        return tuple(sorted(found, key=lambda action: action.time))
+        actions = self._actions(self.records / "status", damage)
+        return tuple(sorted(actions, key=lambda action: action.time))
 
     def _actions(self, status: Path, damage: list[str]) -> Iterable[Action]:
         yield from self._all(Action, status / "actions", damage)
@@ -297,13 +300,13 @@ class BundleReader(BundlePlace):
     def _intents(self, damage: list[str]) -> Iterable[ProcessRecord]:
         folder = self.folder / "status"
         names = [name for name in self._listed(folder) if name.startswith("intent-")]
-        yield from self._each(ProcessRecord, folder, names, damage)
+        yield from self._read_each(ProcessRecord, folder, names, damage)
 
     def _all(self, kind: type[Record], folder: Path, damage: list[str]) -> Iterable[Record]:
         names = [name for name in self._listed(folder) if name.endswith(".json")]
-        yield from self._each(kind, folder, names, damage)
+        yield from self._read_each(kind, folder, names, damage)
 
-    def _each(
+    def _read_each(
         self, kind: type[Record], folder: Path, names: list[str], damage: list[str]
     ) -> Iterable[Record]:
         for name in names:
@@ -314,13 +317,13 @@ class BundleReader(BundlePlace):
     def _listed(self, folder: Path) -> list[str]:
         if self._budget is None:
             return visible_names(folder)
-        return visible_names(folder, _MOST_FOREIGN) if self._budget.spend(0) else []
+        return visible_names(folder, _MAX_FOREIGN_RECORDS) if self._budget.spend(0) else []
 
     def _optional(self, kind: type[Record], path: Path, damage: list[str]) -> Record | None:
         if self._budget is not None and not self._budget.spend(0):
             return None
         try:
-            data = descent.read(path, _LARGEST_RECORD)
+            data = descent.read(path, _MAX_RECORD_BYTES)
             if self._budget is not None:
                 self._budget.spend(len(data))
             return kind.model_validate_json(data)
@@ -332,7 +335,7 @@ class BundleReader(BundlePlace):
 
     def _load(self, path: Path) -> dict[str, Any]:
         try:
-            data = from_json(descent.read(path, _LARGEST_FILE))
+            data = from_json(descent.read(path, _MAX_FILE_BYTES))
         except (FileNotFoundError, NotADirectoryError):
             if not descent.is_folder(self.folder):
                 raise NotFoundError(
@@ -358,8 +361,8 @@ class BundleReader(BundlePlace):
             return kind.model_validate(data)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise self._damaged(path, f"is damaged at {place}: {first['msg']}") from error
+            location = ".".join(str(part) for part in first["loc"])
+            raise self._damaged(path, f"is damaged at {location}: {first['msg']}") from error
 
     def _damaged(self, path: Path, problem: str) -> DamagedBundleError:
         return DamagedBundleError(

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from hyperpod_jlab.storage import descent
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """Folders that are open at a time: what lies deeper is moved up before."""
 
-_REFILLS = 3
+_MAX_PASSES = 3
 """Times that a folder is emptied again into which something was put meanwhile."""
 
 
@@ -35,18 +35,18 @@ class Extent:
 
     def add(self, folder: Path) -> None:
         """Count a folder; what vanishes meanwhile or cannot be read counts nothing, and links are not followed."""
-        with contextlib.suppress(OSError), descent.opened_folder(folder) as opened:
-            for _, _, names, parent in os.fwalk(".", dir_fd=opened):
+        with contextlib.suppress(OSError), descent.opened_folder(folder) as descriptor:
+            for _, _, names, parent in os.fwalk(".", dir_fd=descriptor):
                 for name in names:
                     with contextlib.suppress(OSError):
                         self._count(os.stat(name, dir_fd=parent, follow_symlinks=False))
 
-    def _count(self, found: os.stat_result) -> None:
+    def _count(self, status: os.stat_result) -> None:
         self.files += 1
-        if found.st_nlink == 1:
-            self.own += found.st_size
+        if status.st_nlink == 1:
+            self.own += status.st_size
         else:
-            self.shared[found.st_ino] += 1
+            self.shared[status.st_ino] += 1
 
 
 def remove_tree(path: Path) -> None:
@@ -56,10 +56,10 @@ def remove_tree(path: Path) -> None:
         PermissionError: It belongs to another user, or has something in it that the system does not let this user remove.
     """
     with descent.opened_folder(path.parent) as parent:
-        for _ in range(_REFILLS + 1):
+        for _ in range(_MAX_PASSES + 1):
             try:
-                found = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
-                if found.st_uid != os.getuid():
+                status = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+                if status.st_uid != os.getuid():
                     raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
                 _empty(parent, path.name)
             except NotADirectoryError:  # a file or a link took its place
@@ -81,34 +81,34 @@ def remove_tree(path: Path) -> None:
 
 def _empty(parent: int, name: str) -> None:
     """Empty a folder, level by level; what lies very deep is moved up first, so that descriptors suffice."""
-    levels = [_opened_for_removal(parent, name)]
-    entered: list[tuple[str, list[str]]] = [(name, [])]
+    levels = [_open_for_removal(parent, name)]
+    stack: list[tuple[str, list[str]]] = [(name, [])]
     try:
-        entered[0] = (name, _swept(levels[0]))
+        stack[0] = (name, _remove_files(levels[0]))
         while True:
-            here, inner = entered[-1]
-            if inner:
-                below = inner.pop()
-                if len(levels) >= _DEEPEST:
-                    moved = secrets.token_hex(16)
-                    os.rename(below, moved, src_dir_fd=levels[-1], dst_dir_fd=levels[0])
-                    entered[0][1].append(moved)
+            folder, children = stack[-1]
+            if children:
+                child = children.pop()
+                if len(levels) >= _MAX_DEPTH:
+                    new_name = secrets.token_hex(16)
+                    os.rename(child, new_name, src_dir_fd=levels[-1], dst_dir_fd=levels[0])
+                    stack[0][1].append(new_name)
                     continue
                 try:
-                    levels.append(_opened_for_removal(levels[-1], below))
+                    levels.append(_open_for_removal(levels[-1], child))
                 except FileNotFoundError:
                     continue
                 except NotADirectoryError:  # it was replaced just now
-                    descent.unlink_in(levels[-1], below)
+                    descent.unlink_in(levels[-1], child)
                     continue
-                entered.append((below, _swept(levels[-1])))
+                stack.append((child, _remove_files(levels[-1])))
                 continue
             if len(levels) == 1:
                 return
             os.close(levels.pop())
-            entered.pop()
+            stack.pop()
             with contextlib.suppress(FileNotFoundError):
-                _rmdir_if_empty(levels[-1], here)
+                _rmdir_if_empty(levels[-1], folder)
     finally:
         for level in levels:
             os.close(level)
@@ -123,28 +123,28 @@ def _rmdir_if_empty(parent: int, name: str) -> None:
             raise
 
 
-def _opened_for_removal(parent: int, name: str) -> int:
+def _open_for_removal(parent: int, name: str) -> int:
     """A folder to be emptied, with the right that a job took from it given back: through its descriptor, so never to what a link leads to."""
-    step = os.open(name, descent.STEP, dir_fd=parent)
+    step_descriptor = os.open(name, descent.STEP_FLAGS, dir_fd=parent)
     try:
-        found = os.fstat(step)
-        if found.st_uid == os.getuid() and found.st_mode & 0o700 != 0o700:
-            os.chmod(f"/proc/self/fd/{step}", 0o700)  # noqa: PTH101 - fchmod refuses O_PATH
-        return os.open(".", descent.LIST, dir_fd=step)
+        status = os.fstat(step_descriptor)
+        if status.st_uid == os.getuid() and status.st_mode & 0o700 != 0o700:
+            os.chmod(f"/proc/self/fd/{step_descriptor}", 0o700)  # noqa: PTH101 - fchmod refuses O_PATH
+        return os.open(".", descent.LIST_FLAGS, dir_fd=step_descriptor)
     finally:
-        os.close(step)
+        os.close(step_descriptor)
 
 
-def _swept(folder: int) -> list[str]:
+def _remove_files(folder: int) -> list[str]:
     """Remove what is no folder; returns the names of the folders."""
-    inner = []
+    children = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                inner.append(entry.name)
+                children.append(entry.name)
                 continue
             try:
                 descent.unlink_in(folder, entry.name)
             except IsADirectoryError:  # it was replaced just now
-                inner.append(entry.name)
-    return inner
+                children.append(entry.name)
+    return children

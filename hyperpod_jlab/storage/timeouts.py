@@ -12,36 +12,36 @@ from hyperpod_jlab.core.errors import StorageError
 
 T = TypeVar("T")
 
-TIMEOUT = 5.0
+TIMEOUT_S = 5.0
 """Seconds that a file system has to answer."""
 
 
-async def within(path: Path, work: Callable[[], T], seconds: float = TIMEOUT) -> T:
+async def run_with_timeout(path: Path, work: Callable[[], T], seconds: float = TIMEOUT_S) -> T:
     """What `work` returns, done in a thread that is left alone when it takes too long.
 
     Raises:
         StorageError: With code ``storage_no_answer``: it took too long; besides what `work` raises.
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    future: asyncio.Future[T] = loop.create_future()
 
-    def tell(answer: T | None, error: BaseException | None) -> None:
-        if done.done():
+    def finish(result: T | None, error: BaseException | None) -> None:
+        if future.done():
             return
         if error is not None:
-            done.set_exception(error)
+            future.set_exception(error)
         else:
-            done.set_result(answer)  # type: ignore[arg-type]
+            future.set_result(result)  # type: ignore[arg-type]
 
     def run() -> None:
-        answer: T | None = None
+        result: T | None = None
         problem: BaseException | None = None
         try:
-            answer = work()
+            result = work()
         except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
             problem = error
         try:
-            loop.call_soon_threadsafe(tell, answer, problem)
+            loop.call_soon_threadsafe(finish, result, problem)
         except RuntimeError:  # nobody waits any more: the loop is closed
             return
 
@@ -49,7 +49,7 @@ async def within(path: Path, work: Callable[[], T], seconds: float = TIMEOUT) ->
     threading.Thread(target=run, name=f"read {path}", daemon=True).start()
     try:
         async with asyncio.timeout(seconds):
-            return await done
+            return await future
     except TimeoutError:
         raise StorageError(
             f"the file system of {path} did not answer within {seconds:g} s",

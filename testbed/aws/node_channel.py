@@ -146,7 +146,7 @@ class _Agent:
         """The next input of a kind, each once and in its order."""
         while True:
             data = self._connection.recv()
-            message = messages.unpacked(data) if isinstance(data, bytes) else None
+            message = messages.unpack_message(data) if isinstance(data, bytes) else None
             if message is None or message.kind != messages.INPUT:
                 continue
             if self._losses and message.payload_kind == messages.TEXT:
@@ -174,4 +174,4 @@ class _Agent:
 
     def _put(self, message: messages.Message) -> None:
         with self._sending:
-            self._connection.send(messages.packed(message))
+            self._connection.send(messages.pack_message(message))

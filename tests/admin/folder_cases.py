@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.folders import ROOT, FoldersThere
+from hyperpod_jlab.admin.fsx.folders import ROOT, RemoteFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import Folder
 from hyperpod_jlab.core.errors import RefusedError, UnreachableError
 
@@ -159,7 +159,9 @@ class JobCases(FolderCases):
         self, keeper, errand, root, names, kill_jobs, jobs_left
     ):
         paths = names(80)
-        making = asyncio.create_task(FoldersThere(errand(slow)).make(dict.fromkeys(paths, OPENED)))
+        making = asyncio.create_task(
+            RemoteFolderProvisioner(errand(slow)).make(dict.fromkeys(paths, OPENED))
+        )
         await _there(root, paths[4], making)
         await asyncio.to_thread(kill_jobs)
         with pytest.raises(RefusedError) as caught:
@@ -173,7 +175,9 @@ class JobCases(FolderCases):
 
     async def test_who_gives_up_takes_the_job_back(self, errand, root, names, jobs_left):
         paths = names(80)
-        making = asyncio.create_task(FoldersThere(errand(slow)).make(dict.fromkeys(paths, OPENED)))
+        making = asyncio.create_task(
+            RemoteFolderProvisioner(errand(slow)).make(dict.fromkeys(paths, OPENED))
+        )
         await _there(root, paths[0], making)
         assert jobs_left() != []
         making.cancel()
@@ -182,7 +186,7 @@ class JobCases(FolderCases):
 
     async def test_an_answer_that_is_not_whole_is_none(self, errand, names):
         with pytest.raises(UnreachableError) as caught:
-            await FoldersThere(errand(cut)).make(dict.fromkeys(names(), OPENED))
+            await RemoteFolderProvisioner(errand(cut)).make(dict.fromkeys(names(), OPENED))
         assert caught.value.code == "no_answer"
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.fsx.apply import Executor
-from hyperpod_jlab.admin.fsx.aws import MARK, Question, StateReader
+from hyperpod_jlab.admin.fsx.aws import MARK, StateQuery, StateReader
 from hyperpod_jlab.admin.fsx.models import COMMON_GID, COMMON_UID, DesiredState, Folder
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.aws.session import Aws
@@ -28,12 +28,16 @@ CHANGING = {
     "UpdateSpace",
     "UpdateUserProfile",
 }
-SHARED, PER_USER, NOTHING = DesiredState("shared"), DesiredState("per-user"), DesiredState(None)
+SHARED, PER_USER, NOTHING = (
+    DesiredState("shared"),
+    DesiredState("per-user"),
+    DesiredState(None),
+)
 
 
 async def read():
     """What is there; the folders of all profiles are (they are another test's)."""
-    there = await StateReader(Aws(), Question(DOMAIN, FILE_SYSTEM)).read()
+    there = await StateReader(Aws(), StateQuery(DOMAIN, FILE_SYSTEM)).read()
     return replace(there, file_system=replace(there.file_system, folders=_folders(there)))
 
 
@@ -50,7 +54,7 @@ async def apply(wanted, there=None):
     """Read, plan and apply; the results by what was done."""
     there = there or await read()
     made = plan(there, wanted)
-    executor = Executor(Aws(), there, look=0.02)
+    executor = Executor(Aws(), there, interval_s=0.02)
     return {result.step.target: result async for result in executor.apply(made)}
 
 
@@ -232,6 +236,6 @@ async def test_nothing_of_others_is_ever_marked(account):
 
 async def test_what_is_not_there(account):
     with pytest.raises(NotFoundError):
-        await StateReader(Aws(), Question("d-nope", FILE_SYSTEM)).read()
+        await StateReader(Aws(), StateQuery("d-nope", FILE_SYSTEM)).read()
     with pytest.raises(NotFoundError):
-        await StateReader(Aws(), Question(DOMAIN, "fs-0fedcba9876543210")).read()
+        await StateReader(Aws(), StateQuery(DOMAIN, "fs-0fedcba9876543210")).read()

@@ -20,7 +20,7 @@ SECOND = "fs-0fedcba9876543210"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """SageMaker is quick here, so it is looked at often."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
 
 
 class Admin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_jlab.admin.fsx import aws as patience
-from hyperpod_jlab.admin.fsx.aws import claim_tag, tag_of
+from hyperpod_jlab.admin.fsx.aws import claim_tag, mount_tag
 from hyperpod_jlab.admin.fsx.models import ClaimStep, DesiredState
 from testbed.aws.faults import ConnectionCutError
 from testbed.aws.state import Profile
@@ -13,7 +13,7 @@ from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.test_injected_faults import apply, wirer_of
 
 SHARED, PER_USER = DesiredState("shared"), DesiredState("per-user")
-CLAIM, MARK = claim_tag(FILE_SYSTEM), tag_of("profile", FILE_SYSTEM)
+CLAIM, MARK = claim_tag(FILE_SYSTEM), mount_tag("profile", FILE_SYSTEM)
 
 
 async def plan_and_tags(endpoint, wanted, disk):
@@ -66,7 +66,7 @@ async def test_what_may_be_done_yet_keeps_the_claim(account, endpoint, disk, mon
         if action == "sagemaker:UpdateUserProfile":
             raise ConnectionCutError
 
-    monkeypatch.setattr(patience, "LONGEST", 1.0)
+    monkeypatch.setattr(patience, "MAX_WAIT_S", 1.0)
     endpoint.faults.interrupt = cut
     errors = await apply(PER_USER, disk)
     endpoint.faults.interrupt = None

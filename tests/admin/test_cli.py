@@ -22,7 +22,7 @@ PER_USER = (*WHERE, "--partition-mode", "per-user")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """SageMaker is quick here, so it is looked at often."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
 
 
 def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj, disk):

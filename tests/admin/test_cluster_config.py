@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hyperpod_jlab.admin.cluster_config.document import Documents
-from hyperpod_jlab.admin.cluster_config.rules import MOST_IN_CLUSTER, check, trusts
+from hyperpod_jlab.admin.cluster_config.rules import CLUSTER_QUOTA, allows_service, check
 from hyperpod_jlab.aws.session import forget_session
 from testbed.aws.example import example_account
 from testbed.aws.example_ground import PUBLIC_SUBNET, ROLE
@@ -21,7 +21,7 @@ LONG = "a" * 64
 
 
 def messages(report, level="error"):
-    return [f"{one.path}: {one.message} {one.hint or ''}" for one in report.of(level)]
+    return [f"{one.path}: {one.message} {one.hint or ''}" for one in report.with_level(level)]
 
 
 @pytest.mark.parametrize("paths", [(SLURM, SECOND), (MANAGED,), (EKS,)], ids=str)
@@ -152,8 +152,8 @@ def test_no_check_hides_another():
         config = spoiled(config, place, value)
     second = spoiled(document(SECOND), "workload_manager", "pbs")
     report = check(Documents(config, second), REGION)
-    assert len(report.of("error")) == 5
-    assert {one.check for one in report.of("error")} == {"schema", "groups", "scripts"}
+    assert len(report.with_level("error")) == 5
+    assert {one.check for one in report.with_level("error")} == {"schema", "groups", "scripts"}
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_no_check_hides_another():
     ],
 )  # fmt: skip
 def test_whom_a_role_trusts(statement, good):
-    assert trusts({"Statement": [{"Effect": "Allow", **statement}]}) is good
-    assert not trusts({"Statement": [{"Effect": "Deny", **statement}]})
+    assert allows_service({"Statement": [{"Effect": "Allow", **statement}]}) is good
+    assert not allows_service({"Statement": [{"Effect": "Deny", **statement}]})
 
 
 # ---------------------------------------------------------------------------------- with AWS
@@ -242,7 +242,7 @@ SPOIL = {
     "no script": lambda one: one.ground.buckets.update({BUCKET: ["slurm/on_create.py"]}),
     "no folder": lambda one: one.ground.buckets.update({BUCKET: ["other/on_create.sh"]}),
     "quota": lambda one: one.ground.quotas.update({"ml.p5.48xlarge for cluster usage": 3}),
-    "quota of all": lambda one: one.ground.quotas.update({MOST_IN_CLUSTER: 5}),
+    "quota of all": lambda one: one.ground.quotas.update({CLUSTER_QUOTA: 5}),
     "zone": lambda one: setattr(one.ground.types["p5.48xlarge"], "zones", ("c",)),
     "threads": lambda one: setattr(one.ground.types["p5.48xlarge"], "threads", (1,)),
     "name": lambda one: one.add_cluster("vision-slurm", REGION),

@@ -34,7 +34,7 @@ def test_a_file_system_is_not_reached_without_a_network(member):
         mount = {"FsxLustreConfig": {"DnsName": name, "MountName": "x5kjbbmv"}}
         config = spoiled(config, f"{FIRST}.InstanceStorageConfigs", [mount])
     report = check(Documents(config, second), REGION)
-    (found,) = [one for one in report.of("error") if one.check == "storage"]
+    (found,) = [one for one in report.with_level("error") if one.check == "storage"]
     assert "cannot be reached from SageMaker's own network" in found.message
     for number in range(3):
         own = document(SLURM)["VpcConfig"]

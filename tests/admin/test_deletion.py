@@ -12,8 +12,8 @@ import pytest
 from hyperpod_jlab.admin.folder_program import removal
 from hyperpod_jlab.admin.fsx import apply as applying
 from hyperpod_jlab.admin.fsx import commands as taking_back
-from hyperpod_jlab.admin.fsx.aws import claim_tag, tag_of
-from hyperpod_jlab.admin.fsx.folders import FoldersHere
+from hyperpod_jlab.admin.fsx.aws import claim_tag, mount_tag
+from hyperpod_jlab.admin.fsx.folders import LocalFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import Folder
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.admin.fsx.reconcile import Reconciler
@@ -80,7 +80,7 @@ def test_what_is_to_be_deleted(holders, folders, wanted, steps):
 @pytest.fixture
 def wired(account, hpj, disk, monkeypatch):
     """Files in both modes; the one for each is there now."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
     at = ("--mounted-at", str(disk), "--yes")
     hpj("admin", "apply", *WHERE, "--partition-mode", "shared", *at).ok()
     (disk / "shared" / "data.txt").write_text("of all")
@@ -190,7 +190,7 @@ def test_what_begins_between_the_question_and_the_deletion(wired, hpj, disk, mea
         wired.spaces[DOMAIN, "work"].apps.append("JupyterLab")
         wired.profiles[DOMAIN, "bob"].file_systems = [lustre_at(FILE_SYSTEM, "//carol/part")]
         (disk / "dave").mkdir()
-        wired.profiles[DOMAIN, "dave"] = Profile(tags={tag_of("profile", FILE_SYSTEM): "/dave"})
+        wired.profiles[DOMAIN, "dave"] = Profile(tags={mount_tag("profile", FILE_SYSTEM): "/dave"})
 
     meanwhile(begin)
     done = hpj(*DELETE, "--mounted-at", str(disk), "--yes")
@@ -214,7 +214,7 @@ def test_what_changes_while_an_admin_thinks(wired, hpj, disk, monkeypatch, do):
         elif do == "a list":
             wired.profiles[DOMAIN, "bob"].file_systems = [lustre_at(FILE_SYSTEM, "/carol/part")]
         elif do == "a mark":
-            del wired.profiles[DOMAIN, "carol"].tags[tag_of("profile", FILE_SYSTEM)]
+            del wired.profiles[DOMAIN, "carol"].tags[mount_tag("profile", FILE_SYSTEM)]
         elif do == "a space":
             wired.spaces[DOMAIN, "work"].apps.append("JupyterLab")
         else:
@@ -262,7 +262,7 @@ def folder(disk):
 
 
 async def deleted(disk):
-    error = (await FoldersHere(disk).delete({"/alice": PERSON}, unhindered))["/alice"]
+    error = (await LocalFolderProvisioner(disk).delete({"/alice": PERSON}, unhindered))["/alice"]
     return error and error.code
 
 
@@ -285,14 +285,14 @@ async def test_in_several_goes(disk, folder, monkeypatch):
         for file in range(100):
             (folder / f"d{number}" / f"f{file}").touch()
     answers = []
-    monkeypatch.setattr(FoldersHere, "deletes", 0.01)
-    answer = FoldersHere._answer
+    monkeypatch.setattr(LocalFolderProvisioner, "deletes", 0.01)
+    answer = LocalFolderProvisioner._run_request
 
     async def counted(self, do, folders):
         answers.append(await answer(self, do, folders))
         return answers[-1]
 
-    monkeypatch.setattr(FoldersHere, "_answer", counted)
+    monkeypatch.setattr(LocalFolderProvisioner, "_run_request", counted)
     assert await deleted(disk) is None
     assert not folder.exists()
     assert len(answers) > 1
@@ -338,7 +338,7 @@ async def test_what_is_mounted_in_its_place_is_left(disk, covered):
 async def test_an_empty_folder_of_root_is_no_more_than_removed(disk):
     (disk / "alice").mkdir()
     (disk / "alice" / "data").touch()
-    keeper = FoldersHere(disk)
+    keeper = LocalFolderProvisioner(disk)
     assert (await keeper.delete({"/alice": 0}, unhindered))["/alice"].code == "foreign_folder"
     (disk / "alice" / "data").unlink()
     assert await keeper.delete({"/alice": 0, "/no/x": 0}, unhindered) == {
@@ -382,7 +382,7 @@ async def test_a_link_in_a_folder_s_place_leads_nowhere(disk, folder, tmp_path, 
     victim.mkdir()
     (victim / "data").write_text("kept")
     (folder / "runs").mkdir()
-    look = removal._swept
+    look = removal._remove_files
 
     def swapped(level, until):
         done = look(level, until)
@@ -391,7 +391,7 @@ async def test_a_link_in_a_folder_s_place_leads_nowhere(disk, folder, tmp_path, 
             (folder / "runs").symlink_to(victim)
         return done
 
-    monkeypatch.setattr(removal, "_swept", swapped)
+    monkeypatch.setattr(removal, "_remove_files", swapped)
     assert await deleted(disk) is None
     assert not folder.exists()
     assert (victim / "data").read_text() == "kept"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.fsx.folders import ROOT
-from hyperpod_jlab.admin.fsx.models import ATTACHED, NOBODY, Folder, FolderStep
+from hyperpod_jlab.admin.fsx.models import ATTACHED, ROOT_UID, Folder, FolderStep
 from hyperpod_jlab.admin.fsx.planning import plan
 from tests.admin.test_planning import (
     NOTHING,
@@ -50,8 +50,8 @@ FOLDERS = [
     ({"/alice": replace(OPENED, default=())}, WITH_JOBS, "to do", None),
     # Nothing is said of the cluster's user, as by a timer that makes folders anew: whoever is let in stays so.
     ({"/alice": OPENED}, PER_USER, "done", None),
-    ({"/alice": OPENED}, replace(PER_USER, cluster_user=NOBODY), "to do", None),
-    ({"/alice": PRIVATE}, replace(PER_USER, cluster_user=NOBODY), "done", None),
+    ({"/alice": OPENED}, replace(PER_USER, cluster_user=ROOT_UID), "to do", None),
+    ({"/alice": PRIVATE}, replace(PER_USER, cluster_user=ROOT_UID), "done", None),
     ({"/alice": replace(OPENED, acl=(JOBS, ("user", 4711, 7)))}, WITH_JOBS, "to do", None),
 ]
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.folder_program import work as folder_work
-from hyperpod_jlab.admin.fsx.folders import ROOT, FoldersHere, folder_program
+from hyperpod_jlab.admin.fsx.folders import ROOT, LocalFolderProvisioner, folder_program
 from hyperpod_jlab.core.errors import RefusedError
 from tests.admin.folder_cases import GROUP, JOBS, OPENED, PERSON, PLAIN, FolderCases, names
 
@@ -37,7 +37,7 @@ def root(disk):
 
 @pytest.fixture
 def keeper(disk):
-    return FoldersHere(disk)
+    return LocalFolderProvisioner(disk)
 
 
 class TestFolders(FolderCases):
@@ -213,7 +213,7 @@ async def test_a_swap_while_it_works_gives_nothing_away(keeper, swapping):
 
 
 async def test_a_file_system_without_lists_says_so(ram):
-    keeper = FoldersHere(ram)
+    keeper = LocalFolderProvisioner(ram)
     assert not (await keeper.look([ROOT]))[ROOT].takes_acls
     assert (await keeper.make({"/alice": OPENED}))["/alice"].code == "no_acl"
     found = (ram / "alice").stat()
@@ -234,9 +234,9 @@ def test_without_root_nothing_is_left_half_done(disk, reachable):
 
 
 def test_an_answer_that_was_cut_off_or_forged_is_none():
-    line = folder_work.sealed({"version": 1, "results": []}, "key")
+    line = folder_work.seal_response({"version": 1, "results": []}, "key")
     around = f"some warning\n{line}bye\n"
-    assert folder_work.unsealed(around, "key") == {"version": 1, "results": []}
-    assert folder_work.unsealed(around, "other key") is None
-    assert all(folder_work.unsealed(line[:end], "key") is None for end in range(len(line) - 2))
-    assert folder_work.unsealed(line.replace("hyperpod-folders ", "hyperpod-folders x"), "key") is None  # fmt: skip
+    assert folder_work.open_response(around, "key") == {"version": 1, "results": []}
+    assert folder_work.open_response(around, "other key") is None
+    assert all(folder_work.open_response(line[:end], "key") is None for end in range(len(line) - 2))
+    assert folder_work.open_response(line.replace("hyperpod-folders ", "hyperpod-folders x"), "key") is None  # fmt: skip

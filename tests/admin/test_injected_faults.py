@@ -19,7 +19,11 @@ from testbed.aws.state import Profile, Space, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.executor_kills import account_of_others, seen
 
-SHARED, PER_USER, NOTHING = DesiredState("shared"), DesiredState("per-user"), DesiredState(None)
+SHARED, PER_USER, NOTHING = (
+    DesiredState("shared"),
+    DesiredState("per-user"),
+    DesiredState(None),
+)
 
 
 class AtRandom:
@@ -74,8 +78,8 @@ async def drift(wanted, disk):
 @pytest.fixture
 def quick(monkeypatch):
     """Pauses are short, as what they wait for is."""
-    monkeypatch.setattr(patience, "FIRST", 0.05)
-    monkeypatch.setattr(patience, "MOST", 0.5)
+    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(patience, "MAX_PAUSE_S", 0.5)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.fsx.apply import Executor
-from hyperpod_jlab.admin.fsx.aws import Question, StateReader
+from hyperpod_jlab.admin.fsx.aws import StateQuery, StateReader
 from hyperpod_jlab.admin.fsx.models import DesiredState, StoragePlan
 from hyperpod_jlab.admin.lifecycle.models import LifecycleWanted, Script
 from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps
 from hyperpod_jlab.admin.lifecycle.scripts import App
-from hyperpod_jlab.admin.lifecycle.service import DOMAIN_MARK, read_configs
+from hyperpod_jlab.admin.lifecycle.service import DOMAIN_TAG_PREFIX, read_configs
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from testbed.aws.state import Account, StudioLifecycleConfig
@@ -38,7 +38,7 @@ OWN = "its-own"
 
 async def planned(wanted):
     aws = Aws()
-    there = await StateReader(aws, Question(DOMAIN, FILE_SYSTEM)).read()
+    there = await StateReader(aws, StateQuery(DOMAIN, FILE_SYSTEM)).read()
     names = [script.name for script in wanted.scripts.values()]
     configs = await read_configs(aws, names)
     findings = tuple(lifecycle_findings(there, configs, wanted))
@@ -48,7 +48,7 @@ async def planned(wanted):
 
 async def apply(wanted, made=None):
     there, plan = made or await planned(wanted)
-    executor = Executor(Aws(), there, look=0.02)
+    executor = Executor(Aws(), there, interval_s=0.02)
     return {result.step.target: result async for result in executor.apply(plan)}
 
 
@@ -336,7 +336,7 @@ async def test_one_that_is_deleted_meanwhile_is_no_fault(account, endpoint, acti
     """Between list and tags; and between plan and the taking away of its mark."""
     await apply(WANTED)
     config = account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"]
-    config.tags[f"{DOMAIN_MARK}d-other"] = ""  # so that it is kept for others
+    config.tags[f"{DOMAIN_TAG_PREFIX}d-other"] = ""  # so that it is kept for others
 
     def delete(name, when):
         if name == f"sagemaker:{action}" and when == "after":

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from hyperpod_jlab.admin.fsx import apply as applying
-from hyperpod_jlab.admin.fsx.aws import TRIES
+from hyperpod_jlab.admin.fsx.aws import MAX_TRIES
 from hyperpod_jlab.admin.lifecycle.commands import EXAMPLE
 from testbed.aws.example import lustre
 from testbed.aws.replies import ApiError
@@ -30,7 +30,7 @@ login_nodes = ["login.example.com"]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """SageMaker is quick here, so it is looked at often."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_the_example_is_a_file_that_works_once_it_is_filled_in(account, hpj, tmp
 
 def test_a_later_round_mends_what_was_in_use(account, endpoint, hpj, file, disk):
     words = (*SHARED, "--lifecycle-file", str(file), "--mounted-at", str(disk))
-    left = TRIES + 1  # more than the first round tries
+    left = MAX_TRIES + 1  # more than the first round tries
 
     def busy(action, when):
         nonlocal left

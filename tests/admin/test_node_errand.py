@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.folders import FoldersThere, command, to_controller
+from hyperpod_jlab.admin.fsx.folders import RemoteFolderProvisioner, command, open_controller_task
 from hyperpod_jlab.admin.lambdas.settings import StackSettings
-from hyperpod_jlab.admin.lambdas.work import keeper_of
+from hyperpod_jlab.admin.lambdas.work import open_provisioner
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import NotFoundError, RefusedError, UnreachableError
 from testbed.aws.node_channel import NodeChannel
@@ -50,12 +50,12 @@ def node(account, cluster, root):
 
 @pytest.fixture
 async def errand(node):
-    return await to_controller(Aws(), CLUSTER, None, FILE_SYSTEM)
+    return await open_controller_task(Aws(), CLUSTER, None, FILE_SYSTEM)
 
 
 @pytest.fixture
 def keeper(errand):
-    return FoldersThere(errand)
+    return RemoteFolderProvisioner(errand)
 
 
 class TestFolders(FolderCases):
@@ -124,17 +124,17 @@ async def test_a_node_without_python_or_mount_says_so(node, keeper, root):
 
 async def test_who_the_controller_is(account, cluster):
     cluster.groups[0].slurm_node_type = "Controller"
-    errand = await to_controller(Aws(), CLUSTER, "other", FILE_SYSTEM)
+    errand = await open_controller_task(Aws(), CLUSTER, "other", FILE_SYSTEM)
     assert errand is not None
     cluster.groups[0].slurm_node_type = None
     with pytest.raises(NotFoundError) as raised:
-        await to_controller(Aws(), CLUSTER, "other", FILE_SYSTEM)
+        await open_controller_task(Aws(), CLUSTER, "other", FILE_SYSTEM)
     assert "no instance group other" in str(raised.value)
     with pytest.raises(RefusedError) as refused:
-        await to_controller(Aws(), CLUSTER, None, "fs-0fedcba9876543210")
+        await open_controller_task(Aws(), CLUSTER, None, "fs-0fedcba9876543210")
     assert refused.value.code == "not_mounted"
     account.add_cluster("research-eks", REGION, orchestrator=account.eks("research", REGION))
-    assert await to_controller(Aws(), "research-eks", None, None) is None
+    assert await open_controller_task(Aws(), "research-eks", None, None) is None
 
 
 def test_the_command_is_whole_for_a_shell():
@@ -148,10 +148,10 @@ async def test_two_at_once(keeper, names):
 
 
 async def test_a_function_whose_controller_is_gone_says_that_folders_are_out_of_reach(account):
-    settings = StackSettings.of_properties(
+    settings = StackSettings.from_properties(
         {"DomainId": DOMAIN, "ClusterName": "gone", "PartitionMode": "per-user"}
     )
     with pytest.raises(UnreachableError) as raised:
-        async with keeper_of(settings, Aws()):
+        async with open_provisioner(settings, Aws()):
             pass
     assert raised.value.code == "folders_out_of_reach"

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.models import NOT_MOUNTED, DesiredState, EntryStep, Folder, path_of
+from hyperpod_jlab.admin.fsx.models import (
+    NOT_MOUNTED,
+    DesiredState,
+    EntryStep,
+    Folder,
+    mounted_path,
+)
 from hyperpod_jlab.admin.fsx.planning import plan, stages
 from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
 from hyperpod_jlab.aws.session import Aws
@@ -140,7 +146,12 @@ def domain_of_others(endpoint):
     return endpoint.account
 
 
-WAYS = [(SHARED, PER_USER), (PER_USER, SHARED), (SHARED, ELSEWHERE), (PER_USER, ELSEWHERE)]
+WAYS = [
+    (SHARED, PER_USER),
+    (PER_USER, SHARED),
+    (SHARED, ELSEWHERE),
+    (PER_USER, ELSEWHERE),
+]
 
 
 @pytest.mark.parametrize(("before", "after"), WAYS)
@@ -202,4 +213,4 @@ async def test_what_has_waited_is_done_in_the_same_apply(domain_of_others, endpo
     assert failures == 0
     assert results[f"domain {DOMAIN}"].done
     watch.check()
-    assert path_of(domain_of_others.domains[DOMAIN].file_systems, FILE_SYSTEM) is None
+    assert mounted_path(domain_of_others.domains[DOMAIN].file_systems, FILE_SYSTEM) is None

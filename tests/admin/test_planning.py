@@ -17,13 +17,17 @@ from hyperpod_jlab.admin.fsx.models import (
     FsxFileSystem,
     GroupStep,
     MountTarget,
-    path_of,
+    mounted_path,
 )
 from hyperpod_jlab.admin.fsx.planning import plan
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 
 FS, DOMAIN, GROUP = "fs-0123456789abcdef0", "d-example", "sg-0aaa"
-SHARED, PER_USER, NOTHING = DesiredState("shared"), DesiredState("per-user"), DesiredState(None)
+SHARED, PER_USER, NOTHING = (
+    DesiredState("shared"),
+    DesiredState("per-user"),
+    DesiredState(None),
+)
 
 
 def fsx(path, name=FS, **more):
@@ -112,12 +116,12 @@ def test_lists_of_file_systems(holder, wanted, then, words):
     rest = () if holder.kind == "domain" else (domain(),)
     found = step(plan(there(holder, *rest), wanted), holder.words)
     assert isinstance(found, EntryStep)
-    assert (found.state, path_of(found.entries, FS)) == then
+    assert (found.state, mounted_path(found.entries, FS)) == then
     assert (words or "") in (found.reason or "")
     assert (found.reason is None) == (words is None)
     # Nobody else's entry is ever lost.
-    assert [one for one in found.entries if path_of([one], FS) is None] == [
-        one for one in holder.entries if path_of([one], FS) is None
+    assert [one for one in found.entries if mounted_path([one], FS) is None] == [
+        one for one in holder.entries if mounted_path([one], FS) is None
     ]
 
 
@@ -262,5 +266,5 @@ def test_there_and_back_again_is_where_it_began():
 
 def test_as_json():
     made = plan(there(domain(), profile()), PER_USER)
-    assert json.loads(json.dumps(plain(made)))["mode"] == "per-user"
-    assert all(one.target in json.dumps(plain(made)) for one in made.drift)
+    assert json.loads(json.dumps(to_plain(made)))["mode"] == "per-user"
+    assert all(one.target in json.dumps(to_plain(made)) for one in made.drift)

@@ -8,11 +8,15 @@ import pytest
 
 from hyperpod_jlab.admin.fsx.models import DesiredState, EntryStep
 from hyperpod_jlab.admin.fsx.planning import plan
-from hyperpod_jlab.admin.fsx.statements import some
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.admin.fsx.statements import shorten_names
+from hyperpod_jlab.core.wire import to_plain
 from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
 
-SHARED, PER_USER, NOTHING = DesiredState("shared"), DesiredState("per-user"), DesiredState(None)
+SHARED, PER_USER, NOTHING = (
+    DesiredState("shared"),
+    DesiredState("per-user"),
+    DesiredState(None),
+)
 ALICE = DesiredState("per-user", profiles=frozenset({"alice"}))
 DEFAULTS = domain(fsx("/shared"), mark="/shared")
 OWN = profile("alice", fsx("/alice"), mark="/alice")
@@ -78,14 +82,14 @@ def test_a_list_of_its_own_hides_the_defaults():
 
 
 def test_many_names_are_counted():
-    assert some("abcdef") == "a, b, c, d, e, f"
-    assert some(map(str, range(500))) == "0, 1, 2, 3, 4 and 495 more"
+    assert shorten_names("abcdef") == "a, b, c, d, e, f"
+    assert shorten_names(map(str, range(500))) == "0, 1, 2, 3, 4 and 495 more"
     made = plan(there(domain(), *(profile(f"u{n}") for n in range(500))), PER_USER)
     assert all(len(one.text) < 500 for one in made.statements)
 
 
 def test_the_order_and_the_data():
-    told = plain(plan(there(DEFAULTS, profile(), RUNS), PER_USER))["statements"]
+    told = to_plain(plan(there(DEFAULTS, profile(), RUNS), PER_USER))["statements"]
     topics = [one["topic"] for one in told]
     assert topics == sorted(topics, key=["data", "isolation", "restarts", "new profiles"].index)
     assert all(one.keys() == {"topic", "text"} for one in told)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hyperpod_jlab.admin.verify import write_checks
-from hyperpod_jlab.admin.verify.models import masked
+from hyperpod_jlab.admin.verify.models import mask_identifiers
 from hyperpod_jlab.admin.verify.service import FACTS
 from testbed.aws.example import example_account
 from testbed.aws.state import Domain, Profile, StudioLifecycleConfig
@@ -30,7 +30,7 @@ NAME = "hyperpod-jlab-verify-0a1b2c3d"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """SageMaker is quick here."""
-    monkeypatch.setattr(write_checks, "TIMEOUT", 0.2)
+    monkeypatch.setattr(write_checks, "TIMEOUT_S", 0.2)
 
 
 @pytest.fixture
@@ -338,7 +338,7 @@ def test_reports_say_nothing_of_whose_account_it_is():
         "User: arn:aws:sts::111122223333:assumed-role/Admin/jane@example.com is not authorized on "
         "arn:aws:eks:us-west-2:111122223333:addon/c/*, key AKIATESTBEDEXAMPLE01, by jane@example.com"
     )
-    assert masked(text) == (
+    assert mask_identifiers(text) == (
         "User: arn:aws:sts::<account>:assumed-role/<name> is not authorized on "
         "arn:aws:eks:us-west-2:<account>:addon/c/*, key <key>, by <address>"
     )

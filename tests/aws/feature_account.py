@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.storage.mounts import own_cache
+from hyperpod_jlab.storage.mounts import own_cache_folder
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
@@ -76,7 +76,7 @@ class FeatureAccount:
 
     def begin(self) -> None:
         """Put all of it as it is at first; the key may do everything, and nothing is remembered here."""
-        if (folder := own_cache()) is not None:
+        if (folder := own_cache_folder()) is not None:
             (folder / "instance-types.json").unlink(missing_ok=True)
         shutil.rmtree(self._disk)
         self._disk.mkdir()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import botocore.session
 import pytest
 
-from hyperpod_jlab.aws.errors import keep_newer
+from hyperpod_jlab.aws.errors import keep_unknown_fields
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import HyperpodClusters
 from hyperpod_jlab.core.config import Settings
@@ -48,7 +48,7 @@ def old_boto3(endpoint, no_aws, tmp_path):
 
 async def test_clusters_and_nodes_are_the_same_with_an_old_boto3(old_boto3):
     service = HyperpodClusters(Settings())
-    slurm, eks, old, _ = await service.every_cluster()
+    slurm, eks, old, _ = await service.all_clusters()
     assert (slurm.orchestrator, eks.orchestrator, old.orchestrator) == (
         "slurm",
         "kubernetes",
@@ -56,7 +56,7 @@ async def test_clusters_and_nodes_are_the_same_with_an_old_boto3(old_boto3):
     )
     assert eks.image_status == "UpdateAvailable"
     assert [group.slurm_role for group in slurm.groups or ()] == ["Controller", "Compute"]
-    node, *_ = await service.every_instance("ml-cluster")
+    node, *_ = await service.all_instances("ml-cluster")
     assert node.host == f"ip-10-0-0-1.{REGION}.compute.internal"
     assert (node.image_version, node.image_status) == ("1.2.0", "UpToDate")
 
@@ -68,7 +68,7 @@ async def test_members_that_nobody_knows_yet_are_in_the_answer(endpoint):
     )
     told = await Aws().call("sagemaker", "DescribeCluster", ClusterName="ml-cluster")
     assert told["Mood"] == "good"
-    found = await HyperpodClusters(Settings()).every_cluster()
+    found = await HyperpodClusters(Settings()).all_clusters()
     assert found[0].orchestrator is None
     assert found[0].reason == "its orchestrator Nomad is not supported"
 
@@ -97,7 +97,7 @@ def test_what_is_known_stays_and_the_rest_is_put_beside_it(kind, status, told, a
     answer = SimpleNamespace(
         headers={"Content-Type": kind}, status_code=status, content=json.dumps(told).encode()
     )
-    keep_newer(answer, parsed, model=None, context={})
+    keep_unknown_fields(answer, parsed, model=None, context={})
     assert parsed == after
 
 
@@ -109,5 +109,5 @@ def test_rows_of_a_list_get_what_is_theirs():
         status_code=200,
         content=json.dumps(told).encode(),
     )
-    keep_newer(answer, parsed)
+    keep_unknown_fields(answer, parsed)
     assert parsed == told

@@ -32,8 +32,8 @@ CALLS = 6
 @pytest.fixture
 def meter(monkeypatch):
     """The process's meter, as if nothing had been asked before; what earlier tests left under way has ended."""
-    idle = threading.Barrier(session._CONNECTIONS + 1)
-    for _ in range(session._CONNECTIONS):
+    idle = threading.Barrier(session._MAX_CONNECTIONS + 1)
+    for _ in range(session._MAX_CONNECTIONS):
         session._threads.submit(idle.wait, 60)
     idle.wait(60)
     monkeypatch.setattr(METER, "_recent", type(METER._recent)())
@@ -77,9 +77,9 @@ def test_only_the_last_minute_counts(monkeypatch):
     meter = CallMeter()
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    meter.note("sagemaker", "ListClusters")
+    meter.record("sagemaker", "ListClusters")
     now[0] += 59
-    meter.note("sagemaker", "DescribeCluster")
+    meter.record("sagemaker", "DescribeCluster")
     assert sum(one.calls for one in meter.last_minute()) == 2
     now[0] += 2
     assert meter.last_minute() == [OperationCalls("sagemaker", "DescribeCluster", 1)]
@@ -91,7 +91,7 @@ def test_many_threads_lose_no_call():
 
     def many():
         for _ in range(1000):
-            meter.note("s", "O")
+            meter.record("s", "O")
 
     threads = [threading.Thread(target=many) for _ in range(8)]
     for thread in threads:
@@ -116,8 +116,8 @@ async def test_the_server_says_what_it_asked(endpoint, meter, api):
 
 
 async def test_calls_are_told_and_that_they_are_over(endpoint, meter, api, heard, monkeypatch):
-    monkeypatch.setattr(aws_call_events, "EVERY", 0.1)
-    monkeypatch.setattr(call_meter, "WINDOW", 2.0)
+    monkeypatch.setattr(aws_call_events, "INTERVAL_S", 0.1)
+    monkeypatch.setattr(call_meter, "WINDOW_S", 2.0)
     endpoint.account = example_account(REGION)
     await api.get("version")
     await asyncio.sleep(0.3)

@@ -203,7 +203,7 @@ def test_one_service_that_does_not_answer_is_named(endpoint, space, checks, no_a
 
 
 def test_a_service_that_hangs_is_waited_for_once(endpoint, space, checks, no_aws):
-    no_aws.setattr("hyperpod_jlab.features.doctor.aws.TIMEOUT", 8.0)
+    no_aws.setattr("hyperpod_jlab.features.doctor.aws.TIMEOUT_S", 8.0)
     endpoint.faults.slow["ec2:DescribeNetworkInterfaces"] = 20.0
     found = checks()
     for key in NETWORK:

@@ -111,7 +111,7 @@ def test_a_cluster_made_anew_has_another_journal(state):
 
 
 def test_it_is_bounded_in_number_and_age(state, monkeypatch):
-    monkeypatch.setattr(event_journal, "MOST", 5)
+    monkeypatch.setattr(event_journal, "MAX_EVENTS_IN_JOURNAL", 5)
     journal = EventJournal(ARN)
     journal.add(an_event(number, ago=number) for number in range(9))
     assert [one.event_id for one in journal.read().events] == [f"e-{n}" for n in range(5)]
@@ -176,4 +176,4 @@ def test_what_others_add_meanwhile_is_not_taken_for_dropped(state):
     journal = EventJournal(ARN)
     begun = time.time()
     journal.add([an_event(1)])
-    assert journal.read(seen_before=begun).events == ()
+    assert journal.read(before=begun).events == ()

@@ -10,7 +10,7 @@ import pytest
 
 from hyperpod_jlab.core import cache as looks
 from hyperpod_jlab.core.wire import iso_time
-from hyperpod_jlab.features.events.service import events_in
+from hyperpod_jlab.features.events.service import cluster_events
 from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
@@ -122,7 +122,7 @@ async def test_what_aws_dropped_stays_marked_also_in_the_next_server(endpoint, e
     # The next server, which AWS does not answer, shows what was seen, and of when that is.
     endpoint.faults.deny(LIST)
     services = Hyperpod()
-    shown, _ = await events_in(services, None).events("research-eks")
+    shown, _ = await cluster_events(services, None).events("research-eks")
     await services.close()
     assert len(shown.rows) == 530
     assert shown.problem is not None
@@ -147,7 +147,7 @@ async def test_a_cluster_that_may_not_be_described_has_events_without_a_journal(
     (note,) = answer["notes"]
     assert "the journal of its events was left out" in note
     services = Hyperpod()
-    _, notes = await events_in(services, None).events(eks.arn)
+    _, notes = await cluster_events(services, None).events(eks.arn)
     await services.close()
     assert notes == []
 
@@ -186,7 +186,7 @@ async def test_what_is_refused(eks, api, path, query, status, code):
 
 
 async def test_an_action_on_a_node_has_aws_asked_again(endpoint, eks, api, monkeypatch):
-    monkeypatch.setattr(looks, "FRESH", 600.0)
+    monkeypatch.setattr(looks, "FRESH_S", 600.0)
     await until_loaded(api)
     node = eks.nodes[1].instance_id
     body = {"action": "replace", "nodes": [node]}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hyperpod_jlab.core.studio import IdleSettings, IdleShutdown, idle_shutdown
+from hyperpod_jlab.core.studio import IdleSettings, IdleShutdown, resolve_idle_shutdown
 from testbed.aws.state import Profile
 from tests.aws.test_doctor import checks, space, studio
 
@@ -32,7 +32,7 @@ STEP = "idle shutdown"
     ],
 )
 def test_the_space_goes_before_the_profile_and_that_before_the_domain(said, holds):
-    assert idle_shutdown(said) == holds
+    assert resolve_idle_shutdown(said) == holds
 
 
 def test_the_doctor_says_after_how_long_this_space_is_stopped(studio, checks):

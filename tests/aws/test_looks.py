@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hyperpod_jlab.core import cache as looks
-from hyperpod_jlab.core.cache import Looks
+from hyperpod_jlab.core.cache import RowCache
 from hyperpod_jlab.core.errors import DeniedError, InternalError, NotFoundError, UnreachableError
 
 
@@ -32,7 +32,7 @@ class Source:
 
 @pytest.fixture
 def source(monkeypatch):
-    monkeypatch.setattr(looks, "GRACE", 0.05)
+    monkeypatch.setattr(looks, "GRACE_S", 0.05)
     return Source()
 
 
@@ -42,7 +42,7 @@ async def shown(known, source, **given):
 
 
 async def test_the_first_rows_are_shown_while_the_rest_is_on_its_way(source):
-    known = Looks()
+    known = RowCache()
     source.tell("a")
     assert await shown(known, source) == (["a"], True, None)
     source.tell("b", None)
@@ -51,16 +51,16 @@ async def test_the_first_rows_are_shown_while_the_rest_is_on_its_way(source):
 
 
 async def test_rows_that_come_late_are_shown_at_once(source, monkeypatch):
-    monkeypatch.setattr(looks, "GRACE", 1.0)
+    monkeypatch.setattr(looks, "GRACE_S", 1.0)
     loop = asyncio.get_running_loop()
     begin = loop.time()
     loop.call_later(1.2, source.tell, "a")
-    assert await shown(Looks(), source) == (["a"], True, None)
+    assert await shown(RowCache(), source) == (["a"], True, None)
     assert loop.time() - begin < 2.0
 
 
 async def test_a_second_look_hides_nothing_of_the_first_before_it_is_whole(source):
-    known = Looks()
+    known = RowCache()
     source.tell("a", "b", None)
     await shown(known, source)
     source.tell("c")
@@ -70,19 +70,19 @@ async def test_a_second_look_hides_nothing_of_the_first_before_it_is_whole(sourc
 
 
 async def test_a_failure_is_kept_for_a_while_and_then_tried_again(source, monkeypatch):
-    known = Looks()
+    known = RowCache()
     source.tell(UnreachableError("no"))
     for _ in range(2):
         with pytest.raises(UnreachableError):
             await shown(known, source)
     assert source.looks == 1
-    monkeypatch.setattr(looks, "RETRY", 0.0)
+    monkeypatch.setattr(looks, "RETRY_S", 0.0)
     source.tell("a", None)
     assert await shown(known, source) == (["a"], False, None)
 
 
 async def test_what_was_seen_stays_when_a_look_fails_but_not_when_it_is_gone(source):
-    known = Looks()
+    known = RowCache()
     source.tell("a", None)
     await shown(known, source)
     source.tell("b", DeniedError("no more"))
@@ -93,14 +93,14 @@ async def test_what_was_seen_stays_when_a_look_fails_but_not_when_it_is_gone(sou
 
 
 async def test_a_fault_of_ours_is_no_silence(source, caplog):
-    known = Looks()
+    known = RowCache()
     source.tell(RuntimeError("a fault"))
     with pytest.raises(InternalError):
         await shown(known, source)
 
 
 async def test_one_who_goes_away_takes_the_look_from_nobody_else(source):
-    known = Looks()
+    known = RowCache()
     first = asyncio.ensure_future(shown(known, source))
     second = asyncio.ensure_future(shown(known, source))
     await asyncio.sleep(0.01)
@@ -111,7 +111,7 @@ async def test_one_who_goes_away_takes_the_look_from_nobody_else(source):
 
 
 async def test_what_was_changed_is_looked_at_again_also_when_a_look_was_under_way(source):
-    known = Looks()
+    known = RowCache()
     source.tell("a", None)
     await shown(known, source)
     known.forget("x")
@@ -126,8 +126,8 @@ async def test_what_was_changed_is_looked_at_again_also_when_a_look_was_under_wa
 
 
 async def test_a_look_of_many_calls_is_fresh_for_longer(source, monkeypatch):
-    monkeypatch.setattr(looks, "FRESH", 0.05)
-    known = Looks()
+    monkeypatch.setattr(looks, "FRESH_S", 0.05)
+    known = RowCache()
     source.tell(*map(str, range(100)), None)
     await shown(known, source)
     await asyncio.sleep(0.1)
@@ -140,7 +140,7 @@ async def test_a_look_of_many_calls_is_fresh_for_longer(source, monkeypatch):
 
 
 async def test_no_more_is_kept_than_some_and_the_youngest_stay(source):
-    known = Looks()
+    known = RowCache()
     for number in range(100):
         source.tell("a", None)
         await known.get(number, source.read)
@@ -149,7 +149,7 @@ async def test_no_more_is_kept_than_some_and_the_youngest_stay(source):
 
 
 async def test_closing_breaks_off_what_goes_on(source):
-    known = Looks()
+    known = RowCache()
     source.tell("a")
     await shown(known, source)
     await known.close()

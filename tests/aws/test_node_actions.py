@@ -201,7 +201,7 @@ def test_two_names_of_one_node_are_one(example, slurm, hpj):
 @pytest.mark.parametrize("action", ["reboot", "replace"])
 def test_a_boto3_that_is_too_old_is_named(example, slurm, hpj, monkeypatch, action):
     operation = f"Batch{action.capitalize()}ClusterNodes"
-    made = session._Session._made
+    made = session._Session._make_client
 
     def old(self, call, *more):
         client = made(self, call, *more)
@@ -210,7 +210,7 @@ def test_a_boto3_that_is_too_old_is_named(example, slurm, hpj, monkeypatch, acti
         model.__dict__["operation_names"] = names
         return client
 
-    monkeypatch.setattr(session._Session, "_made", old)
+    monkeypatch.setattr(session._Session, "_make_client", old)
     forget_session()
     words = ("node", action, slurm.nodes[1].instance_id, "--cluster", "ml-cluster", "--yes")
     done = hpj(*words, "--json")
@@ -219,7 +219,7 @@ def test_a_boto3_that_is_too_old_is_named(example, slurm, hpj, monkeypatch, acti
 
 
 def test_without_an_answer_it_is_not_known(example, slurm, hpj, monkeypatch):
-    monkeypatch.setattr(session, "_READ", 0.4)
+    monkeypatch.setattr(session, "_READ_TIMEOUT_S", 0.4)
     monkeypatch.setattr(session, "_ATTEMPTS", 1)
     forget_session()
     example.faults.slow[REBOOT] = 1.5

@@ -9,12 +9,12 @@ import pytest
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.hyperpod import Instance
 from hyperpod_jlab.core.nodes import join_nodes
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.engines.registry import find_kind
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 
 HOST = "ip-10-0-0-{}.us-west-2.compute.internal"
-LEFT, COMING, UNKNOWN = (
+LEFT, STARTING_STATES, UNKNOWN = (
     "it has left the cluster",
     "it has not joined the cluster yet",
     "the scheduler does not have it",
@@ -82,7 +82,12 @@ CASES: dict[str, tuple[Any, ...]] = {
             instance("i-4", 4, "Failure"),
         ],
         [],
-        [("i-1", None, COMING), ("i-2", None, COMING), ("i-3", None, LEFT), ("i-4", None, LEFT)],
+        [
+            ("i-1", None, STARTING_STATES),
+            ("i-2", None, STARTING_STATES),
+            ("i-3", None, LEFT),
+            ("i-4", None, LEFT),
+        ],
     ),
     "a failed one that the scheduler still has": (
         "slurm",
@@ -181,6 +186,6 @@ def test_a_login_node_that_runs_slurmd_is_joined_all_the_same():
 
 def test_a_row_as_plain_data():
     (row,) = join_nodes(SCHEDULER, [instance("i-1", 1, at=5)], [])
-    told = plain(row)
+    told = to_plain(row)
     assert told["instance"]["launched_at"] == "1970-01-01T00:00:05.000Z"
     assert (told["node"], told["remark"]) == (None, UNKNOWN)

@@ -252,8 +252,8 @@ async def test_a_long_search_goes_on(example, both, api):
 async def test_the_socket_follows_and_asks_no_more_when_nobody_looks(
     example, both, api, log_page, monkeypatch
 ):
-    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.SOON", 0.1)
-    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.LATE", 0.1)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MIN_INTERVAL_S", 0.1)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MAX_INTERVAL_S", 0.1)
     write(example, both[0], [(0, "a")])
     shown = await api.get(f"{PATH}/page", streams=",".join(both))
     page = await log_page()

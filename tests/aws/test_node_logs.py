@@ -151,7 +151,7 @@ async def test_thousands_of_lines_come_page_by_page(example, node, read):
 
 
 async def test_of_a_very_long_log_the_newest_pages_are_read(example, node, logs, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MOST_PAGES", 2)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MAX_PAGES", 2)
     node.count(node.lifecycle, 0, 35_000, 1)
     batches = logs.lines("ml-cluster", (node.lifecycle,), LogRequest(""))
     found = [(line.mark, line.line) async for batch in batches for line in batch]
@@ -181,7 +181,7 @@ async def test_so_is_one_that_fits_a_log_no_more_of_which_it_shows_no_line(node,
 
 
 async def test_following_gives_each_new_line_once(example, node, logs, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.SOON", 0.02)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MIN_INTERVAL_S", 0.02)
     node.write(node.lifecycle, (0, "old"))
     found = list[str]()
     times = set[float]()
@@ -225,8 +225,8 @@ async def test_following_gives_each_new_line_once(example, node, logs, monkeypat
 
 
 async def test_all_who_follow_share_the_calls(example, node, logs, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.SOON", 3600)
-    monkeypatch.setattr("hyperpod_jlab.features.node_logs.service.SOON", 3600)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MIN_INTERVAL_S", 3600)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.service.MIN_INTERVAL_S", 3600)
     node.write(node.lifecycle, (0, "old"))
     seen = [list[str]() for _ in range(5)]
 
@@ -256,7 +256,7 @@ async def test_all_who_follow_share_the_calls(example, node, logs, monkeypatch):
 
 
 async def test_only_so_many_logs_are_kept(example, node, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MOST_LOGS", 2)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MAX_LOGS", 2)
     spools = Spools()
     logs = NodeLogs(Aws(REGION), spools)
     names = [f"DeepHealthCheckResults/{number}" for number in range(5)]

@@ -9,10 +9,10 @@ import pytest
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
-from hyperpod_jlab.features.metrics.aws import ON_EKS, ON_SLURM
+from hyperpod_jlab.features.metrics.aws import EKS_METRICS, SLURM_METRICS
 from hyperpod_jlab.features.metrics.commands import sparkline
-from hyperpod_jlab.features.metrics.models import METRICS, last
-from hyperpod_jlab.features.metrics.service import BY_NODE, NodeMetrics
+from hyperpod_jlab.features.metrics.models import METRICS, last_seconds
+from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, NodeMetrics
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 
@@ -48,7 +48,7 @@ async def test_a_cluster_on_eks(example):
     measure(example, "node_gpu_utilization", EKS, 50.0, 70.0, 90.0)
     measure(example, "hyperpod_node_health_status_schedulable", EKS, 1.0, 0.0)
     measure(example, "cluster_failed_node_count", EKS, 2.0)
-    found = await NodeMetrics(Aws(REGION)).of_cluster("research-eks", HOUR)
+    found = await NodeMetrics(Aws(REGION)).read_cluster("research-eks", HOUR)
     assert list(found.courses) == ["gpu-utilization", "healthy", "nodes-failed"]
     assert found.courses["gpu-utilization"].values == (50.0, 70.0, 90.0)
     assert found.courses["healthy"].values == (100.0, 0.0)
@@ -69,7 +69,7 @@ async def test_a_cluster_with_slurm(example):
     measure(example, "cluster_pending_task_count", on, 3.0, 4.0, namespace=slurm)
     measure(example, "node_gpu_utilization", on, 12.5, namespace=slurm)
     measure(example, "node_gpu_utilization", EKS, 99.0)
-    found = await NodeMetrics(Aws(REGION)).of_cluster(cluster.arn, HOUR)
+    found = await NodeMetrics(Aws(REGION)).read_cluster(cluster.arn, HOUR)
     assert {name: course.values for name, course in found.courses.items()} == {
         "gpu-utilization": (12.5,),
         "jobs-waiting": (3.0, 4.0),
@@ -89,31 +89,31 @@ async def test_a_node_has_its_own_metrics_only(example):
     measure(example, "pod_cpu_utilization", on, 5.0)
     service = NodeMetrics(Aws(REGION))
     for spoken in (name, f"hyperpod-{name}"):
-        found = await service.of_node("research-eks", spoken, HOUR)
+        found = await service.read_node("research-eks", spoken, HOUR)
         assert {one: course.values for one, course in found.courses.items()} == {
             "gpu-utilization": (10.0,),
             "deep-health-check": (100.0,),
         }
         assert found.node == name
         assert "cpu" in found.missing
-    assert (await service.of_node("research-eks", other, HOUR)).courses.keys() == {
+    assert (await service.read_node("research-eks", other, HOUR)).courses.keys() == {
         "gpu-utilization"
     }
-    nothing = await service.of_node("research-eks", of_node(example, 2)[0], HOUR)
+    nothing = await service.read_node("research-eks", of_node(example, 2)[0], HOUR)
     assert nothing.courses == {}
     assert "amazon-cloudwatch-observability" in nothing.notes[0]
 
 
 async def test_each_node_over_many_calls_and_pages(example, monkeypatch):
     """Three nodes with five metrics each, four metrics a call, seven points a page."""
-    monkeypatch.setattr("hyperpod_jlab.features.metrics.aws.QUERIES", 4)
+    monkeypatch.setattr("hyperpod_jlab.features.metrics.aws.MAX_QUERIES", 4)
     example.account.telemetry.points = 7
     sources = ("node_cpu_utilization", "node_gpu_utilization", "node_efa_rx_bytes")
     for number in range(3):
         _, on = of_node(example, number)
         for at, source in enumerate(sources):
             measure(example, source, on, *(float(number * 100 + at * 10 + n) for n in range(6)))
-    found = await NodeMetrics(Aws(REGION)).of_nodes("research-eks", HOUR)
+    found = await NodeMetrics(Aws(REGION)).read_nodes("research-eks", HOUR)
     nodes = {of_node(example, number)[0]: number for number in range(3)}
     assert [one.node for one in found] == sorted(nodes)
     for one in found:
@@ -124,7 +124,7 @@ async def test_each_node_over_many_calls_and_pages(example, monkeypatch):
     data = [call for call in asked(example) if call.action == "cloudwatch:GetMetricData"]
     assert len(data) > 4
     assert example.most_at_once <= 4
-    (first,) = await NodeMetrics(Aws(REGION)).of_nodes("research-eks", HOUR, limit=1)
+    (first,) = await NodeMetrics(Aws(REGION)).read_nodes("research-eks", HOUR, limit=1)
     assert first.node == min(nodes)
 
 
@@ -136,7 +136,7 @@ async def test_each_node_over_many_calls_and_pages(example, monkeypatch):
     ],
 )
 def test_periods_that_cloudwatch_keeps(seconds, period):
-    window = last(seconds)
+    window = last_seconds(seconds)
     assert window.period == period
     assert window.begin % period == 0
     assert seconds <= window.end - window.begin < seconds + period
@@ -146,26 +146,26 @@ def test_periods_that_cloudwatch_keeps(seconds, period):
 @pytest.mark.parametrize("seconds", [0, 59, 63 * 86400 + 1, float("nan")])
 def test_times_that_cannot_be_shown(seconds):
     with pytest.raises(InvalidInputError, match="one minute to 63 days"):
-        last(seconds)
+        last_seconds(seconds)
 
 
 async def test_what_is_not_there(example):
     service = NodeMetrics(Aws(REGION))
     with pytest.raises(UnsupportedError, match="not on EKS"):
-        await service.of_node("ml-cluster", "i-1", HOUR)
+        await service.read_node("ml-cluster", "i-1", HOUR)
     with pytest.raises(UnsupportedError, match="not on EKS"):
-        await service.of_nodes("ml-cluster", HOUR)
+        await service.read_nodes("ml-cluster", HOUR)
     with pytest.raises(NotFoundError, match="has no node i-1"):
-        await service.of_node("research-eks", "i-1", HOUR)
+        await service.read_node("research-eks", "i-1", HOUR)
     with pytest.raises(NotFoundError):
-        await service.of_cluster("no-such-cluster", HOUR)
-    assert await service.of_nodes("research-eks", HOUR) == []
-    note = (await service.of_cluster("research-eks", HOUR)).notes[0]
+        await service.read_cluster("no-such-cluster", HOUR)
+    assert await service.read_nodes("research-eks", HOUR) == []
+    note = (await service.read_cluster("research-eks", HOUR)).notes[0]
     assert (
         f"--cluster-name research --addon-name amazon-cloudwatch-observability --region {REGION}"
         in note
     )
-    note = (await service.of_cluster("ml-cluster", HOUR)).notes[0]
+    note = (await service.read_cluster("ml-cluster", HOUR)).notes[0]
     assert "Amazon Managed Service for Prometheus" in note
 
 
@@ -251,4 +251,4 @@ def test_sparklines(values, highest, width, line):
 
 
 def test_every_metric_has_its_words():
-    assert {*ON_EKS, *ON_SLURM, *BY_NODE} == set(METRICS)
+    assert {*EKS_METRICS, *SLURM_METRICS, *NODE_TABLE_METRICS} == set(METRICS)

@@ -9,7 +9,7 @@ import pytest
 
 from hyperpod_jlab.clusters import aws as hyperpod_watch
 from hyperpod_jlab.core import cache as looks
-from hyperpod_jlab.core.nodes import LATELY, Places
+from hyperpod_jlab.core.nodes import RECENT_S, ReplacementTracker
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 from tests.aws.test_node_join import instance
@@ -20,10 +20,12 @@ from tests.server.conftest import *  # noqa: F403
 
 def replaced(*lists, now=0.0):
     """Who has replaced whom, told of the last of some lists."""
-    places = Places()
+    places = ReplacementTracker()
     for one in lists:
-        places.note(one)
-    return {one.name: one.replaces for one in places.told(lists[-1], now) if one.replaces}
+        places.update(one)
+    return {
+        one.name: one.replaces for one in places.with_replacements(lists[-1], now) if one.replaces
+    }
 
 
 OLD, NEW = instance("i-old", 1, "ShuttingDown", at=1), instance("i-new", 1, "Pending", at=2)
@@ -54,15 +56,15 @@ def test_who_has_taken_whose_place(lists, wanted):
 
 
 def test_a_replacement_is_no_news_for_ever():
-    assert replaced([OLD], [NEW], now=2 + LATELY - 1) == {"i-new": "i-old"}
-    assert replaced([OLD], [NEW], now=2 + LATELY) == {}
+    assert replaced([OLD], [NEW], now=2 + RECENT_S - 1) == {"i-new": "i-old"}
+    assert replaced([OLD], [NEW], now=2 + RECENT_S) == {}
 
 
 async def test_a_replacement_is_seen_soon_and_the_new_node_says_whose_place_it_has(
     endpoint, api, monkeypatch
 ):
-    monkeypatch.setattr(hyperpod_watch, "CHANGING", 0.0)
-    monkeypatch.setattr(looks, "_CALLS", float("inf"))
+    monkeypatch.setattr(hyperpod_watch, "CHANGING_TTL_S", 0.0)
+    monkeypatch.setattr(looks, "_CALLS_PER_PERIOD", float("inf"))
     endpoint.account = example_account(REGION)
     path = "clusters/ml-cluster/nodes"
     before = await until_loaded(api, path)

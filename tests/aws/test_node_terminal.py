@@ -21,7 +21,7 @@ def example(endpoint):
     return endpoint
 
 
-def target_of(endpoint, number=1):
+def place_of(endpoint, number=1):
     cluster = endpoint.account.clusters[REGION][0]
     node = cluster.nodes[number]
     return f"sagemaker-cluster:{cluster.arn[-12:]}_{node.group}-{node.instance_id}"
@@ -31,7 +31,7 @@ def target_of(endpoint, number=1):
 def test_the_command_is_for_a_shell_as_it_is(example, hpj, node):
     done = hpj("terminal", node, "--cluster", "ml-cluster").ok()
     assert shlex.split(done.out) == [
-        *("aws", "ssm", "start-session", "--target", target_of(example), "--region", REGION),
+        *("aws", "ssm", "start-session", "--target", place_of(example), "--region", REGION),
     ]
     found = hpj("terminal", node, "--cluster", "ml-cluster", "--json").ok().json
     assert found["command"] == shlex.split(done.out)
@@ -61,7 +61,7 @@ SSH = "document/AWS-StartSSHSession"
 def test_a_session_needs_each_resource_of_its_policy(example, feature, lost, named):
     granted = policy(choose([feature]), region=REGION, account=example.account.account_id)
     more = {"DocumentName": "AWS-StartSSHSession", "Parameters": {"portNumber": ["22"]}}
-    given = {"Target": target_of(example), **(more if feature == "ssh" else {})}
+    given = {"Target": place_of(example), **(more if feature == "ssh" else {})}
     ssm = boto3.Session().client("ssm", region_name=REGION)
     example.account.add_caller(KEY, "Narrow", granted)
     assert ssm.start_session(**given)["SessionId"]
@@ -77,7 +77,7 @@ def test_the_policy_for_ssh_opens_no_terminal_and_ends_nobody_elses_session(exam
     example.account.add_caller(KEY, "Narrow", granted)
     ssm = boto3.Session().client("ssm", region_name=REGION)
     with pytest.raises(ClientError, match=SHELL):
-        ssm.start_session(Target=target_of(example))
+        ssm.start_session(Target=place_of(example))
     other = f"arn:aws:ssm:{REGION}:{example.account.account_id}:session/AROAOTHER:Someone-0123"
     context = {"aws:userid": "AROAEXAMPLE:SageMaker"}
     for action in ("ssm:TerminateSession", "ssm:ResumeSession", "ssmmessages:OpenDataChannel"):
@@ -108,7 +108,7 @@ def test_opening_runs_the_command_as_it_is_printed(example, shell):
     shell.install("aws", 'printf "<%s>" "$@"; exit 7')
     shell.install("session-manager-plugin", "exit 0")
     code, screen = shell.run("terminal", "ip-10-0-0-2", "--cluster", "ml-cluster", "--open")
-    words = ("ssm", "start-session", "--target", target_of(example), "--region", REGION)
+    words = ("ssm", "start-session", "--target", place_of(example), "--region", REGION)
     assert (code, screen[screen.index("<") :]) == (7, "".join(f"<{word}>" for word in words))
 
 

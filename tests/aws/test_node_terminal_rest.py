@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from hyperpod_jlab.core.errors import InternalError
-from hyperpod_jlab.features.terminal.service import plain_words
+from hyperpod_jlab.features.terminal.service import check_arguments
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 from tests.conftest import home  # noqa: F401 - the server's
@@ -98,12 +98,12 @@ async def test_what_is_not_there_and_what_is_not_allowed(example, api):
 )
 def test_a_word_that_a_shell_or_a_terminal_could_obey_is_refused(word):
     with pytest.raises(InternalError, match="not safe in a shell command"):
-        plain_words(("aws", word))
+        check_arguments(("aws", word))
 
 
 def test_words_of_aws_are_plain():
     words = ("aws", "--target", "sagemaker-cluster:263d58dcaca2_worker-group-1-i-0bf2f08c698e243cc")
-    assert plain_words(words) == words
+    assert check_arguments(words) == words
     assert shlex.join(words) == " ".join(words)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.aws.errors import SINCE
+from hyperpod_jlab.aws.errors import BOTO3_SINCE
 from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import forget_session
 from tests.aws.feature_account import space_of
@@ -96,7 +96,9 @@ def test_a_feature_is_the_same_or_says_what_it_needs(ask, old_boto3, words):
     if newer:
         assert asked == needed - newer
         for action in newer:
-            needs = f"boto3 {VERSION} does not know {action}: it needs boto3 >= {SINCE[action]}"
+            needs = (
+                f"boto3 {VERSION} does not know {action}: it needs boto3 >= {BOTO3_SINCE[action]}"
+            )
             assert needs in found.out + found.err
         return
     assert asked == needed

@@ -13,11 +13,11 @@ from hyperpod_jlab.aws.session import Aws, forget_session
 from hyperpod_jlab.aws.signed import METER
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnsupportedError
-from hyperpod_jlab.features.metrics.models import METRICS, between, last
+from hyperpod_jlab.features.metrics.models import METRICS, last_seconds, time_range
 from hyperpod_jlab.features.metrics.prometheus import (
     ADDON,
-    OF_EKS,
-    OF_SLURM,
+    EKS_METRICS,
+    SLURM_METRICS,
     Workspace,
     query_range,
     workspace_at,
@@ -67,7 +67,7 @@ def lasts(found):
 
 
 async def test_a_cluster_on_eks_is_the_mean_of_its_own_nodes(example):
-    found = await NodeMetrics(Aws(REGION)).of_cluster(OBSERVED, HOUR)
+    found = await NodeMetrics(Aws(REGION)).read_cluster(OBSERVED, HOUR)
     assert (found.source, found.cluster, found.missing, found.notes) == (
         "Prometheus",
         OBSERVED,
@@ -95,7 +95,7 @@ async def test_a_cluster_on_eks_is_the_mean_of_its_own_nodes(example):
     assert {after - before for before, after in pairwise(times)} == {60}
     assert times[0] >= found.window.begin
     assert times[-1] + 60 <= found.window.end
-    assert len(asked(example)) == len(OF_EKS) == 13
+    assert len(asked(example)) == len(EKS_METRICS) == 13
     assert asked(example, "cloudwatch:GetMetricData") == []
 
 
@@ -103,35 +103,35 @@ async def test_a_node_and_every_node(example, observed):
     service = NodeMetrics(Aws(REGION))
     name = observed.nodes[1].instance_id
     for spoken in (name, f"hyperpod-{name}"):
-        one = await service.of_node(OBSERVED, spoken, HOUR)
+        one = await service.read_node(OBSERVED, spoken, HOUR)
         assert (one.node, one.source, one.missing) == (name, "Prometheus", ())
         assert lasts(one)["gpu-utilization"] == 35.0
         assert (lasts(one)["efa-received"], lasts(one)["memory"]) == (4e9, 25.0)
-    rows = await service.of_nodes(OBSERVED, HOUR)
+    rows = await service.read_nodes(OBSERVED, HOUR)
     assert {row.node: lasts(row)["gpu-utilization"] for row in rows} == {
         node.instance_id: 25.0 + 10 * at for at, node in enumerate(observed.nodes)
     }
     assert [row.node for row in rows] == sorted(node.instance_id for node in observed.nodes)
-    assert len(await service.of_nodes(OBSERVED, HOUR, limit=2)) == 2
+    assert len(await service.read_nodes(OBSERVED, HOUR, limit=2)) == 2
     assert len(asked(example, FIND)) == 1  # which workspace it is, is remembered
 
 
 async def test_a_cluster_with_slurm_by_the_workspace_in_the_configuration(example, workspace):
     service = NodeMetrics(Aws(REGION), with_slurm(f"{workspace}/api/v1/remote_write"))
-    found = await service.of_cluster("ml-cluster", HOUR)
+    found = await service.read_cluster("ml-cluster", HOUR)
     assert (found.source, found.missing) == ("Prometheus", ())
-    assert found.courses.keys() == OF_SLURM.keys()
+    assert found.courses.keys() == SLURM_METRICS.keys()
     told = lasts(found)
     assert (told["gpu-utilization"], told["efa-sent"], told["cpu"]) == (45.0, 2.5e9, 25.0)
     assert (told["jobs-running"], told["jobs-waiting"], told["gpus-idle"]) == (4.0, 3.0, 3.0)
     worker = example.account.clusters[REGION][0].nodes[2]
-    one = await service.of_node("ml-cluster", host_of(worker), HOUR)
+    one = await service.read_node("ml-cluster", host_of(worker), HOUR)
     assert (one.node, lasts(one)["gpu-utilization"]) == (worker.instance_id, 40.0)
     assert asked(example, FIND) == []
 
 
 async def test_days_are_asked_in_as_many_periods(example):
-    found = await NodeMetrics(Aws(REGION)).of_cluster(OBSERVED, 86400)
+    found = await NodeMetrics(Aws(REGION)).read_cluster(OBSERVED, 86400)
     assert found.window.period == 1440
     assert 1 <= len(found.courses["cpu"].points) <= 6  # there are two hours of measurements
     assert found.courses["gpu-utilization"].values[-1] == pytest.approx(33.5, abs=2.5)
@@ -140,14 +140,14 @@ async def test_days_are_asked_in_as_many_periods(example):
 async def test_the_signature_holds_a_session_s_token(example, no_aws):
     no_aws.setenv("AWS_SESSION_TOKEN", "token-of-a-session")
     forget_session()
-    assert (await NodeMetrics(Aws(REGION)).of_cluster(OBSERVED, HOUR)).source == "Prometheus"
+    assert (await NodeMetrics(Aws(REGION)).read_cluster(OBSERVED, HOUR)).source == "Prometheus"
 
 
 async def test_a_secret_that_is_another_s_is_refused(example, no_aws, workspace):
     no_aws.setenv("AWS_SECRET_ACCESS_KEY", "of-somebody-else")
     forget_session()
     with pytest.raises(DeniedError) as caught:
-        await query_range(Aws(REGION), workspace_at(workspace, REGION), "up", last(HOUR))
+        await query_range(Aws(REGION), workspace_at(workspace, REGION), "up", last_seconds(HOUR))
     assert caught.value.code == "invalid_aws_credentials"
     assert "of-somebody-else" not in repr(caught.value.detail) + caught.value.message
 
@@ -155,7 +155,7 @@ async def test_a_secret_that_is_another_s_is_refused(example, no_aws, workspace)
 async def test_a_wrong_clock_is_told(example, workspace):
     example.faults.clock = timedelta(minutes=20)
     with pytest.raises(DeniedError) as caught:
-        await query_range(Aws(REGION), workspace_at(workspace, REGION), "up", last(HOUR))
+        await query_range(Aws(REGION), workspace_at(workspace, REGION), "up", last_seconds(HOUR))
     assert (caught.value.code, caught.value.detail["behind_s"]) == (
         "clock_skew",
         pytest.approx(1200, abs=5),
@@ -165,17 +165,17 @@ async def test_a_wrong_clock_is_told(example, workspace):
 async def test_an_expression_that_is_none_and_a_workspace_that_is_not_there(example, workspace):
     aws, here = Aws(REGION), workspace_at(workspace, REGION)
     with pytest.raises(InvalidInputError, match=r"aps:QueryMetrics.*parse error"):
-        await query_range(aws, here, "avg(", last(HOUR))
+        await query_range(aws, here, "avg(", last_seconds(HOUR))
     gone = Workspace(here.url.replace(WORKSPACE, "ws-gone"), REGION)
     example.account.workspaces.clear()
     for one in (here, gone):
         with pytest.raises(Exception, match="Workspace not found"):
-            await query_range(aws, one, "up", last(HOUR))
+            await query_range(aws, one, "up", last_seconds(HOUR))
 
 
 async def test_busy_for_a_moment_is_waited_for(example, workspace):
     example.faults.throttled[ASK] = 2
-    window, before = last(HOUR), METER.total
+    window, before = last_seconds(HOUR), METER.total
     found = await query_range(
         Aws(REGION), workspace_at(workspace, REGION), "count(kube_node_info)", window
     )
@@ -187,7 +187,7 @@ async def test_busy_for_a_moment_is_waited_for(example, workspace):
 @pytest.mark.parametrize("denied", [ASK, FIND])
 async def test_without_the_right_cloudwatch_is_asked_and_it_is_said(example, denied):
     example.faults.deny(denied)
-    found = await NodeMetrics(Aws(REGION)).of_cluster(OBSERVED, HOUR)
+    found = await NodeMetrics(Aws(REGION)).read_cluster(OBSERVED, HOUR)
     assert found.source == "CloudWatch"
     assert f"you do not have the permission {denied}" in found.notes[0]
     assert len(asked(example, "cloudwatch:GetMetricData")) == 1
@@ -197,17 +197,17 @@ async def test_what_cloudwatch_cannot_have_names_the_right(example, workspace):
     example.faults.deny(ASK)
     service = NodeMetrics(Aws(REGION), with_slurm(workspace))
     with pytest.raises(DeniedError) as caught:
-        await service.of_nodes("ml-cluster", HOUR)
+        await service.read_nodes("ml-cluster", HOUR)
     assert caught.value.detail["right"] == {"action": ASK}
 
 
 async def test_a_workspace_that_does_not_answer_or_has_nothing(example, workspace, unused_tcp_port):
     gone = f"http://127.0.0.1:{unused_tcp_port}/workspaces/{WORKSPACE}"
-    found = await NodeMetrics(Aws(REGION), with_slurm(gone)).of_cluster("ml-cluster", HOUR)
+    found = await NodeMetrics(Aws(REGION), with_slurm(gone)).read_cluster("ml-cluster", HOUR)
     assert "aps did not answer" in found.notes[0]
     example.account.add_cluster("new-eks", REGION, orchestrator=example.account.eks("new", REGION))
     example.account.addons[REGION, "new", ADDON] = example.account.addons[REGION, "observed", ADDON]
-    found = await NodeMetrics(Aws(REGION)).of_cluster("new-eks", HOUR)
+    found = await NodeMetrics(Aws(REGION)).read_cluster("new-eks", HOUR)
     assert (found.source, "has no metrics of this" in found.notes[0]) == ("CloudWatch", True)
 
 
@@ -279,7 +279,7 @@ async def test_an_add_on_with_an_address_elsewhere_is_said(example):
     example.account.addons[REGION, "observed", ADDON] = json.dumps(values)
     with pytest.raises(UnsupportedError, match="not the address of a workspace"):
         await workspace_of_addon(Aws(REGION), "observed")
-    found = await NodeMetrics(Aws(REGION)).of_cluster(OBSERVED, HOUR)
+    found = await NodeMetrics(Aws(REGION)).read_cluster(OBSERVED, HOUR)
     assert (found.source, ADDON in found.notes[0]) == ("CloudWatch", True)
 
 
@@ -288,9 +288,9 @@ async def test_thousands_of_nodes_are_one_query_each(example, observed):
     group = observed.group_of(observed.nodes[0])
     for _ in range(6755):
         observed.add_node(group)
-    found = await NodeMetrics(Aws(REGION)).of_cluster(OBSERVED, HOUR)
+    found = await NodeMetrics(Aws(REGION)).read_cluster(OBSERVED, HOUR)
     assert (lasts(found)["gpu-utilization"], lasts(found)["nodes"]) == (35.0, 3.0)
-    assert len(asked(example)) == len(OF_EKS)
+    assert len(asked(example)) == len(EKS_METRICS)
 
 
 def test_the_source_is_shown(example, hpj):
@@ -303,13 +303,13 @@ def test_the_source_is_shown(example, hpj):
 
 
 def test_every_metric_in_promql_is_one_of_ours():
-    assert {*OF_EKS, *OF_SLURM} <= set(METRICS)
+    assert {*EKS_METRICS, *SLURM_METRICS} <= set(METRICS)
 
 
 @pytest.mark.parametrize(("length", "period"), [(1, 60), (59, 60), (HOUR, 60), (7200, 120)])
 def test_a_time_that_was_ends_with_a_whole_period(length, period):
-    begin = 60.0 * (last(HOUR).end // 60 - 600)
-    window = between(begin + 7, begin + 7 + length)
+    begin = 60.0 * (last_seconds(HOUR).end // 60 - 600)
+    window = time_range(begin + 7, begin + 7 + length)
     assert window.period in {period, period + 60}
     assert window.begin <= begin + 7
     assert window.end >= begin + 7 + length
@@ -318,4 +318,4 @@ def test_a_time_that_was_ends_with_a_whole_period(length, period):
 
 def test_a_time_too_long_ago():
     with pytest.raises(UnsupportedError, match="63 days"):
-        between(last(HOUR).end - 64 * 86400, None)
+        time_range(last_seconds(HOUR).end - 64 * 86400, None)

@@ -13,7 +13,7 @@ import pytest
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters import reach
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.clusters.reach import Reaches
+from hyperpod_jlab.clusters.reach import ReachChecker
 from hyperpod_jlab.core.config import Settings
 from testbed.aws.control_plane import ControlPlane
 from testbed.aws.example import example_account
@@ -122,7 +122,7 @@ def test_without_the_right_to_see_the_eks_cluster(example, found):
 
 
 def test_a_slow_one_is_given_up(example, hpj, monkeypatch):
-    monkeypatch.setattr(reach, "LONGEST", 0.5)
+    monkeypatch.setattr(reach, "TIMEOUT_S", 0.5)
     example.faults.slow[DESCRIBE] = 1.5
     listed = hpj("clusters", "--json").ok().json["clusters"]
     assert {one["name"]: one["hyperpod"]["reach"]["word"] for one in listed if one["hyperpod"]}[
@@ -194,19 +194,19 @@ def test_bad_words_for_it(example, hpj, words, code, field):
 
 async def test_each_is_looked_at_once(example, server):
     aws = Aws(REGION)
-    clusters = await HyperpodClusters(Settings(), aws, []).every_cluster()
-    reaches = Reaches(Settings(), aws, [])
-    assert {one.reach.word for one in reaches.known(clusters)} >= {"not-looked"}
-    await asyncio.gather(*reaches.begin(clusters))
-    first = reaches.known(clusters)
-    assert reaches.begin(clusters) == []
-    assert reaches.known(clusters) == first
+    clusters = await HyperpodClusters(Settings(), aws, []).all_clusters()
+    reaches = ReachChecker(Settings(), aws, [])
+    assert {one.reach.word for one in reaches.with_cached_reach(clusters)} >= {"not-looked"}
+    await asyncio.gather(*reaches.start_checks(clusters))
+    first = reaches.with_cached_reach(clusters)
+    assert reaches.start_checks(clusters) == []
+    assert reaches.with_cached_reach(clusters) == first
     assert len(server.asked) == 1
-    await asyncio.gather(*reaches.begin(clusters, refresh=True))
+    await asyncio.gather(*reaches.start_checks(clusters, refresh=True))
     assert len(server.asked) == 2
     server.status = 401
-    await asyncio.gather(*reaches.begin(clusters, refresh=True))
-    assert {one.name: one.reach.word for one in reaches.known(clusters)}[
+    await asyncio.gather(*reaches.start_checks(clusters, refresh=True))
+    assert {one.name: one.reach.word for one in reaches.with_cached_reach(clusters)}[
         "research-eks"
     ] == "not-let-in"
     await reaches.close()

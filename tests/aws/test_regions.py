@@ -105,9 +105,9 @@ async def test_a_name_in_the_configuration_is_no_cluster_of_another_region(endpo
     named = {"orchestrator": "slurm", "hyperpod": "ml-cluster"}
     by_arn = {"orchestrator": "slurm", "hyperpod": twin.arn}
     settings = Settings.model_validate({"clusters": {"named": named, "by-arn": by_arn}})
-    (far,) = await HyperpodClusters(settings, Aws(ELSEWHERE)).every_cluster()
+    (far,) = await HyperpodClusters(settings, Aws(ELSEWHERE)).all_clusters()
     assert far.configured_as == ("by-arn",)
-    near = {one.name: one for one in await HyperpodClusters(settings, Aws()).every_cluster()}
+    near = {one.name: one for one in await HyperpodClusters(settings, Aws()).all_clusters()}
     assert near["ml-cluster"].configured_as == ("named",)
 
 

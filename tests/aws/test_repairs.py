@@ -49,7 +49,7 @@ class Telling:
     async def __call__(self, said, *observations):
         """The code and the reason."""
         bundles = cast("list[BundleReader]", [Recorded(self.host, *observations)])
-        words = await self.hyperpod._repairs.told("train", bundles, {"run": said})
+        words = await self.hyperpod._repairs.with_repairs("train", bundles, {"run": said})
         return words["run"].reason_code, words["run"].reason
 
 
@@ -88,7 +88,7 @@ async def test_many_losses_ask_no_more_than_now_and_then(endpoint, told, monkeyp
         assert await told(waits(number)) == (None, None)
         await asyncio.sleep(0.01)
     assert lists(endpoint) == 2  # the first list, and one anew
-    monkeypatch.setattr(repairs, "_ANEW", 0.0)
+    monkeypatch.setattr(repairs, "_REFRESH_INTERVAL_S", 0.0)
     await told(waits(6))
     assert lists(endpoint) == 3
 
@@ -97,8 +97,8 @@ async def test_what_is_said_of_an_attempt_that_is_over_is_not_said_of_the_next_o
     worker, told, monkeypatch
 ):
     """Slurm runs the next attempt already, which has not written yet where."""
-    monkeypatch.setattr(repairs, "_LOOKED", -1.0)
-    monkeypatch.setattr(repairs, "_NOTICE", 3.0)
+    monkeypatch.setattr(repairs, "_MIN_WATCH_S", -1.0)
+    monkeypatch.setattr(repairs, "_QUICK_TIMEOUT_S", 3.0)
     worker.status = "ShuttingDown"
     runs = word(BEGUN + 6, "running")
     begin = f"HyperPod replaces {told.host}, on which it "

@@ -173,13 +173,13 @@ async def test_old_looks_are_renewed_bit_by_bit(endpoint, api, monkeypatch):
     for number in range(30):
         endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
     await until_loaded(api, "clusters")
-    monkeypatch.setattr(looks, "SHARED", 0.0)
-    monkeypatch.setattr(looks, "FRESH", 0.0)
-    monkeypatch.setattr("hyperpod_jlab.clusters.aws.FRESH", 0.0)
+    monkeypatch.setattr(looks, "SNAPSHOT_TTL_S", 0.0)
+    monkeypatch.setattr(looks, "FRESH_S", 0.0)
+    monkeypatch.setattr("hyperpod_jlab.clusters.aws.FRESH_S", 0.0)
     endpoint.account.clusters[REGION][7].status = "Updating"
     before = made(endpoint, DESCRIBE)
     await api.get("clusters")
-    monkeypatch.setattr(looks, "FRESH", 60.0)
+    monkeypatch.setattr(looks, "FRESH_S", 60.0)
     answer = await until_loaded(api, "clusters")
     states = {row["name"]: row["state"] for row in answer["clusters"]}
     assert states["c-007"] == "updating"
@@ -206,7 +206,7 @@ async def test_without_the_right_to_list_it_is_said_once_and_not_asked_again_and
     example, api, monkeypatch
 ):
     example.faults.deny(LIST)
-    monkeypatch.setattr(looks, "SHARED", 0.0)
+    monkeypatch.setattr(looks, "SNAPSHOT_TTL_S", 0.0)
     for _ in range(3):
         answer = await until_loaded(api, "clusters")
         assert answer["problem"]["code"] == "missing_right"
@@ -460,7 +460,7 @@ async def test_nobody_who_looks_nothing_that_is_asked(endpoint, api, monkeypatch
     cluster = endpoint.account.add_cluster("large", REGION, orchestrator={"Slurm": {}})
     cluster.add_group("workers", "ml.p5.48xlarge", 3000)
     endpoint.faults.slow[NODES] = 0.1
-    monkeypatch.setattr(looks, "ATTENTION", 0.5)
+    monkeypatch.setattr(looks, "IDLE_TIMEOUT_S", 0.5)
     await api.get("clusters/large/nodes")
     await asyncio.sleep(1.5)
     paused = made(endpoint, NODES)

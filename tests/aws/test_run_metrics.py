@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hyperpod_jlab.core.wire import plain, unix_time
+from hyperpod_jlab.core.wire import to_plain, unix_time
 from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
-from hyperpod_jlab.features.metrics.models import METRICS, TimeSeries, mean_course, within
+from hyperpod_jlab.features.metrics.models import METRICS, TimeSeries, clip, mean_series
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.observability import WORKSPACE, host_of, install_addon
@@ -237,15 +237,15 @@ def test_a_run_or_an_attempt_that_is_not_there_or_has_not_begun(clusters, home, 
 def test_the_mean_of_courses_and_what_lies_within():
     one = TimeSeries(GPU, ((0.0, 10.0), (60.0, 20.0)))
     other = TimeSeries(GPU, ((60.0, 40.0), (120.0, 6.0)))
-    assert mean_course([one, other]).points == ((0.0, 10.0), (60.0, 30.0), (120.0, 6.0))
-    assert within(other, [(0.0, 61.0)], 60).points == ((60.0, 40.0),)
-    assert within(other, [(125.0, float("inf"))], 60).points == ((120.0, 6.0),)
-    assert within(other, [(180.0, 200.0)], 60).points == ()
-    assert within(other, [], 60).points == ()
+    assert mean_series([one, other]).points == ((0.0, 10.0), (60.0, 30.0), (120.0, 6.0))
+    assert clip(other, [(0.0, 61.0)], 60).points == ((60.0, 40.0),)
+    assert clip(other, [(125.0, float("inf"))], 60).points == ((120.0, 6.0),)
+    assert clip(other, [(180.0, 200.0)], 60).points == ()
+    assert clip(other, [], 60).points == ()
 
 
 def test_noise_in_the_last_digits_of_a_rate_is_not_told():
-    told = plain(TimeSeries(GPU, ((0.0, 1999999999.9999995), (60.0, 2000000000.0))))
+    told = to_plain(TimeSeries(GPU, ((0.0, 1999999999.9999995), (60.0, 2000000000.0))))
     assert {told[name] for name in ("last", "mean", "lowest", "highest")} == {2e9}
     assert [point["value"] for point in told["points"]] == [2e9, 2e9]
-    assert plain(TimeSeries(GPU, ((0.0, 12.3456789),)))["last"] == 12.3456789
+    assert to_plain(TimeSeries(GPU, ((0.0, 12.3456789),)))["last"] == 12.3456789

@@ -240,7 +240,7 @@ async def test_nobody_answers(no_aws, waits):
 
 
 async def test_an_answer_that_takes_too_long(endpoint, waits, monkeypatch):
-    monkeypatch.setattr(session, "_READ", 0.2)
+    monkeypatch.setattr(session, "_READ_TIMEOUT_S", 0.2)
     monkeypatch.setattr(session, "_ATTEMPTS", 1)
     endpoint.faults.slow[ACTION] = 0.6
     error = await refused(UnreachableError)

@@ -148,7 +148,7 @@ async def test_a_run_recovers_before_slurm_knows(attached, bed, sleeper, home, m
     """AWS was asked to reboot the node: Slurm misses it half a minute later, and is told of no repair at all."""
     run_id, node = sleeper
     home.process("node", "reboot", node, "--cluster", "ml-cluster", "--yes").ok()
-    monkeypatch.setattr(repairs, "_LOOKED", 0.0)  # somebody has been looking for a while
+    monkeypatch.setattr(repairs, "_MIN_WATCH_S", 0.0)  # somebody has been looking for a while
     hyperpod = Hyperpod(load_settings())
     try:
         run = await hyperpod.runs.get(run_id)
@@ -177,7 +177,7 @@ async def test_a_run_recovers_before_slurm_knows(attached, bed, sleeper, home, m
 async def test_aws_that_does_not_tell_keeps_nobody_waiting(attached, sleeper, monkeypatch):
     """The run is told as Slurm has it, at once, and AWS is not asked again and again."""
     run_id, _ = sleeper
-    monkeypatch.setattr(repairs, "_LOOKED", 0.0)
+    monkeypatch.setattr(repairs, "_MIN_WATCH_S", 0.0)
     attached.endpoint.faults.deny("sagemaker:ListClusterNodes")
     hyperpod = Hyperpod(load_settings())
     try:
@@ -188,7 +188,7 @@ async def test_aws_that_does_not_tell_keeps_nobody_waiting(attached, sleeper, mo
         calls = [one.action for one in attached.endpoint.calls]
         assert calls.count("sagemaker:ListClusterNodes") == 1
         attached.endpoint.faults.slow["sagemaker:ListClusterNodes"] = 20.0
-        monkeypatch.setattr(repairs, "_REFUSED_FOR", 0.0)
+        monkeypatch.setattr(repairs, "_ERROR_TTL_S", 0.0)
         async with asyncio.timeout(10):
             await hyperpod.runs.get(run_id)
         await hyperpod.runs.act(run_id, "cancel")

@@ -8,7 +8,7 @@ import pytest
 
 from hyperpod_jlab.aws.studio import Studio, find_studio, parse_arn
 
-WHOLE = {
+NOT_BOOL = {
     "AppType": "JupyterLab",
     "DomainId": "d-abc",
     "UserProfileName": "alice",
@@ -26,14 +26,14 @@ def metadata(tmp_path):
 
 
 def test_the_whole_metadata(metadata):
-    metadata.write_text(json.dumps(WHOLE))
+    metadata.write_text(json.dumps(NOT_BOOL))
     assert find_studio(metadata) == Studio(
         metadata,
         app_type="JupyterLab",
         domain_id="d-abc",
         user_profile="alice",
         space="alices-space",
-        role_arn=WHOLE["ExecutionRoleArn"],
+        role_arn=NOT_BOOL["ExecutionRoleArn"],
         partition="aws-us-gov",
         region="us-gov-west-1",
         account="111122223333",
@@ -48,7 +48,7 @@ def test_outside_of_studio_there_is_none(metadata):
 
 
 def test_the_variable_of_aws_own_extensions_names_another_file(metadata, monkeypatch):
-    metadata.write_text(json.dumps(WHOLE))
+    metadata.write_text(json.dumps(NOT_BOOL))
     monkeypatch.setenv("RESOURCE_METADATA_FILE", str(metadata))
     found = find_studio()
     assert found is not None
@@ -56,7 +56,7 @@ def test_the_variable_of_aws_own_extensions_names_another_file(metadata, monkeyp
 
 
 def test_a_space_application_does_not_say_the_profile(metadata):
-    less = {name: value for name, value in WHOLE.items() if name != "UserProfileName"}
+    less = {name: value for name, value in NOT_BOOL.items() if name != "UserProfileName"}
     metadata.write_text(json.dumps(less))
     found = find_studio(metadata)
     assert found is not None
@@ -64,7 +64,7 @@ def test_a_space_application_does_not_say_the_profile(metadata):
 
 
 def test_without_its_own_arn_the_role_tells_the_account_but_not_the_region(metadata):
-    less = {name: value for name, value in WHOLE.items() if name != "ResourceArn"}
+    less = {name: value for name, value in NOT_BOOL.items() if name != "ResourceArn"}
     metadata.write_text(json.dumps(less))
     found = find_studio(metadata)
     assert found is not None
@@ -75,12 +75,12 @@ def test_without_its_own_arn_the_role_tells_the_account_but_not_the_region(metad
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (json.dumps(WHOLE)[:60].encode(), "not valid JSON"),
+        (json.dumps(NOT_BOOL)[:60].encode(), "not valid JSON"),
         (b"", "not valid JSON"),
         (b"[1, 2]", "is not a JSON object"),
         (b"\xff\xfe{}", "cannot be read"),
-        (json.dumps({**WHOLE, "DomainId": 7, "SpaceName": None}).encode(), "has no DomainId"),
-        (json.dumps({**WHOLE, "DomainId": ""}).encode(), "has no DomainId"),
+        (json.dumps({**NOT_BOOL, "DomainId": 7, "SpaceName": None}).encode(), "has no DomainId"),
+        (json.dumps({**NOT_BOOL, "DomainId": ""}).encode(), "has no DomainId"),
     ],
 )
 def test_broken_metadata_are_told_and_stop_nothing(metadata, content, words):

@@ -112,7 +112,7 @@ async def test_metrics_are_asked_for_once_a_minute(example, api, monkeypatch):
     await api.get(path, seconds="7200")
     await api.get(path)
     assert asked(example) == 2
-    monkeypatch.setattr(metric_looks, "FRESH", 0.0)
+    monkeypatch.setattr(metric_looks, "TTL_S", 0.0)
     measure(example, "node_cpu_utilization", 5.0)
     again = await api.get(path)
     assert [metric["name"] for metric in again["metrics"]] == ["gpu-utilization", "cpu"]
@@ -139,7 +139,7 @@ async def test_metrics_of_nodes(example, api):
 
 
 async def test_no_more_answers_are_kept_than_some(example, api, monkeypatch):
-    monkeypatch.setattr(metric_looks, "_MOST", 2)
+    monkeypatch.setattr(metric_looks, "_MAX_ENTRIES", 2)
     for seconds in ("60", "120", "180", "60"):
         await api.get("clusters/research-eks/metrics", seconds=seconds)
     assert asked(example) == 4

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from hyperpod_jlab.core.check import Check
-from hyperpod_jlab.features.doctor.service import redacted, report
+from hyperpod_jlab.features.doctor.service import redact, report
 
 UNREACHABLE = (
     '[clusters.far]\norchestrator = "slurm"\ntransport = "ssh"\nlogin_nodes = ["nobody.invalid"]\n'
@@ -77,7 +77,7 @@ def _take_the_slot(hpj):
 
 
 def test_a_job_that_gets_no_turn_is_cancelled(hpj, home, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.features.doctor.checks.TIMEOUT", 3.0)
+    monkeypatch.setattr("hyperpod_jlab.features.doctor.checks.TIMEOUT_S", 3.0)
     home.config.write_text("[clusters.local]\nslots = 1\n")
     _take_the_slot(hpj)
     try:
@@ -155,7 +155,7 @@ def test_nothing_that_looks_like_a_secret_is_told(secret):
 def test_the_environments_secrets_and_others_homes_are_hidden(monkeypatch):
     monkeypatch.setenv("HOME", "/home/alice")
     environment = {"WANDB_API_KEY": "0123456789abcdef", "PATH": "/usr/bin", "MY_TOKEN": "abc"}
-    text = redacted(
+    text = redact(
         "key 0123456789abcdef in /home/alice/fsx, /home/bob/fsx, /usr/bin abc "
         "https://me:pass@host/x arn:aws:iam::111122223333:role/StudioRole",
         environment,

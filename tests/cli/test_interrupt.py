@@ -44,7 +44,7 @@ def test_a_small_thing_is_finished_before_the_interrupt_comes():
     done = []
 
     def work() -> None:
-        with interrupts.uninterrupted():
+        with interrupts.defer_interrupts():
             signal.raise_signal(signal.SIGINT)
             done.append("inside")
         done.append("never")
@@ -53,7 +53,7 @@ def test_a_small_thing_is_finished_before_the_interrupt_comes():
         with pytest.raises(KeyboardInterrupt):
             work()
         assert done == ["inside"]
-        with interrupts.uninterrupted():
+        with interrupts.defer_interrupts():
             done.append("again")
     finally:
         signal.signal(signal.SIGINT, before)

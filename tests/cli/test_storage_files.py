@@ -168,7 +168,7 @@ def test_what_only_root_may_ask_for_is_said(hpj, lustre, monkeypatch):
 
 
 def test_many_files_go_in_several_calls(hpj, lustre, monkeypatch):
-    monkeypatch.setattr(module, "_AT_ONCE", 4)
+    monkeypatch.setattr(module, "_BATCH_SIZE", 4)
     paths = [lustre.add(f"part-{number}", ARCHIVED) for number in range(10)]
     assert done(hpj("storage", "release", "--json", *paths).ok()) == [("asked", "archived")] * 10
     sent = [call[1:] for call in lustre.calls if call[0] == "hsm_release"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperpod_jlab.cli.usage import hours, usage_words
+from hyperpod_jlab.cli.usage import format_usage, hours
 from hyperpod_jlab.core.usage import Usage
 
 
@@ -15,7 +15,7 @@ def test_all_of_it_and_who_says_so():
         exit_code=139,
         signal=11,
     )
-    assert usage_words(usage) == (
+    assert format_usage(usage) == (
         "16 GPU-hours, 2h 01m of CPU time, 1.5 GiB of memory at its peak, ended by SIGSEGV"
         " (from the scheduler's accounting)"
     )
@@ -23,12 +23,12 @@ def test_all_of_it_and_who_says_so():
 
 def test_nothing_and_who_says_so():
     usage = Usage(source="journal", accelerator_seconds=0)
-    assert usage_words(usage) == "no usage recorded (from the records of the run)"
+    assert format_usage(usage) == "no usage recorded (from the records of the run)"
 
 
 def test_other_accelerators_and_a_signal_without_a_name():
     usage = Usage(source="journal", accelerator_seconds=1800, accelerator_kind="neuron", signal=99)
-    assert usage_words(usage).startswith("0.5 accelerator-hours, ended by signal 99 (")
+    assert format_usage(usage).startswith("0.5 accelerator-hours, ended by signal 99 (")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,13 @@ import pytest
 from cfnlint.data import AdditionalSpecs
 from cfnlint.helpers import load_resource
 
-from hyperpod_jlab.admin.lambdas.settings import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
+from hyperpod_jlab.admin.lambdas.settings import (
+    CLUSTER_PERMISSION,
+    EKS_PERMISSION,
+    SESSION_PERMISSIONS,
+    Function,
+    rights,
+)
 from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import forget_session
 from scripts.make_templates import (
@@ -105,7 +111,10 @@ def assert_neither_more_nor_less(statements, want):
 
 def test_the_functions_role():
     called = {one for name in get_args(Function) for one in rights(name)}
-    of_jobs, of_sessions = {OF_CLUSTER, OF_EKS}, {OF_CLUSTER, *OF_SESSIONS}
+    of_jobs, of_sessions = (
+        {CLUSTER_PERMISSION, EKS_PERMISSION},
+        {CLUSTER_PERMISSION, *SESSION_PERMISSIONS},
+    )
     wiring = statements_of(wired(), "FunctionRole", "wiring")
     assert granted(wiring) == in_account(called - of_jobs - of_sessions)
     jobs = statements_of(wired(**BY_JOBS), "FunctionRole", "kubernetes")

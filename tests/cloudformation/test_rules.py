@@ -63,7 +63,7 @@ Resources:
     Properties: { Runtime: python3.12, %s }
 %s
 """
-WHOLE = (
+NOT_BOOL = (
     "LoggingConfig: { LogGroup: x }",
     "DeadLetterConfig: { TargetArn: x }",
     "ReservedConcurrentExecutions: 1",
@@ -135,11 +135,11 @@ HERE = "Condition: { StringEquals: { 'aws:SourceAccount': '1' } }"
         (QUEUE % (DLQ, "SqsManagedSseEnabled: false"), ["E9006"]),
         (QUEUE % (DLQ, "KmsMasterKeyId: { Ref: Key }"), []),
         # functions
-        (FUNCTION % (", ".join(WHOLE), ""), []),
-        (FUNCTION % (", ".join(WHOLE[1:]), ""), ["E9005"]),
-        (FUNCTION % (", ".join((WHOLE[0], WHOLE[2])), ""), ["E9004"]),
-        (FUNCTION % (", ".join((WHOLE[0], WHOLE[2])), SOURCE), []),
-        (FUNCTION % (", ".join(WHOLE[:2]), ""), ["E9010"]),
+        (FUNCTION % (", ".join(NOT_BOOL), ""), []),
+        (FUNCTION % (", ".join(NOT_BOOL[1:]), ""), ["E9005"]),
+        (FUNCTION % (", ".join((NOT_BOOL[0], NOT_BOOL[2])), ""), ["E9004"]),
+        (FUNCTION % (", ".join((NOT_BOOL[0], NOT_BOOL[2])), SOURCE), []),
+        (FUNCTION % (", ".join(NOT_BOOL[:2]), ""), ["E9010"]),
         ("Resources: { P: { Type: 'AWS::Lambda::Permission', Properties: { Principal: events.amazonaws.com } } }", ["E9003"]),
         ("Resources: { R: { Type: 'AWS::Events::Rule', Properties: { Targets: [{ Id: a, Arn: b }] } } }", ["E9004"]),
         # logs, data, topics

@@ -272,11 +272,11 @@ def test_what_the_functions_call_their_role_allows(function):
     )
     places = {"partition": "aws", "region": "us-west-2", "account": ACCOUNT, "domain": DOMAIN}
     for one in rights.rights(function):
-        policy = on_controller if one in rights.OF_SESSIONS else by_jobs
+        policy = on_controller if one in rights.SESSION_PERMISSIONS else by_jobs
         resource = one.resource.format(**places)
         if resource != "*":
             resource = resource.replace("*", BY_JOBS["EksClusterName"])
         asked = Asked(one.action, resource, {"aws:TagKeys": ("hyperpod-jlab",)})
         assert decide((policy,), asked).allowed, asked
-        if one in rights.OF_SESSIONS:
+        if one in rights.SESSION_PERMISSIONS:
             assert not decide((by_jobs,), asked).allowed, asked

@@ -11,8 +11,8 @@ import pytest
 from hyperpod_jlab.admin.fsx import apply as applying
 from hyperpod_jlab.admin.fsx.models import DesiredState
 from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
-from hyperpod_jlab.admin.lambdas.custom_resource import Wired
-from hyperpod_jlab.admin.lambdas.work import Limit, made_so
+from hyperpod_jlab.admin.lambdas.custom_resource import WiredTarget
+from hyperpod_jlab.admin.lambdas.work import Limit, converge_and_log
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.errors import HyperpodError
 from testbed.aws.iam import Asked, Policy, decide
@@ -29,7 +29,7 @@ OURS = {"ec2", "fsx", "sagemaker", "eks"}
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """SageMaker is quick here, so it is looked at often."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
 
 
 class FiveMinutes:
@@ -47,9 +47,9 @@ def run(disk):
         forget_session()
         made = StorageRequest(DOMAIN, DesiredState(mode), file_system=FILE_SYSTEM, mounted_at=disk)
         words = []
-        for wiring in (made, Wired(DOMAIN, FILE_SYSTEM).taken_back()):
+        for wiring in (made, WiredTarget(DOMAIN, FILE_SYSTEM).empty_request()):
             try:
-                outcome = asyncio.run(made_so(wiring, Limit(FiveMinutes())))
+                outcome = asyncio.run(converge_and_log(wiring, Limit(FiveMinutes())))
             except HyperpodError as error:
                 words.append(str(error))
             else:

@@ -163,7 +163,9 @@ def given(case: dict[str, Any]) -> RenderInput:
         name=case.get("name", "train 1"),
         spec=spec,
         bundle=BUNDLE,
-        paths=PathMap.of("/home/alice/fsx", storage.mount if storage is not None else FOLDER),
+        paths=PathMap.create_map(
+            "/home/alice/fsx", storage.mount if storage is not None else FOLDER
+        ),
         python=case.get("python", spec.environment.python),
         guard_policy=GuardPolicy(200001, "5ea1" * 16),
         user=case.get("user", "alice@example.org"),

@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, USER_ANNOTATION
-from hyperpod_jlab.features.ports.service import access_of
+from hyperpod_jlab.features.ports.service import read_access
 from tests.kubernetes.acting import CLUSTER, Acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed
 
@@ -68,7 +68,7 @@ async def test_a_running_job_is_adopted_followed_and_cancelled(
     rows = {row.run_id: row for row in await user.hyperpod.jobs()}
     assert (rows[run_id].user, rows[run_id].mine) == (getpass.getuser(), True)
     await _logs(user, run_id, {"one of 0", "one of 1", "two of 0", "two of 1"})
-    access = await access_of(user.hyperpod.engines, user.hyperpod.runs, run_id)
+    access = await read_access(user.hyperpod.engines, user.hyperpod.runs, run_id)
     assert [shell.node_rank for shell in access.shells] == [0, 1], access
     for again in ("theirs", "pytorchjob/theirs", f"{user.namespace}/pytorchjob/theirs"):
         with pytest.raises(ConflictError) as error:

@@ -12,7 +12,7 @@ import pytest
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError, UnsupportedError
 from hyperpod_jlab.core.run import Run
-from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.actions import cancelled
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
@@ -21,7 +21,7 @@ from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, fi
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapshot
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
 from hyperpod_jlab.launcher.commands import find_task
-from hyperpod_jlab.run.view import heard_now
+from hyperpod_jlab.run.view import with_observations
 from hyperpod_jlab.storage.partition import Partition
 from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.test_verdicts import pod
@@ -76,7 +76,7 @@ def test_a_task_is_cancelled_once_its_pod_has_ended(
     seen = {task.run_id: _task_snapshot(now + 1, *phases)}
     words, _, doubted = RunObserver(ClusterConnection(config))._observe_all([(task, place)], seen)
     assert not doubted
-    status = derive(heard_now(task, task.read(), words), Moment(now + 2, "alive"))
+    status = derive(with_observations(task, task.read(), words), StateContext(now + 2, "alive"))
     assert (status.state, status.reason) == said
 
 

@@ -307,7 +307,7 @@ async def test_who_may_make_no_config_maps_is_told_and_leaves_no_job(
     assert narrow.cluster.run(
         "get", "pytorchjob", "run-denied", namespace=narrow.namespace
     ).returncode
-    assert not narrow.hyperpod.partition.holds("denied")
+    assert not narrow.hyperpod.partition.has_run("denied")
     # What is small enough needs no right beyond those.
     (narrow.folder / "weights.bin").unlink()
     run = await narrow.ended(await narrow.submit("echo small"))
@@ -320,7 +320,7 @@ async def test_too_large_a_project_is_refused_and_nothing_is_left(bare: Kubernet
     with pytest.raises(RefusedError) as caught:
         await bare.submit(run_id="too-large", **READ)
     assert caught.value.code == "code_too_large"
-    assert not bare.hyperpod.partition.holds("too-large")
+    assert not bare.hyperpod.partition.has_run("too-large")
 
 
 async def test_a_secret_without_a_reference_is_refused(bare: KubernetesSession) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.folders import FoldersThere
-from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_keeper
+from hyperpod_jlab.admin.fsx.folders import RemoteFolderProvisioner
+from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, open_provisioner
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import (
     DeniedError,
@@ -45,8 +45,8 @@ async def keeper(kubernetes_cluster, namespace, pinned, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(user))
     root = kubernetes_cluster.partition
     settings = settings_for(kubernetes_cluster, namespace, root, sub_path="team")
-    place = FolderPlace("kubernetes", image=pinned)
-    async with open_keeper(settings, Partition(root), place) as found:
+    place = ProvisionerOptions("kubernetes", image=pinned)
+    async with open_provisioner(settings, Partition(root), place) as found:
         yield found
 
 
@@ -105,14 +105,14 @@ async def test_a_program_that_fails_says_why(errand):
         return errand
 
     with pytest.raises(RefusedError) as caught:
-        await FoldersThere(errand(broken)).look(["/x"])
+        await RemoteFolderProvisioner(errand(broken)).look(["/x"])
     assert caught.value.code == "job_failed"
     assert "exit code 1: no $(HOME) here" in caught.value.message
 
 
 async def test_a_claim_that_is_not_there(errand, jobs_left):
     with pytest.raises(NotFoundError) as caught:
-        await FoldersThere(errand(claim="nope")).look(["/x"])
+        await RemoteFolderProvisioner(errand(claim="nope")).look(["/x"])
     assert (caught.value.code, '"nope"' in caught.value.message) == ("no_claim", True)
     assert jobs_left() == []
 
@@ -120,7 +120,7 @@ async def test_a_claim_that_is_not_there(errand, jobs_left):
 async def test_an_image_that_no_node_can_have(errand):
     missing = f"localhost/testbed/nothing@sha256:{'0' * 64}"
     with pytest.raises(RefusedError) as caught:
-        await FoldersThere(errand(image=missing)).look(["/x"])
+        await RemoteFolderProvisioner(errand(image=missing)).look(["/x"])
     assert caught.value.code == "pod_cannot_start"
 
 
@@ -137,7 +137,7 @@ async def test_a_pod_that_finds_no_room_is_taken_back(
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}  # fmt: skip
     kubernetes_cluster.create(quota, namespace=namespace)
     with pytest.raises(UnreachableError) as caught:
-        await FoldersThere(errand(patience=4.0)).look(["/x"])
+        await RemoteFolderProvisioner(errand(patience=4.0)).look(["/x"])
     assert caught.value.code == "job_did_not_end"
     assert "no pod was created" in caught.value.message
     assert jobs_left() == []
@@ -147,8 +147,8 @@ async def test_a_missing_right_is_named(kubernetes_cluster, namespace, pinned, m
     monkeypatch.setenv("KUBECONFIG", str(kubernetes_cluster.user("nobody", namespace, rules=RIGHTS[1:])))  # fmt: skip
     root = kubernetes_cluster.partition
     settings = settings_for(kubernetes_cluster, namespace, root, sub_path="team")
-    place = FolderPlace("kubernetes", image=pinned)
-    async with open_keeper(settings, Partition(root), place) as keeper:
+    place = ProvisionerOptions("kubernetes", image=pinned)
+    async with open_provisioner(settings, Partition(root), place) as keeper:
         with pytest.raises(DeniedError) as caught:
             await keeper.look(["/x"])
     assert "create" in caught.value.message

@@ -17,7 +17,7 @@ __all__ = ["account", "endpoint", "home", "hpj", "no_aws", "pinned"]
 @pytest.fixture
 def words(kubernetes_cluster, namespace, pinned, tmp_path, monkeypatch, home):
     """What is the same in all commands; the claim and its namespace are the configuration's."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
     kubernetes_cluster.claim(namespace, CLAIM)
     user = kubernetes_cluster.user("admin", namespace, rules=RIGHTS)
     monkeypatch.setenv("KUBECONFIG", str(user))

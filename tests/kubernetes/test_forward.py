@@ -22,7 +22,7 @@ import pytest
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import ConflictError, HyperpodError, NotFoundError
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.features.ports.service import access_of, open_port
+from hyperpod_jlab.features.ports.service import open_port, read_access
 from tests.kubernetes.acting import Acting, settings, user
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.session import write_config
@@ -235,7 +235,7 @@ async def test_what_does_not_run_has_no_ports(user: Acting) -> None:
     await user.ended(run_id)
     with pytest.raises(ConflictError, match="has ended"):
         await open_port(user.hyperpod.engines, user.hyperpod.runs, run_id, 0, 80)
-    access = await access_of(user.hyperpod.engines, user.hyperpod.runs, run_id)
+    access = await read_access(user.hyperpod.engines, user.hyperpod.runs, run_id)
     assert (access.ports, access.shells) == (False, ())
     with pytest.raises(NotFoundError):
         await open_port(user.hyperpod.engines, user.hyperpod.runs, "20260101-000000-aaaaaa", 0, 80)
@@ -247,13 +247,13 @@ async def test_the_shells_of_a_run_are_commands_that_work(
 ) -> None:
     run_id = await user.submit("sleep 600", resources={"nodes": 2})
     await user.running(run_id)
-    access = await access_of(user.hyperpod.engines, user.hyperpod.runs, run_id)
+    access = await read_access(user.hyperpod.engines, user.hyperpod.runs, run_id)
     assert access.ports
     end = time.monotonic() + 30
     while [shell.node_rank for shell in access.shells] != [0, 1]:  # the workers begin later
         assert time.monotonic() < end, access
         await asyncio.sleep(0.2)
-        access = await access_of(user.hyperpod.engines, user.hyperpod.runs, run_id)
+        access = await read_access(user.hyperpod.engines, user.hyperpod.runs, run_id)
     environment = {**os.environ, **kubernetes_cluster.environment}
     for shell in access.shells:
         command = shell.command.replace(" -it ", " -i ")

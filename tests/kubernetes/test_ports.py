@@ -10,7 +10,7 @@ import pytest
 from hyperpod_jlab.core.errors import ConflictError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.ports import find_pod, list_by_rank, shell_command
-from hyperpod_jlab.server.port_proxy import cookies_of, from_program
+from hyperpod_jlab.server.port_proxy import response_headers, set_cookie_values
 
 
 def _pod(
@@ -74,10 +74,10 @@ def test_a_shells_command_is_quoted() -> None:
 
 def test_a_program_sets_no_cookies_in_the_browser() -> None:
     headers = [(b"Set-Cookie", b"a=1; Path=/; Domain=x.example"), (b"set-cookie", b"_xsrf=stolen")]
-    assert list(from_program([*headers, (b"X-Own", b"1")], 80, "/base/ports/80/")) == [
+    assert list(response_headers([*headers, (b"X-Own", b"1")], 80, "/base/ports/80/")) == [
         ("X-Own", "1")
     ]
-    assert cookies_of(headers) == ["a=1; Path=/; Domain=x.example", "_xsrf=stolen"]
+    assert set_cookie_values(headers) == ["a=1; Path=/; Domain=x.example", "_xsrf=stolen"]
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def test_a_program_sets_no_cookies_in_the_browser() -> None:
 def test_what_a_program_forbids_its_page_stays_but_for_frames_and_our_workers(
     sent: str, kept: list[str]
 ) -> None:
-    made = from_program([(b"Content-Security-Policy", sent.encode())], 80, "/p/")
+    made = response_headers([(b"Content-Security-Policy", sent.encode())], 80, "/p/")
     assert [value for _, value in made] == kept
 
 
 def test_redirects_lead_back_only_to_the_program_itself() -> None:
     def leads(value: str) -> str:
-        ((_, text),) = from_program([(b"Location", value.encode())], 80, "/base/ports/80/")
+        ((_, text),) = response_headers([(b"Location", value.encode())], 80, "/base/ports/80/")
         return text
 
     assert leads("/a?b#c") == "/base/ports/80/a?b#c"

@@ -16,7 +16,7 @@ import yaml
 
 from hyperpod_jlab.core.cluster import notes_of
 from hyperpod_jlab.core.errors import DeniedError, RefusedError
-from hyperpod_jlab.features.ports.service import access_of, open_port
+from hyperpod_jlab.features.ports.service import open_port, read_access
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.session_fixtures import CLUSTER, KubernetesSession, Sessions
 
@@ -123,7 +123,7 @@ async def test_ports_and_shells(user: MakeUser, granted: bool) -> None:
     await stream.write(b"GET / HTTP/1.0\r\n\r\n")
     assert (await stream.read()).startswith(b"HTTP/1.0 200")
     await stream.close()
-    access = await access_of(session.hyperpod.engines, session.hyperpod.runs, run_id)
+    access = await read_access(session.hyperpod.engines, session.hyperpod.runs, run_id)
     command = access.shells[0].command.split(" -- ")[0].split()[1:]
     done = session.cluster.run(
         *[word for word in command if word != "-it" and not word.startswith("--context")],

@@ -67,7 +67,7 @@ def given(bundle: Bundle) -> RenderInput:
         name="test",
         spec=JobSpec.model_validate({"source": {"kind": "command", "command": "true"}}),
         bundle=bundle.folder.name,
-        paths=PathMap.of(str(root), str(root)),
+        paths=PathMap.create_map(str(root), str(root)),
         python=NODE_PYTHON,
         guard_policy=GuardPolicy.current(),
     )

@@ -19,7 +19,7 @@ from hyperpod_jlab.engines.launch import (
     guard_command,
     guard_source,
 )
-from hyperpod_jlab.storage.acl import let_through, open_tree
+from hyperpod_jlab.storage.acl import grant_traversal, grant_tree
 
 from .conftest import NODE_PYTHON
 
@@ -251,7 +251,7 @@ def test_a_bundle_that_was_opened_to_the_jobs_user(ground: Ground) -> None:
     """The group bits are the mask of its access list then."""
     ground.root.chmod(0o700)
     for folder in (ground.root, *list(ground.bundle.relative_to(ground.root).parents)[:-1]):
-        let_through(ground.root / folder, CAROL)
+        grant_traversal(ground.root / folder, CAROL)
     _open(ground.bundle, CAROL)
     assert ground.bundle.stat().st_mode & 0o020
     assert ground.run(user=CAROL).returncode == 0
@@ -265,7 +265,7 @@ def _open(bundle: Path, uid: int) -> None:
     child = os.fork()
     if child == 0:
         os.setresuid(ALICE, ALICE, ALICE)
-        open_tree(bundle, uid)
+        grant_tree(bundle, uid)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 

@@ -16,8 +16,8 @@ from hyperpod_jlab.admin.lifecycle.scripts import (
     MAX_BASE64,
     ScriptSettings,
     cluster_table,
+    config_name,
     encoded,
-    name_of,
     render,
 )
 from hyperpod_jlab.core.errors import InvalidInputError
@@ -91,7 +91,7 @@ def test_each_is_short_and_clean(app, kind):
 
 def test_the_same_settings_give_the_same_bytes_and_name():
     assert render("jupyterlab", MUNGE) == render("jupyterlab", MUNGE)
-    names = {name_of(app, render(app, one)) for app in APPS for one in KINDS.values()}
+    names = {config_name(app, render(app, one)) for app in APPS for one in KINDS.values()}
     assert len(names) == len(APPS) * len(KINDS)
     assert all(re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", name) for name in names)
 
@@ -163,10 +163,10 @@ def test_one_that_would_be_too_long_is_refused():
 
 
 def test_a_quote_stays_a_letter():
-    from hyperpod_jlab.admin.lifecycle.scripts import _quoted
+    from hyperpod_jlab.admin.lifecycle.scripts import _shell_quote
 
     odd = "a'b\"c$(id)`id`\\\n"
     done = subprocess.run(
-        ["bash", "-c", f"printf %s {_quoted(odd)}"], capture_output=True, text=True
+        ["bash", "-c", f"printf %s {_shell_quote(odd)}"], capture_output=True, text=True
     )
     assert done.stdout == odd

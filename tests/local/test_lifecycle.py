@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from tests.local.conftest import LocalCluster
 
 
@@ -82,7 +82,7 @@ async def test_the_working_folder_takes_what_the_job_writes(local: LocalCluster)
 
 async def test_the_record_of_a_run_is_complete(local: LocalCluster) -> None:
     run_id = await local.submit("true", name="named")
-    data = plain(await local.ended(run_id))
+    data = to_plain(await local.ended(run_id))
     json.dumps(data)
     assert data["name"] == "named"
     assert data["scheduler_id"].endswith(run_id)

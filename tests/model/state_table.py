@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_jlab.core.records import Claim, RunRecords
-from hyperpod_jlab.core.state import Moment
+from hyperpod_jlab.core.state import StateContext
 from tests.model.recording import act, attempt, error, intent, node, rank, records, word
 
-LATER = Moment(now=100_000.0)
+LATER = StateContext(now=100_000.0)
 """Long after everything."""
 
 
@@ -21,12 +21,12 @@ class Case:
     given: RunRecords
     want: dict[str, Any]
     attempts: tuple[tuple[str, str | None, int | None], ...] | None = None
-    moment: Moment = LATER
+    moment: StateContext = LATER
     says: str = field(default="")
 
 
-def at(now: float, submitter: Any = "unknown", unreachable: str | None = None) -> Moment:
-    return Moment(now, submitter, unreachable)
+def at(now: float, submitter: Any = "unknown", unreachable: str | None = None) -> StateContext:
+    return StateContext(now, submitter, unreachable)
 
 
 def want(state: str, code: str | None = None, **more: Any) -> dict[str, Any]:
@@ -205,7 +205,7 @@ DAMAGE = [
 ]  # fmt: skip
 
 DEAF = at(100_000.0, unreachable="ml does not respond")
-HEARD = Moment(100_000.0, "unknown", "ml does not respond", heard=True)
+HEARD = StateContext(100_000.0, "unknown", "ml does not respond", heard=True)
 
 UNREACHABLE = [
     Case("a waiting run of a cluster that does not respond", records(), want("unknown", "unreachable", reason="ml does not respond"), moment=DEAF),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.core.errors import without_passwords
+from hyperpod_jlab.core.errors import mask_credentials
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from hyperpod_jlab.core.errors import without_passwords
     ],
 )
 def test_names_and_passwords_are_left_out(text: str, shown: str):
-    assert without_passwords(ValueError(text)) == shown
+    assert mask_credentials(ValueError(text)) == shown

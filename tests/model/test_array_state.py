@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.core.run import Status, sum_up_children
+from hyperpod_jlab.core.run import Status, summarize_children
 
 HELD = Status("waiting", reason="held by its user", reason_code="held")
 GONE = Status("failed", reason="lost", reason_code="lost", ended_at=9.0)
 
 
 def summed(parent: Status, children: list[Status]) -> Status:
-    return sum_up_children(parent, [(one, 1) for one in children])
+    return summarize_children(parent, [(one, 1) for one in children])
 
 
 def child(state, **more):
@@ -95,5 +95,7 @@ def test_children_that_wait_for_the_same_reason_tell_it():
 
 
 def test_children_of_whom_nothing_is_known_are_counted_at_once():
-    status = sum_up_children(Status("running"), [(child("running"), 1), (child("waiting"), 99_999)])
+    status = summarize_children(
+        Status("running"), [(child("running"), 1), (child("waiting"), 99_999)]
+    )
     assert (status.state, status.reason) == ("running", "99999 waiting, 1 running")

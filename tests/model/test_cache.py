@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.core.cache import Answer, Cache, CachedQuery
+from hyperpod_jlab.core.cache import Cache, CachedQuery, CachedValue
 from hyperpod_jlab.core.errors import UnreachableError
 
 DOWN = UnreachableError("no answer")
@@ -66,7 +66,7 @@ async def test_the_time_counts_from_the_end_of_a_load_and_the_age_from_its_begin
     source.gate.set()
     assert await asked == 1
     assert await cache.get("a", source) == 1
-    assert cache.last("a") == Answer(1, 30)
+    assert cache.last("a") == CachedValue(1, 30)
     assert await cache.get("a", source, max_age=30) == 1
     assert await cache.get("a", source, max_age=29) == 2
 
@@ -151,14 +151,14 @@ async def test_the_last_answer_is_told_with_its_age_and_the_error(source):
     with pytest.raises(UnreachableError):
         await cache.latest("a", source)
     source.error = None
-    assert await cache.latest("a", source) == Answer(2, 0)
+    assert await cache.latest("a", source) == CachedValue(2, 0)
     source.now += 60
     source.error = DOWN
-    assert await cache.latest("a", source) == Answer(2, 60, DOWN)
+    assert await cache.latest("a", source) == CachedValue(2, 60, DOWN)
     cache.forget("a")
     assert (await cache.latest("a", source)).value == 2
     source.error = None
-    assert await cache.latest("a", source) == Answer(5, 0)
+    assert await cache.latest("a", source) == CachedValue(5, 0)
 
 
 async def test_after_an_error_the_source_is_left_alone_longer_and_longer(source):
@@ -191,7 +191,7 @@ async def test_those_asked_for_last_are_kept(source):
     cache: Cache[str, int] = Cache(1000, limit=2, clock=source.clock)
     for key in ("a", "b", "a", "c"):
         await cache.get(key, source)
-    assert [cache.last(key) for key in "abc"] == [Answer(1, 0), None, Answer(3, 0)]
+    assert [cache.last(key) for key in "abc"] == [CachedValue(1, 0), None, CachedValue(3, 0)]
 
 
 async def test_an_answer_that_was_found_otherwise_is_kept(source):

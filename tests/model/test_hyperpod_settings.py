@@ -5,7 +5,7 @@ from __future__ import annotations
 import botocore.session
 import pytest
 
-from hyperpod_jlab.core.hyperpod import _READ, SHOWN_ELSEWHERE, settings_of
+from hyperpod_jlab.core.hyperpod import _HANDLED_FIELDS, SEPARATE_FIELDS, settings_of
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_the_table(told, name, value, meaning):
 
 
 def test_what_is_shown_elsewhere_or_empty_is_none():
-    assert settings_of(dict.fromkeys(SHOWN_ELSEWHERE, "x")) == ()
+    assert settings_of(dict.fromkeys(SEPARATE_FIELDS, "x")) == ()
     assert settings_of({"VpcConfig": {}, "SomethingNew": None, "Other": []}) == ()
 
 
 def test_all_that_this_boto3_knows_is_known_here():
     model = botocore.session.Session().get_service_model("sagemaker")
     members = set(model.shape_for("DescribeClusterResponse").members)
-    assert members <= SHOWN_ELSEWHERE | _READ
+    assert members <= SEPARATE_FIELDS | _HANDLED_FIELDS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.core.instance_types import InstanceType, instance_type, of_ec2, table
+from hyperpod_jlab.core.instance_types import InstanceType, from_ec2, instance_type, table
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_instance_types.py"
 
@@ -80,10 +80,10 @@ def test_neuron_cores_are_counted_as_the_runtime_counts_them():
 )
 def test_addresses_of_an_instance(name, slurm, eks, efa_only):
     facts = table()[name]
-    assert facts.addresses_taken(eks=False) == slurm
-    assert facts.addresses_taken(eks=True) == eks
-    assert facts.addresses_taken(eks=True, efa_only=True) == efa_only
-    assert facts.addresses_taken(eks=False, efa_only=True) == 1
+    assert facts.address_count(eks=False) == slurm
+    assert facts.address_count(eks=True) == eks
+    assert facts.address_count(eks=True, efa_only=True) == efa_only
+    assert facts.address_count(eks=False, efa_only=True) == 1
 
 
 def test_what_ec2_says_of_types():
@@ -101,9 +101,9 @@ def test_what_ec2_says_of_types():
             "Ipv4AddressesPerInterface": 50,
         },
     }
-    assert of_ec2(told) == table()["trn2.48xlarge"]
+    assert from_ec2(told) == table()["trn2.48xlarge"]
     several = {"Gpus": [{"Count": 4, "Name": "RTX PRO Server 6000"}, {"Count": 4}]}
-    found = of_ec2({"GpuInfo": several, "NetworkInfo": {"EfaSupported": True}})
+    found = from_ec2({"GpuInfo": several, "NetworkInfo": {"EfaSupported": True}})
     # An EFA of which the number is not told is no "none".
     assert found == InstanceType(0, 0, 8, "rtx-pro-server-6000", efa=None)
-    assert of_ec2({}) == InstanceType(0, 0)
+    assert from_ec2({}) == InstanceType(0, 0)

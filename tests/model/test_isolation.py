@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_jlab.core.isolation import FolderFacts, Grant, Identity, isolation_of
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 
 OWN, COMMON = Identity(True, "mine"), Identity(False, "everybody's")
 OPEN = (Grant("everybody", None, read=True, write=False, enter=True),)
@@ -47,7 +47,7 @@ def test_the_level(network, folder, grants, identity, kerberos, level):
 def test_the_evidence_says_which_folder_is_mounted_and_what_is_elsewhere():
     seen = FolderFacts(True, "/alice", (), (), COMMON)
     assert "only /alice of the file system is mounted here" in isolation_of(seen).evidence[-1]
-    told = plain(isolation_of(seen))
+    told = to_plain(isolation_of(seen))
     assert (told["level"], told["words"]) == ("mount_path_only", "mount path only")
 
 

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from hyperpod_jlab.core.network import LUSTRE_PORTS, Rule, SecurityGroup, lustre_passage
+from hyperpod_jlab.core.network import LUSTRE_PORTS, Rule, SecurityGroup, check_lustre_access
 
 ALL = (Rule("-1", ranges=("0.0.0.0/0",)),)
 ADDRESSES = ["10.0.1.4", "10.0.1.5"]
@@ -26,8 +26,8 @@ SERVER = group("sg-server", lustre("sg-client"))
 
 def gaps(client=CLIENT, server=SERVER, addresses=ADDRESSES):
     return [
-        (gap.direction, gap.group, gap.peer, gap.ports, gap.answers)
-        for gap in lustre_passage([client], [server], addresses).gaps
+        (gap.direction, gap.group, gap.peer, gap.ports, gap.is_reply)
+        for gap in check_lustre_access([client], [server], addresses).missing_rules
     ]
 
 
@@ -67,7 +67,7 @@ def test_rules_that_do_not(inbound):
 
 def test_only_the_ports_that_are_missing_are_named():
     server = group("sg-server", [Rule("tcp", 988, 988, ("sg-client",))])
-    (gap,) = lustre_passage([CLIENT], [server], ADDRESSES).gaps
+    (gap,) = check_lustre_access([CLIENT], [server], ADDRESSES).missing_rules
     assert gap.ports == tuple(range(1018, 1024))
     assert gap.words() == "sg-server has no inbound rule for TCP 1018-1023 from sg-client"
     words = shlex.split(gap.command("eu-west-1"))
@@ -95,14 +95,16 @@ def test_every_direction_has_its_own_gap():
     for client, server, (direction, owner, answers) in closed.values():
         ((way, name, _, _, only),) = gaps(client, server)
         assert (way, name, only) == (direction, owner, answers)
-    (gap,) = lustre_passage([group("sg-client", CLIENT.inbound, ())], [SERVER], ADDRESSES).gaps
+    (gap,) = check_lustre_access(
+        [group("sg-client", CLIENT.inbound, ())], [SERVER], ADDRESSES
+    ).missing_rules
     assert "authorize-security-group-egress" in gap.command("us-west-2")
 
 
 def test_a_prefix_list_is_not_decided_here():
     server = group("sg-server", [Rule("tcp", 988, 1023, lists=("pl-1",))])
-    found = lustre_passage([CLIENT], [server], ADDRESSES)
-    assert (found.gaps, found.lists) == ((), ("pl-1",))
+    found = check_lustre_access([CLIENT], [server], ADDRESSES)
+    assert (found.missing_rules, found.lists) == ((), ("pl-1",))
 
 
 def test_several_groups_count_together_and_studios_own_is_not_the_one_to_change():
@@ -111,8 +113,10 @@ def test_several_groups_count_together_and_studios_own_is_not_the_one_to_change(
     rest = [Rule("tcp", 1018, 1023, ("sg-client",))]
     both = [group("sg-a", parts), group("sg-b", rest)]
     client = group("sg-client", lustre("sg-b"))
-    assert lustre_passage([client], both, ADDRESSES).gaps == ()
-    (gap, *_) = lustre_passage([CLIENT], [studios, group("sg-a", parts)], ADDRESSES).gaps
+    assert check_lustre_access([client], both, ADDRESSES).missing_rules == ()
+    (gap, *_) = check_lustre_access(
+        [CLIENT], [studios, group("sg-a", parts)], ADDRESSES
+    ).missing_rules
     assert (gap.group, gap.ports) == ("sg-a", tuple(range(1018, 1024)))
 
 

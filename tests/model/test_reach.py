@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, InstanceGroup, LustreStorage
 from hyperpod_jlab.core.reach import (
-    REACHES,
+    REACH_STATES,
     ReachFacts,
     SubmitTarget,
     eks_block,
@@ -241,7 +241,7 @@ def test_the_table(cluster, look, place, word, said, following):
 
 
 def test_every_word_has_a_case():
-    assert {case[3] for case in CASES} == set(REACHES)
+    assert {case[3] for case in CASES} == set(REACH_STATES)
 
 
 NOTHING_TO_ADD = {"not-described", "unknown-orchestrator", "no-file-system"}

@@ -6,7 +6,7 @@ import pytest
 
 from hyperpod_jlab.core.hyperpod import Instance
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.core.repair import NodeRepair, aws_repairs, may_recover, recovering
+from hyperpod_jlab.core.repair import NodeRepair, find_repairs, may_recover, with_repair_reason
 from hyperpod_jlab.engines.kubernetes.kind import SCHEDULER as KUBERNETES
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER as SLURM
 
@@ -41,7 +41,7 @@ def instance(name: str, status: str, launched: float = 0.0, host: str | None = H
     ],
 )
 def test_a_node_of_slurm(instances: list[tuple[str, str, float]], said: str | None) -> None:
-    found = aws_repairs(SLURM, [instance(*one) for one in instances], [HOST], BEGUN)
+    found = find_repairs(SLURM, [instance(*one) for one in instances], [HOST], BEGUN)
     assert found == ({HOST: said} if said else {})
 
 
@@ -58,12 +58,12 @@ def test_a_node_of_slurm(instances: list[tuple[str, str, float]], said: str | No
 )
 def test_a_node_of_kubernetes(instances: list[tuple[str, str, float]], said: str | None) -> None:
     """Another instance is another node, so a node may be gone while its successor starts."""
-    found = aws_repairs(KUBERNETES, [instance(*one) for one in instances], [NODE], BEGUN)
+    found = find_repairs(KUBERNETES, [instance(*one) for one in instances], [NODE], BEGUN)
     assert found == ({NODE: said} if said else {})
 
 
 def test_without_names_of_hosts_nothing_is_said() -> None:
-    assert aws_repairs(SLURM, [instance("i-0a", "Pending", host=None)], [HOST], BEGUN) == {}
+    assert find_repairs(SLURM, [instance("i-0a", "Pending", host=None)], [HOST], BEGUN) == {}
 
 
 def word(state: str, reason: str | None = None, code: str | None = None) -> Observation:
@@ -74,17 +74,17 @@ def word(state: str, reason: str | None = None, code: str | None = None) -> Obse
 
 def test_what_is_said_of_a_run() -> None:
     nodes = {f"n{number}": "replace" for number in range(5)}
-    said = recovering(word("running"), nodes, {"n1": "reboot"}, KUBERNETES)
+    said = with_repair_reason(word("running"), nodes, {"n1": "reboot"}, KUBERNETES)
     assert said.reason_code == "recovering"
     assert said.reason == (
         "HyperPod reboots n1, on which it runs; lost pods are recreated on a node with free resources"
     )
-    said = recovering(word("waiting", "no room"), nodes, {"n1": "replace"}, SLURM)
+    said = with_repair_reason(word("waiting", "no room"), nodes, {"n1": "replace"}, SLURM)
     assert said.reason == "HyperPod replaces n1, on which it ran; Slurm says: no room"
-    said = recovering(word("waiting"), nodes, dict.fromkeys(nodes, "repair"), KUBERNETES)
+    said = with_repair_reason(word("waiting"), nodes, dict.fromkeys(nodes, "repair"), KUBERNETES)
     assert said.reason == "HyperPod repairs n0, n1, n2 and 2 more, on which it ran"
     assert not may_recover(said)  # it is said once, by whoever knows first
-    assert recovering(said, nodes, {"n1": "replace"}, KUBERNETES) is said
+    assert with_repair_reason(said, nodes, {"n1": "replace"}, KUBERNETES) is said
 
 
 @pytest.mark.parametrize(
@@ -94,5 +94,5 @@ def test_what_is_said_of_a_run() -> None:
 )
 def test_what_is_not_said(given: Observation) -> None:
     repairs: dict[str, NodeRepair] = {} if given.state == "running" else {"n1": "replace"}
-    assert recovering(given, ["n1"], repairs, SLURM) is given
-    assert recovering(given, ["another"], {"n1": "replace"}, SLURM) is given
+    assert with_repair_reason(given, ["n1"], repairs, SLURM) is given
+    assert with_repair_reason(given, ["another"], {"n1": "replace"}, SLURM) is given

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from hyperpod_jlab.core.config import LocalCluster, Settings
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.fields import WHOLE
+from hyperpod_jlab.core.fields import NOT_BOOL
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 
@@ -257,7 +257,7 @@ def numbers_of(model, path=()):
 def test_no_number_of_a_model_was_forgotten(model):
     for place, field in numbers_of(model):
         strict = any(getattr(mark, "strict", False) for mark in field.metadata)
-        assert strict or WHOLE in field.metadata, place
+        assert strict or NOT_BOOL in field.metadata, place
 
 
 def test_all_problems_are_told():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.core.run import STATES, Run
-from hyperpod_jlab.core.state import Moment, derive
-from hyperpod_jlab.core.wire import plain, read
+from hyperpod_jlab.core.state import StateContext, derive
+from hyperpod_jlab.core.wire import from_plain, to_plain
 from tests.model.recording import act, attempt, error, intent, node, rank, records, word
 
 LIKE_ALWAYS = settings(deadline=None, derandomize=True, database=None, max_examples=150)
@@ -91,7 +91,7 @@ def runs(draw: Any) -> RunRecords:
 
 
 MOMENTS = st.builds(
-    Moment,
+    StateContext,
     st.floats(0, 5000),
     st.sampled_from(["alive", "dead", "unknown"]),
     st.none() | st.just("deaf"),
@@ -190,4 +190,4 @@ def test_a_view_comes_back_from_json(given_records, moment):
         parent=None,
         bundle="/b",
     )
-    assert plain(read(Run, plain(view))) == plain(view)
+    assert to_plain(from_plain(Run, to_plain(view))) == to_plain(view)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_jlab.core.text import (
-    Line,
+    TerminalLine,
     is_plain,
-    styled,
-    styled_lines,
+    keep_styles,
+    keep_styles_of_lines,
     terminal_json,
     terminal_text,
 )
@@ -47,7 +47,7 @@ HARMFUL = [
 
 @pytest.mark.parametrize("sequence", HARMFUL)
 def test_what_commands_a_terminal_is_left_out(sequence):
-    assert styled(f"before{sequence}after").replace("\\x7f", "") == "beforeafter"
+    assert keep_styles(f"before{sequence}after").replace("\\x7f", "") == "beforeafter"
     assert not is_plain(f"before{sequence}after".encode())
 
 
@@ -55,7 +55,7 @@ def test_what_commands_a_terminal_is_left_out(sequence):
     "character", ["\x9b", "\x9d", "\x85", "\u202e", "\u2066", "\u202a", "\udc9b"]
 )
 def test_what_would_not_be_seen_is_shown_as_its_escape(character):
-    shown = styled(f"a{character}31mb")
+    shown = keep_styles(f"a{character}31mb")
     assert shown == f"a{character.encode('unicode_escape').decode()}31mb"
     if character != "\udc9b":
         assert not is_plain(character.encode())
@@ -73,13 +73,13 @@ def test_what_would_not_be_seen_is_shown_as_its_escape(character):
     ],
 )
 def test_colours_tabs_and_text_of_any_language_stay(text):
-    assert styled(text) == text
+    assert keep_styles(text) == text
 
 
 @pytest.mark.parametrize("torn", ["\x1b", "\x1b[", "\x1b[3", "\x1b]52;c;AAAA", "\x1bP1", "\x1b("])
 def test_a_sequence_without_an_end_commands_nothing(torn):
-    assert "\x1b" not in styled(torn)
-    assert "\x1b" not in styled(f"{torn}\x1b") + styled("]0;x")
+    assert "\x1b" not in keep_styles(torn)
+    assert "\x1b" not in keep_styles(f"{torn}\x1b") + keep_styles("]0;x")
 
 
 @given(
@@ -89,12 +89,12 @@ def test_a_sequence_without_an_end_commands_nothing(torn):
 def test_no_way_of_cutting_a_line_lets_anything_but_styles_through(text, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     pieces = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    line = Line()
+    line = TerminalLine()
     shown = "".join(
-        line.piece(piece, anew=False, last=number == len(pieces) - 1)
+        line.add(piece, is_new=False, last=number == len(pieces) - 1)
         for number, piece in enumerate(pieces)
     )
-    assert styled(shown) == shown
+    assert keep_styles(shown) == shown
     without = shown
     while "\x1b[" in without:
         head, _, tail = without.partition("\x1b[")
@@ -105,23 +105,23 @@ def test_no_way_of_cutting_a_line_lets_anything_but_styles_through(text, data):
 
 
 def test_a_torn_style_is_put_together_and_ends_with_its_piece():
-    line = Line()
-    assert line.piece("a\x1b[3", anew=False, last=False) == "a"
-    assert line.piece("1mb", anew=False, last=False) == "\x1b[31mb\x1b[0m"
-    assert line.piece("c", anew=False, last=True) == "\x1b[31mc\x1b[0m"
+    line = TerminalLine()
+    assert line.add("a\x1b[3", is_new=False, last=False) == "a"
+    assert line.add("1mb", is_new=False, last=False) == "\x1b[31mb\x1b[0m"
+    assert line.add("c", is_new=False, last=True) == "\x1b[31mc\x1b[0m"
 
 
 def test_a_torn_link_is_left_out_whole():
-    line = Line()
-    assert line.piece("see \x1b]8;;http://ev", anew=False, last=False) == "see "
-    assert line.piece("il\x1b", anew=False, last=False) == ""
-    assert line.piece("\\here", anew=False, last=True) == "here"
+    line = TerminalLine()
+    assert line.add("see \x1b]8;;http://ev", is_new=False, last=False) == "see "
+    assert line.add("il\x1b", is_new=False, last=False) == ""
+    assert line.add("\\here", is_new=False, last=True) == "here"
 
 
 def test_a_line_shown_anew_is_not_eaten_by_what_was_torn_before_it():
-    line = Line()
-    line.piece("50 %\x1b[3", anew=False, last=False)
-    assert line.piece("bar 60 %", anew=True, last=True) == "bar 60 %"
+    line = TerminalLine()
+    line.add("50 %\x1b[3", is_new=False, last=False)
+    assert line.add("bar 60 %", is_new=True, last=True) == "bar 60 %"
 
 
 def test_text_of_several_lines_keeps_them_and_hides_nothing_by_a_carriage_return():
@@ -141,7 +141,7 @@ def test_json_for_a_terminal_is_the_same_json():
 
 def test_whole_lines_end_their_own_colours_and_no_sequence_reaches_into_the_next_one():
     lines = ["\x1b[31mred", "plain", "\x1b[32mgreen\x1b[0m", "\x1b]0;no end", "x\x07y"]
-    assert styled_lines(lines) == [
+    assert keep_styles_of_lines(lines) == [
         "\x1b[31mred\x1b[0m",
         "plain",
         "\x1b[32mgreen\x1b[0m",

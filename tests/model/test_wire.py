@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, iso_time, plain, read, shown, to_json
+from hyperpod_jlab.core.wire import (
+    HIDDEN,
+    As,
+    Time,
+    Wire,
+    from_plain,
+    iso_time,
+    to_json,
+    to_plain,
+    wire_property,
+)
 from hyperpod_jlab.server.openapi import document
 
 
@@ -31,7 +41,7 @@ class Whole(Wire):
     word: Annotated[str, As(int, len)] = ""
 
     @property
-    @shown
+    @wire_property
     def first(self) -> Time | None:
         return self.parts[0].at if self.parts else None
 
@@ -45,7 +55,7 @@ class More(Whole):
     more: int = 0
 
 
-WHOLE = Whole("a", (Part(1.5), Part(2.0, 3.0)), NotFoundError("gone", hint="look"), "s", "four")
+NOT_BOOL = Whole("a", (Part(1.5), Part(2.0, 3.0)), NotFoundError("gone", hint="look"), "s", "four")
 PLAIN = {
     "name": "a",
     "parts": [
@@ -59,21 +69,21 @@ PLAIN = {
 
 
 def test_a_class_is_what_it_shows():
-    assert plain(WHOLE) == PLAIN
-    assert json.loads(to_json(WHOLE, Whole)) == PLAIN
+    assert to_plain(NOT_BOOL) == PLAIN
+    assert json.loads(to_json(NOT_BOOL, Whole)) == PLAIN
 
 
 def test_a_subclass_shows_more_and_as_its_base_the_same():
-    more = More(**vars(WHOLE), more=1)
-    assert plain(more) == {**PLAIN, "more": 1}
-    assert plain(more, Whole) == PLAIN
-    assert plain([more], list[Whole]) == [PLAIN]
+    more = More(**vars(NOT_BOOL), more=1)
+    assert to_plain(more) == {**PLAIN, "more": 1}
+    assert to_plain(more, Whole) == PLAIN
+    assert to_plain([more], list[Whole]) == [PLAIN]
 
 
 def test_plain_data_come_back():
     part = Part(1.5, 2.25)
-    assert read(Part, plain(part)) == part
-    assert read(Part, {"at": "1970-01-01T00:00:01.500Z", "newer": 1}) == Part(1.5)
+    assert from_plain(Part, to_plain(part)) == part
+    assert from_plain(Part, {"at": "1970-01-01T00:00:01.500Z", "newer": 1}) == Part(1.5)
 
 
 @given(st.floats(min_value=-1e9, max_value=2e11))

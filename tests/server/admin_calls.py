@@ -20,8 +20,8 @@ UPDATE = "sagemaker:UpdateUserProfile"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """SageMaker is quick here, so it is looked at often."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
-    monkeypatch.setattr(wirings, "PAUSE", 0.02)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
+    monkeypatch.setattr(wirings, "NOTIFY_INTERVAL_S", 0.02)
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from
     async with asyncio.timeout(60):
         while not made(aws, UPDATE):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
-    await (await process.admin()).wirings.close()
+    await (await process.admin()).plans.close()
     process._admin = None  # what a new server has
     assert (await api.get("admin/work"))["state"] == "none"
     error = await posted(api, "admin/apply", {"plan": answer["plan"]["id"]}, 409)

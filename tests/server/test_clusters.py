@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from hyperpod_jlab.core.cache import SHARED, Snapshots
+from hyperpod_jlab.core.cache import SNAPSHOT_TTL_S, Snapshots
 from hyperpod_jlab.core.cluster import Job, Node, Resource
 from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
 from hyperpod_jlab.engines.local.observe import LocalTables
-from hyperpod_jlab.server.pages import TableQuery, page_of
+from hyperpod_jlab.server.pages import TableQuery, build_page
 
 
 async def test_clusters_are_listed(api):
@@ -72,7 +72,7 @@ def walk(rows, **query):
     """All pages of a table."""
     found, cursor = [], None
     while True:
-        page = page_of(Node, rows, TableQuery(cursor=cursor, **query), name="name", sort="name")
+        page = build_page(Node, rows, TableQuery(cursor=cursor, **query), name="name", sort="name")
         found += page.rows
         cursor = page.next
         if cursor is None:
@@ -98,9 +98,9 @@ def test_rows_without_a_value_come_last_both_ways():
 
 
 def test_a_page_goes_on_where_its_row_stood_when_that_is_gone():
-    first = page_of(Node, nodes(10), TableQuery(limit=5), name="name", sort="name")
+    first = build_page(Node, nodes(10), TableQuery(limit=5), name="name", sort="name")
     left = [node for node in nodes(10) if node.name not in {"node-4", "node-1"}]
-    rest = page_of(Node, left, TableQuery(cursor=first.next), name="name", sort="name")
+    rest = build_page(Node, left, TableQuery(cursor=first.next), name="name", sort="name")
     assert [row.name for row in rest.rows] == [f"node-{number}" for number in range(5, 10)]
 
 
@@ -115,7 +115,7 @@ def test_ten_times_the_jobs_cost_about_ten_times_the_time():
         costs = []
         for _ in range(5):
             begin = time.process_time()
-            page = page_of(Job, jobs, query, name="scheduler_id", sort="-submitted_at")
+            page = build_page(Job, jobs, query, name="scheduler_id", sort="-submitted_at")
             costs.append(time.process_time() - begin)
             assert page.rows[0].scheduler_id == str(number - 1)
         return min(costs)
@@ -125,7 +125,7 @@ def test_ten_times_the_jobs_cost_about_ten_times_the_time():
 
 def test_a_column_must_exist_even_in_an_empty_table():
     with pytest.raises(InvalidInputError):
-        page_of(Node, [], TableQuery(sort="colour"), name="name", sort="name")
+        build_page(Node, [], TableQuery(sort="colour"), name="name", sort="name")
 
 
 async def test_those_who_ask_at_once_cost_one_look():
@@ -165,11 +165,11 @@ async def test_a_cluster_that_does_not_answer_is_shown_as_it_was():
     with pytest.raises(UnreachableError):
         await snapshots.last("nodes", fail)
     fresh = await snapshots.last("nodes", look)
-    assert (fresh.said, fresh.as_of, fresh.problem) == (["seen"], None, None)
+    assert (fresh.value, fresh.as_of, fresh.problem) == (["seen"], None, None)
     before = time.time()
-    await asyncio.sleep(SHARED)
+    await asyncio.sleep(SNAPSHOT_TTL_S)
     old = await snapshots.last("nodes", fail)
-    assert old.said == ["seen"]
+    assert old.value == ["seen"]
     assert old.as_of == pytest.approx(before, abs=1)
     assert old.problem is not None
     assert old.problem.to_dict() == {
@@ -191,7 +191,7 @@ async def test_other_faults_are_told_as_faults():
 
     snapshots = Snapshots()
     await snapshots.last("nodes", look)
-    await asyncio.sleep(SHARED)
+    await asyncio.sleep(SNAPSHOT_TTL_S)
     with pytest.raises(InvalidInputError):
         await snapshots.last("nodes", fail)
 
@@ -201,7 +201,7 @@ def all_pages(rows, **query):
     told, cursor = [], None
     while True:
         wanted = TableQuery(limit=1, cursor=cursor, **query)
-        page = page_of(Node, rows, wanted, name="name", sort="name")
+        page = build_page(Node, rows, wanted, name="name", sort="name")
         told += [row.name for row in page.rows]
         cursor = page.next
         if cursor is None:
@@ -238,7 +238,7 @@ def test_the_filter_looks_at_what_is_shown():
     rows = [Node("n1", "up", resources=(gpu,), queues=("dev", "batch")), Node("n2", "up")]
 
     def found(text):
-        page = page_of(Node, rows, TableQuery(filter=text), name="name", sort="name")
+        page = build_page(Node, rows, TableQuery(filter=text), name="name", sort="name")
         return [row.name for row in page.rows]
 
     assert found("h100") == ["n1"]

@@ -54,7 +54,7 @@ class Slow:
                 begun(step)
                 if key == "second":
                     await self.on.wait()
-                yield step.told(told)
+                yield step.to_check(told)
         finally:
             self.closed = True
 

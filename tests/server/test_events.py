@@ -8,7 +8,13 @@ import pytest
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.run.submit import Request
-from hyperpod_jlab.server.run_events import AWAY, FAST, SCHEMA_ID, SLOW, pause
+from hyperpod_jlab.server.run_events import (
+    IDLE_TIMEOUT_S,
+    MAX_INTERVAL_S,
+    MIN_INTERVAL_S,
+    SCHEMA_ID,
+    next_interval,
+)
 
 
 @pytest.fixture
@@ -57,7 +63,7 @@ async def test_what_was_done_is_told_at_once(api, heard):
 
 
 async def test_how_things_were_is_no_news(api, heard, process, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.server.run_events.SLOW", 0.3)
+    monkeypatch.setattr("hyperpod_jlab.server.run_events.MAX_INTERVAL_S", 0.3)
     hyperpod = Hyperpod()
     spec = JobSpec.model_validate({"source": {"kind": "command", "command": "true"}})
     old = await hyperpod.submitter.submit(Request(spec))
@@ -103,9 +109,9 @@ async def test_events_reach_jupyters_own_socket(api, jp_ws_fetch):
 
 
 def test_the_pause_grows_with_idleness():
-    assert pause(anything_open=True, idle=0) == FAST
-    assert pause(anything_open=True, idle=300) == 5.0
-    assert pause(anything_open=True, idle=10_000) == SLOW
-    assert pause(anything_open=True, idle=0, cost=0.5) == 5.0
-    assert pause(anything_open=False, idle=10) == SLOW
-    assert pause(anything_open=False, idle=AWAY) is None
+    assert next_interval(anything_open=True, idle=0) == MIN_INTERVAL_S
+    assert next_interval(anything_open=True, idle=300) == 5.0
+    assert next_interval(anything_open=True, idle=10_000) == MAX_INTERVAL_S
+    assert next_interval(anything_open=True, idle=0, cost=0.5) == 5.0
+    assert next_interval(anything_open=False, idle=10) == MAX_INTERVAL_S
+    assert next_interval(anything_open=False, idle=IDLE_TIMEOUT_S) is None

@@ -10,7 +10,7 @@ from hyperpod_jlab.logs.lines import LineBlock, LogBatch
 from hyperpod_jlab.logs.source import Chunk, Mark, Origin
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.server import log_messages as log_frames
-from hyperpod_jlab.server.log_messages import CONTINUED, PARTIAL, REDRAWS, blocks_of, portions
+from hyperpod_jlab.server.log_messages import CONTINUED, PARTIAL, REDRAWS, blocks_of, split_batch
 
 RANK = Origin(Stream(1, 0, 0), "node-a", 0)
 
@@ -70,11 +70,11 @@ def test_a_mark_may_stand_alone():
 
 @pytest.mark.parametrize("size", [1, 10, 64, 1000])
 def test_portions_hold_the_same_lines_and_end_at_the_same_place(monkeypatch, size):
-    monkeypatch.setattr(log_frames, "PORTION", size)
+    monkeypatch.setattr(log_frames, "MAX_FRAME_BYTES", size)
     data = b"".join(b"line %d of some\n" % number for number in range(50)) + b"half"
     other = LineBlock(Origin(Stream(1, 0, 1), "node-a", 1), Chunk(b"x\ny\n", 0), 0, 4)
     batch = LogBatch(Cursor(), [block(data, mark=Mark("gap", "!")), other])
-    parts = list(portions(batch))
+    parts = list(split_batch(batch))
     assert [str(line) for part in parts for line in part] == [str(line) for line in batch]
     assert parts[-1].after == batch.after
     for before, after in pairwise(parts):

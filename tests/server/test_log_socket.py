@@ -225,7 +225,7 @@ async def test_the_server_pings(log_page, jp_serverapp):
 
 
 async def test_many_logs_share_a_socket_up_to_a_limit(api, log_page, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.server.log_socket.MOST_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr("hyperpod_jlab.server.log_socket.MAX_SUBSCRIPTIONS", 2)
     run = await api.submit("sleep 60")
     page = await log_page()
     for number in range(3):

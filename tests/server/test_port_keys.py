@@ -5,8 +5,8 @@ from jupyter_server.auth import User
 
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.server.port_keys import (
-    IDLE_SECONDS,
-    TICKET_SECONDS,
+    IDLE_TIMEOUT_S,
+    TICKET_TTL_S,
     PortAddress,
     PortKeys,
     ProgramCookies,
@@ -41,7 +41,7 @@ def opened(keys):
 
 def test_a_ticket_that_waited_too_long_opens_nothing(keys, clock):
     ticket = keys.issue("alice", PLACE)
-    clock.now += TICKET_SECONDS + 1
+    clock.now += TICKET_TTL_S + 1
     with pytest.raises(DeniedError):
         keys.redeem(ticket, ALICE, PLACE)
 
@@ -57,9 +57,9 @@ def test_a_ticket_that_was_tried_in_the_wrong_place_is_used_up(keys):
 def test_a_key_stays_while_it_is_used(keys, clock):
     key = opened(keys)
     for _ in range(3):
-        clock.now += IDLE_SECONDS - 1
+        clock.now += IDLE_TIMEOUT_S - 1
         assert keys.find(key, PLACE).user is ALICE
-    clock.now += IDLE_SECONDS + 1
+    clock.now += IDLE_TIMEOUT_S + 1
     with pytest.raises(DeniedError):
         keys.find(key, PLACE)
 
@@ -81,10 +81,10 @@ def test_of_many_keys_the_one_that_was_used_longest_ago_goes(keys):
 
 def test_many_and_long_cookies_are_bounded():
     cookies = ProgramCookies()
-    cookies.take(f"long={'x' * 5000}")
-    assert cookies.line("/") == ""
+    cookies.add_header(f"long={'x' * 5000}")
+    assert cookies.header_for("/") == ""
     for number in range(100):
-        cookies.take(f"c{number}=1")
-    assert len(cookies.line("/").split("; ")) == 64
-    cookies.take("c99=; Expires=Thu, 01 Jan 1970 00:00:00 GMT")
-    assert "c99" not in cookies.line("/")
+        cookies.add_header(f"c{number}=1")
+    assert len(cookies.header_for("/").split("; ")) == 64
+    cookies.add_header("c99=; Expires=Thu, 01 Jan 1970 00:00:00 GMT")
+    assert "c99" not in cookies.header_for("/")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.storage import owners as users
-from hyperpod_jlab.storage.acl import own_number
+from hyperpod_jlab.storage.acl import own_uid
 
 ENDED = {"succeeded", "failed", "cancelled"}
 
@@ -23,8 +23,8 @@ async def test_a_run_is_sent_shown_and_listed(api):
 async def test_a_run_says_whose_it_is(api, monkeypatch):
     sent = await api.submit("true")
     run = await api.ended(sent["run_id"])
-    assert (run["own"], run["uid"]) == (True, own_number())
-    monkeypatch.setattr(users, "own_number", lambda: own_number() + 1)
+    assert (run["own"], run["uid"]) == (True, own_uid())
+    monkeypatch.setattr(users, "own_uid", lambda: own_uid() + 1)
     told = await api.get(f"runs/{run['run_id']}")
     assert (told["own"], told["uid"]) == (False, run["uid"])
 

@@ -53,7 +53,11 @@ def chosen(disk: Path) -> dict[str, Any]:
     choice = partition_choice.choose_partition(load_settings())
     root = choice.partition.root
     inside = root.is_relative_to(disk / "studio")
-    return {"root": root.name if inside else None, "by": choice.by, "notes": list(choice.notes)}
+    return {
+        "root": root.name if inside else None,
+        "by": choice.chosen_by,
+        "notes": list(choice.notes),
+    }
 
 
 def in_shared_space(disk: Path, deny: str | None = None) -> dict[str, Any]:

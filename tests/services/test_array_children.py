@@ -73,7 +73,7 @@ def test_a_child_that_the_scheduler_speaks_of_is_looked_at(
     word = Observation(time=time.time(), observer="test", state="waiting", scheduler_id="m:array_7")
     shutil.rmtree(bundle.folder / "tasks" / "7")
     words = {"array.7": word}
-    run = view_of(bundle, bundle.read(), ArrayFacts(words=words, ended=ended))
+    run = view_of(bundle, bundle.read(), ArrayFacts(observations=words, ended=ended))
     assert run.children == {"succeeded": MANY - 1, "waiting": 1}
     assert not run.status.ended
 

@@ -11,7 +11,7 @@ import pytest
 from hyperpod_jlab.clusters import service as cluster_lines
 from hyperpod_jlab.core.cluster import Cluster
 from hyperpod_jlab.core.errors import UnreachableError
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 from hyperpod_jlab.run.services import Hyperpod
 
@@ -41,7 +41,7 @@ async def test_its_last_numbers_stay_with_their_time(place):
     assert (old.state, old.reason) == ("unreachable", "no route to host")
     assert (old.nodes, old.running) == (up.nodes, up.running)
     assert old.as_of == pytest.approx(time.time(), abs=5)
-    told = plain(old)["as_of"]
+    told = to_plain(old)["as_of"]
     assert isinstance(told, str)
     assert told.endswith("Z")
 
@@ -130,7 +130,7 @@ async def test_an_answer_that_nobody_wanted_for_long_is_not_told(beside, monkeyp
     await hyperpod.clusters.configured(0.1)
     far.let.set()
     await asyncio.sleep(0.1)
-    monkeypatch.setattr(cluster_lines, "_KEPT", 0.0)
+    monkeypatch.setattr(cluster_lines, "_TTL_S", 0.0)
     await hyperpod.clusters.configured(1)
     assert far.asked == 2
 

@@ -7,7 +7,7 @@ import time
 
 from hyperpod_jlab.core.check import CheckStep, fail, ok, warn
 from hyperpod_jlab.core.errors import DeniedError, UnreachableError
-from hyperpod_jlab.features.doctor.models import Chain
+from hyperpod_jlab.features.doctor.models import CheckChain
 
 
 def step(key, look, *needs, **more):
@@ -33,14 +33,14 @@ async def never():
 
 
 async def walk(*steps, chain=None):
-    return {check.key: check async for check in (chain or Chain()).walk(steps)}
+    return {check.key: check async for check in (chain or CheckChain()).run_steps(steps)}
 
 
 async def test_checks_come_as_they_are_made():
     begun = []
-    chain = Chain(lambda one: begun.append(one.key))
+    chain = CheckChain(lambda one: begun.append(one.key))
     steps = [step("a", saying(ok("1"))), step("b", saying(ok("2")))]
-    seen = [(check.key, list(begun)) async for check in chain.walk(steps)]
+    seen = [(check.key, list(begun)) async for check in chain.run_steps(steps)]
     assert seen == [("a", ["a"]), ("b", ["a", "b"])]
 
 
@@ -79,7 +79,7 @@ async def test_all_steps_together_are_bounded():
     found = await walk(
         *(step(key, never) for key in "abc"),
         step("d", saying(ok("well"))),
-        chain=Chain(seconds=0.3),
+        chain=CheckChain(seconds=0.3),
     )
     assert time.monotonic() - begin < 2
     assert {check.level for check in found.values()} == {"unknown"}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 from hyperpod_jlab.run.listing import RunFilter, check_states
 from hyperpod_jlab.run.services import Hyperpod
@@ -57,7 +57,7 @@ async def test_nothing_yet(place):
 async def test_an_index_that_is_in_use_in_between(place, monkeypatch):
     """What was found of a run went into the index in memory, and the next look is into the file again."""
     make_bundle(place.partition, "run-1", code=0)
-    monkeypatch.setattr(index_module, "PAUSE", 0.0)
+    monkeypatch.setattr(index_module, "RETRY_S", 0.0)
     use_file, uses = RunIndex._use_file, []
 
     def second_time_busy(*given: Any) -> Any:
@@ -102,7 +102,7 @@ async def test_what_is_listed_is_what_is_told_of_each(place):
     await place.ended("run-2")
     for run in (await place.hyperpod.runs.list()).runs:
         one = await place.hyperpod.runs.get(run.run_id)
-        assert plain(run) == plain(one)
+        assert to_plain(run) == to_plain(one)
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 100])

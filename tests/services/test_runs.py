@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, NotFoundError
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.engines.local.attempt import end_processes
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.processes import this_process
@@ -82,13 +82,13 @@ async def test_hold_release_cancel(place):
 async def test_no_bundle_is_looked_up_on_the_event_loop(place, monkeypatch):
     """A look at the partition may take long, and all answers of the server would wait for it."""
     make_bundle(place.partition, "run-1", code=3)
-    holds, threads = Partition.holds, []
+    has_run, threads = Partition.has_run, []
 
     def look(*given: Any) -> bool:
         threads.append(threading.current_thread())
-        return holds(*given)
+        return has_run(*given)
 
-    monkeypatch.setattr(Partition, "holds", look)
+    monkeypatch.setattr(Partition, "has_run", look)
     await place.hyperpod.runs.act("run-1", "cancel")
     await place.submit("sleep 60", run_id="first")
     await place.submit("true", run_id="second", after=["first"])
@@ -175,7 +175,7 @@ async def test_an_array_whose_supervisor_was_killed(place, with_child):
     children = await place.hyperpod.runs.children("run-1")
     assert [child.state for child in children] == [first] + ["failed"] * 4
     assert {child.status.reason_code for child in children[1:]} == {"lost"}
-    assert plain((await place.hyperpod.runs.list()).runs[0]) == plain(run)
+    assert to_plain((await place.hyperpod.runs.list()).runs[0]) == to_plain(run)
 
 
 OTHER = {"machine": "other", "boot": "b", "pid_namespace": "p", "pid": 1, "start_time": 1}
@@ -209,4 +209,4 @@ async def test_the_end_of_a_lost_run_does_not_wander(place):
     assert first.status.ended_at == pytest.approx(now - 100, abs=1)
     await asyncio.sleep(0.05)
     assert await place.hyperpod.runs.get("run-1") == first
-    assert plain((await place.hyperpod.runs.list()).runs[0]) == plain(first)
+    assert to_plain((await place.hyperpod.runs.list()).runs[0]) == to_plain(first)

@@ -13,8 +13,8 @@ from hyperpod_jlab.core.errors import HyperpodError, RefusedError, UnsupportedEr
 from hyperpod_jlab.core.job_actions import ActionKind
 from hyperpod_jlab.engines import registry
 from hyperpod_jlab.engines.protocol import Orchestrator
-from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest, abilities_on
-from hyperpod_jlab.features.ports.service import access_of, open_port
+from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest, list_abilities
+from hyperpod_jlab.features.ports.service import open_port, read_access
 from hyperpod_jlab.run.services import Hyperpod
 from tests.services.tiny_engine import KIND, TinyCluster, TinyEngine
 from tests.session import Session
@@ -82,7 +82,7 @@ async def test_its_cluster_offers_nothing_that_it_cannot_do(tiny: Session) -> No
     cluster = await tiny.hyperpod.clusters.one("tiny")
     assert (cluster.state, cluster.default, cluster.orchestrator) == ("up", True, "tiny")
     assert (cluster.actions, cluster.changes) == ((), ())
-    offered = await abilities_on(tiny.hyperpod, "tiny")
+    offered = await list_abilities(tiny.hyperpod, "tiny")
     assert {one.action: one.problem is None for one in offered} == dict.fromkeys(
         ("drain", "resume", "reboot", "replace"), False
     )
@@ -109,7 +109,7 @@ async def test_what_it_has_not_is_refused_in_plain_words(tiny: Session) -> None:
     assert await said(open_port(services.engines, services.runs, run_id, 0, 8080)) == no_ports
     drain = NodeRequest("drain", ["n1"], cluster="tiny", reason="broken")
     assert await said(NodeActions(services).plan(drain)) == "tiny clusters cannot drain nodes"
-    access = await access_of(services.engines, services.runs, run_id)
+    access = await read_access(services.engines, services.runs, run_id)
     assert (access.ports, access.reason, access.shells) == (False, no_ports, ())
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from hyperpod_jlab.core.cluster import Cluster
-from hyperpod_jlab.core.config import AnyCluster, ClusterConfig
+from hyperpod_jlab.core.config import BaseCluster, ClusterConfig
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.scheduler import Scheduler
@@ -24,7 +24,7 @@ from hyperpod_jlab.storage.records import BundleReader
 SCRIPT = "tiny.sh"
 
 
-class TinyCluster(AnyCluster):
+class TinyCluster(BaseCluster):
     """Its clusters in the configuration."""
 
     orchestrator: Literal["tiny"] = "tiny"
@@ -38,7 +38,7 @@ class TinyEngine(Orchestrator):
 
     def __init__(self, name: str, config: TinyCluster, partition: Partition) -> None:
         self.name = name
-        self.paths = PathMap.of(str(partition.root))
+        self.paths = PathMap.create_map(str(partition.root))
         self._config = config
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -50,7 +50,7 @@ class TinyEngine(Orchestrator):
         """A script that starts the launcher through the guard."""
         command = [
             given.python or "python3",
-            *guard_command(given.guard_policy.guard_args(given.paths.there, given.bundle)),
+            *guard_command(given.guard_policy.guard_args(given.paths.remote, given.bundle)),
             "node",
             "--node-rank=0",
             "--nodes=1",

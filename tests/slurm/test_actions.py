@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.core.job_actions import MOST_JOBS, Change, JobResult
+from hyperpod_jlab.core.job_actions import MAX_JOBS, Change, JobResult
 from hyperpod_jlab.run.services import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, make_hyperpod
@@ -281,6 +281,6 @@ class TestJobs:
         assert look(slurm, job, "%T") == "PENDING"
 
     async def test_too_many_and_none(self, alice: Hyperpod) -> None:
-        for jobs in ([], [str(number) for number in range(MOST_JOBS + 1)]):
-            with pytest.raises(InvalidInputError, match=f"1 to {MOST_JOBS}"):
+        for jobs in ([], [str(number) for number in range(MAX_JOBS + 1)]):
+            with pytest.raises(InvalidInputError, match=f"1 to {MAX_JOBS}"):
                 await alice.act_on_jobs(CLUSTER, "hold", jobs)

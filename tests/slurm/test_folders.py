@@ -8,8 +8,8 @@ import stat
 
 import pytest
 
-from hyperpod_jlab.admin.fsx.folders import FoldersThere
-from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_keeper, user_number
+from hyperpod_jlab.admin.fsx.folders import RemoteFolderProvisioner
+from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, find_uid, open_provisioner
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import DeniedError, RefusedError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient
@@ -26,13 +26,13 @@ __all__ = ["names"]
 @pytest.fixture
 def place(slurm):
     """The whole file system is what the nodes have at the partition's place."""
-    return FolderPlace("slurm", str(slurm.partition_on_nodes))
+    return ProvisionerOptions("slurm", str(slurm.partition_on_nodes))
 
 
 @pytest.fixture
 async def keeper(slurm, transport, place):
     settings = settings_for(slurm, transport)
-    async with open_keeper(settings, Partition(slurm.partition), place) as found:
+    async with open_provisioner(settings, Partition(slurm.partition), place) as found:
         yield found
 
 
@@ -108,14 +108,16 @@ async def test_where_nothing_is_mounted_no_folder_is_made(errand, slurm, names):
     """Nodes without the file system: their own disk is no place for folders."""
     reply = str(slurm.partition_on_nodes / RESULT_FOLDER).removeprefix("/fsx")
     with pytest.raises(RefusedError) as caught:
-        await FoldersThere(errand(root="/fsx", reply=reply)).make(dict.fromkeys(names(), OPENED))
+        await RemoteFolderProvisioner(errand(root="/fsx", reply=reply)).make(
+            dict.fromkeys(names(), OPENED)
+        )
     assert caught.value.code == "not_mounted"
 
 
 async def test_a_job_that_does_not_start_is_taken_back(errand, slurm, jobs_left):
     await asyncio.to_thread(slurm.exec, "ctl", "scontrol", "update", "nodename=node[1-4]", "state=drain", "reason=test")  # fmt: skip
     with pytest.raises(UnreachableError) as caught:
-        await FoldersThere(errand(patience=3.0)).look(["/x"])
+        await RemoteFolderProvisioner(errand(patience=3.0)).look(["/x"])
     assert caught.value.code == "job_did_not_end"
     assert "PENDING" in caught.value.message
     assert jobs_left() == []
@@ -123,13 +125,13 @@ async def test_a_job_that_does_not_start_is_taken_back(errand, slurm, jobs_left)
 
 async def test_one_who_may_not_be_root_is_told(slurm):
     settings = settings_for(slurm, "ssh", user="alice")
-    place = FolderPlace("slurm", str(slurm.partition_on_nodes))
-    async with open_keeper(settings, Partition(slurm.partition), place) as keeper:
+    place = ProvisionerOptions("slurm", str(slurm.partition_on_nodes))
+    async with open_provisioner(settings, Partition(slurm.partition), place) as keeper:
         with pytest.raises(DeniedError) as caught:
             await keeper.look(["/x"])
     assert caught.value.code == "no_root"
     assert "sudo" in caught.value.message
-    assert await user_number("bob", settings, Partition(slurm.partition), place) == 20002
+    assert await find_uid("bob", settings, Partition(slurm.partition), place) == 20002
 
 
 @pytest.fixture
@@ -145,7 +147,7 @@ def with_sudo(tmp_path):
 
 async def test_one_who_may_act_as_root_needs_not_be_root(with_sudo):
     settings = settings_for(with_sudo, "ssh", user="alice", login_nodes=["login1"])
-    place = FolderPlace("slurm", str(with_sudo.partition_on_nodes))
-    async with open_keeper(settings, Partition(with_sudo.partition), place) as keeper:
+    place = ProvisionerOptions("slurm", str(with_sudo.partition_on_nodes))
+    async with open_provisioner(settings, Partition(with_sudo.partition), place) as keeper:
         assert await keeper.make({"/alice": OPENED}) == {"/alice": None}
         assert await keeper.look(["/alice"]) == {"/alice": OPENED}

@@ -25,7 +25,7 @@ def words(account, slurm, transport, tmp_path, monkeypatch, home):
     mounted["FsxLustreConfig"]["MountPath"] = str(slurm.partition_on_nodes)
     cluster = account.add_cluster("ml-cluster", REGION, orchestrator={"Slurm": {}})
     cluster.add_group("workers", "ml.g5.xlarge", 1, storage=[mounted])
-    monkeypatch.setattr(applying, "LOOK", 0.02)
+    monkeypatch.setattr(applying, "POLL_S", 0.02)
     write_config(settings_for(slurm, transport, hyperpod="ml-cluster"), tmp_path / "config.toml")
     monkeypatch.setenv("HYPERPOD_CONFIG", str(tmp_path / "config.toml"))
     where = ("--domain", DOMAIN, "--cluster", "ml-cluster", "--partition-mode", "per-user")

@@ -287,7 +287,7 @@ def test_a_flags_name_is_one_of_a_list(name: str):
 
 def _script(spec: JobSpec, there: str = "/fsx/team") -> str:
     python = spec.environment.python or "/usr/bin/python3"
-    paths = PathMap.of("/here", there)
+    paths = PathMap.create_map("/here", there)
     return render(
         RenderInput("run", "run", spec, "bundle", paths, python, GuardPolicy.current(), 60)
     ).text

@@ -128,7 +128,7 @@ def rendered(
         "a name",
         parse(JobSpec, {"source": {"kind": "native", "path": "a.sbatch"}, **spec}),
         ".hyperpod/runs/07/run-1",
-        PathMap.of("/home/alice/fsx", "/fsx/alice"),
+        PathMap.create_map("/home/alice/fsx", "/fsx/alice"),
         None,
         GuardPolicy(0, "5ea1"),
         after=after,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.core.repair import recovering
-from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.repair import with_repair_reason
+from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 from hyperpod_jlab.engines.slurm.observe import _observe_job, _ObservedRun
 from hyperpod_jlab.storage.partition import Partition
@@ -24,8 +24,8 @@ def said(tmp_path: Path, *observations: Observation) -> tuple[str, str | None, s
     known = records(attempt(node(start=10.0)), observations=observations)
     asked = _ObservedRun(BundleReader(Partition(tmp_path), "20260101-000000-abcdef"), known, 20.0)
     its = _observe_job(asked, job("17", state="PENDING", reason="None"), LOOKED)
-    its = recovering(its, ["n0"], {"n0": "replace"}, SCHEDULER)
-    status = derive(replace(known, observations=(*observations, its)), Moment(101.0))
+    its = with_repair_reason(its, ["n0"], {"n0": "replace"}, SCHEDULER)
+    status = derive(replace(known, observations=(*observations, its)), StateContext(101.0))
     return status.state, status.reason_code, status.reason
 
 

@@ -97,7 +97,7 @@ def contents(folder: Path) -> set[Path]:
 def observe(queue: Queue, *bundles: BundleReader) -> Any:
     async def look() -> Any:
         client = SlurmClient(Transport())
-        stand_in = NativeRecorder(client, PathMap.of(str(bundles[0].partition.root), None))
+        stand_in = NativeRecorder(client, PathMap.create_map(str(bundles[0].partition.root), None))
         return await RunObserver(queue, AccountingHistory(client), stand_in).observe(bundles)
 
     return asyncio.run(look())
@@ -228,7 +228,7 @@ def test_the_end_of_a_child_is_written_once(
     observer = RunObserver(
         Queue(done, rest),
         AccountingHistory(SlurmClient(Transport())),
-        NativeRecorder(SlurmClient(Transport()), PathMap.of(str(partition.root), None)),
+        NativeRecorder(SlurmClient(Transport()), PathMap.create_map(str(partition.root), None)),
     )
     for _ in range(3):
         asyncio.run(observer.observe([array]))

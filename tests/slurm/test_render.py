@@ -77,7 +77,7 @@ def _text(case: dict[str, Any]) -> str:
         name="train 1",
         spec=JobSpec.model_validate(spec),
         bundle=BUNDLE,
-        paths=PathMap.of("/home/alice/fsx", case.get("there", "/fsx/alice")),
+        paths=PathMap.create_map("/home/alice/fsx", case.get("there", "/fsx/alice")),
         python=case.get("python", "/fsx/alice/venv/bin/python"),
         guard_policy=GuardPolicy(200001, "5ea1" * 16),
         time_limit=case.get("time_limit"),

@@ -42,7 +42,7 @@ def times_asked(session: SlurmSession) -> int:
     return sum("MaxRSS" in " ".join(call.args) for call in session.cluster.calls())
 
 
-async def usage_of(session: SlurmSession, run_id: str) -> Usage:
+async def read_usage(session: SlurmSession, run_id: str) -> Usage:
     """What a run used by the accounting, which hears of the end a moment later."""
     usage = await session.hyperpod.runs.usage(run_id)
     for _ in range(4):
@@ -63,7 +63,7 @@ class TestWithAccounting:
             resources={"nodes": 2, "accelerators": {"kind": "gpu", "type": "h100", "count": 2}},
         )
         await session.ended(run_id)
-        usage = await usage_of(session, run_id)
+        usage = await read_usage(session, run_id)
         assert usage.source == "accounting"
         assert usage.nodes == 2
         elapsed = usage.elapsed or 0
@@ -77,7 +77,7 @@ class TestWithAccounting:
     ) -> None:
         run_id = await session.submit("kill -SEGV $$")
         await session.ended(run_id)
-        usage = await usage_of(session, run_id)
+        usage = await read_usage(session, run_id)
         assert (usage.exit_code, usage.signal) == (139, 11)
 
     async def test_executions_before_a_requeue_count_too(self, session: SlurmSession) -> None:
@@ -91,7 +91,7 @@ class TestWithAccounting:
         job = session.job_of(run)
         start_now(session.cluster, job)
         await session.ended(run_id)
-        usage = await usage_of(session, run_id)
+        usage = await read_usage(session, run_id)
         assert usage.attempts == 2
         assert (usage.accelerator_seconds or 0) >= 3
 
@@ -100,8 +100,8 @@ class TestWithAccounting:
             "[ $HYPERPOD_ARRAY_INDEX != 1 ] && sleep 4", array="0-2", resources={"gpus_per_node": 1}
         )
         await session.ended(run_id)
-        whole = await usage_of(session, run_id)
-        child = await usage_of(session, f"{run_id}.1")
+        whole = await read_usage(session, run_id)
+        child = await read_usage(session, f"{run_id}.1")
         assert (whole.source, child.source) == ("accounting", "accounting")
         assert child.accelerator_seconds is not None
         assert child.accelerator_seconds == child.elapsed  # it has one
@@ -113,7 +113,7 @@ class TestWithAccounting:
     ) -> None:
         run_id = await session.submit("true")
         await session.ended(run_id)
-        first = await usage_of(session, run_id)
+        first = await read_usage(session, run_id)
         session.cluster.forget_calls()
         another = make_hyperpod(session.cluster)
         assert await another.runs.usage(run_id) == first

@@ -157,7 +157,7 @@ def index_on_bad_disk(folder: Path) -> Any:
     def look() -> list[str]:
         def read(session: Session) -> list[str]:
             session.refresh()
-            return session.unknown()
+            return session.list_unread()
 
         return RunIndex(partition, folder / "index.sqlite").use(read)
 

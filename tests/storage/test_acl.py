@@ -35,8 +35,8 @@ def by(uid: int, script: str) -> int:
 
 
 def test_the_job_reads_and_writes_and_nobody_else_does(folder: Path) -> None:
-    acl.let_through(folder, JOB)
-    acl.open_tree(folder / "run", JOB)
+    acl.grant_traversal(folder, JOB)
+    acl.grant_tree(folder / "run", JOB)
     assert by(JOB, f"cat {folder}/run/code.py && echo x > {folder}/run/made") == 0
     assert by(JOB, f"ls {folder}") != 0
     assert by(JOB, f"echo x > {folder}/run/code.py") != 0
@@ -45,8 +45,8 @@ def test_the_job_reads_and_writes_and_nobody_else_does(folder: Path) -> None:
 
 
 def test_what_either_makes_later_is_usable_by_both(folder: Path) -> None:
-    acl.let_through(folder, JOB)
-    acl.open_tree(folder / "run", JOB)
+    acl.grant_traversal(folder, JOB)
+    acl.grant_tree(folder / "run", JOB)
     assert by(JOB, f"mkdir -m 770 {folder}/run/logs; (umask 0; echo a > {folder}/run/logs/a)") == 0
     (folder / "run" / "logs" / "b").write_text("b")
     (folder / "run" / "logs" / "b").chmod(0o660)
@@ -58,21 +58,21 @@ def test_what_either_makes_later_is_usable_by_both(folder: Path) -> None:
 
 def test_a_second_user_takes_nothing_from_the_first(folder: Path) -> None:
     for uid in (JOB, OTHER):
-        acl.let_through(folder, uid)
-        acl.open_tree(folder / "run", uid)
+        acl.grant_traversal(folder, uid)
+        acl.grant_tree(folder / "run", uid)
     assert [by(uid, f"cat {folder}/run/code.py") for uid in (JOB, OTHER)] == [0, 0]
 
 
 def test_a_folder_that_all_may_pass_needs_none(folder: Path) -> None:
     folder.chmod(0o711)
-    acl.let_through(folder, JOB)
-    assert not acl.is_opened(folder)
+    acl.grant_traversal(folder, JOB)
+    assert not acl.has_acl(folder)
 
 
 def test_on_a_shared_partition_all_may_read_what_the_job_makes(folder: Path) -> None:
     folder.chmod(0o755)
     (folder / "run").chmod(0o755)
-    acl.open_tree(folder / "run", JOB)
+    acl.grant_tree(folder / "run", JOB)
     assert by(JOB, f"umask 022; echo a > {folder}/run/a") == 0
     assert by(OTHER, f"cat {folder}/run/a") == 0
     assert by(OTHER, f"echo b > {folder}/run/a") != 0
@@ -81,9 +81,9 @@ def test_on_a_shared_partition_all_may_read_what_the_job_makes(folder: Path) -> 
 def test_a_file_system_without_acls_is_told(tmp_path: Path) -> None:
     """As ramfs is."""
     script = (
-        "from pathlib import Path; from hyperpod_jlab.storage.acl import let_through;"
+        "from pathlib import Path; from hyperpod_jlab.storage.acl import grant_traversal;"
         "from hyperpod_jlab.core.errors import StorageError\n"
-        "try: let_through(Path('there'), 40001)\n"
+        "try: grant_traversal(Path('there'), 40001)\n"
         "except StorageError as error: print(error.code, error.hint)"
     )
     (tmp_path / "there").mkdir()

@@ -172,7 +172,7 @@ def test_the_second_bundle_of_the_same_code_copies_nothing(partition, tmp_path):
         with BundleWriter(partition, run_id) as writer:
             writer.add_file("work/data.bin", source)
             writer.add_bytes("code/main.py", b"print(1)")
-            copied = writer.tally.copied
+            copied = writer.counts.copied
             writer.commit()
         return copied
 

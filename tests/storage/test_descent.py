@@ -57,7 +57,7 @@ def test_no_step_from_our_folder_on_may_be_a_link(bundle: Path, tmp_path: Path, 
         with pytest.raises(NotADirectoryError):
             use(bundle / "file")
     with pytest.raises(NotADirectoryError):
-        descent.names(bundle)
+        descent.list_names(bundle)
     assert next((tmp_path / "moved").rglob("file")).read_bytes() == b"words"
 
 
@@ -89,7 +89,7 @@ def test_what_is_written_replaces_a_link_and_not_what_it_leads_to(bundle: Path, 
     (bundle / "made").symlink_to(tmp_path / "secret")
     assert not descent.create(bundle / "made", b"new")
     assert (tmp_path / "secret").read_bytes() == b"secret"
-    assert not [name for name in descent.names(bundle) if name.endswith(".tmp")]
+    assert not [name for name in descent.list_names(bundle) if name.endswith(".tmp")]
 
 
 @AS_ROOT

@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 def fill(session: Session) -> None:
     session.refresh()
-    for run_id in session.unknown():
+    for run_id in session.list_unread():
         session.put(run_id, {**VIEW, "id": run_id}, created=float(run_id[4:]), ended=True, stamp=0)
 
 
@@ -76,8 +76,8 @@ def test_what_is_known_is_kept(partition, path):
         ({"cluster": "x' OR 1=1 --"}, []),
         ({"states": ("failed", "succeeded")}, ALL),
         ({"states": ("failed",)}, []),
-        ({"before": (3.0, "run-3")}, ["run-2", "run-1", "run-0"]),
-        ({"before": (0.0, "run-0")}, []),
+        ({"before_run": (3.0, "run-3")}, ["run-2", "run-1", "run-0"]),
+        ({"before_run": (0.0, "run-0")}, []),
     ],
 )
 def test_filters(partition, path, wanted, found):
@@ -210,7 +210,7 @@ def test_eight_processes_while_it_is_deleted_all_the_time(partition, path):
 
 def test_one_that_another_process_writes_all_the_time(partition, path, monkeypatch):
     """Whoever cannot have it does without."""
-    monkeypatch.setattr(index_module, "TIMEOUT", 0.2)
+    monkeypatch.setattr(index_module, "TIMEOUT_S", 0.2)
     RunIndex(partition, path).use(fill)
     holder = sqlite3.connect(path)
     holder.execute("BEGIN IMMEDIATE")
@@ -222,8 +222,8 @@ def test_one_that_another_process_writes_all_the_time(partition, path, monkeypat
 
 @pytest.mark.parametrize("by", ["lock", "writing"])
 def test_one_that_others_use_for_too_long_is_used_again_later(partition, path, monkeypatch, by):
-    monkeypatch.setattr(index_module, "TIMEOUT", 0.1)
-    monkeypatch.setattr(index_module, "PAUSE", 0.0)
+    monkeypatch.setattr(index_module, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(index_module, "RETRY_S", 0.0)
     index = RunIndex(partition, path)
     index.use(fill)
     first = index.use(lambda session: session.number)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.storage import acl as numbers
-from hyperpod_jlab.storage.acl import is_number, number_outside, own_number
+from hyperpod_jlab.storage.acl import host_uid, is_uid, own_uid
 from hyperpod_jlab.storage.index import RunIndex, Session
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -31,25 +31,25 @@ def as_profile(number: int, work: Callable[[], Any]) -> Any:
             raise OSError(ctypes.get_errno(), "no user namespace")
         Path("/proc/self/uid_map").write_text(f"1000 {number} 1")
         numbers._mapping.cache_clear()
-        assert (os.getuid(), own_number()) == (1000, number)
+        assert (os.getuid(), own_uid()) == (1000, number)
         return work()
 
     return as_other(inside, uid=number)
 
 
 def test_outside_of_a_namespace_a_number_is_itself():
-    assert (own_number(), number_outside(ALICE)) == (os.getuid(), ALICE)
-    assert is_number(ALICE, ALICE)
-    assert not is_number(numbers.UNSEEN, ALICE)
+    assert (own_uid(), host_uid(ALICE)) == (os.getuid(), ALICE)
+    assert is_uid(ALICE, ALICE)
+    assert not is_uid(numbers.OVERFLOW_UID, ALICE)
 
 
 def test_in_a_namespace_a_number_is_told_as_it_is_outside(tmp_path: Path, monkeypatch):
     table = tmp_path / "uid_map"
     table.write_text("         0     100000       1000\n      1000     200001          1\n")
-    monkeypatch.setattr(numbers, "_MAP", table)
+    monkeypatch.setattr(numbers, "_UID_MAP", table)
     numbers._mapping.cache_clear()
     try:
-        told = [number_outside(uid) for uid in (0, 999, 1000, 1001)]
+        told = [host_uid(uid) for uid in (0, 999, 1000, 1001)]
         assert told == [100000, 100999, 200001, 1001]
     finally:
         numbers._mapping.cache_clear()

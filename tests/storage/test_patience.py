@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.storage.timeouts import within
+from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 
 def test_an_answer_and_an_error_come_through():
-    assert asyncio.run(within(Path("/"), lambda: 7)) == 7
+    assert asyncio.run(run_with_timeout(Path("/"), lambda: 7)) == 7
     with pytest.raises(FileNotFoundError):
-        asyncio.run(within(Path("/"), Path("/nothing-there").stat))
+        asyncio.run(run_with_timeout(Path("/"), Path("/nothing-there").stat))
 
 
 def test_a_call_that_hangs_is_left_alone(tmp_path):
@@ -24,7 +24,7 @@ def test_a_call_that_hangs_is_left_alone(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(StorageError) as caught:
-        asyncio.run(within(tmp_path, pipe.read_text, seconds=0.2))
+        asyncio.run(run_with_timeout(tmp_path, pipe.read_text, seconds=0.2))
     assert caught.value.code == "storage_no_answer"
     (hanging,) = [one for one in threading.enumerate() if one.name == f"read {tmp_path}"]
     assert hanging.daemon

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.records import ProcessRecord
-from hyperpod_jlab.storage.processes import life, start_time, this_process
+from hyperpod_jlab.storage.processes import liveness, start_time, this_process
 
 
 @pytest.fixture
@@ -28,50 +28,50 @@ def record_of(process: subprocess.Popen[bytes], **changes) -> ProcessRecord:
 
 
 def test_this_process_lives():
-    assert life(this_process()) == "alive"
+    assert liveness(this_process()) == "alive"
     assert this_process().pid == os.getpid()
 
 
 def test_a_child_lives_until_it_is_killed(sleeper):
     record = record_of(sleeper)
-    assert life(record) == "alive"
+    assert liveness(record) == "alive"
     sleeper.kill()
     deadline = time.monotonic() + 10
-    while life(record) == "alive":  # a zombie is dead, before anybody waits for it
+    while liveness(record) == "alive":  # a zombie is dead, before anybody waits for it
         assert time.monotonic() < deadline
-    assert life(record) == "dead"
+    assert liveness(record) == "dead"
     sleeper.wait()
-    assert life(record) == "dead"
+    assert liveness(record) == "dead"
 
 
 def test_a_later_process_with_the_same_number_is_another(sleeper):
     record = record_of(sleeper)
-    assert life(record.model_copy(update={"start_time": record.start_time - 1})) == "dead"
+    assert liveness(record.model_copy(update={"start_time": record.start_time - 1})) == "dead"
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**22 + 1, 2**31])
 def test_numbers_that_no_process_has(pid):
-    assert life(this_process().model_copy(update={"pid": pid})) == "dead"
+    assert liveness(this_process().model_copy(update={"pid": pid})) == "dead"
 
 
 @pytest.mark.parametrize("field", ["machine", "pid_namespace"])
 def test_elsewhere_is_not_ours_to_say(sleeper, field):
-    assert life(record_of(sleeper, **{field: "other"})) == "elsewhere"
+    assert liveness(record_of(sleeper, **{field: "other"})) == "elsewhere"
     long_ago = {"time": 1.0, "heartbeat": 1.0}
-    assert life(record_of(sleeper, **{field: "other"}, **long_ago)) == "elsewhere"
+    assert liveness(record_of(sleeper, **{field: "other"}, **long_ago)) == "elsewhere"
 
 
 def test_before_a_restart_of_this_machine_all_are_dead():
     before = this_process().model_copy(update={"boot": "other", "time": time.time() - 60})
-    assert life(before) == "dead"
-    assert life(before.model_copy(update={"heartbeat": time.time() - 40})) == "dead"
+    assert liveness(before) == "dead"
+    assert liveness(before.model_copy(update={"heartbeat": time.time() - 40})) == "dead"
 
 
 def test_a_machine_of_the_same_name_that_was_heard_just_now_is_another_one():
     record = this_process().model_copy(update={"boot": "other"})
-    assert life(record) == "elsewhere"
+    assert liveness(record) == "elsewhere"
     beating = {"time": time.time() - 9999, "heartbeat": time.time() - 5}
-    assert life(record.model_copy(update=beating)) == "elsewhere"
+    assert liveness(record.model_copy(update=beating)) == "elsewhere"
 
 
 @pytest.mark.parametrize("name", ["a) R 1 2 (b", "((((", "x y\nz", "0 0 0 0"])
@@ -83,7 +83,7 @@ def test_a_program_of_any_name(tmp_path: Path, name: str):
         deadline = time.monotonic() + 10
         while (Path("/proc") / str(process.pid) / "comm").read_text().strip() != name[:15].strip():
             assert time.monotonic() < deadline
-        assert life(record_of(process)) == "alive"
+        assert liveness(record_of(process)) == "alive"
         assert isinstance(start_time(process.pid), int)
     finally:
         process.kill()

@@ -89,7 +89,7 @@ def test_open_to_everybody_behind_a_folder_of_a_group_is_open_to_the_group(folde
 
 def test_an_access_list_names_whom_it_lets_in(folder):
     path = make(folder / "here", 0o700)
-    acl.open_tree(path, OTHER)
+    acl.grant_tree(path, OTHER)
     (grant,) = [one for one in rights_on(path, Path("/")).grants if one.whom == "user"]
     assert (grant.read, grant.write) == (True, True)
     assert others_can(path)

@@ -9,7 +9,7 @@ import pytest
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.storage.partition import PathMap
 
-STUDIO = PathMap.of("/mnt/fsx", "/fsx/ada")
+STUDIO = PathMap.create_map("/mnt/fsx", "/fsx/ada")
 
 
 @pytest.mark.parametrize(
@@ -22,20 +22,20 @@ STUDIO = PathMap.of("/mnt/fsx", "/fsx/ada")
     ],
 )
 def test_there_and_back(here, there):
-    assert str(STUDIO.to_there(here)) == there
-    assert STUDIO.to_here(there) == PurePosixPath(here)
+    assert str(STUDIO.to_cluster_path(here)) == there
+    assert STUDIO.to_local_path(there) == PurePosixPath(here)
 
 
 @pytest.mark.parametrize("path", ["/mnt/fsx2/a", "/mnt", "a", "/mnt/fsx/../../etc/passwd", "/", ""])
 def test_what_lies_elsewhere_is_refused(path):
     with pytest.raises(InvalidInputError) as caught:
-        STUDIO.to_there(path)
+        STUDIO.to_cluster_path(path)
     assert caught.value.code == "outside_partition"
 
 
 def test_the_same_path_on_both_sides():
-    same = PathMap.of("/fsx")
-    assert str(same.to_there("/fsx/a")) == "/fsx/a"
+    same = PathMap.create_map("/fsx")
+    assert str(same.to_cluster_path("/fsx/a")) == "/fsx/a"
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_the_same_path_on_both_sides():
     ],
 )
 def test_a_python_is_translated_when_it_lies_on_the_partition(python, there):
-    assert STUDIO.python_there(python) == there
+    assert STUDIO.cluster_python(python) == there

@@ -9,23 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hyperpod_jlab.admin.cluster_config.document import Verdict
+from hyperpod_jlab.admin.cluster_config.document import RuleResult
 from hyperpod_jlab.admin.cluster_config.schema import input_shape, problems
 from hyperpod_jlab.core.errors import nearest_hint
-from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 
 Kind = Literal["new", "changed", "smaller", "gone"]
 
 _LISTS = ("InstanceGroups", "RestrictedInstanceGroups")
 _DELETE = "InstanceGroupsToDelete"
-_DESCRIBED_AS = {"InstanceCount": "TargetCount", "MinInstanceCount": "MinCount"}
+_DESCRIBED_NAMES = {"InstanceCount": "TargetCount", "MinInstanceCount": "MinCount"}
 """Members of a group that DescribeCluster calls otherwise."""
 
 _Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Change:
+class ConfigChange:
     """A difference between a cluster and a file.
 
     Attributes:
@@ -56,141 +56,153 @@ class ClusterChanges(Wire):
     """
 
     request: _Object = field(metadata=HIDDEN)
-    changes: tuple[Change, ...]
+    changes: tuple[ConfigChange, ...]
     left: tuple[str, ...]
     lasting: tuple[str, ...] = field(metadata=HIDDEN)
-    checks: tuple[Verdict, ...]
+    checks: tuple[RuleResult, ...]
 
     @property
-    @shown
+    @wire_property
     def cluster(self) -> str | None:
         """The cluster's name."""
         name: str | None = self.request.get("ClusterName")
         return name
 
     @property
-    def losses(self) -> tuple[Change, ...]:
+    def losses(self) -> tuple[ConfigChange, ...]:
         """What takes instances away."""
-        return tuple(one for one in self.changes if one.kind in {"gone", "smaller"})
+        return tuple(change for change in self.changes if change.kind in {"gone", "smaller"})
 
 
-def changes_of(wanted: _Object, there: _Object, delete: Sequence[str] = ()) -> ClusterChanges:
+def changes_of(desired: _Object, actual: _Object, delete: Sequence[str] = ()) -> ClusterChanges:
     """The update.
 
     Args:
-        wanted: The input of CreateCluster or UpdateCluster, from the file.
-        there: The answer of DescribeCluster.
+        desired: The input of CreateCluster or UpdateCluster, from the file.
+        actual: The answer of DescribeCluster.
         delete: Groups to delete besides those that the file names for it.
 
     Raises:
         UnsupportedError: boto3 is not installed.
     """
-    known = set(input_shape("UpdateCluster").members)
-    present, kept = _by_name(there), _by_name(wanted)
-    gone = list(dict.fromkeys([*filter(_is_text, _items(wanted, _DELETE)), *delete]))
-    request: dict[str, Any] = {"ClusterName": wanted.get("ClusterName")}
-    changes: list[Change] = []
+    known_members = set(input_shape("UpdateCluster").members)
+    present, kept_groups = _by_name(actual), _by_name(desired)
+    deleted = list(dict.fromkeys([*filter(_is_text, _items(desired, _DELETE)), *delete]))
+    request: dict[str, Any] = {"ClusterName": desired.get("ClusterName")}
+    changes: list[ConfigChange] = []
     for member in _LISTS:
-        sent = [*_sent(_items(wanted, member), present, changes)]
-        if sent:
-            request[member] = sent
-    for member, value in wanted.items():
-        of_cluster = member in known - {"ClusterName", _DELETE, *_LISTS}
-        if of_cluster and not _covers(there.get(member), value):
+        sent_groups = [*_changed_groups(_items(desired, member), present, changes)]
+        if sent_groups:
+            request[member] = sent_groups
+    for member, value in desired.items():
+        is_cluster_member = member in known_members - {"ClusterName", _DELETE, *_LISTS}
+        if is_cluster_member and not _covers(actual.get(member), value):
             request[member] = value
-            changes.append(Change("cluster", "changed", member, there.get(member), value))
-    if gone:
-        request[_DELETE] = gone
-    for name in gone:
+            changes.append(ConfigChange("cluster", "changed", member, actual.get(member), value))
+    if deleted:
+        request[_DELETE] = deleted
+    for name in deleted:
         if name in present:
-            before = present[name].get("CurrentCount")
-            changes.append(Change(f"group {name}", "gone", None, before))
-    left = tuple(name for name in present if name not in {*gone, *kept})
-    lasting = tuple(name for name in left if _is_controller(present[name]))
-    verdicts = (
+            current_count = present[name].get("CurrentCount")
+            changes.append(ConfigChange(f"group {name}", "gone", None, current_count))
+    left_out = tuple(name for name in present if name not in {*deleted, *kept_groups})
+    controllers = tuple(name for name in left_out if _is_controller(present[name]))
+    rule_results = (
         *problems(request, input_shape("UpdateCluster")),
-        *_check_members(wanted, there, known),
-        *_check_deleted(gone, present, kept),
+        *_check_members(desired, actual, known_members),
+        *_check_deleted(deleted, present, kept_groups),
     )
-    return ClusterChanges(request, tuple(changes), left, lasting, verdicts)
+    return ClusterChanges(request, tuple(changes), left_out, controllers, rule_results)
 
 
-def _sent(
-    wanted: Iterable[Any], present: Mapping[str, _Object], changes: list[Change]
+def _changed_groups(
+    desired: Iterable[Any], present: Mapping[str, _Object], changes: list[ConfigChange]
 ) -> Iterator[Any]:
     """Groups that are new or differ, as the file has them; adds to `changes`."""
-    for one in wanted:
-        name = one.get("InstanceGroupName") if isinstance(one, dict) else None
-        if not isinstance(one, dict) or not isinstance(name, str):
-            yield one  # the schema reports it
+    for group in desired:
+        name = group.get("InstanceGroupName") if isinstance(group, dict) else None
+        if not isinstance(group, dict) or not isinstance(name, str):
+            yield group  # the schema reports it
             continue
-        target, before = f"group {name}", len(changes)
+        target, count_before = f"group {name}", len(changes)
         if name not in present:
-            changes.append(Change(target, "new", None, None, one.get("InstanceCount")))
-        there = present.get(name, {})
-        for member, value in one.items() if there else ():
-            now = there.get(_DESCRIBED_AS.get(member) or member)
-            if not _covers(now, value):
-                counts = isinstance(value, int) and isinstance(now, int)
-                smaller = member == "InstanceCount" and counts and value < now
+            changes.append(ConfigChange(target, "new", None, None, group.get("InstanceCount")))
+        current = present.get(name, {})
+        for member, value in group.items() if current else ():
+            value_now = current.get(_DESCRIBED_NAMES.get(member) or member)
+            if not _covers(value_now, value):
+                counts = isinstance(value, int) and isinstance(value_now, int)
+                smaller = member == "InstanceCount" and counts and value < value_now
                 changes.append(
-                    Change(target, "smaller" if smaller else "changed", member, now, value)
+                    ConfigChange(
+                        target, "smaller" if smaller else "changed", member, value_now, value
+                    )
                 )
-        if len(changes) > before:
-            yield one
+        if len(changes) > count_before:
+            yield group
 
 
-def _covers(there: Any, wanted: Any) -> bool:
+def _covers(current: Any, desired: Any) -> bool:
     """Whether a cluster has all that is wanted; what AWS tells besides does not count."""
-    if isinstance(wanted, dict):
-        return isinstance(there, dict) and all(
-            _covers(there.get(name), value) for name, value in wanted.items()
+    if isinstance(desired, dict):
+        return isinstance(current, dict) and all(
+            _covers(current.get(name), value) for name, value in desired.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         return (
-            isinstance(there, list)
-            and len(wanted) == len(there)
-            and all(map(_covers, there, wanted))
+            isinstance(current, list)
+            and len(desired) == len(current)
+            and all(map(_covers, current, desired))
         )
-    return bool(wanted == there)
+    return bool(desired == current)
 
 
-def _check_members(wanted: _Object, there: _Object, known: set[str]) -> Iterator[Verdict]:
-    of_create = set(input_shape("CreateCluster").members)
-    for member, value in wanted.items():
-        if member in known:
+def _check_members(
+    desired: _Object, current: _Object, known_members: set[str]
+) -> Iterator[RuleResult]:
+    create_members = set(input_shape("CreateCluster").members)
+    for member, value in desired.items():
+        if member in known_members:
             continue
-        if member not in of_create:
-            hint = nearest_hint(member, known)
-            yield Verdict("schema", "error", f"unknown member '{member[:60]}'", hint, member)
+        if member not in create_members:
+            hint = nearest_hint(member, known_members)
+            yield RuleResult("schema", "error", f"unknown member '{member[:60]}'", hint, member)
         elif member == "Tags":
-            words, hint = "an update does not change tags", "aws sagemaker add-tags"
-            yield Verdict("cluster", "warning", words, hint, member)
-        elif not _covers(there.get(member), value):
-            words = f"{member} cannot be changed after the cluster is created; it stays unchanged"
-            yield Verdict("cluster", "warning", words, None, member)
-    before, after = there.get("Orchestrator") or {}, wanted.get("Orchestrator") or {}
-    if before and isinstance(after, dict) and after and set(before) != set(after):
-        words = f"the cluster runs on {', '.join(before)}, but the file says {', '.join(after)}"
-        yield Verdict("cluster", "error", words, "create another cluster", "Orchestrator")
+            message, hint = "an update does not change tags", "aws sagemaker add-tags"
+            yield RuleResult("cluster", "warning", message, hint, member)
+        elif not _covers(current.get(member), value):
+            message = f"{member} cannot be changed after the cluster is created; it stays unchanged"
+            yield RuleResult("cluster", "warning", message, None, member)
+    old_orchestrator, new_orchestrator = (
+        current.get("Orchestrator") or {},
+        desired.get("Orchestrator") or {},
+    )
+    if (
+        old_orchestrator
+        and isinstance(new_orchestrator, dict)
+        and new_orchestrator
+        and set(old_orchestrator) != set(new_orchestrator)
+    ):
+        message = f"the cluster runs on {', '.join(old_orchestrator)}, but the file says {', '.join(new_orchestrator)}"
+        yield RuleResult("cluster", "error", message, "create another cluster", "Orchestrator")
 
 
 def _check_deleted(
-    gone: Sequence[str], present: Mapping[str, _Object], kept: Mapping[str, _Object]
-) -> Iterator[Verdict]:
-    for name in gone:
+    deleted: Sequence[str], present: Mapping[str, _Object], kept_groups: Mapping[str, _Object]
+) -> Iterator[RuleResult]:
+    for name in deleted:
         if name not in present:
-            words, hint = (
+            message, hint = (
                 f"the cluster has no instance group {name[:60]}",
                 nearest_hint(name, present),
             )
-            yield Verdict("groups", "error", words, hint, _DELETE)
+            yield RuleResult("groups", "error", message, hint, _DELETE)
         elif _is_controller(present[name]):
-            words = f"{name} is the Slurm controller and cannot be deleted"
-            yield Verdict("groups", "error", words, None, _DELETE)
-        if name in kept:
-            words = f"{name} is both in InstanceGroups and in the list of groups to delete"
-            yield Verdict("groups", "error", words, "remove it from one of them", _DELETE)
+            message = f"{name} is the Slurm controller and cannot be deleted"
+            yield RuleResult("groups", "error", message, None, _DELETE)
+        if name in kept_groups:
+            message = f"{name} is both in InstanceGroups and in the list of groups to delete"
+            yield RuleResult("groups", "error", message, "remove it from one of them", _DELETE)
 
 
 def _is_controller(group: _Object) -> bool:
@@ -199,15 +211,19 @@ def _is_controller(group: _Object) -> bool:
 
 def _by_name(cluster: _Object) -> dict[str, _Object]:
     """All groups by name."""
-    found = [one for member in _LISTS for one in _items(cluster, member) if isinstance(one, dict)]
+    groups = [
+        group for member in _LISTS for group in _items(cluster, member) if isinstance(group, dict)
+    ]
     return {
-        one["InstanceGroupName"]: one for one in found if _is_text(one.get("InstanceGroupName"))
+        group["InstanceGroupName"]: group
+        for group in groups
+        if _is_text(group.get("InstanceGroupName"))
     }
 
 
 def _items(raw: _Object, member: str) -> list[Any]:
-    found = raw.get(member)
-    return found if isinstance(found, list) else []
+    value = raw.get(member)
+    return value if isinstance(value, list) else []
 
 
 def _is_text(value: object) -> bool:

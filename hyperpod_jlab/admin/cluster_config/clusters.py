@@ -8,24 +8,24 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hyperpod_jlab.aws.clusters import checked
+from hyperpod_jlab.aws.clusters import check_cluster_name
 from hyperpod_jlab.aws.consoles import log_group
 from hyperpod_jlab.aws.events import describe_event, list_events
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import ConflictError, DeniedError, NotFoundError, UnreachableError
 from hyperpod_jlab.core.events import ClusterEvent
-from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 
-LOOK = 10.0
+POLL_S = 10.0
 """Seconds between two polls: a cluster takes 10 to 30 minutes."""
 
-MAX_SILENT = 20
+MAX_FAILURES = 20
 """Polls in a row that AWS may leave unanswered."""
 
-MAX_CLOCK_SKEW = 300.0
+MAX_CLOCK_SKEW_S = 300.0
 """Seconds between this machine's clock and AWS': with more, AWS refuses all calls."""
 
-EVENTS_BEFORE = 5.0
+EVENTS_MARGIN_S = 5.0
 """Events from this many seconds before a change on are shown as its own."""
 
 
@@ -66,7 +66,7 @@ class Progress(Wire):
     ok: bool = False
 
     @property
-    @shown
+    @wire_property
     def logs(self) -> str:
         """The log group of its life cycle scripts."""
         return log_group(self.arn, self.name)
@@ -79,10 +79,10 @@ async def describe(aws: Aws, name: str) -> dict[str, Any]:
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    return await aws.call("sagemaker", "DescribeCluster", ClusterName=checked(name))
+    return await aws.call("sagemaker", "DescribeCluster", ClusterName=check_cluster_name(name))
 
 
-async def create(aws: Aws, given: Mapping[str, Any]) -> str:
+async def create(aws: Aws, parameters: Mapping[str, Any]) -> str:
     """Create a cluster from an input of CreateCluster; returns its ARN.
 
     Raises:
@@ -92,18 +92,18 @@ async def create(aws: Aws, given: Mapping[str, Any]) -> str:
     """
     begin = time.time()
     try:
-        answer = await _change(aws, "CreateCluster", "made", **given)
+        response = await _change(aws, "CreateCluster", "made", **parameters)
     except ConflictError as error:
         if not error.detail.get("retries"):
             raise
         # boto3 sends a call again whose answer was lost; then the cluster that is there already is ours.
-        answer = await describe(aws, str(given["ClusterName"]))
-        if answer["CreationTime"].timestamp() < begin - MAX_CLOCK_SKEW:
+        response = await describe(aws, str(parameters["ClusterName"]))
+        if response["CreationTime"].timestamp() < begin - MAX_CLOCK_SKEW_S:
             raise
-    return str(answer["ClusterArn"])
+    return str(response["ClusterArn"])
 
 
-async def update(aws: Aws, given: Mapping[str, Any]) -> None:
+async def update(aws: Aws, parameters: Mapping[str, Any]) -> None:
     """Change a cluster by an input of UpdateCluster.
 
     Raises:
@@ -111,7 +111,7 @@ async def update(aws: Aws, given: Mapping[str, Any]) -> None:
         UnreachableError: Whether it is being changed is not known.
         HyperpodError: See `aws.errors`.
     """
-    await _change(aws, "UpdateCluster", "changed", **given)
+    await _change(aws, "UpdateCluster", "changed", **parameters)
 
 
 async def delete(aws: Aws, name: str) -> None:
@@ -123,17 +123,17 @@ async def delete(aws: Aws, name: str) -> None:
         UnreachableError: Whether it is being deleted is not known.
         HyperpodError: See `aws.errors`.
     """
-    await _change(aws, "DeleteCluster", "deleted", ClusterName=checked(name))
+    await _change(aws, "DeleteCluster", "deleted", ClusterName=check_cluster_name(name))
 
 
-async def _change(aws: Aws, operation: str, what: str, **given: Any) -> dict[str, Any]:
+async def _change(aws: Aws, operation: str, action: str, **parameters: Any) -> dict[str, Any]:
     try:
-        return await aws.call("sagemaker", operation, **given)
+        return await aws.call("sagemaker", operation, **parameters)
     except UnreachableError as error:
         if error.code == "aws_throttled":
             raise
         raise UnreachableError(
-            f"the request was sent, but the cluster may not be {what}: {error.message}",
+            f"the request was sent, but the cluster may not be {action}: {error.message}",
             code=error.code,
             hint="check before you try again: hpj clusters",
             detail=error.detail,
@@ -155,8 +155,8 @@ class Follower:
         self, aws: Aws, name: str, arn: str, *, deleted: bool = False, since: float
     ) -> None:
         self._aws, self._name, self._arn, self._deleted = aws, name, arn, deleted
-        self._since = since - EVENTS_BEFORE
-        self._seen = set[str]()
+        self._since = since - EVENTS_MARGIN_S
+        self._seen_events = set[str]()
         self._rolled_back: str | None = None
         self._events_denied = False
 
@@ -166,35 +166,35 @@ class Follower:
         Raises:
             HyperpodError: See `aws.errors`; some polls may stay unanswered.
         """
-        silent = 0
+        failures_in_row = 0
         while True:
             try:
-                found = await self._at()
+                progress = await self._read_progress()
             except UnreachableError:
-                silent += 1
-                if silent > MAX_SILENT:
+                failures_in_row += 1
+                if failures_in_row > MAX_FAILURES:
                     raise
             else:
-                silent = 0
-                yield found
-                if found.ended:
+                failures_in_row = 0
+                yield progress
+                if progress.ended:
                     return
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(POLL_S)
 
-    async def _at(self) -> Progress:
+    async def _read_progress(self) -> Progress:
         # By its ARN: another one of the same name is another cluster.
         try:
-            told = await self._aws.call("sagemaker", "DescribeCluster", ClusterName=self._arn)
+            response = await self._aws.call("sagemaker", "DescribeCluster", ClusterName=self._arn)
         except NotFoundError:
             return Progress(self._name, self._arn, "Deleted", ended=True, ok=self._deleted)
-        status, failure = str(told["ClusterStatus"]), told.get("FailureMessage")
+        status, failure = str(response["ClusterStatus"]), response.get("FailureMessage")
         if status == "RollingBack":
             self._rolled_back = str(failure or "AWS gives no reason")
-        counts = tuple(map(_count, _groups(told)))
-        events, notes = await self._events(told)
-        ended, good = self._end(status, counts)
-        failure = failure or (None if good else self._rolled_back)
-        return Progress(self._name, self._arn, status, failure, counts, events, notes, ended, good)
+        counts = tuple(map(_count, _groups(response)))
+        events, notes = await self._events(response)
+        ended, is_ok = self._end(status, counts)
+        failure = failure or (None if is_ok else self._rolled_back)
+        return Progress(self._name, self._arn, status, failure, counts, events, notes, ended, is_ok)
 
     def _end(self, status: str, counts: tuple[GroupCount, ...]) -> tuple[bool, bool]:
         """Whether it is final, and as wanted."""
@@ -204,62 +204,74 @@ class Follower:
             return True, False
         settled = status == "InService" and all(
             # With continuous provisioning a cluster is in service before its instances are there.
-            one.current == one.target and one.status in {None, "InService", "Failed"}
-            for one in counts
+            group.current == group.target and group.status in {None, "InService", "Failed"}
+            for group in counts
         )
-        good = self._rolled_back is None and all(one.status != "Failed" for one in counts)
-        return settled, settled and good
+        is_ok = self._rolled_back is None and all(group.status != "Failed" for group in counts)
+        return settled, settled and is_ok
 
     async def _events(
-        self, told: Mapping[str, Any]
+        self, description: Mapping[str, Any]
     ) -> tuple[tuple[ClusterEvent, ...], tuple[str, ...]]:
         """New events, oldest first; only clusters with continuous provisioning have some. Only its details say why an event failed."""
-        if told.get("NodeProvisioningMode") != "Continuous" or self._events_denied:
+        if description.get("NodeProvisioningMode") != "Continuous" or self._events_denied:
             return (), ()
-        found = list[ClusterEvent]()
+        new_events = list[ClusterEvent]()
         try:
             async for page in list_events(self._aws, self._arn, self._since):
-                found += [one for one in page if one.event_id not in self._seen]
+                new_events += [
+                    summary for summary in page if summary.event_id not in self._seen_events
+                ]
         except DeniedError as error:
             self._events_denied = True
             return (), (f"events are not available: {error.message}",)
         notes, detailed = set[str](), list[ClusterEvent]()
-        for event in reversed(found):
+        for event in reversed(new_events):
             try:
-                failed = event.level == "error"
+                is_failure = event.level == "error"
                 detailed.append(
-                    await describe_event(self._aws, self._arn, event.event_id) if failed else event
+                    await describe_event(self._aws, self._arn, event.event_id)
+                    if is_failure
+                    else event
                 )
             except DeniedError as error:
                 notes.add(f"the reason of the failure is unknown: {error.message}")
                 detailed.append(event)
-        self._seen |= {one.event_id for one in found}
+        self._seen_events |= {summary.event_id for summary in new_events}
         return tuple(detailed), tuple(sorted(notes))
 
 
-def _groups(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*(told.get("InstanceGroups") or ()), *(told.get("RestrictedInstanceGroups") or ())]
+def _groups(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [
+        *(description.get("InstanceGroups") or ()),
+        *(description.get("RestrictedInstanceGroups") or ()),
+    ]
 
 
-def _count(told: Mapping[str, Any]) -> GroupCount:
-    current, target = int(told.get("CurrentCount", 0)), int(told.get("TargetCount", 0))
-    return GroupCount(str(told.get("InstanceGroupName", "")), told.get("Status"), current, target)
+def _count(description: Mapping[str, Any]) -> GroupCount:
+    current, target = (
+        int(description.get("CurrentCount", 0)),
+        int(description.get("TargetCount", 0)),
+    )
+    return GroupCount(
+        str(description.get("InstanceGroupName", "")), description.get("Status"), current, target
+    )
 
 
-def what_stays(told: Mapping[str, Any]) -> list[str]:
+def list_remaining_resources(description: Mapping[str, Any]) -> list[str]:
     """What outlives a cluster, from its description: a line each."""
     file_systems, folders = set[str](), set[str]()
-    for group in _groups(told):
-        for one in group.get("InstanceStorageConfigs") or ():
-            if lustre := one.get("FsxLustreConfig"):
+    for group in _groups(description):
+        for storage in group.get("InstanceStorageConfigs") or ():
+            if lustre := storage.get("FsxLustreConfig"):
                 file_systems.add(str(lustre["DnsName"]).partition(".")[0])
         if folder := (group.get("LifeCycleConfig") or {}).get("SourceS3Uri"):
             folders.add(str(folder))
-    stays = [f"the file system {name} with all its data" for name in sorted(file_systems)]
-    if not stays:
-        stays.append("file systems that lifecycle scripts mount, with all their data")
-    stays += [f"lifecycle scripts at {folder}" for folder in sorted(folders)]
-    if eks := ((told.get("Orchestrator") or {}).get("Eks") or {}).get("ClusterArn"):
-        stays.append(f"the EKS cluster {eks}")
-    logs = log_group(str(told["ClusterArn"]), str(told["ClusterName"]))
-    return [*stays, f"the logs in {logs}"]
+    lines = [f"the file system {name} with all its data" for name in sorted(file_systems)]
+    if not lines:
+        lines.append("file systems that lifecycle scripts mount, with all their data")
+    lines += [f"lifecycle scripts at {folder}" for folder in sorted(folders)]
+    if eks := ((description.get("Orchestrator") or {}).get("Eks") or {}).get("ClusterArn"):
+        lines.append(f"the EKS cluster {eks}")
+    logs = log_group(str(description["ClusterArn"]), str(description["ClusterName"]))
+    return [*lines, f"the logs in {logs}"]

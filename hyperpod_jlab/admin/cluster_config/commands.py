@@ -13,23 +13,23 @@ import click
 from hyperpod_jlab.admin.cluster_config import clusters
 from hyperpod_jlab.admin.cluster_config.changes import changes_of
 from hyperpod_jlab.admin.cluster_config.clusters import Follower
-from hyperpod_jlab.admin.cluster_config.document import Documents, Verdict, read_document
-from hyperpod_jlab.admin.cluster_config.rules import CHECKS, ask_and_check, check
+from hyperpod_jlab.admin.cluster_config.document import Documents, RuleResult, read_document
+from hyperpod_jlab.admin.cluster_config.rules import CHECKS, check, check_with_aws
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.failure import ChecksFailedError, RunEndedError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
-from hyperpod_jlab.cli.output import coloured, print_json
+from hyperpod_jlab.cli.output import colour_state, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.cluster import JOB_ENDED
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.events import ClusterEvent
-from hyperpod_jlab.core.wire import iso_time, plain
+from hyperpod_jlab.core.wire import iso_time, to_plain
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.admin.cluster_config.changes import Change, ClusterChanges
+    from hyperpod_jlab.admin.cluster_config.changes import ClusterChanges, ConfigChange
     from hyperpod_jlab.admin.cluster_config.clusters import Progress
     from hyperpod_jlab.admin.cluster_config.rules import Report
     from hyperpod_jlab.run.services import Hyperpod
@@ -105,7 +105,7 @@ def validate(
 ) -> None:
     """Check a configuration."""
     documents = _read(config, provisioning)
-    report = check(documents, region) if offline else _ask_and_check(documents, region)
+    report = check(documents, region) if offline else _check_with_aws(documents, region)
     if invocation().as_json:
         print_json(report)
     else:
@@ -121,50 +121,50 @@ def _read(config: Path, provisioning: Path | None) -> Documents:
     try:
         return Documents(first, read_document(provisioning))
     except InvalidInputError as error:
-        return Documents(first, unread=error.message)
+        return Documents(first, read_error=error.message)
 
 
-def _ask_and_check(documents: Documents, region: str | None) -> Report:
+def _check_with_aws(documents: Documents, region: str | None) -> Report:
     async def work(_: object) -> Report:
         async with slow_steps("asking AWS"):
-            return await ask_and_check(Aws(region), documents)
+            return await check_with_aws(Aws(region), documents)
 
     return with_services(work)
 
 
 def _show_report(report: Report, *, brief: bool = False) -> None:
     width = max(map(len, CHECKS))
-    for one in report.checks:
-        if not (brief and one.level == "ok"):
-            _show_verdict(one, width)
-    found = {word: len(report.of(word)) for word in ("error", "warning", "unknown")}
-    words = [
+    for rule_result in report.checks:
+        if not (brief and rule_result.level == "ok"):
+            _show_result(rule_result, width)
+    counts = {level: len(report.with_level(level)) for level in ("error", "warning", "unknown")}
+    parts = [
         f"{count} could not be checked"
-        if word == "unknown"
-        else f"{count} {word}{'s'[: count - 1]}"
-        for word, count in found.items()
+        if level == "unknown"
+        else f"{count} {level}{'s'[: count - 1]}"
+        for level, count in counts.items()
         if count
     ]
-    print(", ".join(words) or "the configuration is valid")
+    print(", ".join(parts) or "the configuration is valid")
 
 
-def _show_verdict(one: Verdict, width: int = 0) -> None:
-    level = coloured(_COLOURS[one.level], f"{one.level:<{_LEVEL_WIDTH}}")
-    place = f"{one.path}: " if one.path else ""
-    print(f"{level}  {one.check:<{width}}  {printable(place + one.message)}")
-    if one.hint:
-        print(f"{'':<{_LEVEL_WIDTH + width + 4}}hint: {printable(one.hint)}")
+def _show_result(rule_result: RuleResult, width: int = 0) -> None:
+    level = colour_state(_COLOURS[rule_result.level], f"{rule_result.level:<{_LEVEL_WIDTH}}")
+    location = f"{rule_result.path}: " if rule_result.path else ""
+    print(f"{level}  {rule_result.check:<{width}}  {printable(location + rule_result.message)}")
+    if rule_result.hint:
+        print(f"{'':<{_LEVEL_WIDTH + width + 4}}hint: {printable(rule_result.hint)}")
 
 
 def _refuse(report: Report, *, strict: bool = False) -> None:
-    bad = report.of("error")
+    bad = report.with_level("error")
     if strict:
-        bad += [*report.of("warning"), *report.of("unknown")]
+        bad += [*report.with_level("warning"), *report.with_level("unknown")]
     if bad:
         raise ChecksFailedError(
             f"the configuration is not valid: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
             code="bad_configuration",
-            detail={"checks": plain(bad, list[Verdict])},
+            detail={"checks": to_plain(bad, list[RuleResult])},
         )
 
 
@@ -192,17 +192,17 @@ def create_cluster(
 ) -> None:
     """Make a cluster."""
     documents = _read(config, provisioning)
-    report = _ask_and_check(documents, region)
+    report = _check_with_aws(documents, region)
     if not invocation().as_json:
         _show_report(report, brief=True)
     _refuse(report)
     count = sum(group.count or 0 for group in documents.groups)
-    types = sorted({one for group in documents.groups for one in group.types})
+    types = sorted({instance_type for group in documents.groups for instance_type in group.types})
     name = str(documents.name)
     _ask(f"create the cluster {name} with {count} instances ({', '.join(types)})", yes)
     begin = time.time()
     arn = with_services(lambda _: clusters.create(Aws(region), documents.cluster))
-    _begun(name, arn, "being created", wait)
+    _print_started(name, arn, "being created", wait)
     if wait:
         _follow(Follower(Aws(region), name, arn, since=begin), name, "created")
 
@@ -240,8 +240,8 @@ def update_cluster(
     region: str | None,
 ) -> None:
     """Change a cluster."""
-    wanted = read_document(config)
-    name = wanted.get("ClusterName")
+    desired = read_document(config)
+    name = desired.get("ClusterName")
     if not isinstance(name, str):
         raise InvalidInputError(
             f"{config} has no ClusterName",
@@ -249,50 +249,52 @@ def update_cluster(
             detail={"field": "ClusterName"},
         )
     begin = time.time()
-    there = with_services(lambda _: clusters.describe(Aws(region), name))
-    found = changes_of(wanted, there, delete)
+    current = with_services(lambda _: clusters.describe(Aws(region), name))
+    changes = changes_of(desired, current, delete)
     if not invocation().as_json:
-        _show_changes(found)
+        _show_changes(changes)
     elif dry_run:
-        print_json(found)
-    _refuse_changes(found.checks)
-    if dry_run or not found.changes:
-        if not found.changes and not invocation().as_json:
+        print_json(changes)
+    _refuse_changes(changes.checks)
+    if dry_run or not changes.changes:
+        if not changes.changes and not invocation().as_json:
             print("there is nothing to change")
-        elif not found.changes and not dry_run:
-            print_json({**plain(found), "changed": False})
+        elif not changes.changes and not dry_run:
+            print_json({**to_plain(changes), "changed": False})
         return
     losses = "; ".join(
-        f"{one.target} will be deleted"
-        if one.kind == "gone"
-        else f"{one.target} loses {one.before - one.after} instances"
-        for one in found.losses
+        f"{change.target} will be deleted"
+        if change.kind == "gone"
+        else f"{change.target} loses {change.before - change.after} instances"
+        for change in changes.losses
     )
     _ask(f"update the cluster {name}" + (f" ({losses})" if losses else ""), yes)
-    with_services(lambda _: clusters.update(Aws(region), found.request))
-    arn = str(there["ClusterArn"])
-    _begun(str(there["ClusterName"]), arn, "being updated", wait)
+    with_services(lambda _: clusters.update(Aws(region), changes.request))
+    arn = str(current["ClusterArn"])
+    _print_started(str(current["ClusterName"]), arn, "being updated", wait)
     if wait:
         _follow(Follower(Aws(region), name, arn, since=begin), name, "updated")
 
 
-def _show_changes(found: ClusterChanges) -> None:
-    for one in found.changes:
-        print(printable(_line(one)))
-    for left in found.left:
-        more = "" if left in found.lasting else f" (--delete-group {left} deletes it)"
-        print(printable(f"= group {left}: unchanged{more}"))
-    for verdict in found.checks:
-        _show_verdict(verdict)
+def _show_changes(changes: ClusterChanges) -> None:
+    for change in changes.changes:
+        print(printable(_line(change)))
+    for group_name in changes.left:
+        delete_hint = (
+            "" if group_name in changes.lasting else f" (--delete-group {group_name} deletes it)"
+        )
+        print(printable(f"= group {group_name}: unchanged{delete_hint}"))
+    for rule_result in changes.checks:
+        _show_result(rule_result)
 
 
-def _line(one: Change) -> str:
-    if one.kind == "new":
-        return f"+ {one.target}: {one.after} instances"
-    if one.kind == "gone":
-        return f"- {one.target}: will be deleted, with its {one.before} instances"
-    sign = "-" if one.kind == "smaller" else "~"
-    return f"{sign} {one.target}: {one.member}: {_short(one.before)} -> {_short(one.after)}"
+def _line(change: ConfigChange) -> str:
+    if change.kind == "new":
+        return f"+ {change.target}: {change.after} instances"
+    if change.kind == "gone":
+        return f"- {change.target}: will be deleted, with its {change.before} instances"
+    sign = "-" if change.kind == "smaller" else "~"
+    return f"{sign} {change.target}: {change.member}: {_short(change.before)} -> {_short(change.after)}"
 
 
 def _short(value: Any) -> str:
@@ -300,14 +302,14 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _refuse_changes(verdicts: Sequence[Verdict]) -> None:
-    bad = [one for one in verdicts if one.level == "error"]
+def _refuse_changes(rule_results: Sequence[RuleResult]) -> None:
+    bad = [rule_result for rule_result in rule_results if rule_result.level == "error"]
     if bad:
         raise ChecksFailedError(
             f"the cluster cannot be updated: {bad[0].message}",
             code="bad_configuration",
             hint=bad[0].hint,
-            detail={"field": bad[0].path, "checks": plain(bad, list[Verdict])},
+            detail={"field": bad[0].path, "checks": to_plain(bad, list[RuleResult])},
         )
 
 
@@ -334,8 +336,8 @@ def _refuse_changes(verdicts: Sequence[Verdict]) -> None:
 def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -> None:
     """Delete a cluster."""
     begin = time.time()
-    there = with_services(lambda _: clusters.describe(Aws(region), name))
-    name, arn = str(there["ClusterName"]), str(there["ClusterArn"])
+    description = with_services(lambda _: clusters.describe(Aws(region), name))
+    name, arn = str(description["ClusterName"]), str(description["ClusterArn"])
     if yes is not None and yes != name:
         raise InvalidInputError(
             f"--yes names {yes[:60]}, but the cluster is {name}; nothing was deleted",
@@ -343,42 +345,45 @@ def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -
             detail={"field": "yes"},
         )
     if not invocation().as_json:
-        _show_deletion(there)
+        _show_deletion(description)
     if yes is None:
-        _have_name_typed(name)
+        _confirm_name(name)
     with_services(lambda _: clusters.delete(Aws(region), name))
-    _begun(name, arn, "being deleted", wait)
+    _print_started(name, arn, "being deleted", wait)
     if wait:
         _follow(Follower(Aws(region), name, arn, deleted=True, since=begin), name, "deleted")
 
 
-def _show_deletion(there: dict[str, Any]) -> None:
-    groups = [*(there.get("InstanceGroups") or ()), *(there.get("RestrictedInstanceGroups") or ())]
-    count = sum(int(one.get("CurrentCount", 0)) for one in groups)
-    lines = [f"the cluster {there['ClusterName']} will be deleted, with {count} instances:"]
-    for one in groups:
-        kind = one.get("InstanceType") or "several types"
-        lines.append(f"  {one['InstanceGroupName']}: {one.get('CurrentCount', 0)} of {kind}")
-    lines += with_services(lambda services: _jobs(services, there))
-    lines += [f"kept: {one}" for one in clusters.what_stays(there)]
+def _show_deletion(description: dict[str, Any]) -> None:
+    groups = [
+        *(description.get("InstanceGroups") or ()),
+        *(description.get("RestrictedInstanceGroups") or ()),
+    ]
+    count = sum(int(group.get("CurrentCount", 0)) for group in groups)
+    lines = [f"the cluster {description['ClusterName']} will be deleted, with {count} instances:"]
+    for group in groups:
+        kind = group.get("InstanceType") or "several types"
+        lines.append(f"  {group['InstanceGroupName']}: {group.get('CurrentCount', 0)} of {kind}")
+    lines += with_services(lambda services: _jobs(services, description))
+    lines += [f"kept: {group}" for group in clusters.list_remaining_resources(description)]
     for line in lines:
         print(printable(line))
 
 
-async def _jobs(services: Hyperpod, there: dict[str, Any]) -> list[str]:
+async def _jobs(services: Hyperpod, description: dict[str, Any]) -> list[str]:
     """What runs and waits there, as far as this machine's configuration reaches it."""
-    names = {there["ClusterName"], there["ClusterArn"]}
-    known = [
+    names = {description["ClusterName"], description["ClusterArn"]}
+    cluster_names = [
         label
         for label, cluster in services.settings.clusters.items()
         if getattr(cluster, "hyperpod", None) in names
     ]
-    if not known:
+    if not cluster_names:
         return ["running jobs are unknown: this cluster is not in the configuration"]
     lines = []
-    for label in known:
+    for label in cluster_names:
         try:
-            jobs = [one for one in await services.jobs(label) if one.state not in JOB_ENDED]
+            jobs = [job for job in await services.jobs(label) if job.state not in JOB_ENDED]
         except HyperpodError as error:
             lines.append(f"running jobs on {label} are unknown: {error.message}")
             continue
@@ -388,8 +393,8 @@ async def _jobs(services: Hyperpod, there: dict[str, Any]) -> list[str]:
             else f"no jobs run or wait on {label}"
         )
         lines += [
-            f"  {one.run_id or one.scheduler_id} of {one.user}: {one.name} ({one.state})"
-            for one in jobs[:MAX_JOBS]
+            f"  {job.run_id or job.scheduler_id} of {job.user}: {job.name} ({job.state})"
+            for job in jobs[:MAX_JOBS]
         ]
         if len(jobs) > MAX_JOBS:
             lines.append(f"  and {len(jobs) - MAX_JOBS} more")
@@ -399,7 +404,7 @@ async def _jobs(services: Hyperpod, there: dict[str, Any]) -> list[str]:
 # ---------------------------------------------------------------------------------- questions
 
 
-def _have_name_typed(name: str) -> None:
+def _confirm_name(name: str) -> None:
     """Raises `InvalidInputError` where the user cannot be asked, or types something else."""
     if not _can_ask():
         raise InvalidInputError(
@@ -415,17 +420,17 @@ def _have_name_typed(name: str) -> None:
         )
 
 
-def _ask(words: str, yes: bool) -> None:
+def _ask(question: str, yes: bool) -> None:
     """Raises `InvalidInputError` where the user cannot be asked, or says no."""
     if yes:
         return
     if not _can_ask():
         raise InvalidInputError(
-            f"this needs confirmation: {words}",
+            f"this needs confirmation: {question}",
             code="not_confirmed",
             hint="confirm with --yes",
         )
-    if not click.confirm(f"{words[0].upper()}{words[1:]}?", err=True):
+    if not click.confirm(f"{question[0].upper()}{question[1:]}?", err=True):
         raise InvalidInputError("nothing was done", code="not_confirmed")
 
 
@@ -442,23 +447,23 @@ class ClusterEndedError(RunEndedError):
     default_code = "cluster_failed"
 
 
-def _how_to_look(name: str) -> str:
+def _show_command(name: str) -> str:
     return f"check its state: hpj show {name}, hpj nodes {name}"
 
 
-def _begun(name: str, arn: str, what: str, wait: bool) -> None:
+def _print_started(name: str, arn: str, action: str, wait: bool) -> None:
     """Say that AWS has begun; with JSON only without --wait, which prints the end."""
     if invocation().as_json:
         if not wait:
             print_json({"name": name, "arn": arn, "ok": True})
         return
-    print(printable(f"the cluster {name} is {what}: {arn}"), flush=True)
+    print(printable(f"the cluster {name} is {action}: {arn}"), flush=True)
     if not wait:
-        print(f"hint: {printable(_how_to_look(name))}", file=sys.stderr)
+        print(f"hint: {printable(_show_command(name))}", file=sys.stderr)
 
 
-def _follow(follower: Follower, name: str, wanted: str) -> None:
-    """Show a cluster until it is made, changed or deleted, as `wanted` says.
+def _follow(follower: Follower, name: str, desired: str) -> None:
+    """Show a cluster until it is made, changed or deleted, as `desired` says.
 
     Raises:
         ClusterEndedError: It ended otherwise.
@@ -466,35 +471,35 @@ def _follow(follower: Follower, name: str, wanted: str) -> None:
     """
     call = invocation()
     call.on_interrupt = lambda: InterruptionError(
-        f"stopped waiting; AWS continues, and {name} will be {wanted}",
-        hint=_how_to_look(name),
+        f"stopped waiting; AWS continues, and {name} will be {desired}",
+        hint=_show_command(name),
         detail={"cluster": name},
     )
     failures: list[ClusterEvent] = []
 
     async def work(_: object) -> Progress:
-        last = before = None
-        async with slow_steps(f"waiting until {name} is {wanted}") as steps:
+        last = last_line = None
+        async with slow_steps(f"waiting until {name} is {desired}") as steps:
             async for last in follower.follow():
-                failures.extend(one for one in last.events if one.level == "error")
+                failures.extend(event for event in last.events if event.level == "error")
                 steps.clear()
                 if not call.as_json:
-                    before = _show_progress(last, before)
+                    last_line = _show_progress(last, last_line)
         if last is None:
             raise AssertionError("a follower ends with a state")
         return last
 
-    _conclude(with_services(work), failures, wanted)
+    _conclude(with_services(work), failures, desired)
 
 
-def _show_progress(now: Progress, before: str | None) -> str:
+def _show_progress(now: Progress, last_line: str | None) -> str:
     """Print what is new; returns the line that was printed last."""
-    groups = "  ".join(f"{one.name} {one.current}/{one.target}" for one in now.groups)
+    groups = "  ".join(f"{group.name} {group.current}/{group.target}" for group in now.groups)
     line = f"{now.status:<12}  {groups}".rstrip()
-    if line != before:
+    if line != last_line:
         print(printable(f"{_clock(time.time())}  {line}"), flush=True)
     for event in now.events:
-        print(printable(f"{_clock(event.time)}    {_words(event)}"), flush=True)
+        print(printable(f"{_clock(event.time)}    {_event_text(event)}"), flush=True)
     for note in now.notes:
         print(f"note: {printable(note)}", file=sys.stderr)
     return line
@@ -504,29 +509,29 @@ def _clock(seconds: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(seconds))
 
 
-def _words(event: ClusterEvent) -> str:
+def _event_text(event: ClusterEvent) -> str:
     level = f"{event.level}: " if event.level not in {None, "info"} else ""
-    where = f"{event.group}: " if event.group else ""
+    group_prefix = f"{event.group}: " if event.group else ""
     reason = f" ({event.reason})" if event.reason else ""
-    return f"{level}{where}{event.description or event.resource}{reason}"
+    return f"{level}{group_prefix}{event.description or event.resource}{reason}"
 
 
-def _conclude(last: Progress, failures: list[ClusterEvent], wanted: str) -> None:
+def _conclude(last: Progress, failures: list[ClusterEvent], desired: str) -> None:
     as_json = invocation().as_json
-    told = {**plain(last), "failures": plain(failures, list[ClusterEvent])}
+    document = {**to_plain(last), "failures": to_plain(failures, list[ClusterEvent])}
     if as_json:
-        print_json(told)
+        print_json(document)
     elif last.ok:
-        print(printable(f"the cluster {last.name} is {wanted}"))
+        print(printable(f"the cluster {last.name} is {desired}"))
     if last.ok:
         return
     for event in () if as_json else failures:
-        print(printable(f"{iso_time(event.time)}  {_words(event)}"), file=sys.stderr)
-    why = f": {last.failure}" if last.failure else ""
-    first = next((f"{one.name}/" for one in last.groups if one.status == "Failed"), "")
+        print(printable(f"{iso_time(event.time)}  {_event_text(event)}"), file=sys.stderr)
+    failure_text = f": {last.failure}" if last.failure else ""
+    first = next((f"{group.name}/" for group in last.groups if group.status == "Failed"), "")
     raise ClusterEndedError(
-        f"the cluster {last.name} was not {wanted}; it is {last.status}{why}",
+        f"the cluster {last.name} was not {desired}; it is {last.status}{failure_text}",
         hint=f"logs of lifecycle scripts: log group {last.logs}, streams LifecycleConfig/{first}...; "
         f"or: hpj node-logs --cluster {last.name}",
-        detail=told,
+        detail=document,
     )

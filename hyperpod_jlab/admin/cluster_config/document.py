@@ -27,7 +27,7 @@ _FILE_SYSTEM = re.compile(r"(fs-[0-9a-f]{8,})\.fsx\..+")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RuleResult:
     """One result of a check.
 
     Attributes:
@@ -54,62 +54,62 @@ def read_document(path: Path) -> dict[str, Any]:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise _refused(path, f"has {size} bytes, which is too large for a configuration")
-        found = json.loads(
+            raise _syntax_error(path, f"has {size} bytes, which is too large for a configuration")
+        data = json.loads(
             path.read_text(encoding="utf-8-sig"),
-            object_pairs_hook=_unique,
-            parse_constant=_no_number,
+            object_pairs_hook=_unique_members,
+            parse_constant=_reject_constant,
         )
     except UnicodeDecodeError as error:
-        raise _refused(path, "is not UTF-8 text") from error
+        raise _syntax_error(path, "is not UTF-8 text") from error
     except OSError as error:
-        raise _refused(path, f"cannot be read: {error.strerror}") from error
+        raise _syntax_error(path, f"cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise _refused(path, f"is not valid JSON: {where}: {error.msg}") from error
+        location = f"line {error.lineno}, column {error.colno}"
+        raise _syntax_error(path, f"is not valid JSON: {location}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise _refused(path, f"contains JSON that AWS does not accept: {error}") from error
-    if not isinstance(found, dict):
-        raise _refused(path, "must be a JSON object")
-    return found
+        raise _syntax_error(path, f"contains JSON that AWS does not accept: {error}") from error
+    if not isinstance(data, dict):
+        raise _syntax_error(path, "must be a JSON object")
+    return data
 
 
-def _refused(path: Path, words: str) -> InvalidInputError:
+def _syntax_error(path: Path, problem: str) -> InvalidInputError:
     detail = {"field": "file", "file": str(path)}
-    return InvalidInputError(f"{path} {words}", code="bad_file", detail=detail)
+    return InvalidInputError(f"{path} {problem}", code="bad_file", detail=detail)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Python keeps the last of two members with one name, which would hide the first."""
     names = [name for name, _ in pairs]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"duplicate name {', '.join(twice)} in one object")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"duplicate name {', '.join(duplicates)} in one object")
     return dict(pairs)
 
 
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is not a number")
+def _reject_constant(number: str) -> Any:
+    raise ValueError(f"{number} is not a number")
 
 
 def file_system_id(dns_name: str | None) -> str | None:
     """The file system of a DNS name; None where it names a cache, or nothing of FSx."""
-    found = _FILE_SYSTEM.fullmatch(dns_name or "")
-    return found[1] if found else None
+    match = _FILE_SYSTEM.fullmatch(dns_name or "")
+    return match[1] if match else None
 
 
 @dataclass(frozen=True)
-class Mount:
+class ClusterMount:
     """A Lustre file system that instance groups mount, and where the files say so."""
 
     path: str
     dns_name: str | None
     mount_name: str | None
     mount_path: str | None = None
-    groups: tuple[Group, ...] = ()
+    groups: tuple[GroupConfig, ...] = ()
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupConfig:
     """An instance group by the names of CreateCluster; `slurm_role` is its NodeType, `path` its place in the file."""
 
     path: str
@@ -135,18 +135,18 @@ class Group:
         return f"instance group {self.name}" if self.name else self.path
 
     @property
-    def mounts(self) -> tuple[Mount, ...]:
+    def mounts(self) -> tuple[ClusterMount, ...]:
         """The Lustre file systems that it mounts itself."""
         return tuple(
-            Mount(
+            ClusterMount(
                 f"{self.path}.InstanceStorageConfigs[{number}].FsxLustreConfig",
                 _text(lustre, "DnsName"),
                 _text(lustre, "MountName"),
                 _text(lustre, "MountPath"),
                 (self,),
             )
-            for number, one in enumerate(self.storage)
-            if (lustre := _object(one, "FsxLustreConfig"))
+            for number, storage in enumerate(self.storage)
+            if (lustre := _object(storage, "FsxLustreConfig"))
         )
 
 
@@ -157,7 +157,7 @@ class Network:
     path: str
     subnets: tuple[str, ...]
     security_groups: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[GroupConfig, ...]
 
 
 @dataclass(frozen=True)
@@ -178,16 +178,16 @@ class Documents:
     Args:
         cluster: The input of CreateCluster.
         provisioning: The second file; None: there is none.
-        unread: Why the second file could not be read.
+        read_error: Why the second file could not be read.
     """
 
     def __init__(
         self,
         cluster: Mapping[str, Any],
         provisioning: Mapping[str, Any] | None = None,
-        unread: str | None = None,
+        read_error: str | None = None,
     ) -> None:
-        self.cluster, self.provisioning, self.unread = cluster, provisioning, unread
+        self.cluster, self.provisioning, self.unread = cluster, provisioning, read_error
         self.name = _text(cluster, "ClusterName")
         # AWS takes Slurm where nothing is said.
         self.on_eks = "Eks" in _object(cluster, "Orchestrator")
@@ -196,46 +196,48 @@ class Documents:
         self.subnets = _texts(network, "Subnets")
         self.security_groups = _texts(network, "SecurityGroupIds")
         self.groups = tuple(
-            _group(one, f"{member}[{number}]", restricted=member.startswith("Restricted"))
+            _group(raw_group, f"{member}[{number}]", restricted=member.startswith("Restricted"))
             for member in ("InstanceGroups", "RestrictedInstanceGroups")
-            for number, one in enumerate(_list(cluster, member))
-            if isinstance(one, dict)
+            for number, raw_group in enumerate(_list(cluster, member))
+            if isinstance(raw_group, dict)
         )
         self.second = None if provisioning is None else _provisioning(provisioning)
 
-    def subnets_of(self, group: Group) -> tuple[str, ...]:
+    def subnets_of(self, group: GroupConfig) -> tuple[str, ...]:
         """The subnets of a group's instances."""
         return group.subnets or self.subnets
 
-    def security_groups_of(self, group: Group) -> tuple[str, ...]:
+    def security_groups_of(self, group: GroupConfig) -> tuple[str, ...]:
         """The security groups of a group's instances."""
         return group.security_groups or self.security_groups
 
     @property
     def networks(self) -> Iterator[Network]:
         """Each network that the first file names."""
-        common = tuple(group for group in self.groups if not group.subnets)
+        without_subnets = tuple(group for group in self.groups if not group.subnets)
         if self.subnets or self.security_groups:
-            yield Network("VpcConfig", self.subnets, self.security_groups, common)
+            yield Network("VpcConfig", self.subnets, self.security_groups, without_subnets)
         for group in self.groups:
             if group.subnets:
                 path = f"{group.path}.OverrideVpcConfig"
                 yield Network(path, group.subnets, self.security_groups_of(group), (group,))
 
     @property
-    def mounts(self) -> Iterator[Mount]:
+    def mounts(self) -> Iterator[ClusterMount]:
         """All mounts; every group mounts what the second file names."""
         for group in self.groups:
             yield from group.mounts
         if self.second is not None and self.second.dns_name is not None:
-            at = f"{PROVISIONING}: fsx_dns_name"
-            yield Mount(at, self.second.dns_name, self.second.mount_name, groups=self.groups)
+            path = f"{PROVISIONING}: fsx_dns_name"
+            yield ClusterMount(
+                path, self.second.dns_name, self.second.mount_name, groups=self.groups
+            )
 
 
-def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> Group:
+def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> GroupConfig:
     scripts, slurm = _object(raw, "LifeCycleConfig"), _object(raw, "SlurmConfig")
     network, one_type = _object(raw, "OverrideVpcConfig"), _text(raw, "InstanceType")
-    return Group(
+    return GroupConfig(
         path=path,
         name=_text(raw, "InstanceGroupName"),
         count=_number(raw, "InstanceCount"),
@@ -246,7 +248,9 @@ def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> Group:
         script=_text(scripts, "OnCreate"),
         role=_text(raw, "ExecutionRole"),
         threads=_number(raw, "ThreadsPerCore"),
-        storage=tuple(one for one in _list(raw, "InstanceStorageConfigs") if isinstance(one, dict)),
+        storage=tuple(
+            storage for storage in _list(raw, "InstanceStorageConfigs") if isinstance(storage, dict)
+        ),
         slurm_role=_text(slurm, "NodeType"),
         partitions=_texts(slurm, "PartitionNames"),
         subnets=_texts(network, "Subnets"),
@@ -261,11 +265,11 @@ def _provisioning(raw: Mapping[str, Any]) -> Provisioning:
     workers = tuple(
         (
             f"worker_groups[{number}]",
-            _text(one, "instance_group_name"),
-            _text(one, "partition_name"),
+            _text(raw_group, "instance_group_name"),
+            _text(raw_group, "partition_name"),
         )
-        for number, one in enumerate(_list(raw, "worker_groups"))
-        if isinstance(one, dict)
+        for number, raw_group in enumerate(_list(raw, "worker_groups"))
+        if isinstance(raw_group, dict)
     )
     names = ("controller_group", "login_group", "fsx_dns_name", "fsx_mountname")
     controller, login, dns_name, mount_name = (_text(raw, name) for name in names)
@@ -274,25 +278,25 @@ def _provisioning(raw: Mapping[str, Any]) -> Provisioning:
 
 def _object(raw: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     for name in names:
-        found = raw.get(name)
-        raw = found if isinstance(found, dict) else {}
+        value = raw.get(name)
+        raw = value if isinstance(value, dict) else {}
     return raw
 
 
 def _list(raw: Mapping[str, Any], name: str) -> list[Any]:
-    found = raw.get(name)
-    return found if isinstance(found, list) else []
+    value = raw.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _text(raw: Mapping[str, Any], name: str) -> str | None:
-    found = raw.get(name)
-    return found if isinstance(found, str) and found else None
+    value = raw.get(name)
+    return value if isinstance(value, str) and value else None
 
 
 def _texts(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(one for one in _list(raw, name) if isinstance(one, str))
+    return tuple(text for text in _list(raw, name) if isinstance(text, str))
 
 
 def _number(raw: Mapping[str, Any], name: str) -> int | None:
-    found = raw.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    value = raw.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

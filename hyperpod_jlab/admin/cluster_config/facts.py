@@ -8,11 +8,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from hyperpod_jlab.admin.cluster_config.document import Documents
-from hyperpod_jlab.aws.clusters import described_types
-from hyperpod_jlab.aws.network import describe_interfaces, describe_route_tables, rules_of
+from hyperpod_jlab.aws.clusters import describe_instance_types
+from hyperpod_jlab.aws.network import (
+    describe_interfaces,
+    describe_route_tables,
+    parse_security_group,
+)
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.core.instance_types import InstanceType, instance_type, of_ec2
+from hyperpod_jlab.core.instance_types import InstanceType, from_ec2, instance_type
 from hyperpod_jlab.core.network import SecurityGroup
 
 P = ParamSpec("P")
@@ -30,14 +34,14 @@ def _once(
 ) -> Callable[Concatenate[Facts, P], Awaitable[T]]:
     """All who need a fact wait for the same answer, or get the same error."""
 
-    def kept(self: Facts, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+    def cached_read(self: Facts, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         key = (read.__name__, *args)
         if key not in self._tasks:
             self._tasks[key] = asyncio.ensure_future(read(self, *args, **kwargs))
         task: asyncio.Future[T] = self._tasks[key]
         return task
 
-    return kept
+    return cached_read
 
 
 class Facts:
@@ -58,19 +62,19 @@ class Facts:
         self._limit = asyncio.Semaphore(MAX_CALLS)
         self._tasks: dict[tuple[object, ...], asyncio.Future[Any]] = {}
 
-    async def _call(self, service: str, operation: str, **given: Any) -> dict[str, Any]:
+    async def _call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         async with self._limit:
-            return await self._aws.call(service, operation, **given)
+            return await self._aws.call(service, operation, **parameters)
 
     async def _by_filter(
         self, operation: str, name: str, values: Iterable[str]
     ) -> list[dict[str, Any]]:
         """Descriptions by a filter: when asked by ids, EC2 answers nothing if one of them does not exist."""
-        wanted = [{"Name": name, "Values": sorted(values)}]
-        if not wanted[0]["Values"]:
+        filters = [{"Name": name, "Values": sorted(values)}]
+        if not filters[0]["Values"]:
             return []
-        answer = await self._call("ec2", operation, Filters=wanted)
-        return list(answer.get(operation.removeprefix("Describe")) or ())
+        response = await self._call("ec2", operation, Filters=filters)
+        return list(response.get(operation.removeprefix("Describe")) or ())
 
     # Network
 
@@ -78,48 +82,56 @@ class Facts:
     async def subnets(self) -> dict[str, dict[str, Any]]:
         """The subnets of all networks."""
         names = {name for network in self.documents.networks for name in network.subnets}
-        found = await self._by_filter("DescribeSubnets", "subnet-id", names)
-        return {str(one["SubnetId"]): one for one in found}
+        descriptions = await self._by_filter("DescribeSubnets", "subnet-id", names)
+        return {str(subnet["SubnetId"]): subnet for subnet in descriptions}
 
     async def known_subnets(self, names: Iterable[str]) -> list[dict[str, Any]]:
         """Those of some subnets that exist."""
-        known = await self.subnets()
-        return [known[name] for name in dict.fromkeys(names) if name in known]
+        subnets = await self.subnets()
+        return [subnets[name] for name in dict.fromkeys(names) if name in subnets]
 
     @_once
     async def gateways(self) -> dict[str, list[str]]:
         """The internet gateways to which each subnet's route table leads (VPC user guide, "Subnet route tables")."""
         subnets = await self.subnets()
-        vpcs = sorted({str(one["VpcId"]) for one in subnets.values()})
+        vpcs = sorted({str(description["VpcId"]) for description in subnets.values()})
         async with self._limit:
             tables = await describe_route_tables(self._aws, vpcs) if vpcs else []
-        found = {}
+        by_subnet = {}
         for name, subnet in subnets.items():
-            own = [one for one in tables if name in one.subnets]
-            main = [one for one in tables if one.main and one.vpc == subnet["VpcId"]]
-            routes = [route for table in (own or main)[:1] for route in table.routes]
-            targets = {one.target for one in routes if one.works and one.target.startswith("igw-")}
-            found[name] = sorted(targets)
-        return found
+            own_tables = [description for description in tables if name in description.subnets]
+            main = [
+                description
+                for description in tables
+                if description.main and description.vpc == subnet["VpcId"]
+            ]
+            routes = [route for table in (own_tables or main)[:1] for route in table.routes]
+            targets = {
+                description.target
+                for description in routes
+                if description.works and description.target.startswith("igw-")
+            }
+            by_subnet[name] = sorted(targets)
+        return by_subnet
 
     @_once
     async def security_groups(self) -> dict[str, SecurityGroup]:
         """The security groups of all networks."""
         networks = self.documents.networks
-        return await self._groups({name for one in networks for name in one.security_groups})
+        return await self._groups({name for group in networks for name in group.security_groups})
 
     async def _groups(self, names: Iterable[str]) -> dict[str, SecurityGroup]:
-        found = await self._by_filter("DescribeSecurityGroups", "group-id", names)
-        return {str(one["GroupId"]): rules_of(one) for one in found}
+        groups = await self._by_filter("DescribeSecurityGroups", "group-id", names)
+        return {str(group["GroupId"]): parse_security_group(group) for group in groups}
 
     # File systems and scripts
 
     @_once
     async def file_system(self, name: str) -> dict[str, Any]:
         """A file system of FSx."""
-        answer = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
-        for one in answer.get("FileSystems") or ():
-            return dict(one)
+        response = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
+        for description in response.get("FileSystems") or ():
+            return dict(description)
         raise NotFoundError(f"file system {name} not found")
 
     @_once
@@ -127,19 +139,23 @@ class Facts:
         """The security groups and addresses of a file system's network interfaces."""
         names = (await self.file_system(name)).get("NetworkInterfaceIds") or ()
         async with self._limit:
-            found = await describe_interfaces(self._aws, names)
-        groups = await self._groups({group for one in found for group, _ in one.groups})
-        return list(groups.values()), [one.address for one in found if one.address]
+            listed_interfaces = await describe_interfaces(self._aws, names)
+        groups = await self._groups(
+            {group for interface in listed_interfaces for group, _ in interface.groups}
+        )
+        return list(groups.values()), [
+            interface.address for interface in listed_interfaces if interface.address
+        ]
 
     @_once
     async def scripts(self, folder: str) -> frozenset[str]:
         """The names of the files in a folder of S3."""
         url = urlsplit(folder)
         prefix = f"{url.path.strip('/')}/".removeprefix("/")
-        given = {"Bucket": url.netloc, "Prefix": prefix, "MaxKeys": MAX_FILES}
-        answer = await self._call("s3", "ListObjectsV2", **given)
+        parameters = {"Bucket": url.netloc, "Prefix": prefix, "MaxKeys": MAX_FILES}
+        response = await self._call("s3", "ListObjectsV2", **parameters)
         return frozenset(
-            str(one["Key"]).removeprefix(prefix) for one in answer.get("Contents") or ()
+            str(objects["Key"]).removeprefix(prefix) for objects in response.get("Contents") or ()
         )
 
     # Capacity
@@ -148,7 +164,9 @@ class Facts:
     def _ec2_types(self) -> list[str]:
         """Instance types by EC2's names."""
         groups = self.documents.groups
-        return sorted({name.removeprefix("ml.") for one in groups for name in one.types})
+        return sorted(
+            {name.removeprefix("ml.") for instance_type in groups for name in instance_type.types}
+        )
 
     @_once
     async def types(self) -> dict[str, Mapping[str, Any]]:
@@ -156,45 +174,49 @@ class Facts:
         if not self._ec2_types:
             return {}
         async with self._limit:
-            found = await described_types(self._aws, self._ec2_types)
-        return {f"ml.{name}": one for name, one in found.items()}
+            descriptions = await describe_instance_types(self._aws, self._ec2_types)
+        return {f"ml.{name}": description for name, description in descriptions.items()}
 
     async def type_of(self, name: str) -> InstanceType | None:
         """What is known of an instance type: by EC2, else by our table."""
         try:
-            found = (await self.types()).get(name)
+            description = (await self.types()).get(name)
         except HyperpodError:
-            found = None
-        return instance_type(name) if found is None else of_ec2(found)
+            description = None
+        return instance_type(name) if description is None else from_ec2(description)
 
     @_once
     async def zones(self) -> dict[str, set[str]]:
         """The availability zones that offer each instance type, by SageMaker's names."""
-        found: dict[str, set[str]] = {}
+        by_type: dict[str, set[str]] = {}
         if not self._ec2_types:
-            return found
-        wanted = [{"Name": "instance-type", "Values": self._ec2_types}]
-        for one in await self._all(
+            return by_type
+        filters = [{"Name": "instance-type", "Values": self._ec2_types}]
+        for offering in await self._all(
             *("ec2", "DescribeInstanceTypeOfferings", "InstanceTypeOfferings"),
             LocationType="availability-zone",
-            Filters=wanted,
+            Filters=filters,
         ):
-            found.setdefault(f"ml.{one['InstanceType']}", set()).add(str(one["Location"]))
-        return found
+            by_type.setdefault(f"ml.{offering['InstanceType']}", set()).add(
+                str(offering["Location"])
+            )
+        return by_type
 
     @_once
     async def quotas(self) -> dict[str, float]:
         """SageMaker's quotas by their names."""
-        given = {"ServiceCode": "sagemaker"}
-        found = await self._all("service-quotas", "ListServiceQuotas", "Quotas", **given)
-        return {str(one["QuotaName"]): float(one["Value"]) for one in found}
+        parameters = {"ServiceCode": "sagemaker"}
+        listed_quotas = await self._all(
+            "service-quotas", "ListServiceQuotas", "Quotas", **parameters
+        )
+        return {str(quota["QuotaName"]): float(quota["Value"]) for quota in listed_quotas}
 
     async def _all(
-        self, service: str, operation: str, member: str, **given: Any
+        self, service: str, operation: str, member: str, **parameters: Any
     ) -> list[dict[str, Any]]:
         async with self._limit:
-            pages = self._aws.pages(service, operation, **given)
-            return [one async for page in pages for one in page.get(member) or ()]
+            pages = self._aws.pages(service, operation, **parameters)
+            return [item async for page in pages for item in page.get(member) or ()]
 
     # The rest
 
@@ -212,13 +234,13 @@ class Facts:
     async def cluster_status(self, name: str) -> str | None:
         """The status of the HyperPod cluster of a name; None: there is none."""
         try:
-            answer = await self._call("sagemaker", "DescribeCluster", ClusterName=name)
+            response = await self._call("sagemaker", "DescribeCluster", ClusterName=name)
         except NotFoundError:
             return None
-        return str(answer["ClusterStatus"])
+        return str(response["ClusterStatus"])
 
     @_once
     async def eks(self, arn: str) -> dict[str, Any]:
         """An EKS cluster."""
-        answer = await self._call("eks", "DescribeCluster", name=arn.rpartition("/")[2])
-        return dict(answer["cluster"])
+        response = await self._call("eks", "DescribeCluster", name=arn.rpartition("/")[2])
+        return dict(response["cluster"])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from hyperpod_jlab.admin.cluster_config.document import Verdict
+from hyperpod_jlab.admin.cluster_config.document import RuleResult
 from hyperpod_jlab.aws.errors import boto3_missing
 from hyperpod_jlab.core.errors import nearest
 
@@ -26,7 +26,7 @@ _KINDS: dict[str, tuple[tuple[Any, ...], str]] = {
     "double": ((int, float), "a number"),
     "timestamp": ((int, float, str), "a number"),
 }
-_FOUND = {
+_KIND_NAMES = {
     dict: "an object",
     list: "a list",
     str: "text",
@@ -36,7 +36,7 @@ _FOUND = {
 _CATEGORIES = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s", r"\p{Alnum}": "a-zA-Z0-9"}
 """Java's character classes in Python's syntax; Python's are a little wider."""
 
-_FEW = 12
+_MAX_CHOICES = 12
 """Allowed words that are listed."""
 
 
@@ -65,102 +65,106 @@ def _version() -> str:
     return f"botocore {botocore.__version__}"
 
 
-def _wrong(message: str, at: str, hint: str | None = None) -> Verdict:
-    return Verdict("schema", "error", message, hint, at or None)
+def _error(message: str, path: str, hint: str | None = None) -> RuleResult:
+    return RuleResult("schema", "error", message, hint, path or None)
 
 
-def problems(value: Any, shape: Any, at: str = "") -> Iterator[Verdict]:
+def problems(value: Any, shape: Any, path: str = "") -> Iterator[RuleResult]:
     """All that is wrong with a value.
 
     Args:
         value: The value, from JSON.
         shape: Its shape in the model.
-        at: Its place in the file.
+        path: Its place in the file.
     """
     kind = shape.type_name
     types, _ = _KINDS[kind]
     # A bool is an int in Python, but not in AWS' model.
     if not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean"):
-        yield _other_kind(value, shape, at)
+        yield _wrong_type(value, shape, path)
     elif kind == "structure":
-        yield from _structure(value, shape, at)
+        yield from _structure(value, shape, path)
     elif kind == "list":
-        yield from _bounds(len(value), shape, at, "items")
-        for number, one in enumerate(value):
-            yield from problems(one, shape.member, f"{at}[{number}]")
+        yield from _bounds(len(value), shape, path, "items")
+        for number, item in enumerate(value):
+            yield from problems(item, shape.member, f"{path}[{number}]")
     elif kind == "map":
-        yield from _bounds(len(value), shape, at, "entries")
-        for name, one in value.items():
-            yield from problems(name, shape.key, f"{at}.{name}")
-            yield from problems(one, shape.value, f"{at}.{name}")
+        yield from _bounds(len(value), shape, path, "entries")
+        for name, item in value.items():
+            yield from problems(name, shape.key, f"{path}.{name}")
+            yield from problems(item, shape.value, f"{path}.{name}")
     elif kind == "string":
-        yield from _text(value, shape, at)
+        yield from _text(value, shape, path)
     elif kind not in {"boolean", "timestamp"}:
-        yield from _bounds(value, shape, at)
+        yield from _bounds(value, shape, path)
 
 
-def _other_kind(value: Any, shape: Any, at: str) -> Verdict:
-    found = next((words for kind, words in _FOUND.items() if isinstance(value, kind)), "a number")
-    _, needed = _KINDS[shape.type_name]
+def _wrong_type(value: Any, shape: Any, path: str) -> RuleResult:
+    found_kind = next(
+        (message for kind, message in _KIND_NAMES.items() if isinstance(value, kind)), "a number"
+    )
+    _, expected_type = _KINDS[shape.type_name]
     hint = None
-    if needed == "a number" and isinstance(value, float):
-        found, needed = str(value), "a whole number"
-    elif needed == "a number" and isinstance(value, str) and value.strip().isdigit():
+    if expected_type == "a number" and isinstance(value, float):
+        found_kind, expected_type = str(value), "a whole number"
+    elif expected_type == "a number" and isinstance(value, str) and value.strip().isdigit():
         hint = f"write it without quotes: {value.strip()}"
-    return _wrong(f"must be {needed}, not {found}", at, hint)
+    return _error(f"must be {expected_type}, not {found_kind}", path, hint)
 
 
-def _structure(value: dict[str, Any], shape: Any, at: str) -> Iterator[Verdict]:
-    prefix = f"{at}." if at else ""
+def _structure(value: dict[str, Any], shape: Any, path: str) -> Iterator[RuleResult]:
+    prefix = f"{path}." if path else ""
     for name in shape.required_members:
         if name not in value:
             hint = f"{_version()} requires it; a newer version may not: pip install --upgrade boto3"
-            yield _wrong(f"{name} is missing", f"{prefix}{name}", hint)
-    for name, one in value.items():
+            yield _error(f"{name} is missing", f"{prefix}{name}", hint)
+    for name, member_value in value.items():
         if name in shape.members:
-            yield from problems(one, shape.members[name], f"{prefix}{name}")
+            yield from problems(member_value, shape.members[name], f"{prefix}{name}")
         elif name.startswith("//"):
-            yield _wrong("JSON has no comments", f"{prefix}{name}", "remove it")
+            yield _error("JSON has no comments", f"{prefix}{name}", "remove it")
         else:
-            hint = _meant(name, shape.members) or (
+            hint = _closest_choice(name, shape.members) or (
                 f"valid members: {', '.join(shape.members)} ({_version()}; for newer members: pip install --upgrade boto3)"
             )
-            yield _wrong(f"unknown member '{name[:60]}'", f"{prefix}{name}", hint)
+            yield _error(f"unknown member '{name[:60]}'", f"{prefix}{name}", hint)
 
 
-def _text(value: str, shape: Any, at: str) -> Iterator[Verdict]:
-    yield from _bounds(len(value), shape, at, "characters")
+def _text(value: str, shape: Any, path: str) -> Iterator[RuleResult]:
+    yield from _bounds(len(value), shape, path, "characters")
     title = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", str(shape.name)).lower()
     allowed, pattern = shape.metadata.get("enum"), shape.metadata.get("pattern")
     if allowed and value not in allowed:
-        hint = _meant(value, allowed)
-        if hint is None and len(allowed) <= _FEW:
+        hint = _closest_choice(value, allowed)
+        if hint is None and len(allowed) <= _MAX_CHOICES:
             hint = f"valid values: {', '.join(allowed)}"
         elif hint is None:
             hint = f"{_version()} has {len(allowed)} valid values, and none is similar"
-        yield _wrong(f"'{value[:60]}' is not a valid {title}", at, hint)
-    if pattern and not re.fullmatch(_python(pattern), value):
-        words = f"'{value[:60]}' does not have the form of a {title}"
-        yield _wrong(words, at, f"it must match {pattern}")
+        yield _error(f"'{value[:60]}' is not a valid {title}", path, hint)
+    if pattern and not re.fullmatch(_python_pattern(pattern), value):
+        message = f"'{value[:60]}' does not have the form of a {title}"
+        yield _error(message, path, f"it must match {pattern}")
 
 
-def _meant(word: str, valid: Any) -> str | None:
-    known = {str(one).lower(): str(one) for one in valid}
-    near = nearest(word, known)
-    return f"did you mean {known[near]}?" if near else None
+def _closest_choice(text: str, valid: Any) -> str | None:
+    valid_by_lower = {str(choice).lower(): str(choice) for choice in valid}
+    closest = nearest(text, valid_by_lower)
+    return f"did you mean {valid_by_lower[closest]}?" if closest else None
 
 
 @cache
-def _python(pattern: str) -> str:
-    for theirs, ours in _CATEGORIES.items():
-        pattern = pattern.replace(theirs, ours)
+def _python_pattern(pattern: str) -> str:
+    for aws_class, python_class in _CATEGORIES.items():
+        pattern = pattern.replace(aws_class, python_class)
     return pattern
 
 
-def _bounds(number: float, shape: Any, at: str, of: str | None = None) -> Iterator[Verdict]:
+def _bounds(
+    number: float, shape: Any, path: str, subject: str | None = None
+) -> Iterator[RuleResult]:
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
-    words = f"has {number} {of}" if of else f"is {number}"
+    message = f"has {number} {subject}" if subject else f"is {number}"
     if low is not None and number < low:
-        yield _wrong(f"it {words}, but the minimum is {low}", at)
+        yield _error(f"it {message}, but the minimum is {low}", path)
     if high is not None and number > high:
-        yield _wrong(f"it {words}, but the maximum is {high}", at)
+        yield _error(f"it {message}, but the maximum is {high}", path)

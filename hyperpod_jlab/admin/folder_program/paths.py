@@ -6,32 +6,32 @@ import contextlib
 import os
 from typing import Iterator, Tuple
 
-OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-LOOK_AT_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PATH_ONLY_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class WorkError(Exception):
     """Why something was not done to a folder: a code, and words of the system."""
 
-    def __init__(self, code: str, words: str = "") -> None:
-        super().__init__(words)
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(detail)
         self.code = code
-        self.words = words
+        self.words = detail
 
 
 @contextlib.contextmanager
-def opened_parent(root: str, path: str) -> Iterator[Tuple[int, str]]:
+def open_parent(root: str, path: str) -> Iterator[Tuple[int, str]]:
     """The folder above, opened, and the last name; ``.`` for the root itself."""
     names = [name for name in path.split("/") if name]
     if not path.startswith("/") or {".", ".."} & set(names) or "\0" in path:
         raise WorkError("no_path")
-    above, name = names[:-1], names[-1] if names else "."
-    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    parents, name = names[:-1], names[-1] if names else "."
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for one in above:
-            following = os.open(one, OPEN_FOLDER, dir_fd=at)
-            os.close(at)
-            at = following
-        yield at, name
+        for parent_name in parents:
+            following = os.open(parent_name, OPEN_FLAGS, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = following
+        yield descriptor, name
     finally:
-        os.close(at)
+        os.close(descriptor)

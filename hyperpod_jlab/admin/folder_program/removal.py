@@ -9,145 +9,149 @@ import secrets
 import time
 from typing import Any, List, Mapping
 
-from .paths import OPEN_FOLDER, WorkError, opened_parent
+from .paths import OPEN_FLAGS, WorkError, open_parent
 
-_REFILLS = 3
+_MAX_PASSES = 3
 """Times that a folder is emptied again into which somebody has put something meanwhile."""
 
-_CHANGED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_CHANGED_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """What is said when a folder is none any more."""
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """Folders that are open at a time: what lies deeper is moved up before."""
 
 
-def delete_folder(root: str, wanted: Mapping[str, Any], seconds: float) -> bool:
+def delete_folder(root: str, folder_spec: Mapping[str, Any], seconds: float) -> bool:
     """Delete a folder that is still its owner's; of root's only an empty one. Links in it are deleted and never followed, and nothing that is mounted is entered.
 
     Args:
         root: Where the whole file system is.
-        wanted: ``path`` of the folder, and ``uid`` of its owner.
+        folder_spec: ``path`` of the folder, and ``uid`` of its owner.
         seconds: The time for it.
 
     Returns:
         Whether nothing is left; else the time was up, and the rest may be deleted by calling this again.
     """
     try:
-        with opened_parent(root, wanted["path"]) as (parent, name):
+        with open_parent(root, folder_spec["path"]) as (parent, name):
             if name == ".":
                 raise WorkError("no_path")
-            return _deleted(root, parent, name, wanted["uid"], time.monotonic() + seconds)
+            return _delete(root, parent, name, folder_spec["uid"], time.monotonic() + seconds)
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise WorkError("mounted_below", str(error.filename or wanted["path"])) from error
-        if error.filename == root or error.errno not in _CHANGED:
+            raise WorkError("mounted_below", str(error.filename or folder_spec["path"])) from error
+        if error.filename == root or error.errno not in _CHANGED_ERRORS:
             raise
         if error.errno == errno.ENOENT:
             return True
         raise WorkError("no_folder") from error
 
 
-def _deleted(root: str, parent: int, name: str, owner: int, until: float) -> bool:
-    opened = os.open(name, OPEN_FOLDER, dir_fd=parent)
+def _delete(root: str, parent: int, name: str, owner: int, deadline: float) -> bool:
+    descriptor = os.open(name, OPEN_FLAGS, dir_fd=parent)
     try:
-        found = os.fstat(opened).st_uid
-        if found != owner:
-            raise WorkError("foreign_folder", str(found))
+        status = os.fstat(descriptor).st_uid
+        if status != owner:
+            raise WorkError("foreign_folder", str(status))
         mount = _mount_of_root(root)
-        if _mount_of(opened) != mount:
+        if _mount_of(descriptor) != mount:
             raise WorkError("mounted_below", name)
-        for _ in range(_REFILLS):
-            if owner != 0 and not _emptied(opened, mount, until):
+        for _ in range(_MAX_PASSES):
+            if owner != 0 and not _empty_folder(descriptor, mount, deadline):
                 return False
             if _is_removed(name, parent):
                 return True
     finally:
-        os.close(opened)
+        os.close(descriptor)
     raise WorkError("foreign_folder", "0") if owner == 0 else WorkError("in_use")
 
 
 class _Level:
     """A folder on the way down: opened, with its name and the folders in it that are to be deleted yet."""
 
-    def __init__(self, opened: int, name: str) -> None:
-        self.opened = opened
+    def __init__(self, descriptor: int, name: str) -> None:
+        self.descriptor = descriptor
         self.name = name
         self.inner: List[str] = []
 
 
-def _emptied(top: int, mount: str, until: float) -> bool:
+def _empty_folder(top: int, mount: str, deadline: float) -> bool:
     """Delete what is in a folder; False: the time is up before the end."""
     levels = [_Level(os.dup(top), "")]
-    refills = 0
+    passes = 0
     try:
-        if not _swept(levels[-1], until):
+        if not _remove_files(levels[-1], deadline):
             return False
         while True:
-            here = levels[-1]
-            if here.inner:
-                if _went_down(levels, here.inner.pop(), mount) and not _swept(levels[-1], until):
+            current = levels[-1]
+            if current.inner:
+                if _enter(levels, current.inner.pop(), mount) and not _remove_files(
+                    levels[-1], deadline
+                ):
                     return False
                 continue
             if len(levels) == 1:
                 return True
-            os.close(levels.pop().opened)
-            if not _is_removed(here.name, levels[-1].opened):
-                refills += 1
-                levels[-1].inner.append(here.name)
-            if refills > _REFILLS:
+            os.close(levels.pop().descriptor)
+            if not _is_removed(current.name, levels[-1].descriptor):
+                passes += 1
+                levels[-1].inner.append(current.name)
+            if passes > _MAX_PASSES:
                 raise WorkError("in_use")
     finally:
         for level in levels:
-            os.close(level.opened)
+            os.close(level.descriptor)
 
 
-def _swept(level: _Level, until: float) -> bool:
+def _remove_files(level: _Level, deadline: float) -> bool:
     """Delete what is no folder, and note the folders; False: the time is up before the end."""
-    with os.scandir(level.opened) as entries:
+    with os.scandir(level.descriptor) as entries:
         for entry in entries:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 return False
             if entry.is_dir(follow_symlinks=False):
                 level.inner.append(entry.name)
                 continue
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(entry.name, dir_fd=level.opened)
+                os.unlink(entry.name, dir_fd=level.descriptor)
     return True
 
 
-def _went_down(levels: List[_Level], name: str, mount: str) -> bool:
+def _enter(levels: List[_Level], name: str, mount: str) -> bool:
     """Open an inner folder as the next level; False: it is none any more, or was moved up to the first level since it lies too deep."""
-    here = levels[-1]
-    if len(levels) > _DEEPEST:
-        higher = secrets.token_hex(16)
+    current = levels[-1]
+    if len(levels) > _MAX_DEPTH:
+        new_name = secrets.token_hex(16)
         with contextlib.suppress(FileNotFoundError):
-            os.rename(name, higher, src_dir_fd=here.opened, dst_dir_fd=levels[0].opened)
-            levels[0].inner.append(higher)
+            os.rename(
+                name, new_name, src_dir_fd=current.descriptor, dst_dir_fd=levels[0].descriptor
+            )
+            levels[0].inner.append(new_name)
         return False
     try:
-        levels.append(_Level(os.open(name, OPEN_FOLDER, dir_fd=here.opened), name))
+        levels.append(_Level(os.open(name, OPEN_FLAGS, dir_fd=current.descriptor), name))
     except OSError as error:
-        if error.errno not in _CHANGED:
+        if error.errno not in _CHANGED_ERRORS:
             raise
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-            os.unlink(name, dir_fd=here.opened)
+            os.unlink(name, dir_fd=current.descriptor)
         return False
-    if _mount_of(levels[-1].opened) != mount:
+    if _mount_of(levels[-1].descriptor) != mount:
         raise WorkError("mounted_below", "/".join(level.name for level in levels[1:]))
     return True
 
 
 def _mount_of_root(root: str) -> str:
-    opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _mount_of(opened)
+        return _mount_of(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def _mount_of(opened: int) -> str:
+def _mount_of(descriptor: int) -> str:
     """The number of the mount that something opened is of (proc(5)): that of a bind mount is another one, although its device is not."""
-    with open("/proc/self/fdinfo/%d" % opened, encoding="ascii") as file:
+    with open("/proc/self/fdinfo/%d" % descriptor, encoding="ascii") as file:
         return next(line for line in file if line.startswith("mnt_id:"))
 
 

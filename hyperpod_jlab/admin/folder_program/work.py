@@ -21,7 +21,7 @@ import zlib
 from typing import Any, Dict, Mapping, Optional
 
 from .folder import look_at, make_folder
-from .paths import OPEN_FOLDER, WorkError, opened_parent
+from .paths import OPEN_FLAGS, WorkError, open_parent
 from .removal import delete_folder
 
 VERSION = 1
@@ -31,33 +31,33 @@ MARK = "hyperpod-folders"
 NO_REPLY = 88
 """Exit code: the answer cannot be written."""
 
-_OLD = 3600.0
+_MAX_AGE_S = 3600.0
 """Seconds after which an answer that lies about is removed."""
 
 
-def work(order: Mapping[str, Any]) -> Dict[str, Any]:
+def work(request: Mapping[str, Any]) -> Dict[str, Any]:
     """Look at folders, make or delete them; one result each, in their order.
 
     Args:
-        order: ``root``: where the whole file system is; ``do``: ``look``, ``make`` or ``delete``; ``folders``: each with its ``path`` there, and to be made with
+        request: ``root``: where the whole file system is; ``do``: ``look``, ``make`` or ``delete``; ``folders``: each with its ``path`` there, and to be made with
             ``uid``, ``gid``, ``mode``, ``acl`` and ``default`` (entries ``[tag, number or null, permissions]``), to be deleted with the ``uid`` of its owner;
             for that also ``seconds``: the time for all of them.
 
     Returns:
         ``results``: each with its ``path``, and what was ``found``: the folder as it is then, null where there is none; of one to be deleted, whether it is gone.
     """
-    until = time.monotonic() + order.get("seconds", 0)
+    deadline = time.monotonic() + request.get("seconds", 0)
     results = []
-    for wanted in order["folders"]:
-        result: Dict[str, Any] = {"path": wanted["path"], "found": None, "error": None}
+    for folder_spec in request["folders"]:
+        result: Dict[str, Any] = {"path": folder_spec["path"], "found": None, "error": None}
         try:
-            if order["do"] == "delete":
-                left = until - time.monotonic()
-                result["found"] = delete_folder(order["root"], wanted, left)
-            elif order["do"] == "make":
-                result["found"] = make_folder(order["root"], wanted)
+            if request["do"] == "delete":
+                remaining = deadline - time.monotonic()
+                result["found"] = delete_folder(request["root"], folder_spec, remaining)
+            elif request["do"] == "make":
+                result["found"] = make_folder(request["root"], folder_spec)
             else:
-                result["found"] = look_at(order["root"], wanted["path"])
+                result["found"] = look_at(request["root"], folder_spec["path"])
         except WorkError as error:
             result["error"] = {"code": error.code, "words": error.words}
         except OSError as error:
@@ -70,27 +70,27 @@ def work(order: Mapping[str, Any]) -> Dict[str, Any]:
 # ------------------------------------------------------------------------------ the order and the answer
 
 
-def packed(order: Mapping[str, Any]) -> str:
+def encode_request(request: Mapping[str, Any]) -> str:
     """An order as plain letters."""
-    return base64.b64encode(zlib.compress(json.dumps(order).encode(), 9)).decode()
+    return base64.b64encode(zlib.compress(json.dumps(request).encode(), 9)).decode()
 
 
-def sealed(answer: Mapping[str, Any], key: str) -> str:
+def seal_response(response: Mapping[str, Any], key: str) -> str:
     """An answer as one line, with the mark of who knows the key."""
-    body = packed(answer)
+    body = encode_request(response)
     return "%s %s %s\n" % (MARK, body, _seal(body, key))
 
 
-def unsealed(text: str, key: str) -> Optional[Dict[str, Any]]:
+def open_response(text: str, key: str) -> Optional[Dict[str, Any]]:
     """The answer in a text, whatever stands around it; None: there is none that is whole and was given to this order."""
     for line in text.splitlines():
-        words = line.split(" ")
-        if len(words) != 3 or words[0] != MARK:
+        fields = line.split(" ")
+        if len(fields) != 3 or fields[0] != MARK:
             continue
-        if hmac.compare_digest(words[2].encode(), _seal(words[1], key).encode()):
+        if hmac.compare_digest(fields[2].encode(), _seal(fields[1], key).encode()):
             with contextlib.suppress(binascii.Error, zlib.error, ValueError):
-                found: Dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(words[1])))
-                return found
+                response: Dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(fields[1])))
+                return response
     return None
 
 
@@ -105,14 +105,16 @@ def main(text: str) -> int:
         text: The order, packed. Besides what `work` needs: ``key``; ``reply``: the folder for the answer, which only its maker may write to, or null; ``name``: of
             the file there.
     """
-    order = json.loads(zlib.decompress(base64.b64decode(text)))
-    answer = sealed(work(order) if _is_mounted(order["root"]) else _NOT_MOUNTED, order["key"])
-    if order["reply"] is None:
-        sys.stdout.write("\n" + answer)
+    request = json.loads(zlib.decompress(base64.b64decode(text)))
+    response = seal_response(
+        work(request) if _is_mounted(request["root"]) else _NOT_MOUNTED, request["key"]
+    )
+    if request["reply"] is None:
+        sys.stdout.write("\n" + response)
         sys.stdout.flush()
         return 0
     try:
-        _reply(order["root"], order["reply"], order["name"], answer.encode())
+        _write_response(request["root"], request["reply"], request["name"], response.encode())
     except (OSError, WorkError) as error:
         sys.stderr.write("%s: cannot write the answer: %s\n" % (MARK, error))
         return NO_REPLY
@@ -124,37 +126,40 @@ _NOT_MOUNTED = {"version": VERSION, "results": [], "error": "not_mounted"}
 
 def _is_mounted(root: str) -> bool:
     """Whether something is mounted there: else folders would be made on the machine's own disk, where nobody finds them."""
-    place = os.path.realpath(root)
+    resolved = os.path.realpath(root)
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         points = [line.split(" ")[4].replace("\\040", " ") for line in file]
-    return place in points
+    return resolved in points
 
 
-def _reply(root: str, folder: str, name: str, data: bytes) -> None:
-    with opened_parent(root, folder) as (parent, last):
+def _write_response(root: str, folder: str, name: str, data: bytes) -> None:
+    with open_parent(root, folder) as (parent, last):
         with contextlib.suppress(FileExistsError):
             os.mkdir(last, 0o711, dir_fd=parent)
-        opened = os.open(last, OPEN_FOLDER, dir_fd=parent)
+        descriptor = os.open(last, OPEN_FLAGS, dir_fd=parent)
     try:
-        found = os.fstat(opened)
-        if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise WorkError("foreign_folder", "%s belongs to another user" % folder)
-        os.fchmod(opened, 0o711)
-        _tidy(opened)
+        os.fchmod(descriptor, 0o711)
+        _remove_old_responses(descriptor)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(name + ".part", flags, 0o644, dir_fd=opened), "wb") as file:
+        with os.fdopen(os.open(name + ".part", flags, 0o644, dir_fd=descriptor), "wb") as file:
             os.fchmod(file.fileno(), 0o644)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(name + ".part", name, src_dir_fd=opened, dst_dir_fd=opened)
+        os.rename(name + ".part", name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def _tidy(opened: int) -> None:
+def _remove_old_responses(descriptor: int) -> None:
     """Remove answers that nobody reads any more."""
-    for name in os.listdir(opened):
+    for name in os.listdir(descriptor):
         with contextlib.suppress(OSError):
-            if time.time() - os.stat(name, dir_fd=opened, follow_symlinks=False).st_mtime > _OLD:
-                os.unlink(name, dir_fd=opened)
+            if (
+                time.time() - os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime
+                > _MAX_AGE_S
+            ):
+                os.unlink(name, dir_fd=descriptor)

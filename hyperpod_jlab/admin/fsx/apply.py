@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 
 from hyperpod_jlab.admin.fsx import models as lists
 from hyperpod_jlab.admin.fsx.aws import (
-    LOOK,
     MARK,
-    TRIES,
-    HolderCalls,
-    PatientAws,
+    MAX_TRIES,
+    POLL_S,
+    MountTargetCalls,
+    RetryingAws,
     claim_tag,
     is_in_use,
-    list_of,
-    member_of,
+    list_member,
     mode_tag,
-    tag_of,
+    mount_entries,
+    mount_tag,
 )
 from hyperpod_jlab.admin.fsx.folders import FolderProvisioner
 from hyperpod_jlab.admin.fsx.models import (
@@ -40,7 +40,7 @@ from hyperpod_jlab.admin.fsx.models import (
     PlanStep,
     StoragePlan,
 )
-from hyperpod_jlab.admin.fsx.planning import path_behind, reason_to_wait, stages
+from hyperpod_jlab.admin.fsx.planning import path_mounted_by, reason_to_wait, stages
 from hyperpod_jlab.admin.lifecycle.models import LifecycleStep, RemovalStep
 from hyperpod_jlab.admin.lifecycle.service import LifecycleExecutor
 from hyperpod_jlab.aws.session import Aws
@@ -51,9 +51,9 @@ from hyperpod_jlab.core.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.finding import raise_on_error
 
-_AT_ONCE = 8
+_CONCURRENCY = 8
 """Profiles and spaces that are under way at a time."""
 
 Guard = Callable[[], Awaitable[None]]
@@ -79,9 +79,9 @@ class Executor:
 
     Args:
         aws: AWS in the domain's region.
-        there: What was there when the plan was made.
-        keeper: Makes folders; None: nobody does.
-        look: Most seconds between two looks whether SageMaker is done; default: `LOOK`.
+        actual: What was there when the plan was made.
+        provisioner: Makes folders; None: nobody does.
+        interval_s: Most seconds between two looks whether SageMaker is done; default: `POLL_S`.
         guard: Called before each change; what it raises is the step's error.
         stopping: Whether no further step is to begin: those that are under way come to their end, the others are told as not done, without an error.
     """
@@ -89,22 +89,24 @@ class Executor:
     def __init__(
         self,
         aws: Aws,
-        there: ActualState,
-        keeper: FolderProvisioner | None = None,
-        look: float | None = None,
+        actual: ActualState,
+        provisioner: FolderProvisioner | None = None,
+        interval_s: float | None = None,
         guard: Guard | None = None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._aws = PatientAws(aws)
+        self._aws = RetryingAws(aws)
         self._guard = guard
-        self._there = there
-        self._keeper = keeper
-        self._lacking: set[str] = set()
-        self._written: set[str] = set()
-        self._wanted = DesiredState(None)
-        self._file_system = there.file_system.name
-        self._holders = HolderCalls(self._aws, there.domain, LOOK if look is None else look)
-        self._lifecycle = LifecycleExecutor(self._aws, there.domain, self._holders)
+        self._actual = actual
+        self._provisioner = provisioner
+        self._missing_folders: set[str] = set()
+        self._written_targets: set[str] = set()
+        self._desired = DesiredState(None)
+        self._file_system = actual.file_system.name
+        self._holders = MountTargetCalls(
+            self._aws, actual.domain, POLL_S if interval_s is None else interval_s
+        )
+        self._lifecycle = LifecycleExecutor(self._aws, actual.domain, self._holders)
         self._stopping = stopping
 
     async def apply(self, plan: StoragePlan) -> AsyncIterator[StepResult]:
@@ -113,33 +115,33 @@ class Executor:
         Raises:
             RefusedError: The plan has a finding of level ``error``.
         """
-        refuse_on_error(list(plan.findings))
-        self._wanted = plan.wanted
+        raise_on_error(list(plan.findings))
+        self._desired = plan.wanted
         for stage in stages(plan):
             folders = [step for step in stage if isinstance(step, FolderStep)]
             if folders:
                 for result in await self._folders(folders):
                     yield result
                 continue
-            room = asyncio.Semaphore(_AT_ONCE)
-            tasks = [asyncio.create_task(self._one(step, room)) for step in stage]
+            semaphore = asyncio.Semaphore(_CONCURRENCY)
+            tasks = [asyncio.create_task(self._run_step(step, semaphore)) for step in stage]
             try:
                 for task in asyncio.as_completed(tasks):
                     result = await task
                     if result.done:
-                        self._written.add(result.step.target)
+                        self._written_targets.add(result.step.target)
                     yield result
             finally:
-                for left in tasks:
-                    left.cancel()
+                for pending_task in tasks:
+                    pending_task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _one(self, step: PlanStep, room: asyncio.Semaphore) -> StepResult:
+    async def _run_step(self, step: PlanStep, semaphore: asyncio.Semaphore) -> StepResult:
         if not step.can_be_done:
             return StepResult(step, False)
         if isinstance(step, EntryStep) and (reason := self._reason_to_wait(step)):
             return StepResult(replace(step, state="waits", reason=reason, at_work=False), False)
-        async with room:
+        async with semaphore:
             if self._stopping():
                 return StepResult(step, False)
             try:
@@ -151,10 +153,10 @@ class Executor:
         return StepResult(step, True) if waiting is None else StepResult(waiting, False)
 
     def _reason_to_wait(self, step: EntryStep) -> str | None:
-        path = path_behind(step, self._file_system)
-        if path in self._lacking:
+        path = path_mounted_by(step, self._file_system)
+        if path in self._missing_folders:
             return f"the folder {path} was not created"
-        return reason_to_wait(step, self._there, self._wanted, self._written)
+        return reason_to_wait(step, self._actual, self._desired, self._written_targets)
 
     async def _do(self, step: PlanStep) -> PlanStep | None:
         """Do a step; what it is now where it has to wait after all."""
@@ -170,26 +172,30 @@ class Executor:
 
     async def _groups(self, step: GroupStep) -> None:
         interface = next(
-            one for one in self._there.file_system.interfaces if one.name == step.interface
+            item for item in self._actual.file_system.interfaces if item.name == step.interface
         )
         adds = step.group in step.groups
-        ours = {*interface.ours, step.group} if adds else {*interface.ours} - {step.group}
-        tag = {"Key": MARK, "Value": " ".join(sorted(ours))}
+        own_groups = {*interface.ours, step.group} if adds else {*interface.ours} - {step.group}
+        tag = {"Key": MARK, "Value": " ".join(sorted(own_groups))}
         if adds:
             await self._aws.call("ec2", "CreateTags", Resources=[step.interface], Tags=[tag])
         await self._set_groups(step, adds=adds)
         if not adds:
-            operation = "CreateTags" if ours else "DeleteTags"
-            tags = [tag] if ours else [{"Key": MARK}]
+            operation = "CreateTags" if own_groups else "DeleteTags"
+            tags = [tag] if own_groups else [{"Key": MARK}]
             await self._aws.call("ec2", operation, Resources=[step.interface], Tags=tags)
 
     async def _set_groups(self, step: GroupStep, *, adds: bool) -> None:
         """Put the group into the interface's list as it is now: EC2 takes the whole list."""
         names = [step.interface]
-        told = await self._aws.call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=names)
-        found = [str(one["GroupId"]) for one in told["NetworkInterfaces"][0].get("Groups") or ()]
-        groups = [one for one in found if one != step.group] + [step.group] * adds
-        if set(groups) != set(found):
+        response = await self._aws.call(
+            "ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=names
+        )
+        group_ids = [
+            str(group["GroupId"]) for group in response["NetworkInterfaces"][0].get("Groups") or ()
+        ]
+        groups = [group for group in group_ids if group != step.group] + [step.group] * adds
+        if set(groups) != set(group_ids):
             await self._aws.call(
                 "ec2",
                 "ModifyNetworkInterfaceAttribute",
@@ -198,17 +204,17 @@ class Executor:
             )
 
     async def _folders(self, steps: Sequence[FolderStep]) -> list[StepResult]:
-        """All folders in one batch. What mounts one that was not made waits (see `_one`)."""
-        wanted = {step.path: step.folder for step in steps if step.state == "to do"}
+        """All folders in one batch. What mounts one that was not made waits (see `_run_step`)."""
+        folders_to_make = {step.path: step.folder for step in steps if step.state == "to do"}
         errors: Mapping[str, HyperpodError | None] = {}
-        if wanted:
+        if folders_to_make:
             try:
                 if self._guard is not None:
                     await self._guard()
-                errors = await self._made(wanted)
+                errors = await self._make_folders(folders_to_make)
             except HyperpodError as error:
-                errors = dict.fromkeys(wanted, error)
-        self._lacking = {path for path, error in errors.items() if error is not None}
+                errors = dict.fromkeys(folders_to_make, error)
+        self._missing_folders = {path for path, error in errors.items() if error is not None}
         return [
             StepResult(
                 step, step.path in errors and errors[step.path] is None, errors.get(step.path)
@@ -216,23 +222,27 @@ class Executor:
             for step in steps
         ]
 
-    async def _made(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
-        if self._keeper is None:
+    async def _make_folders(
+        self, folders_to_make: Mapping[str, Folder]
+    ) -> Mapping[str, HyperpodError | None]:
+        if self._provisioner is None:
             raise RefusedError(
                 "folders cannot be created from here",
                 code="nobody_makes_folders",
                 hint="choose where: --folders here with --mounted-at, --folders slurm or --folders kubernetes",
             )
-        return await self._keeper.make(wanted)
+        return await self._provisioner.make(folders_to_make)
 
     # ------------------------------------------------------------------------------ lists of file systems
 
     async def _entries(self, step: EntryStep) -> None:
         holder, name = step.holder, self._file_system
-        mark, mode = tag_of(holder.kind, name), mode_tag(name)
-        kept = {mark: step.mark, mode: step.own_mode}
-        tags = [{"Key": key, "Value": value} for key, value in kept.items() if value is not None]
-        if self._wanted.mode is None:
+        mark, mode = mount_tag(holder.kind, name), mode_tag(name)
+        tags_before = {mark: step.mark, mode: step.own_mode}
+        tags = [
+            {"Key": key, "Value": value} for key, value in tags_before.items() if value is not None
+        ]
+        if self._desired.mode is None:
             tags = []  # a mark that stays until its folder is gone is there; another admin may have taken it away
         if tags:
             await self._tag(holder, tags)
@@ -243,16 +253,22 @@ class Executor:
                 # Who came between may have taken the mark away before our entry was there.
                 await self._tag(holder, tags)
                 raise
-        had = {mark: mark, mode: holder.own_mode if step.mark is not None else mode}
-        gone = [key for key, value in kept.items() if value is None and had[key] is not None]
-        if gone:
-            await self._aws.call("sagemaker", "DeleteTags", ResourceArn=holder.arn, TagKeys=gone)
+        tags_to_set = {mark: mark, mode: holder.own_mode if step.mark is not None else mode}
+        removed_tags = [
+            key
+            for key, value in tags_before.items()
+            if value is None and tags_to_set[key] is not None
+        ]
+        if removed_tags:
+            await self._aws.call(
+                "sagemaker", "DeleteTags", ResourceArn=holder.arn, TagKeys=removed_tags
+            )
 
     async def _tag(self, holder: MountTarget, tags: list[dict[str, str]]) -> None:
         try:
             await self._aws.call("sagemaker", "AddTags", ResourceArn=holder.arn, Tags=tags)
         except InvalidInputError:
-            await self._holders.described(holder)  # so is it said of what is not there any more
+            await self._holders.describe(holder)  # so is it said of what is not there any more
             raise
 
     async def _write(self, step: EntryStep) -> bool:
@@ -265,21 +281,21 @@ class Executor:
             RefusedError: It has no room, or others write it again and again.
         """
         last: HyperpodError | None = None
-        for tried in range(TRIES):
-            told = await self._holders.settled(step.holder)
-            found = list_of(step.holder, told)
-            entries = self._merged(step, found)
-            if list(entries) == found:
-                return tried > 0
-            _check_room(step.holder, found, entries)
+        for attempt in range(MAX_TRIES):
+            response = await self._holders.wait_until_settled(step.holder)
+            current_entries = mount_entries(step.holder, response)
+            entries = self._merged(step, current_entries)
+            if list(entries) == current_entries:
+                return attempt > 0
+            _check_limit(step.holder, current_entries, entries)
             if self._guard is not None:
                 await self._guard()
             try:
                 await self._holders.update(
-                    step.holder, told, member_of(step.holder.kind), list(entries)
+                    step.holder, response, list_member(step.holder.kind), list(entries)
                 )
             except (ConflictError, UnreachableError) as error:
-                await self._holders.was_in_the_way(error)
+                await self._holders.pause_after_conflict(error)
                 last = error
         raise last or RefusedError(
             f"someone else changes the {step.holder.words} at the same time",
@@ -287,32 +303,36 @@ class Executor:
             hint="wait until that change is done, then run this again",
         )
 
-    def _merged(self, step: EntryStep, found: Sequence[lists.Entry]) -> tuple[lists.Entry, ...]:
+    def _merged(self, step: EntryStep, entries: Sequence[lists.Entry]) -> tuple[lists.Entry, ...]:
         """The list as it is now, with our entry as the plan wants it."""
         name = self._file_system
         if step.holder.kind == "space":
-            wants = lists.is_attached(step.entries, name)
+            attach = lists.is_attached(step.entries, name)
             return (
-                lists.with_attached(found, name) if wants else lists.without_attached(found, name)
+                lists.with_attached(entries, name)
+                if attach
+                else lists.without_attached(entries, name)
             )
-        path = lists.path_of(step.entries, name)
+        path = lists.mounted_path(step.entries, name)
         return (
-            lists.without_path(found, name) if path is None else lists.with_path(found, name, path)
+            lists.without_path(entries, name)
+            if path is None
+            else lists.with_path(entries, name, path)
         )
 
 
-def _check_room(
-    holder: MountTarget, found: Sequence[lists.Entry], entries: Sequence[lists.Entry]
+def _check_limit(
+    holder: MountTarget, entries_now: Sequence[lists.Entry], entries: Sequence[lists.Entry]
 ) -> None:
     """Refuse a list that has become too long since the plan was made.
 
     Raises:
         RefusedError: It has.
     """
-    most = lists.MOST_ATTACHED if holder.kind == "space" else lists.MOST_SETTINGS
-    if len(entries) > most:
+    limit = lists.MAX_ATTACHED if holder.kind == "space" else lists.MAX_SETTINGS
+    if len(entries) > limit:
         raise RefusedError(
-            f"the {holder.words} already has {len(found)} file systems, and {most} are allowed",
+            f"the {holder.words} already has {len(entries_now)} file systems, and {limit} are allowed",
             code="too_many_file_systems",
             hint="remove one from its list first",
         )
@@ -327,13 +347,13 @@ def _check_room(
 
 log = logging.getLogger(__name__)
 
-ROUNDS = 4
+MAX_ROUNDS = 4
 """Times that everything is looked through again at most."""
 
-OVER = 2.0
+ROUND_PAUSE_S = 2.0
 """Seconds after which somebody else who has found our claim has ended the change that was under way."""
 
-_FRESH = 1.0
+_MAX_AGE_S = 1.0
 """Seconds for which it is believed that nobody else has claimed the domain."""
 
 Folders = Mapping[str, Folder | None]
@@ -350,26 +370,26 @@ class DomainClaim:
 
     Args:
         aws: AWS in the domain's region.
-        there: What was there when the plan was made.
-        wanted: What is to be there.
+        actual: What was there when the plan was made.
+        desired: What is to be there.
     """
 
-    def __init__(self, aws: Aws, there: ActualState, wanted: DesiredState) -> None:
-        self._aws = PatientAws(aws)
-        self._arn = next(one.arn for one in there.holders if one.kind == "domain")
-        self._key = claim_tag(there.file_system.name)
+    def __init__(self, aws: Aws, actual: ActualState, desired: DesiredState) -> None:
+        self._aws = RetryingAws(aws)
+        self._arn = next(holder.arn for holder in actual.holders if holder.kind == "domain")
+        self._key = claim_tag(actual.file_system.name)
         self._seen = 0.0
-        self.is_beside = False
-        self.words = words_of(wanted)
+        self.is_contested = False
+        self.words = claim_text(desired)
 
-    async def take(self) -> None:
-        """Claim the domain, and find out whether somebody else has claimed it for something else (`is_beside`).
+    async def acquire(self) -> None:
+        """Claim the domain, and find out whether somebody else has claimed it for something else (`is_contested`).
 
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        found = (await self._aws.tags(self._arn)).get(self._key, self.words)
-        self.is_beside = found != self.words
+        claim = (await self._aws.tags(self._arn)).get(self._key, self.words)
+        self.is_contested = claim != self.words
         tag = {"Key": self._key, "Value": self.words}
         await self._aws.call("sagemaker", "AddTags", ResourceArn=self._arn, Tags=[tag])
 
@@ -380,43 +400,44 @@ class DomainClaim:
             RefusedError: Somebody has.
             HyperpodError: See `aws.errors`.
         """
-        if time.monotonic() - self._seen < _FRESH:
+        if time.monotonic() - self._seen < _MAX_AGE_S:
             return
-        found = (await self._aws.tags(self._arn)).get(self._key, self.words)
-        if found != self.words:
-            raise _superseded(found)
+        claim = (await self._aws.tags(self._arn)).get(self._key, self.words)
+        if claim != self.words:
+            raise _superseded_error(claim)
         self._seen = time.monotonic()
 
-    async def tidy(self, there: ActualState, results: Iterable[StepResult]) -> bool:
+    async def remove_stale_marks(self, actual: ActualState, results: Iterable[StepResult]) -> bool:
         """Take away marks that were left by what has failed for good, so that nobody has to look for them everywhere from now on.
 
         Args:
-            there: What was there after it.
+            actual: What was there after it.
             results: What became of each step.
 
         Returns:
             Whether none is left.
         """
-        failed = {
-            one.step.holder.words: one.error
-            for one in results
-            if one.error is not None and isinstance(one.step, EntryStep)
+        failed_holders = {
+            result.step.holder.words: result.error
+            for result in results
+            if result.error is not None and isinstance(result.step, EntryStep)
         }
         if any(
-            isinstance(one, UnreachableError) or one.code == "superseded" for one in failed.values()
+            isinstance(result, UnreachableError) or result.code == "superseded"
+            for result in failed_holders.values()
         ):
             return False  # it may be done yet, or be somebody else's by now
-        name = there.file_system.name
+        name = actual.file_system.name
         try:
-            for one in there.holders:
-                has = lists.path_of(one.entries, name) is not None or lists.is_attached(
-                    one.entries, name
+            for result in actual.holders:
+                has = lists.mounted_path(result.entries, name) is not None or lists.is_attached(
+                    result.entries, name
                 )
-                if one.words in failed and one.mark is not None and not has:
-                    keys = [tag_of(one.kind, name)]
+                if result.words in failed_holders and result.mark is not None and not has:
+                    keys = [mount_tag(result.kind, name)]
                     await self.check()
                     await self._aws.call(
-                        "sagemaker", "DeleteTags", ResourceArn=one.arn, TagKeys=keys
+                        "sagemaker", "DeleteTags", ResourceArn=result.arn, TagKeys=keys
                     )
         except HyperpodError as error:
             log.warning("tags were not removed: %s", error)
@@ -434,24 +455,24 @@ class DomainClaim:
             await self._aws.call("sagemaker", "DeleteTags", ResourceArn=self._arn, TagKeys=keys)
 
 
-async def check_unclaimed(aws: PatientAws, there: ActualState) -> None:
+async def check_unclaimed(aws: RetryingAws, actual: ActualState) -> None:
     """See that nobody applies anything to a domain.
 
     Args:
         aws: AWS in the domain's region.
-        there: What is there.
+        actual: What is there.
 
     Raises:
         RefusedError: Somebody does, or an apply was broken off.
         HyperpodError: See `aws.errors`.
     """
-    arn = next(one.arn for one in there.holders if one.kind == "domain")
-    found = (await aws.tags(arn)).get(claim_tag(there.file_system.name))
-    if found is not None:
-        raise _superseded(found)
+    arn = next(holder.arn for holder in actual.holders if holder.kind == "domain")
+    claim = (await aws.tags(arn)).get(claim_tag(actual.file_system.name))
+    if claim is not None:
+        raise _superseded_error(claim)
 
 
-def _superseded(claim: str) -> RefusedError:
+def _superseded_error(claim: str) -> RefusedError:
     return RefusedError(
         f"another apply to this domain is in progress: {claim}",
         code="superseded",
@@ -459,16 +480,16 @@ def _superseded(claim: str) -> RefusedError:
     )
 
 
-def words_of(wanted: DesiredState) -> str:
+def claim_text(desired: DesiredState) -> str:
     """What a claim says."""
-    if wanted.mode is None:
+    if desired.mode is None:
         return "nothing"
-    return f"{wanted.mode} {wanted.shared_path}" if wanted.mode == "shared" else wanted.mode
+    return f"{desired.mode} {desired.shared_path}" if desired.mode == "shared" else desired.mode
 
 
 async def converge(
     aws: Aws,
-    there: ActualState,
+    actual: ActualState,
     plan: StoragePlan,
     planner: Planner,
     make: MakeExecutor,
@@ -478,7 +499,7 @@ async def converge(
 
     Args:
         aws: AWS in the domain's region.
-        there: What was there when the plan was made.
+        actual: What was there when the plan was made.
         plan: The plan.
         planner: Plans anew.
         make: Makes who does the steps.
@@ -489,73 +510,80 @@ async def converge(
         HyperpodError: The domain cannot be claimed, or not be read anew; see `aws.errors`.
     """
     if plan.wanted.profiles is not None:
-        async for result in make(there, None).apply(plan):
+        async for result in make(actual, None).apply(plan):
             yield result
         return
-    claim = DomainClaim(aws, there, plan.wanted)
-    await claim.take()
-    broken_off = [step for step in plan.steps if isinstance(step, ClaimStep)]
+    claim = DomainClaim(aws, actual, plan.wanted)
+    await claim.acquire()
+    unfinished_claims = [step for step in plan.steps if isinstance(step, ClaimStep)]
     last: dict[str, StepResult] = {}
-    for number in range(ROUNDS):
-        async for result in make(there, claim.check).apply(plan):
+    for number in range(MAX_ROUNDS):
+        async for result in make(actual, claim.check).apply(plan):
             last[result.step.target] = result
             yield result
         if stopping():
             break
-        if number == 0 and claim.is_beside:
-            await asyncio.sleep(OVER)
-        there, found = await planner(_known(there, last))
-        left = left_to_do(there, found, last)
-        if not left:
+        if number == 0 and claim.is_contested:
+            await asyncio.sleep(ROUND_PAUSE_S)
+        actual, new_plan = await planner(_known_folders(actual, last))
+        remaining = remaining_steps(actual, new_plan, last)
+        if not remaining:
             break
-        plan = replace(found, steps=tuple(left))
+        plan = replace(new_plan, steps=tuple(remaining))
     # A mark may have been left else: by what failed, or by what was broken off before and is not looked through to its end.
-    is_over = not (broken_off and stopping()) and await claim.tidy(there, last.values())
-    if is_over:
+    is_finished = not (unfinished_claims and stopping()) and await claim.remove_stale_marks(
+        actual, last.values()
+    )
+    if is_finished:
         await claim.release()
-    for step in broken_off:
-        yield StepResult(step, is_over)
+    for step in unfinished_claims:
+        yield StepResult(step, is_finished)
 
 
-def _known(there: ActualState, results: Mapping[str, StepResult]) -> Folders | None:
+def _known_folders(actual: ActualState, results: Mapping[str, StepResult]) -> Folders | None:
     """The folders as they are after a round: to look at them may take a job on the cluster."""
-    seen = there.file_system.folders
-    if seen is None:
+    folders = actual.file_system.folders
+    if folders is None:
         return None
-    steps = [one.step for one in results.values() if one.done]
-    return {**seen, **{one.path: one.folder for one in steps if isinstance(one, FolderStep)}}
+    steps = [result.step for result in results.values() if result.done]
+    return {
+        **folders,
+        **{result.path: result.folder for result in steps if isinstance(result, FolderStep)},
+    }
 
 
-def left_to_do(
-    there: ActualState, plan: StoragePlan, results: Mapping[str, StepResult]
+def remaining_steps(
+    actual: ActualState, plan: StoragePlan, results: Mapping[str, StepResult]
 ) -> list[PlanStep]:
     """The steps of a new plan that it is worth while to do after a round.
 
     Args:
-        there: What is there by now.
+        actual: What is there by now.
         plan: The new plan.
         results: What became of the steps until now, by their targets.
     """
     possible = {step.target: step for step in plan.steps if step.can_be_done}
-    left = {name for name, step in possible.items() if _helps(step, results.get(name))}
-    scripts = any(isinstance(possible[name], LifecycleStep) for name in left)
+    retryable = {
+        name for name, step in possible.items() if _is_worth_retry(step, results.get(name))
+    }
+    scripts = any(isinstance(possible[name], LifecycleStep) for name in retryable)
     for name, step in possible.items():
-        waited = name in results and results[name].step.state == "waits"
+        has_waited = name in results and results[name].step.state == "waits"
         if isinstance(step, RemovalStep):
-            waited = waited and scripts  # it goes once nothing names it
-        elif not (isinstance(step, EntryStep) and step.takes_away):
-            waited = False
-        if waited and reason_to_wait(step, there, plan.wanted, left) is None:
-            left.add(name)
-    return [step for name, step in possible.items() if name in left]
+            has_waited = has_waited and scripts  # it goes once nothing names it
+        elif not (isinstance(step, EntryStep) and step.removes_mount):
+            has_waited = False
+        if has_waited and reason_to_wait(step, actual, plan.wanted, retryable) is None:
+            retryable.add(name)
+    return [step for name, step in possible.items() if name in retryable]
 
 
-def _helps(step: PlanStep, before: StepResult | None) -> bool:
+def _is_worth_retry(step: PlanStep, last_result: StepResult | None) -> bool:
     """Whether there is something new to be tried. Folders are not: a job that failed is told at once."""
     if isinstance(step, FolderStep):
         return False
-    if before is not None and before.error is not None:
-        return isinstance(before.error, UnreachableError) or is_in_use(before.error)
+    if last_result is not None and last_result.error is not None:
+        return isinstance(last_result.error, UnreachableError) or is_in_use(last_result.error)
     # Somebody else has changed it since; what is no list is no part of what is claimed, so it is not fought for.
-    changed = before is None or before.done or before.step.state == "done"
-    return isinstance(step, EntryStep) and changed
+    has_changed = last_result is None or last_result.done or last_result.step.state == "done"
+    return isinstance(step, EntryStep) and has_changed

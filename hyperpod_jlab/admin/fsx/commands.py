@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from hyperpod_jlab.admin.fsx.apply import StepResult, words_of
-from hyperpod_jlab.admin.fsx.keepers import By, FolderPlace, misfit, open_reconciler
+from hyperpod_jlab.admin.fsx.apply import StepResult, claim_text
+from hyperpod_jlab.admin.fsx.keepers import (
+    ProvisionerKind,
+    ProvisionerOptions,
+    find_mismatch,
+    open_reconciler,
+)
 from hyperpod_jlab.admin.fsx.models import NOT_KNOWN, DesiredState, PlanStep, is_folder
 from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
 from hyperpod_jlab.admin.lifecycle.models import NOTHING, read_lifecycle_file
@@ -24,8 +29,8 @@ from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError, RefusedError
-from hyperpod_jlab.core.finding import refuse_on_error
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.finding import raise_on_error
+from hyperpod_jlab.core.wire import to_plain
 
 if TYPE_CHECKING:
     from hyperpod_jlab.admin.fsx.models import ActualState, DeletionStep, Mode, StoragePlan
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------
 # Options that say who looks at the folders of a file system, makes and deletes them.
 
-PLACE_OPTIONS = (
+PROVISIONER_OPTIONS = (
     click.option(
         "--image",
         metavar="REF",
@@ -65,7 +70,7 @@ PLACE_OPTIONS = (
     click.option(
         "--folders",
         "by",
-        type=click.Choice(get_args(By)),
+        type=click.Choice(get_args(ProvisionerKind)),
         help="Where folders are checked, created and deleted: on this machine, in a job of the Slurm cluster, in a Job of the Kubernetes cluster, or not at all. "
         "Default: here with --mounted-at, otherwise none.",
     ),
@@ -79,20 +84,20 @@ FOLDER_OPTIONS = (
         help="User that the cluster's jobs run as. Access lists (ACLs) give this user access to the folders and to new files in them. With none, no user gets access to "
         "private folders. Default: existing access is kept.",
     ),
-    *PLACE_OPTIONS,
+    *PROVISIONER_OPTIONS,
 )
 """The same, and who is let into folders besides."""
 
 
-def folder_place(options: dict[str, Any]) -> FolderPlace:
+def provisioner_options(options: dict[str, Any]) -> ProvisionerOptions:
     """What the options say.
 
     Raises:
         InvalidInputError: They do not go together.
     """
-    by: By = options["by"] or ("none" if options["mounted_at"] is None else "here")
-    place = FolderPlace(
-        by,
+    kind: ProvisionerKind = options["by"] or ("none" if options["mounted_at"] is None else "here")
+    options_found = ProvisionerOptions(
+        kind,
         options["mounted_at"],
         options["cluster"],
         options["queue"],
@@ -101,31 +106,31 @@ def folder_place(options: dict[str, Any]) -> FolderPlace:
         options["image"],
         options.get("cluster_user"),
     )
-    found = misfit(place)
-    if found is not None:
-        name, known = found
+    mismatch = find_mismatch(options_found)
+    if mismatch is not None:
+        name, valid_kinds = mismatch
         raise InvalidInputError(
-            f"--{name.replace('_', '-')} can be used only with --folders {' or '.join(known)}",
+            f"--{name.replace('_', '-')} can be used only with --folders {' or '.join(valid_kinds)}",
             detail={"field": name},
         )
-    return place
+    return options_found
 
 
 # --------------------------------------------------------------------------------------------------
 # Plans of an admin on the terminal: what is to be done, whether it is wanted, and what became of it.
 
-_SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
-_WORDS = {"done": "as wanted", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
-_QUIET = 5
+_STATE_SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
+_STATE_LABELS = {"done": "as wanted", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
+_MAX_QUIET = 5
 """Steps that are as wanted already, up to which each is shown."""
 
 
-def steps_words(count: int) -> str:
+def format_steps(count: int) -> str:
     """Such as ``3 steps``."""
     return "1 step" if count == 1 else f"{count} steps"
 
 
-def confirmed(count: int, more: str | None = None) -> bool:
+def confirmed(count: int, extra_question: str | None = None) -> bool:
     """Whether the admin wants it, and says so once more where there is more to ask.
 
     Raises:
@@ -133,36 +138,36 @@ def confirmed(count: int, more: str | None = None) -> bool:
     """
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
-            f"changes need confirmation; to do: {steps_words(count)}",
+            f"changes need confirmation; to do: {format_steps(count)}",
             code="not_confirmed",
             hint="confirm with --yes; 'hpj admin plan' shows them",
         )
-    wanted = click.confirm(f"Do {steps_words(count)}?", err=True)
-    if wanted and (more is None or click.confirm(more, err=True)):
+    is_confirmed = click.confirm(f"Do {format_steps(count)}?", err=True)
+    if is_confirmed and (extra_question is None or click.confirm(extra_question, err=True)):
         return True
     print("nothing was done", file=sys.stderr)
     return False
 
 
-def show(made: StoragePlan, *, drift: bool = False) -> None:
+def show(storage_plan: StoragePlan, *, drift: bool = False) -> None:
     """Print a plan; of drift only what is not as wanted."""
     if invocation().as_json:
-        print_json(made)
+        print_json(storage_plan)
         return
-    done = [step for step in made.steps if step.state == "done"]
-    for step in (*made.steps, *made.deletions):
-        if step.state != "done" or (not drift and len(done) <= _QUIET):
+    done_steps = [step for step in storage_plan.steps if step.state == "done"]
+    for step in (*storage_plan.steps, *storage_plan.deletions):
+        if step.state != "done" or (not drift and len(done_steps) <= _MAX_QUIET):
             print(printable(_line(step)))
-    errors = [finding for finding in made.findings if finding.level == "error"]
+    errors = [finding for finding in storage_plan.findings if finding.level == "error"]
     if not (drift or errors):
-        for statement in made.statements:
+        for statement in storage_plan.statements:
             print(printable(f"{statement.topic}: {statement.text}"))
     counts = {
-        word: sum(step.state == state for step in (*made.steps, *made.deletions))
-        for state, word in _WORDS.items()
+        label: sum(step.state == state for step in (*storage_plan.steps, *storage_plan.deletions))
+        for state, label in _STATE_LABELS.items()
     }
-    print(", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no steps")
-    for finding in made.findings:
+    print(", ".join(f"{count} {label}" for label, count in counts.items() if count) or "no steps")
+    for finding in storage_plan.findings:
         # The first error is what the command ends with.
         if finding not in errors[:1]:
             print(printable(f"{finding.level}: {finding.message}"), file=sys.stderr)
@@ -172,12 +177,12 @@ def show(made: StoragePlan, *, drift: bool = False) -> None:
 
 def _line(step: PlanStep) -> str:
     change = step.after if step.state == "done" else f"{step.before} -> {step.after}"
-    return f"{_SIGNS[step.state]} {step.target}: {change}" + (
+    return f"{_STATE_SIGNS[step.state]} {step.target}: {change}" + (
         f" ({step.reason})" if step.reason else ""
     )
 
 
-def tell(result: StepResult) -> None:
+def print_result(result: StepResult) -> None:
     """Say what became of a step, to people."""
     if invocation().as_json:
         return
@@ -189,13 +194,15 @@ def tell(result: StepResult) -> None:
 
 def _raise_worst(results: Sequence[StepResult]) -> None:
     """Raise the worst error; all were told already."""
-    failed = [(one.step.target, one.error) for one in results if one.error is not None]
-    if not failed:
+    failures = [
+        (result.step.target, result.error) for result in results if result.error is not None
+    ]
+    if not failures:
         return
-    target, error = max(failed, key=lambda one: one[1].exit_code)
-    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    target, error = max(failures, key=lambda result: result[1].exit_code)
+    remainder = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
     raise type(error)(
-        f"not done: {target}{more}: {error.message}",
+        f"not done: {target}{remainder}: {error.message}",
         code=error.code,
         hint=error.hint,
         detail=error.detail,
@@ -203,10 +210,10 @@ def _raise_worst(results: Sequence[StepResult]) -> None:
 
 
 def _document(result: StepResult) -> dict[str, Any]:
-    return {**plain(result.step, PlanStep), "ok": result.ok, "error": result.error}
+    return {**to_plain(result.step, PlanStep), "ok": result.ok, "error": result.error}
 
 
-def conclude(results: Sequence[StepResult]) -> None:
+def print_outcome(results: Sequence[StepResult]) -> None:
     """Say what became of a plan, and leave with its exit code.
 
     Raises:
@@ -214,14 +221,14 @@ def conclude(results: Sequence[StepResult]) -> None:
     """
     if invocation().as_json:
         print_json({"results": list(map(_document, results))})
-    left = [one.step for one in results if not one.done and one.error is None]
+    open_steps = [result.step for result in results if not result.done and result.error is None]
     if not invocation().as_json:
-        for step in left:
+        for step in open_steps:
             if step.state in {"waits", "blocked"}:
-                word = "not done" if step.is_drift else NOT_KNOWN
-                print(printable(f"{word}: {step.target}: {step.reason}"), file=sys.stderr)
+                status = "not done" if step.is_drift else NOT_KNOWN
+                print(printable(f"{status}: {step.target}: {step.reason}"), file=sys.stderr)
     _raise_worst(results)
-    if any(step.is_drift for step in left):
+    if any(step.is_drift for step in open_steps):
         click.get_current_context().exit(1)
 
 
@@ -287,7 +294,7 @@ def common_options(function: Decorated) -> Decorated:
     return function
 
 
-def _wanted(function: Decorated) -> Decorated:
+def _desired_options(function: Decorated) -> Decorated:
     """Options that say what is to be there."""
     for option in (
         click.option(
@@ -328,14 +335,14 @@ def _wanted(function: Decorated) -> Decorated:
         "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode shared --lifecycle-file lifecycle.toml",
     ),
 )
-@_wanted
+@_desired_options
 def plan(mode: Mode, **options: Any) -> None:
     """Print the plan."""
-    wiring, region = wiring_of(mode, options)
-    place = folder_place(options)
-    _, made = with_services(lambda services: _planned(services, wiring, region, place))
-    show(made)
-    refuse_on_error(list(made.findings))
+    request, region = build_request(mode, options)
+    provisioner = provisioner_options(options)
+    _, storage_plan = with_services(lambda services: _plan(services, request, region, provisioner))
+    show(storage_plan)
+    raise_on_error(list(storage_plan.findings))
 
 
 @click.command(
@@ -347,12 +354,12 @@ def plan(mode: Mode, **options: Any) -> None:
         "hpj admin apply --domain d-abc123 --cluster ml-cluster --partition-mode shared --profile alice --yes",
     ),
 )
-@_wanted
+@_desired_options
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def apply(mode: Mode, yes: bool, **options: Any) -> None:
     """Apply a plan."""
-    wiring, region = wiring_of(mode, options)
-    carry_out(wiring, region, yes, folder_place(options))
+    request, region = build_request(mode, options)
+    carry_out(request, region, yes, provisioner_options(options))
 
 
 @click.command(
@@ -361,19 +368,19 @@ def apply(mode: Mode, yes: bool, **options: Any) -> None:
     help=_STATUS,
     examples=("hpj admin status --domain d-abc123 --cluster ml-cluster --partition-mode shared",),
 )
-@_wanted
+@_desired_options
 def status(mode: Mode, **options: Any) -> None:
     """Print what is not as it is to be."""
-    wiring, region = wiring_of(mode, options)
-    place = folder_place(options)
-    _, made = with_services(lambda services: _planned(services, wiring, region, place))
-    show(made, drift=True)
-    refuse_on_error(list(made.findings))
-    if made.drift:
+    request, region = build_request(mode, options)
+    provisioner = provisioner_options(options)
+    _, storage_plan = with_services(lambda services: _plan(services, request, region, provisioner))
+    show(storage_plan, drift=True)
+    raise_on_error(list(storage_plan.findings))
+    if storage_plan.drift:
         click.get_current_context().exit(1)
 
 
-def wiring_of(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageRequest, str | None]:
+def build_request(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageRequest, str | None]:
     """What was named, and the region.
 
     Raises:
@@ -397,15 +404,15 @@ def wiring_of(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageReques
             detail={"field": "shared_path"},
         )
     profiles = frozenset(options["profiles"]) or None
-    wanted = DesiredState(mode, shared_path, profiles, options.get("take_over", False))
-    wiring = StorageRequest(
+    desired = DesiredState(mode, shared_path, profiles, options.get("take_over", False))
+    request = StorageRequest(
         domain,
-        wanted,
+        desired,
         options["cluster"],
         options["file_system"],
         lifecycle=_lifecycle(mode, options.get("lifecycle_file")),
     )
-    return wiring, options["region"]
+    return request, options["region"]
 
 
 def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
@@ -415,50 +422,60 @@ def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
     return None if path is None else read_lifecycle_file(path)
 
 
-async def _planned(
-    services: Hyperpod, wiring: StorageRequest, region: str | None, place: FolderPlace
+async def _plan(
+    services: Hyperpod, request: StorageRequest, region: str | None, options: ProvisionerOptions
 ) -> tuple[ActualState, StoragePlan]:
     async with (
         slow_steps("asking AWS") as steps,
-        _reconciler(services, wiring, region, place, steps) as reconciler,
+        _reconciler(services, request, region, options, steps) as reconciler,
     ):
         return await reconciler.plan()
 
 
 @asynccontextmanager
 async def _reconciler(
-    services: Hyperpod, wiring: StorageRequest, region: str | None, place: FolderPlace, steps: Steps
+    services: Hyperpod,
+    request: StorageRequest,
+    region: str | None,
+    options: ProvisionerOptions,
+    steps: Steps,
 ) -> AsyncIterator[Reconciler]:
-    def told(done: int, total: int) -> None:
+    def on_progress(done: int, total: int) -> None:
         steps.text = f"read {done} of {total} profiles and spaces"
 
-    async with open_reconciler(services, wiring, region, place, told) as reconciler:
+    async with open_reconciler(services, request, region, options, on_progress) as reconciler:
         yield reconciler
 
 
-def carry_out(wiring: StorageRequest, region: str | None, yes: bool, place: FolderPlace) -> None:
+def carry_out(
+    request: StorageRequest, region: str | None, yes: bool, options: ProvisionerOptions
+) -> None:
     """Plan, ask, do it, and say what became of it.
 
     Args:
-        wiring: What is wanted.
+        request: What is wanted.
         region: The domain's region.
         yes: Whether nobody is asked.
-        place: Who looks after folders.
+        options: Who looks after folders.
 
     Raises:
         InvalidInputError: Nobody can be asked.
         RefusedError: The plan cannot be done at all.
         HyperpodError: The worst of what has failed; see `aws.errors`.
     """
-    there, made = planned(wiring, region, place)
-    todo = [step for step in made.steps if step.can_be_done]
-    if todo and not (yes or confirmed(len(todo))):
+    actual, storage_plan = make_plan(request, region, options)
+    steps_to_do = [step for step in storage_plan.steps if step.can_be_done]
+    if steps_to_do and not (yes or confirmed(len(steps_to_do))):
         return
-    conclude(results_of(wiring, region, place, there, made))
+    print_outcome(apply_steps(request, region, options, actual, storage_plan))
 
 
-def planned(
-    wiring: StorageRequest, region: str | None, place: FolderPlace, *, quiet: bool = False
+def make_plan(
+    request: StorageRequest,
+    region: str | None,
+    options: ProvisionerOptions,
+    *,
+    is_quiet: bool = False,
 ) -> tuple[ActualState, StoragePlan]:
     """What is there and the plan, which is shown to people unless it is to be quiet.
 
@@ -466,40 +483,42 @@ def planned(
         RefusedError: The plan cannot be done at all.
         HyperpodError: See `Reconciler.plan`.
     """
-    there, made = with_services(lambda services: _planned(services, wiring, region, place))
-    refuse_on_error(list(made.findings))
-    if not (quiet or invocation().as_json):
-        show(made)
-    return there, made
+    actual, storage_plan = with_services(lambda services: _plan(services, request, region, options))
+    raise_on_error(list(storage_plan.findings))
+    if not (is_quiet or invocation().as_json):
+        show(storage_plan)
+    return actual, storage_plan
 
 
-def results_of(
-    wiring: StorageRequest,
+def apply_steps(
+    request: StorageRequest,
     region: str | None,
-    place: FolderPlace,
-    there: ActualState,
-    made: StoragePlan,
+    options: ProvisionerOptions,
+    actual: ActualState,
+    storage_plan: StoragePlan,
 ) -> list[StepResult]:
     """Do the steps of a plan, telling people of each; in the plan's order, whichever was done first."""
-    todo = [step for step in made.steps if step.can_be_done]
-    if not todo:
-        return [StepResult(step, False) for step in made.steps]
+    steps_to_do = [step for step in storage_plan.steps if step.can_be_done]
+    if not steps_to_do:
+        return [StepResult(step, False) for step in storage_plan.steps]
 
     async def work(services: Hyperpod) -> list[StepResult]:
-        found: dict[str, StepResult] = {}
+        result_by_target: dict[str, StepResult] = {}
         async with (
             slow_steps("changing") as steps,
-            _reconciler(services, wiring, region, place, steps) as reconciler,
+            _reconciler(services, request, region, options, steps) as reconciler,
         ):
-            async for result in reconciler.apply(there, made):
-                found[result.step.target] = result
-                begun = [step for step in todo if step.target in found]
-                steps.next(f"{len(begun)} of {steps_words(len(todo))}")
+            async for result in reconciler.apply(actual, storage_plan):
+                result_by_target[result.step.target] = result
+                started = [step for step in steps_to_do if step.target in result_by_target]
+                steps.next(f"{len(started)} of {format_steps(len(steps_to_do))}")
                 steps.clear()
                 if result.done or result.error:
-                    tell(result)
-        order = [step.target for step in made.steps if step.target in found]
-        return [found.pop(target) for target in dict.fromkeys(order)] + list(found.values())
+                    print_result(result)
+        targets = [step.target for step in storage_plan.steps if step.target in result_by_target]
+        return [result_by_target.pop(target) for target in dict.fromkeys(targets)] + list(
+            result_by_target.values()
+        )
 
     return with_services(work)
 
@@ -507,7 +526,7 @@ def results_of(
 # --------------------------------------------------------------------------------------------------
 # ``hpj admin destroy``: what was set for a domain is taken back; the data only when an admin says so twice.
 
-_MOST = 3
+_MAX_BLOCKED = 3
 """Reasons that an error names."""
 
 _DESTROY = """\
@@ -521,8 +540,8 @@ The exit code is 0 if nothing is left, 1 if a step is waiting or blocked, and ot
 """
 
 
-def _with_place(function: Any) -> Any:
-    for option in PLACE_OPTIONS:
+def _with_provisioner(function: Any) -> Any:
+    for option in PROVISIONER_OPTIONS:
         function = option(function)
     return common_options(function)
 
@@ -536,7 +555,7 @@ def _with_place(function: Any) -> Any:
         "hpj admin destroy --domain d-abc123 --cluster ml-cluster --delete-data fs-0123456789abcdef0 --folders slurm",
     ),
 )
-@_with_place
+@_with_provisioner
 @click.option(
     "--delete-data",
     metavar="ID",
@@ -545,119 +564,129 @@ def _with_place(function: Any) -> Any:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def destroy(yes: bool, delete_data: str | None, **options: Any) -> None:
     """Take back what was set."""
-    wiring, region = wiring_of(None, options)
-    place = folder_place(options)
+    request, region = build_request(None, options)
+    provisioner = provisioner_options(options)
     if delete_data is None:
-        if place.by != "none":
+        if provisioner.by != "none":
             raise InvalidInputError(
                 "--folders and --mounted-at can be used only with --delete-data",
                 hint="leave out --folders and --mounted-at; folders are kept",
                 detail={"field": "folders"},
             )
-        carry_out(wiring, region, yes, place)
+        carry_out(request, region, yes, provisioner)
         return
-    if place.by == "none":
+    if provisioner.by == "none":
         raise InvalidInputError(
             "--delete-data needs a place where folders can be deleted",
             hint="use --mounted-at if the whole file system is mounted here, otherwise --folders slurm or kubernetes",
             detail={"field": "folders"},
         )
-    _with_data(wiring, region, yes, place, delete_data)
+    _delete_with_data(request, region, yes, provisioner, delete_data)
 
 
-def _with_data(
-    wiring: StorageRequest, region: str | None, yes: bool, place: FolderPlace, named: str
+def _delete_with_data(
+    request: StorageRequest,
+    region: str | None,
+    yes: bool,
+    options: ProvisionerOptions,
+    confirmed_name: str,
 ) -> None:
     """First the lists, then the folders, and their marks at last: what is broken off in between may be done again."""
-    marked = replace(wiring, wanted=replace(wiring.wanted, without_data=True))
-    there, made = planned(marked, region, place)
-    _check_named(there, named)
-    _check_claim(there)
-    _check_all(made)
-    folders = [step for step in made.deletions if step.can_be_done]
-    count = sum(step.can_be_done for step in made.steps) + len(folders)
+    marked = replace(request, wanted=replace(request.wanted, without_data=True))
+    actual, storage_plan = make_plan(marked, region, options)
+    _check_named(actual, confirmed_name)
+    _check_claim(actual)
+    _check_all(storage_plan)
+    folders = [step for step in storage_plan.deletions if step.can_be_done]
+    count = sum(step.can_be_done for step in storage_plan.steps) + len(folders)
     if count and not (yes or confirmed(count, _question(folders))):
         return
-    _check_same(made, planned(marked, region, place, quiet=True)[1])
-    results = results_of(marked, region, place, there, made)
+    _check_same(storage_plan, make_plan(marked, region, options, is_quiet=True)[1])
+    results = apply_steps(marked, region, options, actual, storage_plan)
     if folders and _is_done(results):
-        results += _deleted(marked, region, place, there, made)
+        results += _delete_folders(marked, region, options, actual, storage_plan)
     if _is_done(results):
-        with_services(lambda services: _unmark(services, wiring, region, results))
-    conclude(results)
+        with_services(lambda services: _unmark(services, request, region, results))
+    print_outcome(results)
 
 
 async def _unmark(
-    services: Hyperpod, wiring: StorageRequest, region: str | None, results: list[StepResult]
+    services: Hyperpod, request: StorageRequest, region: str | None, results: list[StepResult]
 ) -> None:
     """Take the marks away; what fails is a result too."""
-    async with open_reconciler(services, wiring, region, FolderPlace()) as reconciler:
-        there, made = await reconciler.plan()
-        refuse_on_error(list(made.findings))
-        _check_claim(there)
-        last = {one.step.target: one async for one in reconciler.apply(there, made)}
-    results += [one for one in last.values() if not _is_done([one])]
+    async with open_reconciler(services, request, region, ProvisionerOptions()) as reconciler:
+        actual, storage_plan = await reconciler.plan()
+        raise_on_error(list(storage_plan.findings))
+        _check_claim(actual)
+        last = {
+            result.step.target: result async for result in reconciler.apply(actual, storage_plan)
+        }
+    results += [result for result in last.values() if not _is_done([result])]
 
 
-def _deleted(
-    wiring: StorageRequest,
+def _delete_folders(
+    request: StorageRequest,
     region: str | None,
-    place: FolderPlace,
-    there: ActualState,
-    made: StoragePlan,
+    options: ProvisionerOptions,
+    actual: ActualState,
+    storage_plan: StoragePlan,
 ) -> list[StepResult]:
     """Delete the folders of a plan, telling people of each; see `Reconciler.delete`."""
-    asked = [step for step in made.deletions if step.can_be_done]
+    steps_to_delete = [step for step in storage_plan.deletions if step.can_be_done]
 
     async def work(services: Hyperpod) -> Mapping[str, HyperpodError | None]:
         async with (
             slow_steps("deleting"),
-            open_reconciler(services, wiring, region, place) as reconciler,
+            open_reconciler(services, request, region, options) as reconciler,
         ):
-            return await reconciler.delete(there, asked)
+            return await reconciler.delete(actual, steps_to_delete)
 
     ended = with_services(work)
-    results = [StepResult(step, ended[step.path] is None, ended[step.path]) for step in asked]
+    results = [
+        StepResult(step, ended[step.path] is None, ended[step.path]) for step in steps_to_delete
+    ]
     for result in results:
-        tell(result)
+        print_result(result)
     return results
 
 
 def _is_done(results: Sequence[StepResult]) -> bool:
-    return all(one.done or (one.error is None and not one.step.is_drift) for one in results)
+    return all(
+        result.done or (result.error is None and not result.step.is_drift) for result in results
+    )
 
 
-def _check_named(there: ActualState, given: str) -> None:
-    found = there.file_system.name
-    if given != found:
+def _check_named(actual: ActualState, confirmed_name: str) -> None:
+    name = actual.file_system.name
+    if confirmed_name != name:
         raise InvalidInputError(
-            f"--delete-data names '{given[:60]}', but the file system is {found}",
-            hint=f"nothing was deleted; to delete its folders, use --delete-data {found}",
+            f"--delete-data names '{confirmed_name[:60]}', but the file system is {name}",
+            hint=f"nothing was deleted; to delete its folders, use --delete-data {name}",
             detail={"field": "delete_data"},
         )
 
 
-def _check_claim(there: ActualState) -> None:
+def _check_claim(actual: ActualState) -> None:
     """See that nobody applies anything else to the domain. What a `destroy` left that was broken off is no hindrance.
 
     Raises:
         RefusedError: Somebody does, or has been broken off.
     """
-    if there.claim is not None and there.claim != words_of(DesiredState(None)):
+    if actual.claim is not None and actual.claim != claim_text(DesiredState(None)):
         raise RefusedError(
-            f"an apply to this domain was started and has not ended: {there.claim}",
+            f"an apply to this domain was started and has not ended: {actual.claim}",
             code="superseded",
             hint="wait for its end, or run the same apply again, or destroy without --delete-data",
         )
 
 
-def _check_same(shown: StoragePlan, now: StoragePlan) -> None:
+def _check_same(shown_plan: StoragePlan, now: StoragePlan) -> None:
     """See that what is done is what was shown: an admin may have thought about it for long.
 
     Raises:
         RefusedError: Something has changed since.
     """
-    if (shown.steps, shown.deletions) != (now.steps, now.deletions):
+    if (shown_plan.steps, shown_plan.deletions) != (now.steps, now.deletions):
         raise RefusedError(
             "the state has changed since the plan was shown, so nothing was done",
             code="changed_meanwhile",
@@ -665,20 +694,26 @@ def _check_same(shown: StoragePlan, now: StoragePlan) -> None:
         )
 
 
-def _check_all(made: StoragePlan) -> None:
+def _check_all(storage_plan: StoragePlan) -> None:
     """See that all of it can be done, so that nothing is deleted beside what waits.
 
     Raises:
         RefusedError: Something cannot.
     """
-    steps = (*made.steps, *made.deletions)
-    held = [step for step in steps if step.is_drift and not step.can_be_done]
-    held += [step for step in made.deletions if step.before == NOT_KNOWN]
-    if held:
-        said = "; ".join(f"{step.target}: {step.reason}" for step in held[:_MOST])
-        more = f"; and {len(held) - _MOST} more" if len(held) > _MOST else ""
+    steps = (*storage_plan.steps, *storage_plan.deletions)
+    blocked_steps = [step for step in steps if step.is_drift and not step.can_be_done]
+    blocked_steps += [step for step in storage_plan.deletions if step.before == NOT_KNOWN]
+    if blocked_steps:
+        blocked_text = "; ".join(
+            f"{step.target}: {step.reason}" for step in blocked_steps[:_MAX_BLOCKED]
+        )
+        remainder = (
+            f"; and {len(blocked_steps) - _MAX_BLOCKED} more"
+            if len(blocked_steps) > _MAX_BLOCKED
+            else ""
+        )
         raise RefusedError(
-            f"some steps cannot be done now, so nothing was done: {said}{more}",
+            f"some steps cannot be done now, so nothing was done: {blocked_text}{remainder}",
             code="data_in_use",
             hint="resolve that first, or leave out --delete-data to keep the folders",
         )

@@ -42,37 +42,37 @@ _SOURCE = re.compile(r"[^/]+:/(?P<name>[^/]+)/?")
 """What is mounted of Lustre: servers and mount name, and behind them the folder where it is not the whole."""
 
 
-def check_mounted(root: Path, wanted: FsxFileSystem) -> None:
+def check_mounted(root: Path, file_system: FsxFileSystem) -> None:
     """Refuse a folder at which the file system is not mounted. May block.
 
     Args:
         root: The folder.
-        wanted: The file system.
+        file_system: The file system.
 
     Raises:
         RefusedError: Nothing is mounted there, something else, or only a part of it.
     """
     with contextlib.suppress(OSError):  # what is mounted on demand (autofs) is so by being opened
         os.close(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
-    said = _otherwise(mount_of(root), root.resolve(), wanted.mount_name)
-    if said is not None:
+    problem = _other_mount(mount_of(root), root.resolve(), file_system.mount_name)
+    if problem is not None:
         raise RefusedError(
-            f"the file system {wanted.name} is not mounted at {root}: {said}",
+            f"the file system {file_system.name} is not mounted at {root}: {problem}",
             code="not_mounted",
             hint="mount the whole file system there first, or give its mount point with --mounted-at; 'findmnt -t lustre' lists mounts, "
-            f"and its mount name is {wanted.mount_name}",
+            f"and its mount name is {file_system.mount_name}",
             detail={"field": "mounted_at"},
         )
 
 
-def _otherwise(mount: Mount, place: Path, name: str | None) -> str | None:
+def _other_mount(mount: Mount, options: Path, name: str | None) -> str | None:
     """What is there in its place; None: nothing else is."""
-    if Path(mount.point) != place:
+    if Path(mount.point) != options:
         return "this is a folder of the mount at " + mount.point
     if mount.kind != "lustre":
         return f"the file system mounted there is {mount.kind}, not Lustre"
     source = _SOURCE.fullmatch(mount.source or "")
-    if source is None or mount.inner != "/":
+    if source is None or mount.subpath != "/":
         return "only a folder of a file system is mounted there"
     if name not in {None, source["name"]}:
         return f"the file system mounted there has the mount name {source['name']}"
@@ -82,13 +82,13 @@ def _otherwise(mount: Mount, place: Path, name: str | None) -> str | None:
 ROOT = "/"
 """The file system itself, which may be looked at like a folder of it."""
 
-_MOST = 2000
+_MAX_FOLDERS = 2000
 """Folders in a batch: an order travels in one word of a program, of which Linux takes 128 KiB."""
 
-_PARTS = ("paths", "access_lists", "folder", "removal", "work")
+_PROGRAM_PARTS = ("paths", "access_lists", "folder", "removal", "work")
 """The program's, each standing only on those before it."""
 
-_DELETES_HERE, _DELETES_THERE = 2.0, 200.0
+_LOCAL_DELETE_S, _REMOTE_DELETE_S = 2.0, 200.0
 """Seconds after which a deletion is asked for once more: this machine can be interrupted in between, and a job has a time limit."""
 
 
@@ -107,7 +107,7 @@ class FolderProvisioner(Protocol):
         """
         ...
 
-    async def make(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
+    async def make(self, desired: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
         """Make folders, or set owner, mode and lists of those that are there; what lies in them is left as it is. All at once, and again without harm.
 
         Returns:
@@ -133,35 +133,35 @@ class FolderProvisioner(Protocol):
         ...
 
 
-class _Keeper(ABC):
+class _BaseProvisioner(ABC):
     """What all keepers have in common: folders to an order, and an answer to folders."""
 
-    deletes = _DELETES_THERE
+    deletes = _REMOTE_DELETE_S
     """Seconds for which a program deletes."""
 
     @abstractmethod
-    async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]: ...
+    async def _run_request(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]: ...
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
         """See `FolderProvisioner`."""
-        found: dict[str, Folder | None] = {}
+        folders: dict[str, Folder | None] = {}
         for result in await self._results("look", [{"path": path} for path in paths]):
             if result["error"] is not None:
                 raise _error(result["path"], result["error"])
-            found[result["path"]] = _folder(result["found"])
-        return found
+            folders[result["path"]] = _folder(result["found"])
+        return folders
 
-    async def make(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
+    async def make(self, desired: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
         """See `FolderProvisioner`."""
-        made: dict[str, HyperpodError | None] = {}
-        order = [_wanted(path, folder) for path, folder in wanted.items()]
-        for result in await self._results("make", order):
-            path, said = result["path"], result["error"]
-            if said is not None:
-                made[path] = _error(path, said)
+        results: dict[str, HyperpodError | None] = {}
+        request = [_folder_spec(path, folder) for path, folder in desired.items()]
+        for result in await self._results("make", request):
+            path, error = result["path"], result["error"]
+            if error is not None:
+                results[path] = _error(path, error)
             else:
-                made[path] = _unlike(path, _folder(result["found"]), wanted[path])
-        return made
+                results[path] = _difference_error(path, _folder(result["found"]), desired[path])
+        return results
 
     async def delete(
         self, owners: Mapping[str, int], check: Check
@@ -169,13 +169,13 @@ class _Keeper(ABC):
         """See `FolderProvisioner`."""
         ended: dict[str, HyperpodError | None] = {}
         try:
-            while left := [path for path in owners if path not in ended]:
+            while remaining := [path for path in owners if path not in ended]:
                 await check()
-                order = [{"path": path, "uid": owners[path]} for path in left]
-                for result in await self._results("delete", order):
-                    path, said = result["path"], result["error"]
-                    if said is not None:
-                        ended[path] = _error(path, said)
+                request = [{"path": path, "uid": owners[path]} for path in remaining]
+                for result in await self._results("delete", request):
+                    path, problem = result["path"], result["error"]
+                    if problem is not None:
+                        ended[path] = _error(path, problem)
                     elif result["found"]:
                         ended[path] = None
         except HyperpodError as error:
@@ -186,83 +186,85 @@ class _Keeper(ABC):
         if not folders:
             return []
         results: list[dict[str, Any]] = []
-        for begin in range(0, len(folders), _MOST):
-            results += (await self._answer(do, folders[begin : begin + _MOST]))["results"]
-        if [one["path"] for one in results] != [one["path"] for one in folders]:
-            raise _no_answer()
+        for begin in range(0, len(folders), _MAX_FOLDERS):
+            results += (await self._run_request(do, folders[begin : begin + _MAX_FOLDERS]))[
+                "results"
+            ]
+        if [item["path"] for item in results] != [item["path"] for item in folders]:
+            raise _no_response_error()
         return results
 
 
-class FoldersHere(_Keeper):
+class LocalFolderProvisioner(_BaseProvisioner):
     """Folders below a mount point of this machine.
 
     Args:
         root: Where the whole file system is mounted.
-        wanted: The file system that has to be mounted there, each time that something is to be done; None: whatever is there.
+        file_system: The file system that has to be mounted there, each time that something is to be done; None: whatever is there.
     """
 
-    deletes = _DELETES_HERE
+    deletes = _LOCAL_DELETE_S
 
-    def __init__(self, root: Path, wanted: FsxFileSystem | None = None) -> None:
-        self._root, self._wanted = root, wanted
+    def __init__(self, root: Path, file_system: FsxFileSystem | None = None) -> None:
+        self._root, self._folder_spec = root, file_system
 
-    def of(self, wanted: FsxFileSystem) -> FoldersHere:
+    def for_file_system(self, file_system: FsxFileSystem) -> LocalFolderProvisioner:
         """The same for just this file system."""
-        return FoldersHere(self._root, wanted)
+        return LocalFolderProvisioner(self._root, file_system)
 
-    async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
-        if self._wanted is not None:
-            await asyncio.to_thread(check_mounted, self._root, self._wanted)
-        order = {"root": str(self._root), "do": do, "folders": folders, "seconds": self.deletes}
-        return await asyncio.to_thread(folder_work.work, order)
+    async def _run_request(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
+        if self._folder_spec is not None:
+            await asyncio.to_thread(check_mounted, self._root, self._folder_spec)
+        request = {"root": str(self._root), "do": do, "folders": folders, "seconds": self.deletes}
+        return await asyncio.to_thread(folder_work.work, request)
 
 
-class FoldersThere(_Keeper):
+class RemoteFolderProvisioner(_BaseProvisioner):
     """Folders of a file system that is mounted elsewhere.
 
     Args:
-        errand: The way there.
+        task: The way there.
     """
 
-    def __init__(self, errand: RemoteTask) -> None:
-        self._errand = errand
+    def __init__(self, task: RemoteTask) -> None:
+        self._task = task
 
-    async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
+    async def _run_request(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
         key, name = secrets.token_hex(32), f"hpj-folders-{secrets.token_hex(6)}"
-        order = {
-            "root": self._errand.root,
+        request = {
+            "root": self._task.root,
             "do": do,
             "folders": folders,
             "seconds": self.deletes,
             "key": key,
-            "reply": self._errand.result_dir,
+            "reply": self._task.result_dir,
             "name": name,
         }
-        program = await asyncio.to_thread(_program, folder_work.packed(order))
-        answer = folder_work.unsealed(await self._errand.run(program, name), key)
-        if answer is None:
-            raise _no_answer()
-        if answer.get("error") == "not_mounted":
+        program = await asyncio.to_thread(_program, folder_work.encode_request(request))
+        response = folder_work.open_response(await self._task.run(program, name), key)
+        if response is None:
+            raise _no_response_error()
+        if response.get("error") == "not_mounted":
             raise RefusedError(
-                f"no file system is mounted at {self._errand.root} where folders are checked",
+                f"no file system is mounted at {self._task.root} where folders are checked",
                 code="not_mounted",
                 hint="give the mount point of the whole file system there: --mounted-at",
             )
-        return answer
+        return response
 
 
 @functools.lru_cache(maxsize=1)
 def folder_program() -> str:
     """The program without its order, as one text."""
-    return assemble_modules(Path(folder_work.__file__).parent, _PARTS).decode("ascii")
+    return assemble_modules(Path(folder_work.__file__).parent, _PROGRAM_PARTS).decode("ascii")
 
 
-def _program(order: str) -> str:
+def _program(request: str) -> str:
     """The program with its order."""
-    return f'{folder_program()}\n\nsys.exit(main("{order}"))\n'
+    return f'{folder_program()}\n\nsys.exit(main("{request}"))\n'
 
 
-def _wanted(path: str, folder: Folder) -> dict[str, Any]:
+def _folder_spec(path: str, folder: Folder) -> dict[str, Any]:
     return {
         "path": path,
         "uid": folder.uid,
@@ -273,39 +275,39 @@ def _wanted(path: str, folder: Folder) -> dict[str, Any]:
     }
 
 
-def _folder(found: Mapping[str, Any] | None) -> Folder | None:
-    if found is None:
+def _folder(data: Mapping[str, Any] | None) -> Folder | None:
+    if data is None:
         return None
-    if found.get("other"):
+    if data.get("other"):
         return Folder(0, 0, 0, other=True)
     return Folder(
-        found["uid"],
-        found["gid"],
-        found["mode"],
-        _grants(found["acl"]),
-        _grants(found["default"]),
-        takes_acls=found["takes_acls"],
-        empty=found["empty"],
+        data["uid"],
+        data["gid"],
+        data["mode"],
+        _grants(data["acl"]),
+        _grants(data["default"]),
+        takes_acls=data["takes_acls"],
+        empty=data["empty"],
     )
 
 
-def _grants(listed: list[list[Any]]) -> tuple[Grant, ...]:
-    return tuple((str(tag), number, int(bits)) for tag, number, bits in listed)
+def _grants(grants: list[list[Any]]) -> tuple[Grant, ...]:
+    return tuple((str(tag), number, int(bits)) for tag, number, bits in grants)
 
 
-def _unlike(path: str, found: Folder | None, wanted: Folder) -> HyperpodError | None:
+def _difference_error(path: str, actual: Folder | None, desired: Folder) -> HyperpodError | None:
     """What is to be said of a folder that is not as it was wanted, though the system said yes to all."""
-    if found == wanted:
+    if actual == desired:
         return None
-    said = "not there" if found is None else found.words
+    state_text = "not there" if actual is None else actual.words
     return StorageError(
-        f"{path} is {said}, although all changes were accepted",
+        f"{path} is {state_text}, although all changes were accepted",
         code="not_as_wanted",
         hint="check whether someone else changes it, then run this again",
     )
 
 
-def _no_answer() -> UnreachableError:
+def _no_response_error() -> UnreachableError:
     return UnreachableError(
         "the answer about the folders was incomplete",
         code="no_answer",
@@ -353,23 +355,23 @@ _ERRORS: Mapping[str, tuple[type[HyperpodError], str, str]] = {
 """By the program's codes: kind, message and hint."""
 
 
-def _error(path: str, said: Mapping[str, str]) -> HyperpodError:
-    code, words = said["code"], said["words"]
+def _error(path: str, error: Mapping[str, str]) -> HyperpodError:
+    code, detail = error["code"], error["words"]
     if code in _ERRORS:
         kind, message, hint = _ERRORS[code]
-        return kind(message.format(path=path, words=words), code=code, hint=hint)
+        return kind(message.format(path=path, words=detail), code=code, hint=hint)
     if code == "denied":
         return StorageDeniedError(
-            f"{path}: {words}",
+            f"{path}: {detail}",
             hint="this needs root on a machine that mounts the file system without root squash",
         )
-    return StorageError(f"{path}: {words}")
+    return StorageError(f"{path}: {detail}")
 
 
 # --------------------------------------------------------------------------------------------------
 # An errand: a small program that runs once as root on the controller of a Slurm cluster, by a session of Systems Manager, and prints its answer.
 
-TIMEOUT = 60.0
+TIMEOUT_S = 60.0
 """Seconds until a session is given up."""
 
 GROUP = "controller-machine"
@@ -378,7 +380,7 @@ GROUP = "controller-machine"
 ON_NODES = "/fsx"
 """Where HyperPod's life cycle scripts mount the cluster's file system, if AWS tells of no other place."""
 
-_LINE = 1000
+_MAX_LINE = 1000
 """Letters of a line: a terminal takes no more than 4,095 at once."""
 
 _READER = (
@@ -391,7 +393,7 @@ two parts, since a terminal may show the command too.
 """
 
 
-class NodeErrand:
+class NodeTask:
     """Runs programs on a node.
 
     Args:
@@ -413,21 +415,21 @@ class NodeErrand:
             UnreachableError: The node or its session does not answer.
             HyperpodError: See `aws.errors`.
         """
-        ready = f"{name}-{secrets.token_hex(6)}"
-        packed = base64.b64encode(zlib.compress(program.encode("ascii"), 9)).decode()
-        text = "".join(f"{line}\n" for line in (*textwrap.wrap(packed, _LINE), "."))
-        return await run(self._aws, self._target, command(ready), ready, text, TIMEOUT)
+        token = f"{name}-{secrets.token_hex(6)}"
+        encoded_program = base64.b64encode(zlib.compress(program.encode("ascii"), 9)).decode()
+        text = "".join(f"{line}\n" for line in (*textwrap.wrap(encoded_program, _MAX_LINE), "."))
+        return await run(self._aws, self._target, command(token), token, text, TIMEOUT_S)
 
 
-def command(ready: str) -> str:
+def command(token: str) -> str:
     """The command: as root, whoever the session's user is."""
-    reader = shlex.quote(_READER.format(first=ready[:4], rest=ready[4:]))
+    reader = shlex.quote(_READER.format(first=token[:4], rest=token[4:]))
     return f'as=; [ "$(id -u)" -eq 0 ] || as="sudo -n"; exec $as python3 -I -c {reader}'
 
 
-async def to_controller(
+async def open_controller_task(
     aws: Aws, name: str, group: str | None, file_system: str | None
-) -> NodeErrand | None:
+) -> NodeTask | None:
     """The way to a cluster's controller; None: it is none of Slurm.
 
     Args:
@@ -441,17 +443,17 @@ async def to_controller(
         RefusedError: The controller mounts other file systems.
         HyperpodError: See `aws.errors`.
     """
-    found = await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
-    if not found.on_slurm:
+    description = await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
+    if not description.on_slurm:
         return None
-    groups = [one for one in found.groups or () if one.slurm_role == "Controller"]
-    groups = groups or [one for one in found.groups or () if one.name == (group or GROUP)]
-    names = {one.name for one in groups}
+    groups = [item for item in description.groups or () if item.slurm_role == "Controller"]
+    groups = groups or [item for item in description.groups or () if item.name == (group or GROUP)]
+    names = {item.name for item in groups}
     running = [
-        (one.instance_group, one.name)
+        (item.instance_group, item.name)
         async for page in list_instances(aws, name)
-        for one in page
-        if one.instance_group in names and one.status == "Running"
+        for item in page
+        if item.instance_group in names and item.status == "Running"
     ]
     if not running:
         raise NotFoundError(
@@ -461,14 +463,14 @@ async def to_controller(
             hint="set ControllerGroup to the controller's instance group",
             detail={"field": "ControllerGroup"},
         )
-    mounts = [storage for one in groups for storage in one.storage]
-    fitting = [one for one in mounts if file_system in {None, one.dns_name.partition(".")[0]}]
-    if mounts and not fitting:
+    mounts = [storage for item in groups for storage in item.storage]
+    matching = [item for item in mounts if file_system in {None, item.dns_name.partition(".")[0]}]
+    if mounts and not matching:
         raise RefusedError(
             f"the controller of {name} does not mount {file_system}",
             code="not_mounted",
             hint="set FileSystemId to the file system that the cluster mounts",
         )
-    root = next((one.path for one in fitting if one.path), ON_NODES)
-    ident, (instance_group, instance) = found.arn.rpartition("/")[2], min(running)
-    return NodeErrand(aws, f"sagemaker-cluster:{ident}_{instance_group}-{instance}", root)
+    root = next((item.path for item in matching if item.path), ON_NODES)
+    ident, (instance_group, instance) = description.arn.rpartition("/")[2], min(running)
+    return NodeTask(aws, f"sagemaker-cluster:{ident}_{instance_group}-{instance}", root)

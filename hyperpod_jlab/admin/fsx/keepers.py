@@ -10,9 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from hyperpod_jlab.admin.fsx.folders import FolderProvisioner, FoldersHere, FoldersThere
-from hyperpod_jlab.admin.fsx.models import MOST_UID, NOBODY
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest, mounted_on_nodes
+from hyperpod_jlab.admin.fsx.folders import (
+    FolderProvisioner,
+    LocalFolderProvisioner,
+    RemoteFolderProvisioner,
+)
+from hyperpod_jlab.admin.fsx.models import MAX_UID, ROOT_UID
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest, find_node_mount
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import SchedulerName, Settings
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
@@ -23,14 +27,14 @@ from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage import owners as users
 from hyperpod_jlab.storage.partition import Partition
 
-By = Literal["here", SchedulerName, "none"]
+ProvisionerKind = Literal["here", SchedulerName, "none"]
 """Who looks after folders: this machine, jobs of a cluster, or nobody."""
 
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
 @dataclass(frozen=True)
-class FolderPlace:
+class ProvisionerOptions:
     """What an admin says of who is to look after folders.
 
     Attributes:
@@ -44,7 +48,7 @@ class FolderPlace:
         user: The user of the cluster's jobs, by number or name, ``none`` for nobody; None: who is let in already stays so.
     """
 
-    by: By = "none"
+    by: ProvisionerKind = "none"
     mounted_at: str | None = None
     cluster: str | None = None
     queue: str | None = None
@@ -54,59 +58,61 @@ class FolderPlace:
     user: str | None = None
 
 
-def misfit(place: FolderPlace) -> tuple[str, tuple[str, ...]] | None:
+def find_mismatch(options: ProvisionerOptions) -> tuple[str, tuple[str, ...]] | None:
     """What is said that the one who looks after folders does not know, and who does; None: all fits.
 
     Args:
-        place: What the admin says.
+        options: What the admin says.
     """
-    fits = {"here": ("mounted_at",)} | {name: _known_to(name) for name in get_args(SchedulerName)}
-    for name, value in asdict(_settings(place)).items():
-        known = tuple(by for by, names in fits.items() if name in names)
-        if value is not None and place.by not in known:
-            return name, known
+    allowed = {"here": ("mounted_at",)} | {
+        name: _job_options(name) for name in get_args(SchedulerName)
+    }
+    for name, value in asdict(_settings(options)).items():
+        valid_kinds = tuple(kind for kind, names in allowed.items() if name in names)
+        if value is not None and options.by not in valid_kinds:
+            return name, valid_kinds
     return None
 
 
-def knows_mount(by: By) -> bool:
+def needs_mount_path(kind: ProvisionerKind) -> bool:
     """Whether it is jobs of a cluster that have to be told where their nodes mount the file system."""
-    return "mounted_at" in _known_to(by)
+    return "mounted_at" in _job_options(kind)
 
 
-def _known_to(by: str) -> tuple[str, ...]:
+def _job_options(scheduler: str) -> tuple[str, ...]:
     """What the jobs of a kind of cluster have to be told."""
-    kind = find_kind(by)
+    kind = find_kind(scheduler)
     return kind.task_settings if kind is not None else ()
 
 
 @asynccontextmanager
-async def open_keeper(
-    settings: Settings, partition: Partition, place: FolderPlace
+async def open_provisioner(
+    settings: Settings, partition: Partition, options: ProvisionerOptions
 ) -> AsyncIterator[FolderProvisioner | None]:
     """Who looks after folders; None: nobody.
 
     Args:
         settings: The configuration.
         partition: This machine's storage partition.
-        place: What the admin says.
+        options: What the admin says.
 
     Raises:
         InvalidInputError: Something is missing or wrong in it.
     """
-    if place.by == "none":
+    if options.by == "none":
         yield None
-    elif place.by == "here":
-        yield FoldersHere(_here(place))
+    elif options.by == "here":
+        yield LocalFolderProvisioner(_local_mount(options))
     else:
-        async with _tasks(settings, partition, place) as tasks:
-            yield FoldersThere(tasks.task(_settings(place)))
+        async with _tasks(settings, partition, options) as tasks:
+            yield RemoteFolderProvisioner(tasks.task(_settings(options)))
 
 
 @asynccontextmanager
 async def _tasks(
-    settings: Settings, partition: Partition, place: FolderPlace
+    settings: Settings, partition: Partition, options: ProvisionerOptions
 ) -> AsyncIterator[RemoteTasks]:
-    name = _cluster(settings, place)
+    name = _cluster(settings, options)
     engine = make_orchestrator(name, settings.clusters[name], partition)
     try:
         yield require(engine.remote_tasks, engine, "do not run administrator tasks")
@@ -114,47 +120,49 @@ async def _tasks(
         await engine.close()
 
 
-def _settings(place: FolderPlace) -> TaskSettings:
-    return TaskSettings(place.mounted_at, place.queue, place.namespace, place.claim, place.image)
+def _settings(options: ProvisionerOptions) -> TaskSettings:
+    return TaskSettings(
+        options.mounted_at, options.queue, options.namespace, options.claim, options.image
+    )
 
 
-async def user_number(
-    given: str, settings: Settings, partition: Partition, place: FolderPlace
+async def find_uid(
+    user_name: str, settings: Settings, partition: Partition, options: ProvisionerOptions
 ) -> int:
-    """The number of the cluster's user; `NOBODY` for ``none``.
+    """The number of the cluster's user; `ROOT_UID` for ``none``.
 
     Args:
-        given: The number, or a name: known where folders are looked after, which for Kubernetes is nowhere.
+        user_name: The number, or a name: known where folders are looked after, which for Kubernetes is nowhere.
         settings: The configuration.
         partition: This machine's storage partition.
-        place: Who looks after folders.
+        options: Who looks after folders.
 
     Raises:
         InvalidInputError: It is neither, or nobody can say whose number it is.
         NotFoundError: There is no such user.
     """
-    if given == "none":
-        return NOBODY
+    if user_name == "none":
+        return ROOT_UID
     detail = {"field": "cluster_user"}
-    if given.isascii() and given.isdecimal():
-        if not 0 < int(given) <= MOST_UID:
+    if user_name.isascii() and user_name.isdecimal():
+        if not 0 < int(user_name) <= MAX_UID:
             raise InvalidInputError(
-                f"the cluster user must be a user id from 1 on, not {given[:20]}",
+                f"the cluster user must be a user id from 1 on, not {user_name[:20]}",
                 hint="root has access anyway",
                 detail=detail,
             )
-        return int(given)
-    if not _USER.fullmatch(given):
+        return int(user_name)
+    if not _USER.fullmatch(user_name):
         raise InvalidInputError(
-            f"the cluster user must be a user id or a name, not '{given[:40]}'",
+            f"the cluster user must be a user id or a name, not '{user_name[:40]}'",
             detail=detail,
         )
     number: int | None = None
-    if place.by == "here":
-        number = await asyncio.to_thread(users.user_number, given)
+    if options.by == "here":
+        number = await asyncio.to_thread(users.find_uid, user_name)
     else:
         try:
-            number = await _number_there(given, settings, partition, place)
+            number = await _remote_uid(user_name, settings, partition, options)
         except UnsupportedError as error:
             raise InvalidInputError(
                 f"the cluster user cannot be looked up: {error.message}",
@@ -163,7 +171,7 @@ async def user_number(
             ) from error
     if not number:
         raise NotFoundError(
-            f"user '{given}' not found" + (" on this machine" if place.by == "here" else ""),
+            f"user '{user_name}' not found" + (" on this machine" if options.by == "here" else ""),
             code="no_such_user",
             hint="give the user id; 'id -u NAME' on a node prints it",
             detail=detail,
@@ -171,23 +179,23 @@ async def user_number(
     return number
 
 
-async def _number_there(
-    name: str, settings: Settings, partition: Partition, place: FolderPlace
+async def _remote_uid(
+    name: str, settings: Settings, partition: Partition, options: ProvisionerOptions
 ) -> int | None:
-    if place.by == "none":
+    if options.by == "none":
         raise UnsupportedError(f"the user id of '{name}' is unknown on this machine")
-    async with _tasks(settings, partition, place) as tasks:
+    async with _tasks(settings, partition, options) as tasks:
         return await tasks.find_uid(name)
 
 
-def _here(place: FolderPlace) -> Path:
-    if not place.mounted_at:
+def _local_mount(options: ProvisionerOptions) -> Path:
+    if not options.mounted_at:
         raise InvalidInputError(
             "the mount point of the whole file system on this machine is not given",
             hint="give it with --mounted-at, such as /fsx",
             detail={"field": "mounted_at"},
         )
-    root = Path(place.mounted_at)
+    root = Path(options.mounted_at)
     if not root.is_dir():
         raise InvalidInputError(
             f"{root} is not a folder on this machine",
@@ -197,30 +205,32 @@ def _here(place: FolderPlace) -> Path:
     return root
 
 
-def _cluster(settings: Settings, place: FolderPlace) -> str:
+def _cluster(settings: Settings, options: ProvisionerOptions) -> str:
     """The name of the cluster that is meant.
 
     Raises:
         InvalidInputError: There is none of this kind, or it is not clear which.
     """
-    found = {
+    clusters = {
         name: config
         for name, config in settings.clusters.items()
-        if config.orchestrator == place.by
+        if config.orchestrator == options.by
     }
-    chosen = [
+    candidates = [
         name
-        for name, config in found.items()
-        if place.cluster is None or place.cluster in {name, config.hyperpod_cluster}
+        for name, config in clusters.items()
+        if options.cluster is None or options.cluster in {name, config.hyperpod_cluster}
     ]
-    if len(chosen) == 1:
-        return chosen[0]
-    what = f"for the HyperPod cluster {place.cluster}" if place.cluster else "that can be chosen"
-    listed = ", ".join(chosen or found) or "none"
+    if len(candidates) == 1:
+        return candidates[0]
+    description = (
+        f"for the HyperPod cluster {options.cluster}" if options.cluster else "that can be chosen"
+    )
+    names = ", ".join(candidates or clusters) or "none"
     raise InvalidInputError(
-        f"the configuration has {len(chosen) or 'no'} {place.by} cluster{'s' if chosen else ''} {what}",
+        f"the configuration has {len(candidates) or 'no'} {options.by} cluster{'s' if candidates else ''} {description}",
         code="no_cluster_for_folders",
-        hint=f'add hyperpod = "..." under [clusters.NAME], or choose a cluster with --cluster; configured: {listed}',
+        hint=f'add hyperpod = "..." under [clusters.NAME], or choose a cluster with --cluster; configured: {names}',
         detail={"field": "cluster"},
     )
 
@@ -234,8 +244,8 @@ async def open_reconciler(
     services: Hyperpod,
     wiring: StorageRequest,
     region: str | None,
-    place: FolderPlace,
-    told: Callable[[int, int], None] | None = None,
+    options: ProvisionerOptions,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> AsyncIterator[Reconciler]:
     """Who plans and applies a wiring.
 
@@ -243,20 +253,20 @@ async def open_reconciler(
         services: The services, for their configuration.
         wiring: What is wanted.
         region: The domain's region; None: see `aws.session.Aws`.
-        place: Who looks after folders, and the cluster's user.
-        told: See `Reconciler`.
+        options: Who looks after folders, and the cluster's user.
+        on_progress: See `Reconciler`.
 
     Raises:
         InvalidInputError: Something is missing or wrong in what is said of folders.
         NotFoundError: There is no such user.
     """
     settings = services.settings
-    if place.user is not None:
-        number = await user_number(place.user, settings, services.partition, place)
+    if options.user is not None:
+        number = await find_uid(options.user, settings, services.partition, options)
         wiring = replace(wiring, wanted=replace(wiring.wanted, cluster_user=number))
     aws = Aws(region)
-    if knows_mount(place.by) and place.mounted_at is None and wiring.cluster is not None:
-        where = await mounted_on_nodes(aws, wiring.cluster, wiring.file_system)
-        place = replace(place, mounted_at=where)
-    async with open_keeper(settings, services.partition, place) as keeper:
-        yield Reconciler(aws, wiring, told, keeper)
+    if needs_mount_path(options.by) and options.mounted_at is None and wiring.cluster is not None:
+        node_mount = await find_node_mount(aws, wiring.cluster, wiring.file_system)
+        options = replace(options, mounted_at=node_mount)
+    async with open_provisioner(settings, services.partition, options) as provisioner:
+        yield Reconciler(aws, wiring, on_progress, provisioner)

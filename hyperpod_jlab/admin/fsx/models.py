@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from hyperpod_jlab.core.finding import Finding
-from hyperpod_jlab.core.wire import HIDDEN, As, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, As, Wire, wire_property
 
 # --------------------------------------------------------------------------------------------------
 # Lists of custom file systems as SageMaker has them: one of ours is put in, changed or taken out, and the others stay as they are.
@@ -23,27 +23,27 @@ ATTACHED = "attached"
 
 _SETTING, _ATTACHED = "FSxLustreFileSystemConfig", "FSxLustreFileSystem"
 
-MOST_SETTINGS, MOST_ATTACHED = 10, 5
+MAX_SETTINGS, MAX_ATTACHED = 10, 5
 """Entries that `CustomFileSystemConfigs` of a domain or profile, and `CustomFileSystems` of a space, take (SageMaker's service model)."""
 
 
-def path_of(entries: Sequence[Entry], file_system: str) -> str | None:
+def mounted_path(entries: Sequence[Entry], file_system: str) -> str | None:
     """The folder of the file system that a domain's or profile's list mounts; None: it does not have it."""
     for entry in entries:
-        found = entry.get(_SETTING) or {}
-        if found.get("FileSystemId") == file_system:
-            return str(found.get("FileSystemPath") or "/")
+        setting = entry.get(_SETTING) or {}
+        if setting.get("FileSystemId") == file_system:
+            return str(setting.get("FileSystemPath") or "/")
     return None
 
 
 def with_path(entries: Sequence[Entry], file_system: str, path: str) -> tuple[Entry, ...]:
     """The list with that folder of the file system, at its place where it was there, else at the end."""
-    made = {_SETTING: {"FileSystemId": file_system, "FileSystemPath": path}}
-    if path_of(entries, file_system) is None:
-        return (*entries, made)
+    new_entry = {_SETTING: {"FileSystemId": file_system, "FileSystemPath": path}}
+    if mounted_path(entries, file_system) is None:
+        return (*entries, new_entry)
     return tuple(
-        {**entry, _SETTING: {**entry[_SETTING], **made[_SETTING]}}
-        if _is_of(entry, _SETTING, file_system)
+        {**entry, _SETTING: {**entry[_SETTING], **new_entry[_SETTING]}}
+        if _is_entry_of(entry, _SETTING, file_system)
         else entry
         for entry in entries
     )
@@ -51,12 +51,12 @@ def with_path(entries: Sequence[Entry], file_system: str, path: str) -> tuple[En
 
 def without_path(entries: Sequence[Entry], file_system: str) -> tuple[Entry, ...]:
     """The list without the file system."""
-    return tuple(entry for entry in entries if not _is_of(entry, _SETTING, file_system))
+    return tuple(entry for entry in entries if not _is_entry_of(entry, _SETTING, file_system))
 
 
 def is_attached(entries: Sequence[Entry], file_system: str) -> bool:
     """Whether a space's list has the file system."""
-    return any(_is_of(entry, _ATTACHED, file_system) for entry in entries)
+    return any(_is_entry_of(entry, _ATTACHED, file_system) for entry in entries)
 
 
 def with_attached(entries: Sequence[Entry], file_system: str) -> tuple[Entry, ...]:
@@ -68,10 +68,10 @@ def with_attached(entries: Sequence[Entry], file_system: str) -> tuple[Entry, ..
 
 def without_attached(entries: Sequence[Entry], file_system: str) -> tuple[Entry, ...]:
     """A space's list without the file system."""
-    return tuple(entry for entry in entries if not _is_of(entry, _ATTACHED, file_system))
+    return tuple(entry for entry in entries if not _is_entry_of(entry, _ATTACHED, file_system))
 
 
-def _is_of(entry: Entry, kind: str, file_system: str) -> bool:
+def _is_entry_of(entry: Entry, kind: str, file_system: str) -> bool:
     return (entry.get(kind) or {}).get("FileSystemId") == file_system
 
 
@@ -80,7 +80,7 @@ Mode = Literal["shared", "per-user"]
 
 HolderKind = Literal["domain", "space defaults", "profile", "space"]
 
-SETTLED, PASSING = "InService", frozenset({"Pending", "Updating"})
+SETTLED_STATE, TRANSIENT_STATES = "InService", frozenset({"Pending", "Updating"})
 """SageMaker's words for what can be changed, and for what it is at work on."""
 
 COMMON_UID, COMMON_GID = 200001, 1001
@@ -165,16 +165,24 @@ class Folder:
     @property
     def words(self) -> str:
         """Such as ``owner 200001:1001, mode 0700, ACL user:1000:rwx``; lists as getfacl writes them, less what the mode says already."""
-        said = f"owner {self.uid}:{self.gid}, mode {self.mode:04o}"
-        own = {"user": self.mode >> 6 & 7, "group": self.mode >> 3 & 7, "other": self.mode & 7}
+        parts = f"owner {self.uid}:{self.gid}, mode {self.mode:04o}"
+        mode_bits = {
+            "user": self.mode >> 6 & 7,
+            "group": self.mode >> 3 & 7,
+            "other": self.mode & 7,
+        }
         for name, entries in (("ACL", self.acl), ("default ACL", self.default)):
-            told = [one for one in entries if one[1] is not None or one[2] != own[one[0]]]
-            if told:
-                said += f", {name} {','.join(map(_grant_words, told))}"
-        return said
+            shown_entries = [
+                entry
+                for entry in entries
+                if entry[1] is not None or entry[2] != mode_bits[entry[0]]
+            ]
+            if shown_entries:
+                parts += f", {name} {','.join(map(_format_grant, shown_entries))}"
+        return parts
 
 
-def _grant_words(grant: Grant) -> str:
+def _format_grant(grant: Grant) -> str:
     tag, number, bits = grant
     letters = "".join(
         letter if bits & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))
@@ -242,10 +250,10 @@ StepState = Literal["done", "to do", "waits", "blocked"]
 NOT_KNOWN = "not known"
 """What is said to be before a step where nobody could look."""
 
-NOBODY = 0
+ROOT_UID = 0
 """In place of the number of the cluster's user. Root, whose number it is, needs no leave."""
 
-MOST_UID = 0xFFFFFFFE
+MAX_UID = 0xFFFFFFFE
 """The greatest number of a user; the next one means none."""
 
 NOT_MOUNTED = "not mounted"
@@ -277,7 +285,7 @@ class DesiredState:
         profiles: Only these profiles, and nothing of the domain's own; they keep the mode when the domain's changes. None: all that have no mode
             of their own, and those to come.
         take_over: Also change what somebody else has set.
-        cluster_user: The user number of the cluster's jobs, which is let into the folders; `NOBODY`: nobody but their owners is; None: whoever is
+        cluster_user: The user number of the cluster's jobs, which is let into the folders; `ROOT_UID`: nobody but their owners is; None: whoever is
             let in already.
         folders_are_there: Whether all folders are there already, so that nobody has to look. Studio starts no application whose folder is missing.
         without_data: Of mode None: whether the folders that were given are deleted, with all that is in them. Until then their marks stay.
@@ -291,7 +299,7 @@ class DesiredState:
     folders_are_there: bool = False
     without_data: bool = False
 
-    def concerns(self, profile: str) -> bool:
+    def includes(self, profile: str) -> bool:
         """Whether it is about a profile."""
         return self.profiles is None or profile in self.profiles
 
@@ -392,7 +400,7 @@ class EntryStep(PlanStep):
     at_work: bool = False
 
     @property
-    def takes_away(self) -> bool:
+    def removes_mount(self) -> bool:
         """Whether a folder is mounted by the list before it, and none after it."""
         return self.after == NOT_MOUNTED != self.before
 
@@ -421,7 +429,7 @@ class StoragePlan(Wire):
     deletions: tuple[Annotated[DeletionStep, As(PlanStep, lambda step: step)], ...] = ()
 
     @property
-    @shown
+    @wire_property
     def mode(self) -> Mode | None:
         """The mode that is wanted."""
         return self.wanted.mode
@@ -435,21 +443,21 @@ class StoragePlan(Wire):
 # --------------------------------------------------------------------------------------------------
 # The mode that each profile is to have, and the folder that follows from it: pure.
 
-FOLDER, LONGEST = r"^(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+\Z", 200
+FOLDER, MAX_PATH_LENGTH = r"^(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+\Z", 200
 """What the folder that all share looks like, and how long its path may be."""
 
 
 def is_folder(path: str) -> bool:
     """Whether this can be the folder that all share: it stands in tags and lists of SageMaker just as it is given, so there is one way to write it."""
-    return len(path) <= LONGEST and re.fullmatch(FOLDER, path) is not None
+    return len(path) <= MAX_PATH_LENGTH and re.fullmatch(FOLDER, path) is not None
 
 
-def mode_of(profile: MountTarget, wanted: DesiredState) -> Mode | None:
+def mode_of(profile: MountTarget, desired: DesiredState) -> Mode | None:
     """The mode that a profile is to have: one that it was given alone stays its own."""
-    if wanted.mode is None:
+    if desired.mode is None:
         return None
-    own = profile.own_mode if wanted.profiles is None else None
-    return own or wanted.mode
+    own_mode = profile.own_mode if desired.profiles is None else None
+    return own_mode or desired.mode
 
 
 def private_path(profile: str) -> str:
@@ -457,25 +465,25 @@ def private_path(profile: str) -> str:
     return f"/{profile}"
 
 
-def is_of_all(profile: MountTarget, wanted: DesiredState) -> bool:
+def is_shared_folder(profile: MountTarget, desired: DesiredState) -> bool:
     """Whether the folder of a profile's name is the one that all share, so that it can't be private."""
-    return private_path(profile.name) == wanted.shared_path
+    return private_path(profile.name) == desired.shared_path
 
 
-def shared_path_of(profile: MountTarget, wanted: DesiredState) -> str:
+def shared_path_of(profile: MountTarget, desired: DesiredState) -> str:
     """The shared folder of a profile: one that it was given alone stays."""
-    kept = wanted.profiles is None and profile.own_mode == "shared"
-    return (profile.mark if kept else None) or wanted.shared_path
+    keeps_own = desired.profiles is None and profile.own_mode == "shared"
+    return (profile.mark if keeps_own else None) or desired.shared_path
 
 
 # --------------------------------------------------------------------------------------------------
 # Which mode a domain is in by now, from the marks that earlier plans have left: pure.
 
-ModeThere = Literal["shared", "per-user", "both"]
+AppliedMode = Literal["shared", "per-user", "both"]
 """``both``: some of it is of the one and some of the other, as after an `apply` that did not come to its end, or of one profile alone."""
 
 
-def mode_there(holders: Iterable[MountTarget]) -> ModeThere | None:
+def applied_mode(holders: Iterable[MountTarget]) -> AppliedMode | None:
     """The mode that was applied last; None: nothing of ours is there.
 
     Args:
@@ -484,8 +492,8 @@ def mode_there(holders: Iterable[MountTarget]) -> ModeThere | None:
     private = shared = False
     for holder in holders:
         if holder.kind == "profile" and holder.mark is not None:
-            own = holder.mark == f"/{holder.name}"
-            private, shared = private or own, shared or not own
+            is_private = holder.mark == f"/{holder.name}"
+            private, shared = private or is_private, shared or not is_private
         elif holder.kind in {"domain", "space defaults"} and holder.mark is not None:
             shared = True
     if private and shared:
@@ -495,9 +503,11 @@ def mode_there(holders: Iterable[MountTarget]) -> ModeThere | None:
     return "shared" if shared else None
 
 
-def shared_there(holders: Iterable[MountTarget]) -> str | None:
+def applied_shared_path(holders: Iterable[MountTarget]) -> str | None:
     """The folder that all were given; None: none was."""
-    return next((one.mark for one in holders if one.kind == "domain" and one.mark), None)
+    return next(
+        (holder.mark for holder in holders if holder.kind == "domain" and holder.mark), None
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -507,38 +517,42 @@ def shared_there(holders: Iterable[MountTarget]) -> str | None:
 # what the domain has for spaces.
 
 
-def mounts_of(holders: Iterable[MountTarget], file_system: str) -> Mapping[str, str]:
+def mounts_by_holder(holders: Iterable[MountTarget], file_system: str) -> Mapping[str, str]:
     """Folders by the words for who mounts them (`MountTarget.words`); who mounts none is not in it.
 
     Args:
         holders: The lists of a domain.
         file_system: The file system's id.
     """
-    known = list(holders)
-    defaults = {one.kind: path_of(one.entries, file_system) for one in known}
-    people = {
-        one.name: path_of(one.entries, file_system) if one.entries else defaults.get("domain")
-        for one in known
-        if one.kind == "profile"
+    known_holders = list(holders)
+    defaults = {holder.kind: mounted_path(holder.entries, file_system) for holder in known_holders}
+    path_by_profile = {
+        holder.name: mounted_path(holder.entries, file_system)
+        if holder.entries
+        else defaults.get("domain")
+        for holder in known_holders
+        if holder.kind == "profile"
     }
-    found = {f"profile {name}": path for name, path in people.items()}
-    for one in known:
-        if one.kind == "space" and is_attached(one.entries, file_system):
-            shared = one.owner is None
-            found[one.words] = (
-                defaults.get("space defaults") if shared else people.get(str(one.owner))
+    path_by_holder = {f"profile {name}": path for name, path in path_by_profile.items()}
+    for holder in known_holders:
+        if holder.kind == "space" and is_attached(holder.entries, file_system):
+            shared = holder.owner is None
+            path_by_holder[holder.words] = (
+                defaults.get("space defaults") if shared else path_by_profile.get(str(holder.owner))
             )
-    return {words: path for words, path in found.items() if path is not None}
+    return {holder_name: path for holder_name, path in path_by_holder.items() if path is not None}
 
 
-def holders_after(holders: Iterable[MountTarget], steps: Iterable[PlanStep]) -> list[MountTarget]:
+def apply_to_holders(
+    holders: Iterable[MountTarget], steps: Iterable[PlanStep]
+) -> list[MountTarget]:
     """The lists once all is done that is not blocked; what waits is counted as done."""
     then = {
         step.holder.words: step.entries
         for step in steps
         if isinstance(step, EntryStep) and step.state != "blocked"
     }
-    return [replace(one, entries=then.get(one.words, one.entries)) for one in holders]
+    return [replace(holder, entries=then.get(holder.words, holder.entries)) for holder in holders]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from hyperpod_jlab.admin.fsx.models import (
     COMMON_UID,
     NOT_KNOWN,
     NOT_MOUNTED,
-    PASSING,
-    SETTLED,
+    SETTLED_STATE,
+    TRANSIENT_STATES,
     ActualState,
     ClaimStep,
     DeletionStep,
@@ -35,15 +35,15 @@ from hyperpod_jlab.admin.fsx.models import (
     PlanStep,
     StepState,
     StoragePlan,
-    holders_after,
+    apply_to_holders,
     is_folder,
-    is_of_all,
+    is_shared_folder,
     mode_of,
-    mounts_of,
+    mounts_by_holder,
     private_path,
     shared_path_of,
 )
-from hyperpod_jlab.admin.fsx.statements import findings_of, some, statements_of
+from hyperpod_jlab.admin.fsx.statements import build_findings, build_statements, shorten_names
 from hyperpod_jlab.admin.lifecycle.models import LifecycleStep
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 from hyperpod_jlab.core.finding import Finding
@@ -51,67 +51,75 @@ from hyperpod_jlab.core.finding import Finding
 # --------------------------------------------------------------------------------------------------
 # Which folders of the file system there are to be, whose they are, and who may use them besides: pure.
 
-NOBODY_LOOKS = "folders are not checked: use --folders (in a stack: Folders)"
+NOT_CHECKED = "folders are not checked: use --folders (in a stack: Folders)"
 
 
-def folder_steps(there: ActualState, wanted: DesiredState) -> Iterator[FolderStep]:
+def folder_steps(actual: ActualState, desired: DesiredState) -> Iterator[FolderStep]:
     """The folders of a plan.
 
     Args:
-        there: What is there.
-        wanted: What is to be there.
+        actual: What is there.
+        desired: What is to be there.
     """
-    if wanted.mode is None or wanted.folders_are_there:
+    if desired.mode is None or desired.folders_are_there:
         return
-    people = [one for one in there.holders if one.kind == "profile" and wanted.concerns(one.name)]
-    shared = {shared_path_of(one, wanted) for one in people if mode_of(one, wanted) == "shared"}
-    if wanted.mode == "shared":
-        shared.add(wanted.shared_path)
+    profiles = [
+        target
+        for target in actual.holders
+        if target.kind == "profile" and desired.includes(target.name)
+    ]
+    shared = {
+        shared_path_of(target, desired)
+        for target in profiles
+        if mode_of(target, desired) == "shared"
+    }
+    if desired.mode == "shared":
+        shared.add(desired.shared_path)
     for path in sorted(shared):
         # With the group's bit, so that what one makes the others may change; sticky, so that nobody exchanges what is another user's.
-        folder = Folder(_shared_owner(there, path, people), COMMON_GID, 0o3775)
-        yield _step(there, path, folder, wanted.cluster_user)
-    for holder in people:
-        if mode_of(holder, wanted) == "per-user" and not is_of_all(holder, wanted):
+        folder = Folder(_shared_owner(actual, path, profiles), COMMON_GID, 0o3775)
+        yield _folder_step(actual, path, folder, desired.cluster_user)
+    for holder in profiles:
+        if mode_of(holder, desired) == "per-user" and not is_shared_folder(holder, desired):
             folder = Folder(holder.uid or COMMON_UID, holder.gid or COMMON_GID, 0o700)
-            yield _step(there, private_path(holder.name), folder, wanted.cluster_user)
+            yield _folder_step(actual, private_path(holder.name), folder, desired.cluster_user)
 
 
-def _shared_owner(there: ActualState, path: str, people: Iterable[MountTarget]) -> int:
+def _shared_owner(actual: ActualState, path: str, profiles: Iterable[MountTarget]) -> int:
     """Whose the common folder is: the owner may rename all that lies in it, so where people have numbers of their own it is root's. One that is there keeps its owner."""
-    found = (there.file_system.folders or {}).get(path)
-    if found is not None:
-        return 0 if found.uid == 0 else COMMON_UID
-    return 0 if any(one.uid for one in people) else COMMON_UID
+    folder = (actual.file_system.folders or {}).get(path)
+    if folder is not None:
+        return 0 if folder.uid == 0 else COMMON_UID
+    return 0 if any(profile.uid for profile in profiles) else COMMON_UID
 
 
-def folder_findings(there: ActualState, wanted: DesiredState) -> Iterator[Finding]:
+def folder_findings(actual: ActualState, desired: DesiredState) -> Iterator[Finding]:
     """What is to be said of all folders."""
-    if wanted.mode is not None and wanted.cluster_user and not _takes_acls(there):
+    if desired.mode is not None and desired.cluster_user and not _takes_acls(actual):
         yield Finding(
             level="warning",
             code="no_acls",
-            message=f"the file system has no ACLs where folders are checked, so uid {wanted.cluster_user} gets access to no folder",
+            message=f"the file system has no ACLs where folders are checked, so uid {desired.cluster_user} gets access to no folder",
             hint="mount it with ACLs, or run jobs as the owners of the folders",
         )
 
 
-def without_folder(
-    step: EntryStep, there: ActualState, folders: Mapping[str, FolderStep], wanted: DesiredState
+def while_folder_missing(
+    step: EntryStep, actual: ActualState, folders: Mapping[str, FolderStep], desired: DesiredState
 ) -> EntryStep:
     """The step as it can be while its folder is not there: somebody else's is given to nobody, and one that nobody has seen is not mounted.
 
     Args:
         step: A list of file systems to write.
-        there: What is there.
+        actual: What is there.
         folders: The folders' steps by path.
-        wanted: What is to be there.
+        desired: What is to be there.
     """
-    path = path_behind(step, there.file_system.name)
+    path = path_mounted_by(step, actual.file_system.name)
     folder = folders.get(path or "")
     if not step.can_be_done:
         return step
-    if path == wanted.shared_path and _is_private(step.holder, wanted):
+    if path == desired.shared_path and _is_private(step.holder, desired):
         reason = f"the folder {path} cannot be private: all users share it"
         return replace(step, state="blocked", reason=reason, at_work=False)
     if folder is None:
@@ -125,53 +133,57 @@ def without_folder(
     return step
 
 
-def _is_private(holder: MountTarget, wanted: DesiredState) -> bool:
+def _is_private(holder: MountTarget, desired: DesiredState) -> bool:
     """Whether what a list mounts is to be for one profile alone."""
     if holder.kind == "profile":
-        return mode_of(holder, wanted) == "per-user"
-    return holder.owner is not None and wanted.mode == "per-user"
+        return mode_of(holder, desired) == "per-user"
+    return holder.owner is not None and desired.mode == "per-user"
 
 
-def path_behind(step: EntryStep, file_system: str) -> str | None:
+def path_mounted_by(step: EntryStep, file_system: str) -> str | None:
     """The folder that is mounted by what a step writes: a private space mounts its owner's. None: none, or not known here."""
     if step.holder.kind != "space":
         return step.after
-    attached = [lists.is_attached(one, file_system) for one in (step.holder.entries, step.entries)]
+    attached = [
+        lists.is_attached(entries, file_system) for entries in (step.holder.entries, step.entries)
+    ]
     adds = attached == [False, True]
     return private_path(step.holder.owner) if adds and step.holder.owner else None
 
 
-def _step(there: ActualState, path: str, folder: Folder, cluster_user: int | None) -> FolderStep:
-    seen = there.file_system.folders
-    found = None if seen is None else seen.get(path)
+def _folder_step(
+    actual: ActualState, path: str, folder: Folder, cluster_user: int | None
+) -> FolderStep:
+    folders = actual.file_system.folders
+    current = None if folders is None else folders.get(path)
     private = not folder.mode & 0o077
-    if cluster_user and cluster_user != folder.uid and _takes_acls(there):
-        folder = _opened(folder, cluster_user)
-    if found is not None and (cluster_user is None or not private):
-        folder = _with_others(folder, found)
-    before = NOT_KNOWN if seen is None else "not there"
+    if cluster_user and cluster_user != folder.uid and _takes_acls(actual):
+        folder = _with_cluster_user(folder, cluster_user)
+    if current is not None and (cluster_user is None or not private):
+        folder = _keep_grants(folder, current)
+    state_before = NOT_KNOWN if folders is None else "not there"
     state: StepState = "to do"
     reason = None
-    if seen is None:
-        state, reason = "waits", NOBODY_LOOKS
-    elif found is not None:
-        before = "no folder" if found.other else found.words
-        state, reason = _standing(found, folder, private)
+    if folders is None:
+        state, reason = "waits", NOT_CHECKED
+    elif current is not None:
+        state_before = "no folder" if current.other else current.words
+        state, reason = _folder_state(current, folder, private)
     target = f"folder {path}"
-    return FolderStep(target, state, before, folder.words, reason, path=path, folder=folder)
+    return FolderStep(target, state, state_before, folder.words, reason, path=path, folder=folder)
 
 
-def _standing(found: Folder, folder: Folder, private: bool) -> tuple[StepState, str | None]:
-    if found.other:
+def _folder_state(current: Folder, folder: Folder, private: bool) -> tuple[StepState, str | None]:
+    if current.other:
         return "blocked", "a file or a link is in its place: check what it is, and move it"
-    if found == folder:
+    if current == folder:
         return "done", None
-    if found.uid not in {folder.uid, 0}:
+    if current.uid not in {folder.uid, 0}:
         return (
             "blocked",
-            f"it belongs to uid {found.uid}: check its owner, then chown it to uid {folder.uid}",
+            f"it belongs to uid {current.uid}: check its owner, then chown it to uid {folder.uid}",
         )
-    if found.uid == 0 and private and not found.empty:
+    if current.uid == 0 and private and not current.empty:
         return (
             "blocked",
             f"it belongs to root and is not empty: check its content, then chown it to uid {folder.uid}",
@@ -179,42 +191,42 @@ def _standing(found: Folder, folder: Folder, private: bool) -> tuple[StepState, 
     return "to do", None
 
 
-def _opened(folder: Folder, user: int) -> Folder:
+def _with_cluster_user(folder: Folder, user: int) -> Folder:
     """With lists that let the cluster's user in, and both him and the owner into what the other makes there."""
-    both = sorted({user, folder.uid})
+    uids = sorted({user, folder.uid})
     default: tuple[Grant, ...] = (
         ("user", None, 7),
-        *(("user", number, 7) for number in both),
+        *(("user", number, 7) for number in uids),
         ("group", None, folder.mode >> 3 & 7),
         ("other", None, folder.mode & 7),
     )
     return replace(folder, acl=(("user", user, 7),), default=default)
 
 
-def _with_others(folder: Folder, found: Folder) -> Folder:
+def _keep_grants(folder: Folder, current: Folder) -> Folder:
     """Whoever was let in stays so: into a folder of all, and into a private one where nothing else is said."""
     return replace(
         folder,
-        acl=_merged(found.acl, folder.acl),
-        default=_merged(found.default, folder.default),
+        acl=_merge_grants(current.acl, folder.acl),
+        default=_merge_grants(current.default, folder.default),
     )
 
 
-def _merged(found: tuple[Grant, ...], ours: tuple[Grant, ...]) -> tuple[Grant, ...]:
-    named = {grant[:2]: grant for grant in (*found, *ours)}
-    order = ("user", "group", "other")
+def _merge_grants(existing: tuple[Grant, ...], own_grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+    by_grantee = {grant[:2]: grant for grant in (*existing, *own_grants)}
+    ranking = ("user", "group", "other")
     return tuple(
         sorted(
-            named.values(),
-            key=lambda one: (order.index(one[0]), one[1] is not None, one[1] or 0),
+            by_grantee.values(),
+            key=lambda item: (ranking.index(item[0]), item[1] is not None, item[1] or 0),
         )
     )
 
 
-def _takes_acls(there: ActualState) -> bool:
+def _takes_acls(actual: ActualState) -> bool:
     """Whether the file system keeps access lists, as far as anybody has looked."""
-    seen = there.file_system.folders
-    root = None if seen is None else seen.get(ROOT)
+    folders = actual.file_system.folders
+    root = None if folders is None else folders.get(ROOT)
     return root is None or root.takes_acls
 
 
@@ -237,85 +249,97 @@ def stages(plan: StoragePlan) -> list[list[PlanStep]]:
     Args:
         plan: The plan. Claims are not among them: who claims the domain takes the claim away.
     """
-    found: dict[int, list[PlanStep]] = {}
+    steps_by_stage: dict[int, list[PlanStep]] = {}
     scripts: dict[int, list[PlanStep]] = {}
     for step in plan.steps:
         if isinstance(step, LifecycleStep):
             scripts.setdefault(step.stage, []).append(step)
         elif not isinstance(step, ClaimStep):
-            found.setdefault(_stage(step, plan.wanted), []).append(step)
+            steps_by_stage.setdefault(_stage(step, plan.wanted), []).append(step)
     return [
-        *(found[number] for number in sorted(found, reverse=plan.wanted.mode is None)),
+        *(
+            steps_by_stage[number]
+            for number in sorted(steps_by_stage, reverse=plan.wanted.mode is None)
+        ),
         *(scripts[number] for number in sorted(scripts)),
     ]
 
 
-def _stage(step: PlanStep, wanted: DesiredState) -> int:
+def _stage(step: PlanStep, desired: DesiredState) -> int:
     """Both lists of a domain are one thing to SageMaker, and so never written at the same time."""
     if isinstance(step, GroupStep):
         return 0
     if not isinstance(step, EntryStep):
         return 1
     number = _ORDER.index(step.holder.kind)
-    late = wanted.mode is not None and step.takes_away and number < 2
+    is_late = desired.mode is not None and step.removes_mount and number < 2
     # The defaults' own order is turned round as well: shared spaces lose theirs before profiles do.
-    return 7 - number if late else 2 + number
+    return 7 - number if is_late else 2 + number
 
 
 def with_waits(
-    steps: Iterable[PlanStep], there: ActualState, wanted: DesiredState
+    steps: Iterable[PlanStep], actual: ActualState, desired: DesiredState
 ) -> tuple[PlanStep, ...]:
     """The steps, those that would leave somebody without a folder as steps that wait.
 
     Args:
         steps: All steps of a plan.
-        there: What is there.
-        wanted: What is to be there.
+        actual: What is there.
+        desired: What is to be there.
     """
-    known = tuple(steps)
-    then = {step.target for step in known if step.can_be_done}
+    known_steps = tuple(steps)
+    then = {step.target for step in known_steps if step.can_be_done}
 
-    def seen(step: PlanStep) -> PlanStep:
-        reason = reason_to_wait(step, there, wanted, then) if step.can_be_done else None
+    def with_state(step: PlanStep) -> PlanStep:
+        reason = reason_to_wait(step, actual, desired, then) if step.can_be_done else None
         if reason is None or not isinstance(step, EntryStep):
             return step
         return replace(step, state="waits", reason=reason, at_work=False)
 
-    return tuple(map(seen, known))
+    return tuple(map(with_state, known_steps))
 
 
 def reason_to_wait(
-    step: PlanStep, there: ActualState, wanted: DesiredState, written: Collection[str]
+    step: PlanStep, actual: ActualState, desired: DesiredState, written_targets: Collection[str]
 ) -> str | None:
     """Who would be left without a folder by a step, in words; None: nobody.
 
     Args:
         step: The step.
-        there: What is there.
-        wanted: What is to be there.
-        written: Targets of the lists that are written by then.
+        actual: What is there.
+        desired: What is to be there.
+        written_targets: Targets of the lists that are written by then.
     """
-    if wanted.mode is None or not isinstance(step, EntryStep) or not step.takes_away:
+    if desired.mode is None or not isinstance(step, EntryStep) or not step.removes_mount:
         return None
     if step.holder.kind == "domain":
-        left = [
-            one.name
-            for one in there.holders
-            if one.kind == "profile" and not one.entries and one.status not in _WITHOUT_APPS
-            if one.words not in written
+        without_folders = [
+            holder.name
+            for holder in actual.holders
+            if holder.kind == "profile"
+            and not holder.entries
+            and holder.status not in _WITHOUT_APPS
+            if holder.words not in written_targets
         ]
-        return f"profiles without their own folder that mount this: {some(left)}" if left else None
-    if step.holder.kind == "profile" and not _is_default(there, wanted.shared_path, written):
-        return f"{wanted.shared_path} is not yet the default of the domain, so nothing would be mounted"
+        return (
+            f"profiles without their own folder that mount this: {shorten_names(without_folders)}"
+            if without_folders
+            else None
+        )
+    if step.holder.kind == "profile" and not _is_default(
+        actual, desired.shared_path, written_targets
+    ):
+        return f"{desired.shared_path} is not yet the default of the domain, so nothing would be mounted"
     return None
 
 
-def _is_default(there: ActualState, path: str, written: Collection[str]) -> bool:
+def _is_default(actual: ActualState, path: str, written_targets: Collection[str]) -> bool:
     """Whether profiles without a list mount this folder; not where nobody has looked."""
-    for one in there.holders:
-        if one.kind == "domain":
+    for holder in actual.holders:
+        if holder.kind == "domain":
             return (
-                one.words in written or lists.path_of(one.entries, there.file_system.name) == path
+                holder.words in written_targets
+                or lists.mounted_path(holder.entries, actual.file_system.name) == path
             )
     return False
 
@@ -326,58 +350,66 @@ def _is_default(there: ActualState, path: str, written: Collection[str]) -> bool
 # Only those that a mark names, so that were given from here, and that nobody mounts then. They need not have been made from here: what was there before an
 # apply, and was given to its owner by it, is deleted too. Marks stay until folders are gone, so that what is broken off may be done again.
 
-GONE = "deleted with all its content"
+DELETED_TEXT = "deleted with all its content"
 
 
 def deletion_steps(
-    there: ActualState, wanted: DesiredState, entries: Sequence[EntryStep]
+    actual: ActualState, desired: DesiredState, entries: Sequence[EntryStep]
 ) -> Iterator[DeletionStep]:
     """The folders that are to be deleted.
 
     Args:
-        there: What is there.
-        wanted: What is to be there.
+        actual: What is there.
+        desired: What is to be there.
         entries: The lists that are written before.
     """
-    if wanted.mode is not None or not wanted.without_data:
+    if desired.mode is not None or not desired.without_data:
         return
-    name = there.file_system.name
-    before = mounts_of(there.holders, name)
-    after = mounts_of(holders_after(there.holders, entries), name)
-    for path in sorted(set(_given(entries))):
-        step = _deletion_step(there, path)
-        mounting = [words for words, other in after.items() if _touches(path, other)]
-        open_in = _open_in(there, path, before)
-        if step.state == "to do" and mounting:
-            step = replace(step, state="blocked", reason=f"{some(mounting)} still mounts it")
+    name = actual.file_system.name
+    mounts_before = mounts_by_holder(actual.holders, name)
+    mounts_after = mounts_by_holder(apply_to_holders(actual.holders, entries), name)
+    for path in sorted(set(_marked_paths(entries))):
+        step = _deletion_step(actual, path)
+        mounting_holders = [
+            holder_name
+            for holder_name, mounted_path in mounts_after.items()
+            if _overlap(path, mounted_path)
+        ]
+        open_in = _running_targets(actual, path, mounts_before)
+        if step.state == "to do" and mounting_holders:
+            step = replace(
+                step, state="blocked", reason=f"{shorten_names(mounting_holders)} still mounts it"
+            )
         elif step.state == "to do" and open_in:
-            reason = f"a running application uses it: stop {some(open_in)} first"
+            reason = f"a running application uses it: stop {shorten_names(open_in)} first"
             step = replace(step, state="waits", reason=reason)
         yield step
 
 
-def still_named(
-    there: ActualState, now: ActualState, found: DeletionStep | None, asked: DeletionStep
+def recheck(
+    actual: ActualState, now: ActualState, step_now: DeletionStep | None, step_before: DeletionStep
 ) -> DeletionStep:
     """The step of a folder after another look; what has begun meanwhile may stop it.
 
     Args:
-        there: What was there when an admin was asked.
+        actual: What was there when an admin was asked.
         now: What is there.
-        found: The step by what is there now; None: no mark names the folder any more.
-        asked: The step that the admin saw.
+        step_now: The step by what is there now; None: no mark names the folder any more.
+        step_before: The step that the admin saw.
     """
-    if found is None:
-        return replace(asked, state="blocked", reason="its tag was removed in the meantime")
-    if found.state == "to do" and found.owner != asked.owner:
+    if step_now is None:
+        return replace(step_before, state="blocked", reason="its tag was removed in the meantime")
+    if step_now.state == "to do" and step_now.owner != step_before.owner:
         return replace(
-            found, state="blocked", reason="it was given to another profile in the meantime"
+            step_now, state="blocked", reason="it was given to another profile in the meantime"
         )
-    open_in = _open_in(now, asked.path, mounts_of(there.holders, there.file_system.name))
-    if found.state == "to do" and open_in:
-        reason = f"a running application may use it: stop {some(open_in)} first"
-        return replace(found, state="waits", reason=reason)
-    return found
+    open_in = _running_targets(
+        now, step_before.path, mounts_by_holder(actual.holders, actual.file_system.name)
+    )
+    if step_now.state == "to do" and open_in:
+        reason = f"a running application may use it: stop {shorten_names(open_in)} first"
+        return replace(step_now, state="waits", reason=reason)
+    return step_now
 
 
 def refusal(step: DeletionStep) -> HyperpodError | None:
@@ -391,16 +423,17 @@ def refusal(step: DeletionStep) -> HyperpodError | None:
     )
 
 
-def _open_in(there: ActualState, path: str, mounts: Mapping[str, str]) -> list[str]:
+def _running_targets(actual: ActualState, path: str, mounts: Mapping[str, str]) -> list[str]:
     """Spaces and profiles in which something runs that mounts a folder, or a part of it."""
     return [
-        one.words
-        for one in there.holders
-        if one.apps and _touches(path, mounts.get(one.words) or mounts.get(f"profile {one.owner}"))
+        holder.words
+        for holder in actual.holders
+        if holder.apps
+        and _overlap(path, mounts.get(holder.words) or mounts.get(f"profile {holder.owner}"))
     ]
 
 
-def _given(entries: Iterable[EntryStep]) -> Iterator[str]:
+def _marked_paths(entries: Iterable[EntryStep]) -> Iterator[str]:
     """The folders that marks name; that of a space is none, and what anybody may have written into a tag need not be one either."""
     for step in entries:
         mark = step.holder.mark
@@ -408,123 +441,137 @@ def _given(entries: Iterable[EntryStep]) -> Iterator[str]:
             yield mark
 
 
-def _touches(path: str, other: str | None) -> bool:
+def _overlap(path: str, other_path: str | None) -> bool:
     """Whether one of two folders is in the other, or both are one."""
-    if other is None:
+    if other_path is None:
         return False
-    one, two = (PurePosixPath("/", normpath(each).lstrip("/")) for each in (path, other))
-    return one.is_relative_to(two) or two.is_relative_to(one)
+    first, second = (PurePosixPath("/", normpath(item).lstrip("/")) for item in (path, other_path))
+    return first.is_relative_to(second) or second.is_relative_to(first)
 
 
-def _deletion_step(there: ActualState, path: str) -> DeletionStep:
-    seen = there.file_system.folders
-    owner = _owner(there.holders, path)
+def _deletion_step(actual: ActualState, path: str) -> DeletionStep:
+    folders = actual.file_system.folders
+    owner = _owner(actual.holders, path)
     state: StepState = "to do"
-    reason, before = None, NOT_KNOWN
-    if seen is None:
-        state, reason = "waits", NOBODY_LOOKS
+    reason, state_before = None, NOT_KNOWN
+    if folders is None:
+        state, reason = "waits", NOT_CHECKED
     else:
-        found = seen.get(path)
-        before = "not there" if found is None else "no folder" if found.other else found.words
-        state, reason, owner = _deletion_standing(found, owner)
-    return DeletionStep(f"folder {path}", state, before, GONE, reason, path=path, owner=owner)
+        folder = folders.get(path)
+        state_before = (
+            "not there" if folder is None else "no folder" if folder.other else folder.words
+        )
+        state, reason, owner = _deletion_state(folder, owner)
+    return DeletionStep(
+        f"folder {path}", state, state_before, DELETED_TEXT, reason, path=path, owner=owner
+    )
 
 
-def _deletion_standing(found: Folder | None, owner: int) -> tuple[StepState, str | None, int]:
+def _deletion_state(folder: Folder | None, owner: int) -> tuple[StepState, str | None, int]:
     """Whether a folder can be deleted, why not, and whose it is."""
-    if found is None:
+    if folder is None:
         return "done", None, owner
-    if found.other:
+    if folder.other:
         return "blocked", "a file or a link has this path: check what it is", owner
-    if found.uid not in {owner, 0}:
-        return "blocked", f"it belongs to uid {found.uid}: check its owner", owner
-    if found.uid == 0 and not found.empty:
+    if folder.uid not in {owner, 0}:
+        return "blocked", f"it belongs to uid {folder.uid}: check its owner", owner
+    if folder.uid == 0 and not folder.empty:
         return "blocked", "it belongs to root and is not empty: check its content", owner
-    return "to do", None, found.uid
+    return "to do", None, folder.uid
 
 
 def _owner(holders: Iterable[MountTarget], path: str) -> int:
     """Whose a folder is that was given from here."""
-    for one in holders:
-        if one.kind == "profile" and private_path(one.name) == path and one.uid is not None:
-            return one.uid
+    for holder in holders:
+        if (
+            holder.kind == "profile"
+            and private_path(holder.name) == path
+            and holder.uid is not None
+        ):
+            return holder.uid
     return COMMON_UID
 
 
-MOST_GROUPS = 5
+MAX_GROUPS = 5
 """Security groups that a network interface takes, unless the account's quota was raised (VPC quotas)."""
 
 
-def plan(there: ActualState, wanted: DesiredState) -> StoragePlan:
+def plan(actual: ActualState, desired: DesiredState) -> StoragePlan:
     """The steps, in the order in which they build on each other, also those that are done.
 
     Args:
-        there: What is there.
-        wanted: What is to be there.
+        actual: What is there.
+        desired: What is to be there.
     """
-    folders = {step.path: step for step in folder_steps(there, wanted)}
-    entries = [without_folder(step, there, folders, wanted) for step in _entries(there, wanted)]
+    folders = {step.path: step for step in folder_steps(actual, desired)}
+    entries = [
+        while_folder_missing(step, actual, folders, desired) for step in _entries(actual, desired)
+    ]
     findings = (
-        *findings_of(there, wanted),
-        *folder_findings(there, wanted),
-        *_left_alone(entries, wanted),
+        *build_findings(actual, desired),
+        *folder_findings(actual, desired),
+        *_foreign_findings(entries, desired),
     )
     steps = (
-        *_claims(there, wanted),
-        *_groups(there, wanted),
+        *_claims(actual, desired),
+        *_groups(actual, desired),
         *folders.values(),
-        *with_waits(entries, there, wanted),
+        *with_waits(entries, actual, desired),
     )
-    deletions = tuple(deletion_steps(there, wanted, entries))
-    made = StoragePlan(wanted, steps, findings, deletions=deletions)
-    return replace(made, statements=tuple(statements_of(there, made)))
+    deletions = tuple(deletion_steps(actual, desired, entries))
+    storage_plan = StoragePlan(desired, steps, findings, deletions=deletions)
+    return replace(storage_plan, statements=tuple(build_statements(actual, storage_plan)))
 
 
-def _claims(there: ActualState, wanted: DesiredState) -> Iterator[PlanStep]:
-    if there.claim is None or wanted.profiles is not None:
+def _claims(actual: ActualState, desired: DesiredState) -> Iterator[PlanStep]:
+    if actual.claim is None or desired.profiles is not None:
         return
     reason = "it runs elsewhere (and stops there now) or was interrupted"
-    before = f"started, not ended: {there.claim}"
-    yield ClaimStep(f"apply to domain {there.domain}", "to do", before, "none started", reason)
+    state_before = f"started, not ended: {actual.claim}"
+    yield ClaimStep(
+        f"apply to domain {actual.domain}", "to do", state_before, "none started", reason
+    )
 
 
-def by_status(
+def adjust_to_status(
     state: StepState, reason: str | None, holder: MountTarget
 ) -> tuple[StepState, str | None]:
     """State and reason of a step on something that SageMaker may be at work on."""
-    if state == "to do" and holder.status in PASSING:
+    if state == "to do" and holder.status in TRANSIENT_STATES:
         return "waits", f"SageMaker is changing it ({holder.status})"
-    if state == "to do" and holder.status != SETTLED:
-        words = f"its status is {holder.status}; it can be changed only when it is {SETTLED}"
-        return "blocked", words
+    if state == "to do" and holder.status != SETTLED_STATE:
+        message = (
+            f"its status is {holder.status}; it can be changed only when it is {SETTLED_STATE}"
+        )
+        return "blocked", message
     return state, reason
 
 
-def _groups(there: ActualState, wanted: DesiredState) -> Iterator[PlanStep]:
-    if there.group is None or wanted.profiles is not None:
+def _groups(actual: ActualState, desired: DesiredState) -> Iterator[PlanStep]:
+    if actual.group is None or desired.profiles is not None:
         return
     # Taken off last: `destroy` writes the lists first.
-    for interface in there.file_system.interfaces:
-        step = _group_step(interface, there.group, wanted)
+    for interface in actual.file_system.interfaces:
+        step = _group_step(interface, actual.group, desired)
         if step is not None:
             yield step
 
 
 def _group_step(
-    interface: FileSystemInterface, group: str, wanted: DesiredState
+    interface: FileSystemInterface, group: str, desired: DesiredState
 ) -> GroupStep | None:
-    has, ours = group in interface.groups, group in interface.ours
+    has, is_own = group in interface.groups, group in interface.ours
     state: StepState = "done"
     groups, reason = interface.groups, None
-    if wanted.mode is None:
-        if not ours:
+    if desired.mode is None:
+        if not is_own:
             return None
-        groups, state = tuple(one for one in groups if one != group), "to do"
+        groups, state = tuple(group_id for group_id in groups if group_id != group), "to do"
     elif not has:
         groups, state = (*groups, group), "to do"
-        if len(groups) > MOST_GROUPS:
+        if len(groups) > MAX_GROUPS:
             state = "blocked"
-            reason = f"it already has {len(interface.groups)} security groups, and {MOST_GROUPS} are allowed"
+            reason = f"it already has {len(interface.groups)} security groups, and {MAX_GROUPS} are allowed"
     return GroupStep(
         f"network interface {interface.name}",
         state,
@@ -537,36 +584,36 @@ def _group_step(
     )
 
 
-def _profiles(there: ActualState, wanted: DesiredState) -> Iterator[MountTarget]:
-    for holder in there.holders:
-        if holder.kind == "profile" and wanted.concerns(holder.name):
+def _profiles(actual: ActualState, desired: DesiredState) -> Iterator[MountTarget]:
+    for holder in actual.holders:
+        if holder.kind == "profile" and desired.includes(holder.name):
             yield holder
 
 
-def _entries(there: ActualState, wanted: DesiredState) -> Iterator[EntryStep]:
-    chosen = {holder.name for holder in _profiles(there, wanted)}
-    for holder in there.holders:
+def _entries(actual: ActualState, desired: DesiredState) -> Iterator[EntryStep]:
+    chosen_names = {holder.name for holder in _profiles(actual, desired)}
+    for holder in actual.holders:
         if holder.kind == "profile":
-            concerned = holder.name in chosen
+            is_selected = holder.name in chosen_names
         else:
             # A private space goes with its owner; all else is the whole domain's.
-            concerned = wanted.profiles is None or holder.owner in chosen
-        if concerned:
+            is_selected = desired.profiles is None or holder.owner in chosen_names
+        if is_selected:
             yield (
-                _space_step(there, holder, wanted)
+                _space_step(actual, holder, desired)
                 if holder.kind == "space"
-                else _setting_step(there, holder, wanted)
+                else _setting_step(actual, holder, desired)
             )
 
 
-def _setting_step(there: ActualState, holder: MountTarget, wanted: DesiredState) -> EntryStep:
-    file_system = there.file_system.name
-    found = lists.path_of(holder.entries, file_system)
-    path = _path_for(holder, wanted, there)
-    foreign = found is not None and not _is_ours(holder, wanted, found)
-    if foreign and path is None and not _is_in_the_way(holder, wanted, found):
-        path = found
-    state: StepState = "done" if found == path else "to do"
+def _setting_step(actual: ActualState, holder: MountTarget, desired: DesiredState) -> EntryStep:
+    file_system = actual.file_system.name
+    current_path = lists.mounted_path(holder.entries, file_system)
+    path = _path_for(holder, desired, actual)
+    foreign = current_path is not None and not _is_ours(holder, desired, current_path)
+    if foreign and path is None and not _conflicts(holder, desired, current_path):
+        path = current_path
+    state: StepState = "done" if current_path == path else "to do"
     entries = holder.entries
     if state != "done":
         entries = (
@@ -575,36 +622,34 @@ def _setting_step(there: ActualState, holder: MountTarget, wanted: DesiredState)
             else lists.with_path(entries, file_system, path)
         )
     reason = None
-    if foreign and state != "done" and not wanted.take_over:
+    if foreign and state != "done" and not desired.take_over:
         state = "blocked"
-        reason = (
-            f"someone else set {found} there; use --take-over (in a stack: TakeOver) to change it"
-        )
-    elif len(entries) > lists.MOST_SETTINGS:
+        reason = f"someone else set {current_path} there; use --take-over (in a stack: TakeOver) to change it"
+    elif len(entries) > lists.MAX_SETTINGS:
         state = "blocked"
-        reason = f"it already has {len(holder.entries)} file systems, and {lists.MOST_SETTINGS} are allowed"
+        reason = f"it already has {len(holder.entries)} file systems, and {lists.MAX_SETTINGS} are allowed"
     mark = None if foreign and state == "done" else path
-    if wanted.without_data:
+    if desired.without_data:
         mark = holder.mark  # it names the folder until that is deleted
-    own = _own_mode(holder, wanted) if mark is not None else None
+    own_mode = _own_mode(holder, desired) if mark is not None else None
     if state == "done":
-        state, reason = _of_marks(holder, mark, own)
-    made = _step_of(holder, state, reason, found, path, entries, mark)
-    return replace(made, own_mode=own)
+        state, reason = _mark_state(holder, mark, own_mode)
+    entry_step = _build_entry_step(holder, state, reason, current_path, path, entries, mark)
+    return replace(entry_step, own_mode=own_mode)
 
 
-def _is_in_the_way(holder: MountTarget, wanted: DesiredState, found: str | None) -> bool:
+def _conflicts(holder: MountTarget, desired: DesiredState, current_path: str | None) -> bool:
     """Whether somebody else's folder is to go: the domain's default does no harm to whom has a folder of his own, and is left."""
-    in_the_way = holder.kind == "profile" and wanted.mode == "shared"
-    return wanted.take_over or (in_the_way and found != wanted.shared_path)
+    in_the_way = holder.kind == "profile" and desired.mode == "shared"
+    return desired.take_over or (in_the_way and current_path != desired.shared_path)
 
 
-def _left_alone(steps: Iterable[EntryStep], wanted: DesiredState) -> Iterator[Finding]:
+def _foreign_findings(steps: Iterable[EntryStep], desired: DesiredState) -> Iterator[Finding]:
     """What somebody else has set, and is neither changed nor a step that is blocked."""
     for step in steps:
         holder = step.holder
         if (
-            wanted.mode == "per-user"
+            desired.mode == "per-user"
             and holder.kind in {"domain", "space defaults"}
             and step.state == "done"
             and step.after != NOT_MOUNTED
@@ -618,113 +663,115 @@ def _left_alone(steps: Iterable[EntryStep], wanted: DesiredState) -> Iterator[Fi
             )
 
 
-def _is_ours(holder: MountTarget, wanted: DesiredState, found: str) -> bool:
+def _is_ours(holder: MountTarget, desired: DesiredState, current_path: str) -> bool:
     """Whether we have set the folder that a list mounts: the mark says so, or is of another folder that we set at the same time."""
-    if holder.mark is None or holder.mark == found:
+    if holder.mark is None or holder.mark == current_path:
         return holder.mark is not None
     private = private_path(holder.name) if holder.kind == "profile" else None
-    return found in {private, wanted.shared_path}
+    return current_path in {private, desired.shared_path}
 
 
-def _of_marks(
-    holder: MountTarget, mark: str | None, own: Mode | None
+def _mark_state(
+    holder: MountTarget, mark: str | None, own_mode: Mode | None
 ) -> tuple[StepState, str | None]:
     """Whether something is to be done where the list is as wanted already: what says whose it is."""
     if mark is None:
         # Where a list of somebody else's stays as it is, a mark tells that it was ours; it goes with all else.
-        left = holder.mark is not None
-        return ("to do", "our tag is still there") if left else ("done", None)
+        has_mark = holder.mark is not None
+        return ("to do", "our tag is still there") if has_mark else ("done", None)
     if holder.mark not in {None, mark}:
         return "to do", f"our tag there is for {holder.mark}"
-    if own == holder.own_mode:
+    if own_mode == holder.own_mode:
         return "done", None
-    words = "it keeps this mode when the domain's mode changes"
-    return "to do", words if own else "it follows the domain's mode from now on"
+    reason = "it keeps this mode when the domain's mode changes"
+    return "to do", reason if own_mode else "it follows the domain's mode from now on"
 
 
-def _own_mode(holder: MountTarget, wanted: DesiredState) -> Mode | None:
+def _own_mode(holder: MountTarget, desired: DesiredState) -> Mode | None:
     """The mode that a profile is to keep when the domain's changes."""
-    if holder.kind != "profile" or wanted.mode is None:
+    if holder.kind != "profile" or desired.mode is None:
         return None
-    return holder.own_mode if wanted.profiles is None else wanted.mode
+    return holder.own_mode if desired.profiles is None else desired.mode
 
 
-def _path_for(holder: MountTarget, wanted: DesiredState, there: ActualState) -> str | None:
+def _path_for(holder: MountTarget, desired: DesiredState, actual: ActualState) -> str | None:
     """The folder that this one's own list is to mount; None: none."""
-    if wanted.mode is None:
+    if desired.mode is None:
         return None
     if holder.kind != "profile":
-        return wanted.shared_path if wanted.mode == "shared" else None
-    if mode_of(holder, wanted) == "per-user":
+        return desired.shared_path if desired.mode == "shared" else None
+    if mode_of(holder, desired) == "per-user":
         return private_path(holder.name)
     # The domain's default is for those without a list of their own.
-    others = lists.without_path(holder.entries, there.file_system.name)
-    alone = wanted.profiles is not None or holder.own_mode is not None
-    return shared_path_of(holder, wanted) if others or alone else None
+    other_entries = lists.without_path(holder.entries, actual.file_system.name)
+    is_individual = desired.profiles is not None or holder.own_mode is not None
+    return shared_path_of(holder, desired) if other_entries or is_individual else None
 
 
-def _space_step(there: ActualState, holder: MountTarget, wanted: DesiredState) -> EntryStep:
+def _space_step(actual: ActualState, holder: MountTarget, desired: DesiredState) -> EntryStep:
     """A space names the file system; which folder it mounts is its owner's, or the defaults', to say."""
-    file_system = there.file_system.name
+    file_system = actual.file_system.name
     has = lists.is_attached(holder.entries, file_system)
     # In a shared space everybody acts as the space, so a folder of one profile is not offered there.
-    wants = wanted.mode is not None and (holder.owner is not None or wanted.mode == "shared")
-    if has and not wants and holder.mark != lists.ATTACHED and not wanted.take_over:
-        wants = True
-    if has == wants:
-        left = not has and holder.mark is not None
-        return _step_of(
+    attach = desired.mode is not None and (holder.owner is not None or desired.mode == "shared")
+    if has and not attach and holder.mark != lists.ATTACHED and not desired.take_over:
+        attach = True
+    if has == attach:
+        has_mark = not has and holder.mark is not None
+        return _build_entry_step(
             holder,
-            "to do" if left else "done",
-            "our tag is still there" if left else None,
-            _space_words(has),
-            _space_words(wants),
+            "to do" if has_mark else "done",
+            "our tag is still there" if has_mark else None,
+            _space_value(has),
+            _space_value(attach),
             holder.entries,
-            None if left else holder.mark,
+            None if has_mark else holder.mark,
         )
     entries = (
         lists.with_attached(holder.entries, file_system)
-        if wants
+        if attach
         else lists.without_attached(holder.entries, file_system)
     )
     state: StepState = "to do"
     reason = None
-    if len(entries) > lists.MOST_ATTACHED:
+    if len(entries) > lists.MAX_ATTACHED:
         state = "blocked"
-        reason = f"it already has {len(holder.entries)} file systems, and {lists.MOST_ATTACHED} are allowed"
+        reason = f"it already has {len(holder.entries)} file systems, and {lists.MAX_ATTACHED} are allowed"
     elif holder.apps:
         state = "waits"
         reason = (
             f"it runs {', '.join(holder.apps)}; a space can be changed only while it is stopped"
         )
-    mark = lists.ATTACHED if wants else None
-    return _step_of(holder, state, reason, _space_words(has), _space_words(wants), entries, mark)
+    mark = lists.ATTACHED if attach else None
+    return _build_entry_step(
+        holder, state, reason, _space_value(has), _space_value(attach), entries, mark
+    )
 
 
-def _space_words(has: bool) -> str | None:
+def _space_value(has: bool) -> str | None:
     return lists.ATTACHED if has else None
 
 
-def _step_of(
+def _build_entry_step(
     holder: MountTarget,
     state: StepState,
     reason: str | None,
-    before: str | None,
-    after: str | None,
+    state_before: str | None,
+    state_after: str | None,
     entries: tuple[lists.Entry, ...],
     mark: str | None,
 ) -> EntryStep:
-    at_work = state == "to do" and holder.status in PASSING
-    state, reason = by_status(state, reason, holder)
+    is_updating = state == "to do" and holder.status in TRANSIENT_STATES
+    state, reason = adjust_to_status(state, reason, holder)
     return EntryStep(
         holder.words,
         state,
-        before or NOT_MOUNTED,
-        after or NOT_MOUNTED,
+        state_before or NOT_MOUNTED,
+        state_after or NOT_MOUNTED,
         reason,
         holder.apps if state != "done" else (),
         holder=holder,
         entries=entries,
         mark=mark,
-        at_work=at_work,
+        at_work=is_updating,
     )

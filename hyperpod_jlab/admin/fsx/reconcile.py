@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hyperpod_jlab.admin.fsx.apply import Executor, Guard, StepResult, check_unclaimed, converge
-from hyperpod_jlab.admin.fsx.aws import PatientAws, ProfileSubset, Question, StateReader
-from hyperpod_jlab.admin.fsx.folders import ROOT, FolderProvisioner, FoldersHere
+from hyperpod_jlab.admin.fsx.aws import ProfileSubset, RetryingAws, StateQuery, StateReader
+from hyperpod_jlab.admin.fsx.folders import ROOT, FolderProvisioner, LocalFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import (
     ActualState,
     DeletionStep,
@@ -18,12 +18,12 @@ from hyperpod_jlab.admin.fsx.models import (
     FsxFileSystem,
     StoragePlan,
 )
-from hyperpod_jlab.admin.fsx.planning import plan, refusal, still_named
-from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, LifecycleWanted, scripts_of
+from hyperpod_jlab.admin.fsx.planning import plan, recheck, refusal
+from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, LifecycleWanted, render_scripts
 from hyperpod_jlab.admin.lifecycle.planning import (
     lifecycle_findings,
     lifecycle_steps,
-    sight_findings,
+    path_findings,
 )
 from hyperpod_jlab.admin.lifecycle.service import read_configs
 from hyperpod_jlab.aws.clusters import describe_cluster
@@ -43,8 +43,8 @@ class StorageRequest:
         file_system: The file system's id; None: the one that the cluster mounts.
         mounted_at: Where the whole file system is mounted on this machine, so that folders are looked at and made there; None: nowhere.
         lifecycle: What is wanted of lifecycle configurations; None: they are left alone.
-        among: Only these are read, and what is wanted for all is planned for them; None: all.
-        gone: Whether the file system may have been deleted.
+        subset: Only these are read, and what is wanted for all is planned for them; None: all.
+        may_be_missing: Whether the file system may have been deleted.
     """
 
     domain: str
@@ -53,8 +53,8 @@ class StorageRequest:
     file_system: str | None = None
     mounted_at: Path | None = None
     lifecycle: LifecycleFile | None = None
-    among: ProfileSubset | None = None
-    gone: bool = False
+    subset: ProfileSubset | None = None
+    may_be_missing: bool = False
 
 
 class Reconciler:
@@ -62,24 +62,24 @@ class Reconciler:
 
     Args:
         aws: AWS in the domain's region.
-        wiring: What is wanted.
-        told: Called with the number of profiles and spaces that were read so far, and how many there are.
-        keeper: Who looks at folders and makes them; default: this machine where the wiring says where it has the file system, else nobody.
+        request: What is wanted.
+        on_progress: Called with the number of profiles and spaces that were read so far, and how many there are.
+        provisioner: Who looks at folders and makes them; default: this machine where the wiring says where it has the file system, else nobody.
     """
 
     def __init__(
         self,
         aws: Aws,
-        wiring: StorageRequest,
-        told: Callable[[int, int], None] | None = None,
-        keeper: FolderProvisioner | None = None,
+        request: StorageRequest,
+        on_progress: Callable[[int, int], None] | None = None,
+        provisioner: FolderProvisioner | None = None,
     ) -> None:
         self._aws = aws
-        self._wiring = wiring
-        self._told = told
-        if keeper is None and wiring.mounted_at is not None:
-            keeper = FoldersHere(wiring.mounted_at)
-        self._keeper = keeper
+        self._request = request
+        self._on_progress = on_progress
+        if provisioner is None and request.mounted_at is not None:
+            provisioner = LocalFolderProvisioner(request.mounted_at)
+        self._provisioner = provisioner
         self.stopped = False
 
     def stop(self) -> None:
@@ -87,60 +87,68 @@ class Reconciler:
         self.stopped = True
 
     async def plan(
-        self, known: Mapping[str, Folder | None] | None = None
+        self, known_folders: Mapping[str, Folder | None] | None = None
     ) -> tuple[ActualState, StoragePlan]:
         """What is there, and what is to be done.
 
         Args:
-            known: Folders that were seen just now, which are not looked at again; others are.
+            known_folders: Folders that were seen just now, which are not looked at again; others are.
 
         Raises:
             InvalidInputError: Nobody says which file system.
             NotFoundError: There is no such domain, user profile, cluster or file system.
             HyperpodError: See `aws.errors`, and `admin.folders`.
         """
-        wiring = self._wiring
+        request = self._request
         name = await self.file_system()
-        question = Question(
-            wiring.domain,
+        query = StateQuery(
+            request.domain,
             name,
-            all_tags=wiring.wanted.mode is None,
-            among=wiring.among,
-            gone=wiring.gone,
+            all_tags=request.wanted.mode is None,
+            subset=request.subset,
+            may_be_missing=request.may_be_missing,
         )
-        there = await StateReader(self._aws, question, self._told).read()
-        _check_profiles(there, wiring.wanted)
-        made = plan(there, wiring.wanted)
-        paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
-        paths += [step.path for step in made.deletions]
-        if self._keeper is None or not paths or any(one.level == "error" for one in made.findings):
-            return there, await self._with_lifecycle(there, name, made)
-        if known is not None and set(paths) <= known.keys():
-            seen = known
+        actual = await StateReader(self._aws, query, self._on_progress).read()
+        _check_profiles(actual, request.wanted)
+        storage_plan = plan(actual, request.wanted)
+        paths = [step.path for step in storage_plan.steps if isinstance(step, FolderStep)]
+        paths += [step.path for step in storage_plan.deletions]
+        if (
+            self._provisioner is None
+            or not paths
+            or any(finding.level == "error" for finding in storage_plan.findings)
+        ):
+            return actual, await self._with_lifecycle(actual, name, storage_plan)
+        if known_folders is not None and set(paths) <= known_folders.keys():
+            folders = known_folders
         else:
-            seen = await _for(there.file_system, self._keeper).look([ROOT, *paths])
-        there = replace(there, file_system=replace(there.file_system, folders=seen))
-        return there, await self._with_lifecycle(there, name, plan(there, wiring.wanted))
+            folders = await _for_file_system(actual.file_system, self._provisioner).look(
+                [ROOT, *paths]
+            )
+        actual = replace(actual, file_system=replace(actual.file_system, folders=folders))
+        return actual, await self._with_lifecycle(actual, name, plan(actual, request.wanted))
 
-    async def apply(self, there: ActualState, made: StoragePlan) -> AsyncIterator[StepResult]:
+    async def apply(
+        self, actual: ActualState, storage_plan: StoragePlan
+    ) -> AsyncIterator[StepResult]:
         """Do a plan's steps, and look through everything again until nothing is left, see `converging`; once it is stopped (`stop`) those that are left are told as not done.
 
         Raises:
             HyperpodError: See `converging.converge`.
         """
         async for result in converge(
-            self._aws, there, made, self.plan, self.executor, lambda: self.stopped
+            self._aws, actual, storage_plan, self.plan, self.executor, lambda: self.stopped
         ):
             yield result
 
     async def delete(
-        self, there: ActualState, asked: Sequence[DeletionStep]
+        self, actual: ActualState, steps: Sequence[DeletionStep]
     ) -> Mapping[str, HyperpodError | None]:
         """Delete folders that nobody mounts any more. Everything is looked at again before.
 
         Args:
-            there: What was there when an admin was asked.
-            asked: The folders that were named to him.
+            actual: What was there when an admin was asked.
+            steps: The folders that were named to him.
 
         Returns:
             What kept each, by its path, from being deleted; None: nothing.
@@ -148,54 +156,65 @@ class Reconciler:
         Raises:
             HyperpodError: It cannot be looked at again; see `plan`.
         """
-        now, made = await self.plan()
-        found = {step.path: step for step in made.deletions}
-        seen = {one.path: still_named(there, now, found.get(one.path), one) for one in asked}
-        ended: dict[str, HyperpodError | None] = {
-            path: refusal(step) for path, step in seen.items() if step.state != "to do"
+        state_now, storage_plan = await self.plan()
+        steps_now = {step.path: step for step in storage_plan.deletions}
+        checked = {
+            item.path: recheck(actual, state_now, steps_now.get(item.path), item) for item in steps
         }
-        owners = {path: step.owner for path, step in seen.items() if step.state == "to do"}
-        if owners and self._keeper is not None:
-            keeper, aws = _for(now.file_system, self._keeper), PatientAws(self._aws)
-            ended |= await keeper.delete(owners, lambda: check_unclaimed(aws, now))
+        ended: dict[str, HyperpodError | None] = {
+            path: refusal(step) for path, step in checked.items() if step.state != "to do"
+        }
+        owners = {path: step.owner for path, step in checked.items() if step.state == "to do"}
+        if owners and self._provisioner is not None:
+            provisioner, aws = (
+                _for_file_system(state_now.file_system, self._provisioner),
+                RetryingAws(self._aws),
+            )
+            ended |= await provisioner.delete(owners, lambda: check_unclaimed(aws, state_now))
         return ended
 
-    def executor(self, there: ActualState, guard: Guard | None = None) -> Executor:
+    def executor(self, actual: ActualState, guard: Guard | None = None) -> Executor:
         """Who does the steps of a plan that was made from this.
 
         Args:
-            there: What was there when it was made.
+            actual: What was there when it was made.
             guard: See `Executor`.
         """
 
         def stopping() -> bool:
             return self.stopped
 
-        keeper = None if self._keeper is None else _for(there.file_system, self._keeper)
-        return Executor(self._aws, there, keeper, guard=guard, stopping=stopping)
+        provisioner = (
+            None
+            if self._provisioner is None
+            else _for_file_system(actual.file_system, self._provisioner)
+        )
+        return Executor(self._aws, actual, provisioner, guard=guard, stopping=stopping)
 
     async def _with_lifecycle(
-        self, there: ActualState, file_system: str, made: StoragePlan
+        self, actual: ActualState, file_system: str, storage_plan: StoragePlan
     ) -> StoragePlan:
         """The plan with the steps on lifecycle configurations."""
-        file = self._wiring.lifecycle
+        file = self._request.lifecycle
         if file is None:
-            return made
-        found: dict[str, str | None] = {}
+            return storage_plan
+        arn_by_app: dict[str, str | None] = {}
         if file.apps:
-            found |= await cluster_facts(self._aws, self._wiring.cluster)
-        found["file_system"] = file_system
-        scripts = scripts_of(file, found)
-        asked = made.wanted
-        wanted = LifecycleWanted(scripts, file.start, asked.profiles, asked.take_over)
-        configs = await read_configs(self._aws, {one.name for one in scripts.values()})
+            arn_by_app |= await cluster_facts(self._aws, self._request.cluster)
+        arn_by_app["file_system"] = file_system
+        scripts = render_scripts(file, arn_by_app)
+        desired = storage_plan.wanted
+        lifecycle_desired = LifecycleWanted(
+            scripts, file.start, desired.profiles, desired.take_over
+        )
+        configs = await read_configs(self._aws, {script.name for script in scripts.values()})
         return replace(
-            made,
-            steps=(*made.steps, *lifecycle_steps(there, configs, wanted)),
+            storage_plan,
+            steps=(*storage_plan.steps, *lifecycle_steps(actual, configs, lifecycle_desired)),
             findings=(
-                *made.findings,
-                *lifecycle_findings(there, configs, wanted),
-                *sight_findings(there, asked, file.settings),
+                *storage_plan.findings,
+                *lifecycle_findings(actual, configs, lifecycle_desired),
+                *path_findings(actual, desired, file.settings),
             ),
         )
 
@@ -206,54 +225,60 @@ class Reconciler:
             InvalidInputError: Nobody says which.
             NotFoundError: There is no such cluster.
         """
-        return self._wiring.file_system or await self._of_cluster()
+        return self._request.file_system or await self._cluster_file_system()
 
-    async def _of_cluster(self) -> str:
+    async def _cluster_file_system(self) -> str:
         """The file system that the cluster's instances mount.
 
         Raises:
             InvalidInputError: They mount no file system that AWS knows, or several.
         """
-        name = self._wiring.cluster
+        name = self._request.cluster
         if name is None:
             raise InvalidInputError(
                 "no file system is given",
                 hint="use --cluster with the HyperPod cluster that mounts it, or --file-system fs-...",
                 detail={"field": "file_system"},
             )
-        bare = HyperpodCluster(name, name, await self._aws.region(), "")
-        found = await describe_cluster(self._aws, bare)
-        mounted = _mounted_by(found)
+        placeholder = HyperpodCluster(name, name, await self._aws.region(), "")
+        description = await describe_cluster(self._aws, placeholder)
+        mounted = _cluster_file_systems(description)
         if len(mounted) != 1:
-            words = ", ".join(mounted) if mounted else "no file system that AWS knows"
+            systems = ", ".join(mounted) if mounted else "no file system that AWS knows"
             raise InvalidInputError(
-                f"the cluster {name} mounts {words}",
+                f"the cluster {name} mounts {systems}",
                 hint="use --file-system fs-... (lifecycle scripts may mount a file system that AWS does not know)",
                 detail={"field": "file_system"},
             )
         return mounted[0]
 
 
-def _check_profiles(there: ActualState, wanted: DesiredState) -> None:
+def _check_profiles(actual: ActualState, desired: DesiredState) -> None:
     """See that the profiles are there that are named.
 
     Raises:
         NotFoundError: One is not.
     """
-    names = {holder.name for holder in there.holders if holder.kind == "profile"}
-    missing = sorted((wanted.profiles or frozenset()) - names)
+    names = {holder.name for holder in actual.holders if holder.kind == "profile"}
+    missing = sorted((desired.profiles or frozenset()) - names)
     if missing:
         raise NotFoundError(
             f"the domain has no user profile {', '.join(repr(name[:63]) for name in missing)}",
             code="no_such_profile",
-            hint=f"aws sagemaker list-user-profiles --domain-id-equals {there.domain}",
+            hint=f"aws sagemaker list-user-profiles --domain-id-equals {actual.domain}",
             detail={"field": "profiles"},
         )
 
 
-def _for(file_system: FsxFileSystem, keeper: FolderProvisioner) -> FolderProvisioner:
+def _for_file_system(
+    file_system: FsxFileSystem, provisioner: FolderProvisioner
+) -> FolderProvisioner:
     """A keeper for just this file system: what this machine has mounted may be another one."""
-    return keeper.of(file_system) if isinstance(keeper, FoldersHere) else keeper
+    return (
+        provisioner.for_file_system(file_system)
+        if isinstance(provisioner, LocalFolderProvisioner)
+        else provisioner
+    )
 
 
 async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
@@ -270,19 +295,19 @@ async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
     region = await aws.region()
     if name is None:
         return {"region": region}
-    found = await describe_cluster(aws, HyperpodCluster(name, name, region, ""))
-    eks = found.eks_arn.rpartition("/")[2] if found.eks_arn else None
-    mounted = _mounted_by(found)
+    description = await describe_cluster(aws, HyperpodCluster(name, name, region, ""))
+    eks = description.eks_arn.rpartition("/")[2] if description.eks_arn else None
+    mounted = _cluster_file_systems(description)
     return {
         "region": region,
-        "cluster": found.name,
-        "orchestrator": found.aws_orchestrator,
+        "cluster": description.name,
+        "orchestrator": description.aws_orchestrator,
         "eks": eks,
         "file_system": mounted[0] if len(mounted) == 1 else None,
     }
 
 
-async def mounted_on_nodes(aws: Aws, name: str, file_system: str | None) -> str | None:
+async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str | None:
     """Where a cluster's instances have the whole file system, as it was given when their groups were made.
 
     Args:
@@ -297,19 +322,21 @@ async def mounted_on_nodes(aws: Aws, name: str, file_system: str | None) -> str 
         HyperpodError: See `aws.errors`.
     """
     try:
-        found = await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
+        description = await describe_cluster(
+            aws, HyperpodCluster(name, name, await aws.region(), "")
+        )
     except (DeniedError, NotFoundError):
         return None
-    places = {
+    mount_points = {
         storage.path
-        for group in found.groups or ()
+        for group in description.groups or ()
         for storage in group.storage
         if file_system in {None, storage.dns_name.partition(".")[0]}
     }
-    return places.pop() if len(places) == 1 else None
+    return mount_points.pop() if len(mount_points) == 1 else None
 
 
-def _mounted_by(cluster: HyperpodCluster) -> list[str]:
+def _cluster_file_systems(cluster: HyperpodCluster) -> list[str]:
     """The file systems that a cluster's instances mount, as far as AWS knows."""
     return sorted(
         {

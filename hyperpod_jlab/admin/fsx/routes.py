@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_jlab.admin.fsx.keepers import FolderPlace
+from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions
 from hyperpod_jlab.admin.fsx.models import Effect, RowState, StepRow
 from hyperpod_jlab.admin.fsx.service import DomainChoice, FileSystemChoice
 from hyperpod_jlab.core.config import LocalCluster, SchedulerName
@@ -19,13 +19,13 @@ from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import Page, TableQuery, page_of
+from hyperpod_jlab.server.pages import Page, TableQuery, build_page
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
     from hyperpod_jlab.admin.fsx.apply import StepResult
     from hyperpod_jlab.admin.fsx.models import PlanStep, StepState
-    from hyperpod_jlab.admin.fsx.service import Planned, PlanRequest, PlanService, PlanWork
+    from hyperpod_jlab.admin.fsx.service import PlanRequest, PlanService, PlanSnapshot, PlanWork
 
 
 # --------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class AdminAsked:
     shared_path: str
     profiles: list[str] | None
     take_over: bool
-    folders: FolderPlace
+    folders: ProvisionerOptions
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ class AdminApplyBody(RequestModel):
 
 async def show_admin_rights(call: Call) -> AdminRightsAnswer:
     """Whether the Admin page is offered to this server's user. AWS is asked at most once an hour where it says yes or no."""
-    found = await (await call.process.admin()).rights.look()
-    return AdminRightsAnswer(found.offered, found.domain, found.reason)
+    result = await (await call.process.admin()).rights.look()
+    return AdminRightsAnswer(result.offered, result.domain, result.reason)
 
 
 async def list_admin_choices(call: Call) -> AdminChoices:
@@ -255,14 +255,14 @@ async def list_admin_choices(call: Call) -> AdminChoices:
     from hyperpod_jlab.aws.session import Aws
 
     domain = _own_domain()
-    found = await find_choices(Aws(), domain)
+    choices = await find_choices(Aws(), domain)
     clusters, notes = await _folder_clusters(call)
     return AdminChoices(
         domain=domain,
-        domains=found.domains,
-        file_systems=found.file_systems,
+        domains=choices.domains,
+        file_systems=choices.file_systems,
         folder_clusters=clusters,
-        notes=[*found.notes, *notes],
+        notes=[*choices.notes, *notes],
     )
 
 
@@ -273,45 +273,45 @@ async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[s
     except HyperpodError as error:
         return [], [error.message]
     return [
-        AdminFolderCluster(name, one.orchestrator)
-        for name, one in settings.clusters.items()
-        if not isinstance(one, LocalCluster)
+        AdminFolderCluster(name, config.orchestrator)
+        for name, config in settings.clusters.items()
+        if not isinstance(config, LocalCluster)
     ], []
 
 
 async def show_admin_mode(call: Call, query: AdminModeQuery) -> AdminMode:
     """Which mode a domain is in by now: a quick look, which a plan does not need."""
-    from hyperpod_jlab.admin.fsx.aws import Question, StateReader
-    from hyperpod_jlab.admin.fsx.models import mode_there, shared_there
+    from hyperpod_jlab.admin.fsx.aws import StateQuery, StateReader
+    from hyperpod_jlab.admin.fsx.models import applied_mode, applied_shared_path
     from hyperpod_jlab.aws.session import Aws
 
     del call  # it is for all servers the same
-    holders = await StateReader(Aws(), Question(query.domain, query.file_system)).first()
-    return AdminMode(mode_there(holders), shared_there(holders))
+    holders = await StateReader(Aws(), StateQuery(query.domain, query.file_system)).read_first()
+    return AdminMode(applied_mode(holders), applied_shared_path(holders))
 
 
 async def show_admin_work(call: Call) -> AdminWork:
     """The newest plan of this server, and what became of it: it goes on when nobody looks."""
-    return _answer((await _wirings(call)).last)
+    return _to_work((await _plans(call)).last)
 
 
 async def begin_admin_plan(call: Call, body: AdminPlanBody) -> AdminWork:
     """Plan what is to be done, and change nothing. While the same plan is made that one is answered."""
-    return _answer((await _wirings(call)).plan(_asked(body)))
+    return _to_work((await _plans(call)).plan(_to_request(body)))
 
 
 async def apply_admin_plan(call: Call, body: AdminApplyBody) -> AdminWork:
     """Do what a plan says. Where something would be done that it does not show, nothing is, and the new plan is there with `changed`."""
-    return _answer((await _wirings(call)).apply(body.plan))
+    return _to_work((await _plans(call)).apply(body.plan))
 
 
 async def cancel_admin_work(call: Call) -> AdminWork:
     """Begin no further step; those that are under way come to their end."""
-    return _answer(await (await _wirings(call)).cancel())
+    return _to_work(await (await _plans(call)).cancel())
 
 
-async def _wirings(call: Call) -> PlanService:
-    return (await call.process.admin()).wirings
+async def _plans(call: Call) -> PlanService:
+    return (await call.process.admin()).plans
 
 
 def _own_domain() -> str | None:
@@ -321,7 +321,7 @@ def _own_domain() -> str | None:
     return studio.domain_id if studio else None
 
 
-def _asked(body: AdminPlanBody) -> PlanRequest:
+def _to_request(body: AdminPlanBody) -> PlanRequest:
     """What is asked for.
 
     Raises:
@@ -334,60 +334,70 @@ def _asked(body: AdminPlanBody) -> PlanRequest:
 
     domain = body.domain or _own_domain()
     if domain is None:
-        raise _wrong("domain", "no Studio domain is given", "give a domain id, such as d-abc123")
+        raise _invalid_field(
+            "domain", "no Studio domain is given", "give a domain id, such as d-abc123"
+        )
     if body.cluster is None and body.file_system is None:
-        raise _wrong("file_system", "no file system is given", "give a file system or a cluster")
+        raise _invalid_field(
+            "file_system", "no file system is given", "give a file system or a cluster"
+        )
     path = body.shared_path
     if not is_folder(path):
-        raise _wrong(
+        raise _invalid_field(
             "shared_path",
             f"'{path[:60]}' is not a valid folder path",
             "use a slash and then letters, digits, dots and dashes, without a slash at the end, such as /shared",
         )
     profiles = frozenset(body.profiles) if body.profiles else None
-    wanted = DesiredState(body.mode, path, profiles, body.take_over)
+    desired = DesiredState(body.mode, path, profiles, body.take_over)
     # As in `hpj admin destroy`: scripts of ours go too.
     scripts = NOTHING if body.mode is None else None
-    wiring = StorageRequest(domain, wanted, body.cluster, body.file_system, lifecycle=scripts)
-    return PlanRequest(wiring, body.region, _place(body.folders))
+    wiring = StorageRequest(domain, desired, body.cluster, body.file_system, lifecycle=scripts)
+    return PlanRequest(wiring, body.region, _provisioner_options(body.folders))
 
 
-def _place(body: AdminFoldersBody | None) -> FolderPlace:
+def _provisioner_options(body: AdminFoldersBody | None) -> ProvisionerOptions:
     """Who looks after folders.
 
     Raises:
         InvalidInputError: What is said does not go together, or there is no such folder.
     """
-    from hyperpod_jlab.admin.fsx.keepers import FolderPlace, misfit
+    from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, find_mismatch
 
     if body is None:
-        return FolderPlace()
-    place = FolderPlace(**body.model_dump())
-    found = misfit(place)
-    if found is not None:
-        name, known = found
-        raise _wrong(
-            f"folders.{name}", f"can be used only with folders by {' or '.join(known)}", "remove it"
+        return ProvisionerOptions()
+    options = ProvisionerOptions(**body.model_dump())
+    mismatch = find_mismatch(options)
+    if mismatch is not None:
+        name, valid_kinds = mismatch
+        raise _invalid_field(
+            f"folders.{name}",
+            f"can be used only with folders by {' or '.join(valid_kinds)}",
+            "remove it",
         )
-    mounted = place.mounted_at
-    if place.by == "here" and mounted and not (mounted.startswith("/") and Path(mounted).is_dir()):
-        raise _wrong(
+    mounted = options.mounted_at
+    if (
+        options.by == "here"
+        and mounted
+        and not (mounted.startswith("/") and Path(mounted).is_dir())
+    ):
+        raise _invalid_field(
             "folders.mounted_at",
             f"folder {mounted[:60]} not found on the server's machine",
             "give the mount point of the whole file system there, such as /fsx",
         )
-    return place
+    return options
 
 
-def _wrong(field: str, message: str, hint: str) -> InvalidInputError:
+def _invalid_field(field: str, message: str, hint: str) -> InvalidInputError:
     return InvalidInputError(f"{field}: {message}", hint=hint, detail={"field": field})
 
 
-def _answer(work: PlanWork | None) -> AdminWork:
+def _to_work(work: PlanWork | None) -> AdminWork:
     if work is None:
         return AdminWork(0, 0, "none")
-    done = sum(result.done for result in work.results.values())
-    failed = sum(result.error is not None for result in work.results.values())
+    done_count = sum(result.done for result in work.results.values())
+    failed_count = sum(result.error is not None for result in work.results.values())
     plan = None if work.planned is None else _plan(work.planned)
     to_do = plan.counts.to_do if plan else 0
     return AdminWork(
@@ -396,31 +406,31 @@ def _answer(work: PlanWork | None) -> AdminWork:
         state=work.state,
         begun_at=work.begun_at,
         ended_at=work.ended_at,
-        asked=_asked_for(work.asked),
+        asked=_to_asked(work.asked),
         read=AdminProgress(*work.read),
         plan=plan,
-        results=AdminResults(done, failed, to_do - done - failed),
+        results=AdminResults(done_count, failed_count, to_do - done_count - failed_count),
         problem=work.problem,
     )
 
 
-def _asked_for(asked: PlanRequest) -> AdminAsked:
-    wiring = asked.wiring
-    wanted = wiring.wanted
+def _to_asked(request: PlanRequest) -> AdminAsked:
+    wiring = request.wiring
+    desired = wiring.wanted
     return AdminAsked(
-        region=asked.region,
+        region=request.region,
         domain=wiring.domain,
         cluster=wiring.cluster,
         file_system=wiring.file_system,
-        mode=wanted.mode,
-        shared_path=wanted.shared_path,
-        profiles=None if wanted.profiles is None else sorted(wanted.profiles),
-        take_over=wanted.take_over,
-        folders=asked.place,
+        mode=desired.mode,
+        shared_path=desired.shared_path,
+        profiles=None if desired.profiles is None else sorted(desired.profiles),
+        take_over=desired.take_over,
+        folders=request.place,
     )
 
 
-def _plan(planned: Planned) -> AdminPlan:
+def _plan(planned: PlanSnapshot) -> AdminPlan:
     plan = planned.plan
     states = Counter(step.state for step in plan.steps)
     restarts: dict[str, set[str]] = defaultdict(set)
@@ -436,13 +446,14 @@ def _plan(planned: Planned) -> AdminPlan:
         drift=_drift(planned),
         restarts=[AdminRestart(target, sorted(apps)) for target, apps in restarts.items()],
         findings=[
-            AdminFinding(one.level, one.code, one.message, one.hint) for one in plan.findings
+            AdminFinding(finding.level, finding.code, finding.message, finding.hint)
+            for finding in plan.findings
         ],
         statements=plan.statements,
     )
 
 
-def _drift(planned: Planned) -> list[AdminDrift]:
+def _drift(planned: PlanSnapshot) -> list[AdminDrift]:
 
     kinds: dict[str, list[bool]] = defaultdict(list)
     for step in planned.plan.steps:
@@ -488,17 +499,17 @@ _STATES: Mapping[StepState, RowState] = {
     "blocked": "blocked",
 }
 
-_OVER = frozenset({"applied", "stopped", "failed"})
+_ENDED_STATES = frozenset({"applied", "stopped", "failed"})
 
 
 async def list_admin_steps(call: Call, query: StepsQuery) -> AdminSteps:
     """The steps of the newest plan, in their order; none before there is one."""
     from hyperpod_jlab.admin.fsx.service import BUSY
 
-    work = (await call.process.admin()).wirings.last
+    work = (await call.process.admin()).plans.last
     rows = [] if work is None else await asyncio.to_thread(_rows, work)
-    wanted = [row for row in rows if query.state in {None, row.state}]
-    page = await asyncio.to_thread(page_of, StepRow, wanted, query, name="key", sort="key")
+    matching = [row for row in rows if query.state in {None, row.state}]
+    page = await asyncio.to_thread(build_page, StepRow, matching, query, name="key", sort="key")
     return AdminSteps(
         steps=page.rows,
         next=page.next,
@@ -511,14 +522,14 @@ def _rows(work: PlanWork) -> list[StepRow]:
     if work.planned is None:
         return []
     results = dict(work.results)
-    over = work.state in _OVER and bool(results)
+    is_over = work.state in _ENDED_STATES and bool(results)
     return [
-        _row(number, step, results.get(number), over)
+        _row(number, step, results.get(number), is_over)
         for number, step in enumerate(work.planned.plan.steps)
     ]
 
 
-def _row(number: int, step: PlanStep, result: StepResult | None, over: bool) -> StepRow:
+def _row(number: int, step: PlanStep, result: StepResult | None, is_over: bool) -> StepRow:
     if result is not None:
         step = result.step
     state, reason, hint = _STATES[step.state], step.reason, None
@@ -526,7 +537,7 @@ def _row(number: int, step: PlanStep, result: StepResult | None, over: bool) -> 
         state = "done"
     elif result is not None and result.error is not None:
         state, reason, hint = "failed", result.error.message, result.error.hint
-    elif over and step.state == "to do":
+    elif is_over and step.state == "to do":
         state = "not-begun"
     return StepRow(
         str(number + 1),

@@ -14,8 +14,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
-from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_reconciler
-from hyperpod_jlab.admin.fsx.models import ActualState, ModeThere, PlanStep, StoragePlan, mode_there
+from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, open_reconciler
+from hyperpod_jlab.admin.fsx.models import (
+    ActualState,
+    AppliedMode,
+    PlanStep,
+    StoragePlan,
+    applied_mode,
+)
 from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters
 from hyperpod_jlab.aws.session import Aws
@@ -28,12 +34,12 @@ from hyperpod_jlab.core.errors import (
     InvalidInputError,
     NotFoundError,
 )
-from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.finding import raise_on_error
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.run.services import Hyperpod
 
-_AT_ONCE = 8
+_CONCURRENCY = 8
 """Clusters that are described at a time."""
 
 _LUSTRE = "LUSTRE"
@@ -79,12 +85,12 @@ async def list_domains(aws: Aws) -> tuple[DomainChoice, ...]:
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    found = [
-        DomainChoice(str(one["DomainId"]), str(one.get("DomainName") or ""))
+    domains = [
+        DomainChoice(str(item["DomainId"]), str(item.get("DomainName") or ""))
         async for page in aws.pages("sagemaker", "ListDomains")
-        for one in page.get("Domains") or ()
+        for item in page.get("Domains") or ()
     ]
-    return tuple(found)
+    return tuple(domains)
 
 
 async def find_choices(aws: Aws, domain: str | None = None) -> AdminTargets:
@@ -102,17 +108,24 @@ async def find_choices(aws: Aws, domain: str | None = None) -> AdminTargets:
     domains, file_systems, mounts = await asyncio.gather(
         _domains(aws, notes), _file_systems(aws, notes), _mounts(aws, notes)
     )
-    if domain is not None and domain not in {one.id for one in domains}:
+    if domain is not None and domain not in {domain_choice.id for domain_choice in domains}:
         domains = (DomainChoice(domain, ""), *domains)
-    known = {one.id for one in file_systems}
+    known_ids = {domain_choice.id for domain_choice in file_systems}
     # One that FSx does not tell of, such as without the right to ask, is known from its cluster all the same.
-    others = tuple(FileSystemChoice(name, None, "", ()) for name in mounts if name not in known)
-    found = [
-        FileSystemChoice(one.id, one.name, one.state, mounts.get(one.id, ()))
-        for one in (*file_systems, *others)
+    unlisted = tuple(
+        FileSystemChoice(name, None, "", ()) for name in mounts if name not in known_ids
+    )
+    choices = [
+        FileSystemChoice(
+            domain_choice.id,
+            domain_choice.name,
+            domain_choice.state,
+            mounts.get(domain_choice.id, ()),
+        )
+        for domain_choice in (*file_systems, *unlisted)
     ]
-    found.sort(key=lambda one: (not one.clusters, one.id))
-    return AdminTargets(domains, tuple(found), tuple(notes))
+    choices.sort(key=lambda domain_choice: (not domain_choice.clusters, domain_choice.id))
+    return AdminTargets(domains, tuple(choices), tuple(notes))
 
 
 async def _domains(aws: Aws, notes: list[str]) -> tuple[DomainChoice, ...]:
@@ -124,18 +137,20 @@ async def _domains(aws: Aws, notes: list[str]) -> tuple[DomainChoice, ...]:
 
 
 async def _file_systems(aws: Aws, notes: list[str]) -> tuple[FileSystemChoice, ...]:
-    found = []
+    file_systems = []
     try:
         async for page in aws.pages("fsx", "DescribeFileSystems"):
-            for one in page.get("FileSystems") or ():
-                if one.get("FileSystemType") != _LUSTRE:
+            for item in page.get("FileSystems") or ():
+                if item.get("FileSystemType") != _LUSTRE:
                     continue
-                tags = {tag["Key"]: tag["Value"] for tag in one.get("Tags") or ()}
-                state = str(one.get("Lifecycle") or "")
-                found.append(FileSystemChoice(one["FileSystemId"], tags.get("Name"), state, ()))
+                tags = {tag["Key"]: tag["Value"] for tag in item.get("Tags") or ()}
+                state = str(item.get("Lifecycle") or "")
+                file_systems.append(
+                    FileSystemChoice(item["FileSystemId"], tags.get("Name"), state, ())
+                )
     except HyperpodError as error:
         notes.append(_note("file systems", error))
-    return tuple(found)
+    return tuple(file_systems)
 
 
 async def _mounts(aws: Aws, notes: list[str]) -> Mapping[str, tuple[str, ...]]:
@@ -146,32 +161,32 @@ async def _mounts(aws: Aws, notes: list[str]) -> Mapping[str, tuple[str, ...]]:
             clusters += page
     except HyperpodError as error:
         notes.append(_note("HyperPod clusters", error))
-    room = asyncio.Semaphore(_AT_ONCE)
+    semaphore = asyncio.Semaphore(_CONCURRENCY)
     problems: dict[str, str] = {}
-    found: dict[str, set[str]] = defaultdict(set)
+    names_by_system: dict[str, set[str]] = defaultdict(set)
 
     async def look(cluster: HyperpodCluster) -> None:
         try:
-            async with room:
-                told = await describe_cluster(aws, cluster)
+            async with semaphore:
+                description = await describe_cluster(aws, cluster)
         except NotFoundError:
             return  # deleted since the list was made
         except HyperpodError as error:
             # Where one may not be described, often none may: that is said once.
             problems[error.code] = _note(f"the cluster {cluster.name}", error)
             return
-        for group in told.groups or ():
+        for group in description.groups or ():
             for storage in group.storage:
-                found[storage.dns_name.partition(".")[0]].add(cluster.name)
+                names_by_system[storage.dns_name.partition(".")[0]].add(cluster.name)
 
     await asyncio.gather(*map(look, clusters))
     notes += problems.values()
-    return {name: tuple(sorted(names)) for name, names in found.items()}
+    return {name: tuple(sorted(names)) for name, names in names_by_system.items()}
 
 
-def _note(what: str, error: HyperpodError) -> str:
+def _note(subject: str, error: HyperpodError) -> str:
     hint = f" ({error.hint})" if error.hint else ""
-    return f"{what}: {error.message}{hint}"
+    return f"{subject}: {error.message}{hint}"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -187,7 +202,7 @@ State = Literal[
 
 BUSY: frozenset[State] = frozenset({"planning", "checking", "applying", "stopping"})
 
-PAUSE = 0.5
+NOTIFY_INTERVAL_S = 0.5
 """Seconds between two words on progress: of 500 profiles nobody wants to hear each."""
 
 _LOG = logging.getLogger(__name__)
@@ -199,11 +214,11 @@ class PlanRequest:
 
     wiring: StorageRequest
     region: str | None = None
-    place: FolderPlace = field(default_factory=FolderPlace)
+    place: ProvisionerOptions = field(default_factory=ProvisionerOptions)
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanSnapshot:
     """A plan, and what it was made from.
 
     Attributes:
@@ -217,7 +232,7 @@ class Planned:
     there: ActualState
     plan: StoragePlan
     id: str
-    mode: ModeThere | None
+    mode: AppliedMode | None
     changed: bool = False
 
 
@@ -243,7 +258,7 @@ class PlanWork:
     begun_at: float
     state: State = "planning"
     read: tuple[int, int] = (0, 0)
-    planned: Planned | None = None
+    planned: PlanSnapshot | None = None
     results: dict[int, StepResult] = field(default_factory=dict)
     ended_at: float | None = None
     problem: HyperpodError | None = None
@@ -255,14 +270,14 @@ class PlanService:
 
     Args:
         services: Gives the services, for their configuration.
-        changed: Told of changes: at once of a new state, and now and then of progress.
+        on_change: Told of changes: at once of a new state, and now and then of progress.
     """
 
     def __init__(
-        self, services: Callable[[], Awaitable[Hyperpod]], changed: Callable[[PlanWork], None]
+        self, services: Callable[[], Awaitable[Hyperpod]], on_change: Callable[[PlanWork], None]
     ) -> None:
         self._services = services
-        self._changed = changed
+        self._on_change = on_change
         self._last: PlanWork | None = None
         self._task: asyncio.Task[None] | None = None
         self._applying: Reconciler | None = None
@@ -273,7 +288,7 @@ class PlanService:
         """The newest work; None before the first."""
         return self._last
 
-    def plan(self, asked: PlanRequest) -> PlanWork:
+    def plan(self, request: PlanRequest) -> PlanWork:
         """Begin to plan; while the same plan is made that one is meant.
 
         Raises:
@@ -281,10 +296,10 @@ class PlanService:
         """
         last = self._last
         if last is not None and last.state in BUSY:
-            if last.state == "planning" and last.asked == asked:
+            if last.state == "planning" and last.asked == request:
                 return last
-            raise _busy()
-        self._last = work = PlanWork(last.number + 1 if last else 1, asked, time.time())
+            raise _busy_error()
+        self._last = work = PlanWork(last.number + 1 if last else 1, request, time.time())
         self._begin(work, self._plan(work), "cannot be planned")
         return work
 
@@ -306,14 +321,14 @@ class PlanService:
         if work.state in BUSY:
             if work.state in {"checking", "applying"}:
                 return work
-            raise _busy()
+            raise _busy_error()
         if work.state != "planned":
             raise ConflictError(
                 "this plan was applied already",
                 code="plan_is_used",
                 hint="make a new plan; it contains the remaining steps",
             )
-        refuse_on_error(list(planned.plan.findings))
+        raise_on_error(list(planned.plan.findings))
         self._begin(work, self._apply(work, planned), "broke", "checking")
         return work
 
@@ -325,7 +340,7 @@ class PlanService:
         if self._applying is not None:
             self._applying.stop()
             work.state = "stopping"
-            self._tell(work)
+            self._notify(work)
         elif self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -344,102 +359,116 @@ class PlanService:
     def _begin(
         self,
         work: PlanWork,
-        doing: Coroutine[Any, Any, State],
-        broke: str,
+        coroutine: Coroutine[Any, Any, State],
+        failure_message: str,
         state: State = "planning",
     ) -> None:
         work.state, work.problem, work.ended_at = state, None, None
-        self._task = asyncio.create_task(self._run(work, doing, broke), name="hyperpod-admin")
-        self._tell(work)
+        self._task = asyncio.create_task(
+            self._run(work, coroutine, failure_message), name="hyperpod-admin"
+        )
+        self._notify(work)
 
-    async def _run(self, work: PlanWork, doing: Coroutine[Any, Any, State], broke: str) -> None:
+    async def _run(
+        self, work: PlanWork, coroutine: Coroutine[Any, Any, State], failure_message: str
+    ) -> None:
         # Nothing was done yet where it is cancelled: a plan that was there can still be confirmed.
         state: State = "stopped" if work.planned is None else "planned"
         try:
-            state = await doing
+            state = await coroutine
         except HyperpodError as error:
             state, work.problem = "failed", error
         except Exception:  # noqa: BLE001 - whoever looks is told, whatever it was
             state = "failed"
-            _LOG.exception("the plan for a Studio domain %s", broke)
+            _LOG.exception("the plan for a Studio domain %s", failure_message)
             work.problem = InternalError(
-                f"the plan {broke}", hint="the server's log has the details"
+                f"the plan {failure_message}", hint="the server's log has the details"
             )
         finally:
             self._applying = None
             work.state, work.ended_at = state, time.time()
-            self._tell(work)
+            self._notify(work)
 
     async def _plan(self, work: PlanWork) -> State:
         async with self._reconciler(work) as reconciler:
-            work.planned = await self._made(work, reconciler)
+            work.planned = await self._make_plan(work, reconciler)
         return "planned"
 
-    async def _apply(self, work: PlanWork, shown: Planned) -> State:
+    async def _apply(self, work: PlanWork, shown_plan: PlanSnapshot) -> State:
         async with self._reconciler(work) as reconciler:
-            return await self._applied(work, reconciler, shown)
+            return await self._apply_steps(work, reconciler, shown_plan)
 
-    async def _applied(self, work: PlanWork, reconciler: Reconciler, shown: Planned) -> State:
-        now = await self._made(work, reconciler)
-        if not _is_of(now.plan, shown.plan):
-            work.planned = Planned(now.there, now.plan, now.id, now.mode, changed=True)
+    async def _apply_steps(
+        self, work: PlanWork, reconciler: Reconciler, shown_plan: PlanSnapshot
+    ) -> State:
+        plan_now = await self._make_plan(work, reconciler)
+        if not _is_covered(plan_now.plan, shown_plan.plan):
+            work.planned = PlanSnapshot(
+                plan_now.there, plan_now.plan, plan_now.id, plan_now.mode, changed=True
+            )
             return "planned"
         # Its id stays that of the plan that was confirmed; what has been done by others since is shown as done.
-        work.planned = Planned(now.there, now.plan, shown.id, now.mode)
-        refuse_on_error(list(now.plan.findings))
+        work.planned = PlanSnapshot(plan_now.there, plan_now.plan, shown_plan.id, plan_now.mode)
+        raise_on_error(list(plan_now.plan.findings))
         self._applying = reconciler
         work.state = "applying"
-        self._tell(work)
+        self._notify(work)
         # A result may have its step as it is by now: one that waits for another that failed.
-        numbers = {_name(step): number for number, step in enumerate(now.plan.steps)}
-        async for result in reconciler.apply(now.there, now.plan):
+        numbers = {_name(step): number for number, step in enumerate(plan_now.plan.steps)}
+        async for result in reconciler.apply(plan_now.there, plan_now.plan):
             number = numbers.get(_name(result.step))
             if number is not None:
                 work.results[number] = result
-            self._tell_soon(work)
-        left = any(_is_left(result) for result in work.results.values())
-        return "stopped" if reconciler.stopped and left else "applied"
+            self._notify_soon(work)
+        has_left = any(_is_remaining(result) for result in work.results.values())
+        return "stopped" if reconciler.stopped and has_left else "applied"
 
-    async def _made(self, work: PlanWork, reconciler: Reconciler) -> Planned:
-        there, plan = await reconciler.plan()
-        return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there.holders))
+    async def _make_plan(self, work: PlanWork, reconciler: Reconciler) -> PlanSnapshot:
+        actual, plan = await reconciler.plan()
+        return PlanSnapshot(
+            actual, plan, _plan_id(work.asked, actual, plan), applied_mode(actual.holders)
+        )
 
     @asynccontextmanager
     async def _reconciler(self, work: PlanWork) -> AsyncIterator[Reconciler]:
-        def told(done: int, total: int) -> None:
-            work.read = (done, total)
-            self._tell_soon(work)
+        def told(done_steps: int, total: int) -> None:
+            work.read = (done_steps, total)
+            self._notify_soon(work)
 
-        asked = work.asked
+        request = work.asked
         # Nothing is made where all is taken back.
-        place = FolderPlace() if asked.wiring.wanted.mode is None else asked.place
+        options = ProvisionerOptions() if request.wiring.wanted.mode is None else request.place
         services = await self._services()
-        async with open_reconciler(services, asked.wiring, asked.region, place, told) as reconciler:
+        async with open_reconciler(
+            services, request.wiring, request.region, options, told
+        ) as reconciler:
             yield reconciler
 
     # ------------------------------------------------------------------------------ telling
 
-    def _tell(self, work: PlanWork) -> None:
+    def _notify(self, work: PlanWork) -> None:
         if self._later is not None:
             self._later.cancel()
             self._later = None
         work.version += 1
-        self._changed(work)
+        self._on_change(work)
 
-    def _tell_soon(self, work: PlanWork) -> None:
+    def _notify_soon(self, work: PlanWork) -> None:
         if self._later is None:
-            self._later = asyncio.get_running_loop().call_later(PAUSE, self._tell, work)
+            self._later = asyncio.get_running_loop().call_later(
+                NOTIFY_INTERVAL_S, self._notify, work
+            )
 
 
 def _name(step: PlanStep) -> tuple[type[PlanStep], str]:
     return type(step), step.target
 
 
-def _is_left(result: StepResult) -> bool:
+def _is_remaining(result: StepResult) -> bool:
     return result.step.state == "to do" and not result.done and result.error is None
 
 
-def _busy() -> ConflictError:
+def _busy_error() -> ConflictError:
     return ConflictError(
         "another plan is being made or applied on this server",
         code="admin_busy",
@@ -447,25 +476,27 @@ def _busy() -> ConflictError:
     )
 
 
-def _is_of(new: StoragePlan, shown: StoragePlan) -> bool:
+def _is_covered(new_plan: StoragePlan, shown_plan: StoragePlan) -> bool:
     """Whether a new plan does nothing that the other one does not. That it does less, for somebody else has done it or a space runs by now, is no harm."""
 
     def to_do(plan: StoragePlan) -> set[tuple[str, str, str]]:
-        return {(one.target, one.before, one.after) for one in plan.steps if one.state == "to do"}
+        return {
+            (step.target, step.before, step.after) for step in plan.steps if step.state == "to do"
+        }
 
-    return to_do(new) <= to_do(shown)
+    return to_do(new_plan) <= to_do(shown_plan)
 
 
-def _id_of(asked: PlanRequest, there: ActualState, plan: StoragePlan) -> str:
+def _plan_id(request: PlanRequest, actual: ActualState, plan: StoragePlan) -> str:
     """A digest of all that is shown of a plan, and of whom it concerns."""
-    shown = {
-        "region": asked.region,
-        "domain": there.domain,
-        "file_system": there.file_system.name,
+    digest_data = {
+        "region": request.region,
+        "domain": actual.domain,
+        "file_system": actual.file_system.name,
         "wanted": asdict(plan.wanted),
-        "plan": plain(plan),
+        "plan": to_plain(plan),
     }
-    text = json.dumps(shown, sort_keys=True, default=sorted)
+    text = json.dumps(digest_data, sort_keys=True, default=sorted)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
@@ -476,13 +507,13 @@ def _id_of(asked: PlanRequest, there: ActualState, plan: StoragePlan) -> str:
 # of a name that nobody has could be changed. AWS decides about rights before it looks for the profile, so the answer is either that there is no right, or
 # that there is no such profile.
 
-NOBODY = "hyperpod-jlab-is-this-allowed"
+MISSING_PROFILE = "hyperpod-jlab-is-this-allowed"
 """A user profile that is not there."""
 
-_LONG, _SHORT = 3600.0, 60.0
+_LONG_TTL_S, _SHORT_TTL_S = 3600.0, 60.0
 """Seconds for which AWS' yes or no is believed, and for which it is not asked again where it did not say."""
 
-_SAID = frozenset({"missing_right"})
+_CERTAIN_CODES = frozenset({"missing_right"})
 
 
 @dataclass(frozen=True)
@@ -500,20 +531,20 @@ class AdminRights:
     reason: HyperpodError | None = None
 
 
-class RightsOfAdmin:
+class AdminRightsCache:
     """Asks, and keeps the answer."""
 
     def __init__(self) -> None:
-        self._rights: Cache[None, AdminRights] = Cache(_good_for)
+        self._rights: Cache[None, AdminRights] = Cache(_ttl)
 
     async def look(self) -> AdminRights:
         """The rights. However many ask at once, AWS is asked once."""
         return await self._rights.get(None, _ask)
 
 
-def _good_for(found: AdminRights) -> float:
-    said = found.reason is None or found.reason.code in _SAID
-    return _LONG if said else _SHORT
+def _ttl(rights: AdminRights) -> float:
+    is_certain = rights.reason is None or rights.reason.code in _CERTAIN_CODES
+    return _LONG_TTL_S if is_certain else _SHORT_TTL_S
 
 
 async def _ask() -> AdminRights:
@@ -522,7 +553,7 @@ async def _ask() -> AdminRights:
         return AdminRights(False, reason=reason)
     studio = await asyncio.to_thread(find_studio)
     domain = studio.domain_id if studio else None
-    aws = Aws(hasty=True)
+    aws = Aws(fail_fast=True)
     try:
         if domain is None:
             domains = await list_domains(aws)
@@ -530,19 +561,21 @@ async def _ask() -> AdminRights:
                 raise NotFoundError("no Studio domain found in this region", code="no_domain")
             domain = domains[0].id
         await aws.call("sagemaker", "ListUserProfiles", DomainIdEquals=domain, MaxResults=1)
-        await _try_to_change_nobody(aws, domain)
+        await _update_missing_profile(aws, domain)
     except HyperpodError as error:
         return AdminRights(False, domain, error)
     return AdminRights(True, domain)
 
 
-async def _try_to_change_nobody(aws: Aws, domain: str) -> None:
+async def _update_missing_profile(aws: Aws, domain: str) -> None:
     """Change nothing of a profile that is not there.
 
     Raises:
         HyperpodError: There is no right to, or AWS did not say.
     """
     try:
-        await aws.call("sagemaker", "UpdateUserProfile", DomainId=domain, UserProfileName=NOBODY)
+        await aws.call(
+            "sagemaker", "UpdateUserProfile", DomainId=domain, UserProfileName=MISSING_PROFILE
+        )
     except (NotFoundError, InvalidInputError):
         return  # it was allowed, and there was nothing to change

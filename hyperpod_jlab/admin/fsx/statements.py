@@ -14,90 +14,97 @@ from hyperpod_jlab.admin.fsx.models import (
     EntryStep,
     MountTarget,
     StoragePlan,
-    holders_after,
+    apply_to_holders,
     is_folder,
-    is_of_all,
-    mounts_of,
-    path_of,
+    is_shared_folder,
+    mounted_path,
+    mounts_by_holder,
 )
 from hyperpod_jlab.core.finding import Finding
-from hyperpod_jlab.core.isolation import LEVEL_WORDS, Level
+from hyperpod_jlab.core.isolation import LEVEL_LABELS, Level
 
-MOST_NAMES = 5
+MAX_NAMES = 5
 """Names that a sentence lists; of more it says how many."""
 
 
-def statements_of(there: ActualState, plan: StoragePlan) -> Iterator[Effect]:
+def build_statements(actual: ActualState, plan: StoragePlan) -> Iterator[Effect]:
     """What a plan means, the most important first.
 
     Args:
-        there: What is there.
+        actual: What is there.
         plan: Its steps.
     """
-    file_system = there.file_system.name
-    before = mounts_of(there.holders, file_system)
-    after = mounts_of(holders_after(there.holders, plan.steps), file_system)
-    yield from _data(there, plan, before, after)
-    yield from _isolation(there, after)
-    yield from _restarts(there, plan, before, after)
+    file_system = actual.file_system.name
+    mounts_before = mounts_by_holder(actual.holders, file_system)
+    mounts_after = mounts_by_holder(apply_to_holders(actual.holders, plan.steps), file_system)
+    yield from _data(actual, plan, mounts_before, mounts_after)
+    yield from _isolation(actual, mounts_after)
+    yield from _restarts(actual, plan, mounts_before, mounts_after)
     yield from _new_profiles(plan)
 
 
-def some(names: Iterable[str]) -> str:
+def shorten_names(names: Iterable[str]) -> str:
     """Names in a sentence: all where they are few, else the first and how many more."""
-    known = list(names)
-    if len(known) <= MOST_NAMES + 1:
-        return ", ".join(known)
-    return f"{', '.join(known[:MOST_NAMES])} and {len(known) - MOST_NAMES} more"
+    all_names = list(names)
+    if len(all_names) <= MAX_NAMES + 1:
+        return ", ".join(all_names)
+    return f"{', '.join(all_names[:MAX_NAMES])} and {len(all_names) - MAX_NAMES} more"
 
 
 # ---------------------------------------------------------------------------------- where the files are
 
 
 def _data(
-    there: ActualState, plan: StoragePlan, before: Mapping[str, str], after: Mapping[str, str]
+    actual: ActualState,
+    plan: StoragePlan,
+    mounts_before: Mapping[str, str],
+    mounts_after: Mapping[str, str],
 ) -> Iterator[Effect]:
     deleted = [step.path for step in plan.deletions if step.state == "to do"]
-    yield from _deleted(there, deleted)
-    names = [one.name for one in there.holders if one.kind == "profile"]
-    yield from _places(names, after, before)
-    left = {
-        path: people for path, people in _left(names, before, after).items() if path not in deleted
+    yield from _deleted(actual, deleted)
+    names = [holder.name for holder in actual.holders if holder.kind == "profile"]
+    yield from _profile_folders(names, mounts_after, mounts_before)
+    left_behind = {
+        path: names_left
+        for path, names_left in _unmounted_folders(names, mounts_before, mounts_after).items()
+        if path not in deleted
     }
-    alone = [people[0] for path, people in left.items() if people == [path[1:]]]
-    if len(alone) > 1:
-        folders = some(f"/{name}" for name in alone)
+    own_folders_left = [
+        names_left[0] for path, names_left in left_behind.items() if names_left == [path[1:]]
+    ]
+    if len(own_folders_left) > 1:
+        folders = shorten_names(f"/{name}" for name in own_folders_left)
         yield Effect(
             "data",
             f"Files in private folders stay there and are no longer mounted: {folders}.",
         )
-    for path, people in left.items():
-        if len(alone) < 2 or people != [path[1:]]:
+    for path, names_left in left_behind.items():
+        if len(own_folders_left) < 2 or names_left != [path[1:]]:
             yield Effect(
                 "data",
-                f"Files of {some(people)} in {path} stay in {path}; they no longer mount it.",
+                f"Files of {shorten_names(names_left)} in {path} stay in {path}; they no longer mount it.",
             )
-    left = {path: people for path, people in left.items() if is_folder(path)}
-    if plan.wanted.mode is None and left:
+    left_behind = {path: names_left for path, names_left in left_behind.items() if is_folder(path)}
+    if plan.wanted.mode is None and left_behind:
         yield Effect(
             "data",
-            f"{'These' if deleted else 'All'} folders are kept: {some(left)}. 'hpj admin destroy --delete-data' deletes folders too; "
-            f"later, delete a folder where the whole file system is mounted, for example at /fsx: rm -r -- /fsx{next(iter(left))}",
+            f"{'These' if deleted else 'All'} folders are kept: {shorten_names(left_behind)}. 'hpj admin destroy --delete-data' deletes folders too; "
+            f"later, delete a folder where the whole file system is mounted, for example at /fsx: rm -r -- /fsx{next(iter(left_behind))}",
         )
-    own = [
-        one.name
-        for one in there.holders
-        if one.own_mode is not None and plan.wanted.profiles is None and plan.wanted.mode
+    deleted_paths = [
+        holder.name
+        for holder in actual.holders
+        if holder.own_mode is not None and plan.wanted.profiles is None and plan.wanted.mode
     ]
-    if own:
+    if deleted_paths:
         yield Effect(
             "data",
-            f"These keep their own mode: {some(own)}. 'hpj admin destroy --profile NAME' removes it, and the next apply gives them the "
+            f"These keep their own mode: {shorten_names(deleted_paths)}. 'hpj admin destroy --profile NAME' removes it, and the next apply gives them the "
             "mode of the domain.",
         )
 
 
-def _deleted(there: ActualState, paths: list[str]) -> Iterator[Effect]:
+def _deleted(actual: ActualState, paths: list[str]) -> Iterator[Effect]:
     """What becomes of what lies in folders."""
     if not paths:
         yield Effect(
@@ -108,72 +115,79 @@ def _deleted(there: ActualState, paths: list[str]) -> Iterator[Effect]:
         return
     yield Effect(
         "data",
-        f"Permanently deleted with all content, of any user: {', '.join(paths)} of {there.file_system.name}. Cluster jobs and other "
+        f"Permanently deleted with all content, of any user: {', '.join(paths)} of {actual.file_system.name}. Cluster jobs and other "
         "domains that use these folders lose them too. If a folder is linked to S3 with automatic export, its objects may be deleted as "
         "well. Nothing else is moved, copied or deleted.",
     )
 
 
-def _places(
-    names: list[str], after: Mapping[str, str], before: Mapping[str, str]
+def _profile_folders(
+    names: list[str], mounts_after: Mapping[str, str], mounts_before: Mapping[str, str]
 ) -> Iterator[Effect]:
     """Where each profile's files are."""
-    people: dict[str, list[str]] = defaultdict(list)
+    names_by_path: dict[str, list[str]] = defaultdict(list)
     private = []
     for name in names:
-        path = after.get(f"profile {name}")
+        path = mounts_after.get(f"profile {name}")
         if path == f"/{name}":
             private.append(name)
         elif path is not None:
-            people[path].append(name)
-    for path, ones in sorted(people.items()):
-        yield Effect("data", f"The files of {some(ones)} are in {path}, shared by all.")
+            names_by_path[path].append(name)
+    for path, profile_names in sorted(names_by_path.items()):
+        yield Effect(
+            "data", f"The files of {shorten_names(profile_names)} are in {path}, shared by all."
+        )
     if private:
-        places = some(f"{name} in /{name}" for name in private)
-        yield Effect("data", f"Each profile has its own folder: {places}.")
-    none = [name for name in names if f"profile {name}" not in after]
-    if none and (before or after):
-        yield Effect("data", f"{some(none)} mount no folder of the file system.")
+        places_text = shorten_names(f"{name} in /{name}" for name in private)
+        yield Effect("data", f"Each profile has its own folder: {places_text}.")
+    none = [name for name in names if f"profile {name}" not in mounts_after]
+    if none and (mounts_before or mounts_after):
+        yield Effect("data", f"{shorten_names(none)} mount no folder of the file system.")
 
 
-def _left(
-    names: list[str], before: Mapping[str, str], after: Mapping[str, str]
+def _unmounted_folders(
+    names: list[str], mounts_before: Mapping[str, str], mounts_after: Mapping[str, str]
 ) -> Mapping[str, list[str]]:
     """Folders that were mounted and are no longer, and by whom."""
-    found: dict[str, list[str]] = defaultdict(list)
+    names_by_path: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        path = before.get(f"profile {name}")
-        if path is not None and after.get(f"profile {name}") != path:
-            found[path].append(name)
-    return found
+        path = mounts_before.get(f"profile {name}")
+        if path is not None and mounts_after.get(f"profile {name}") != path:
+            names_by_path[path].append(name)
+    return names_by_path
 
 
 # ---------------------------------------------------------------------------------- who is kept out
 
 
-def _isolation(there: ActualState, after: Mapping[str, str]) -> Iterator[Effect]:
+def _isolation(actual: ActualState, mounts_after: Mapping[str, str]) -> Iterator[Effect]:
     levels: dict[Level, list[MountTarget]] = defaultdict(list)
-    profiles = [one for one in there.holders if one.kind == "profile"]
-    numbers = Counter(one.uid or COMMON_UID for one in profiles)
-    at = Counter(after[one.words] for one in profiles if one.words in after)
-    for one in profiles:
-        if one.words in after:
-            alone = after[one.words] == f"/{one.name}" and at[after[one.words]] == 1
-            levels[_level(one, numbers, alone=alone)].append(one)
-    for level, people in levels.items():
-        names = some(one.name for one in people)
-        yield Effect("isolation", f"{LEVEL_WORDS[level]}: {names}. {_WHY[level]}")
+    profiles = [holder for holder in actual.holders if holder.kind == "profile"]
+    numbers = Counter(holder.uid or COMMON_UID for holder in profiles)
+    mount_counts = Counter(
+        mounts_after[holder.words] for holder in profiles if holder.words in mounts_after
+    )
+    for holder in profiles:
+        if holder.words in mounts_after:
+            deleted_for_one = (
+                mounts_after[holder.words] == f"/{holder.name}"
+                and mount_counts[mounts_after[holder.words]] == 1
+            )
+            levels[_level(holder, numbers, alone=deleted_for_one)].append(holder)
+    for level, profile_names in levels.items():
+        names = shorten_names(holder.name for holder in profile_names)
+        yield Effect("isolation", f"{LEVEL_LABELS[level]}: {names}. {_LEVEL_REASONS[level]}")
 
 
 def _level(profile: MountTarget, numbers: Counter[int], *, alone: bool) -> Level:
     """What keeps others out of a profile's folder."""
     if not alone:
         return "none"
-    own = profile.uid is not None and numbers[profile.uid] == 1
-    return "posix" if own else "mount_path_only"
+    has_own_uid = profile.uid is not None and numbers[profile.uid] == 1
+    return "posix" if has_own_uid else "mount_path_only"
 
 
-_WHY: Mapping[Level, str] = {
+_LEVEL_REASONS: Mapping[Level, str] = {
     "none": "Everyone who mounts this folder can read and change its content.",
     "mount_path_only": "Profiles are separated only by the mounted path: on the file system they are not separate users (Studio uses uid "
     f"{COMMON_UID} for every profile without its own uid). SageMaker sets CustomPosixUserConfig only when a profile is "
@@ -187,30 +201,37 @@ _WHY: Mapping[Level, str] = {
 
 
 def _restarts(
-    there: ActualState, plan: StoragePlan, before: Mapping[str, str], after: Mapping[str, str]
+    actual: ActualState,
+    plan: StoragePlan,
+    mounts_before: Mapping[str, str],
+    mounts_after: Mapping[str, str],
 ) -> Iterator[Effect]:
-    waits = {
+    waiting = {
         step.holder.words
         for step in plan.steps
         if isinstance(step, EntryStep) and step.holder.kind == "space" and step.state == "waits"
     }
-    stopped = [_running(one) for one in there.holders if one.words in waits and one.apps]
-    changed = [
-        _running(one)
-        for one in there.holders
-        if one.apps and one.words not in waits and before.get(one.words) != after.get(one.words)
+    restarted = [
+        _running(holder) for holder in actual.holders if holder.words in waiting and holder.apps
     ]
-    if stopped:
+    changed_holders = [
+        _running(holder)
+        for holder in actual.holders
+        if holder.apps
+        and holder.words not in waiting
+        and mounts_before.get(holder.words) != mounts_after.get(holder.words)
+    ]
+    if restarted:
         yield Effect(
             "restarts",
-            f"Stop these first: {some(stopped)}. A space can be changed only while it is stopped; stop it and run this again.",
+            f"Stop these first: {shorten_names(restarted)}. A space can be changed only while it is stopped; stop it and run this again.",
         )
-    if changed:
+    if changed_holders:
         yield Effect(
             "restarts",
-            f"Restart these: {some(changed)}. Until then, running applications keep their current mounts.",
+            f"Restart these: {shorten_names(changed_holders)}. Until then, running applications keep their current mounts.",
         )
-    if not (stopped or changed):
+    if not (restarted or changed_holders):
         yield Effect("restarts", "No running application needs a restart.")
 
 
@@ -222,26 +243,26 @@ def _running(holder: MountTarget) -> str:
 
 
 def _new_profiles(plan: StoragePlan) -> Iterator[Effect]:
-    wanted = plan.wanted
-    if wanted.profiles is not None:
-        text = (
-            f"New profiles are not affected: this applies only to {some(sorted(wanted.profiles))}."
-        )
-    elif wanted.mode == "shared":
-        text = f"New profiles mount {wanted.shared_path} at once through the defaults of the domain. A profile that is created with its own file systems mounts those instead, until the next apply."
-    elif wanted.mode == "per-user":
-        text = f"New profiles mount {_default_of(plan)} until the next apply, by an administrator or by the stack for new profiles. To separate a profile by POSIX permissions, create it with CustomPosixUserConfig and a unique uid; this cannot be added later."
+    desired = plan.wanted
+    if desired.profiles is not None:
+        text = f"New profiles are not affected: this applies only to {shorten_names(sorted(desired.profiles))}."
+    elif desired.mode == "shared":
+        text = f"New profiles mount {desired.shared_path} at once through the defaults of the domain. A profile that is created with its own file systems mounts those instead, until the next apply."
+    elif desired.mode == "per-user":
+        text = f"New profiles mount {_default_mount(plan)} until the next apply, by an administrator or by the stack for new profiles. To separate a profile by POSIX permissions, create it with CustomPosixUserConfig and a unique uid; this cannot be added later."
     else:
         text = "New profiles get no folder."
     yield Effect("new profiles", text)
 
 
-def _default_of(plan: StoragePlan) -> str:
+def _default_mount(plan: StoragePlan) -> str:
     """What a profile without a list mounts once the plan is applied as far as it can be."""
     for step in plan.steps:
         if isinstance(step, EntryStep) and step.holder.kind == "domain":
-            stays = step.before if step.state in {"waits", "blocked"} else step.after
-            return "nothing" if stays == NOT_MOUNTED else f"{stays}, the domain's default,"
+            entry_text = step.before if step.state in {"waits", "blocked"} else step.after
+            return (
+                "nothing" if entry_text == NOT_MOUNTED else f"{entry_text}, the domain's default,"
+            )
     return "nothing"
 
 
@@ -249,95 +270,95 @@ def _default_of(plan: StoragePlan) -> str:
 # What keeps a domain and a file system apart as a whole, before any step: pure.
 
 
-def findings_of(there: ActualState, wanted: DesiredState) -> Iterator[Finding]:
+def build_findings(actual: ActualState, desired: DesiredState) -> Iterator[Finding]:
     """What is to be said of the whole.
 
     Args:
-        there: What is there.
-        wanted: What is to be there.
+        actual: What is there.
+        desired: What is to be there.
     """
-    if wanted.mode is not None:
-        yield from _file_system(there)
-        yield from _network(there)
-    yield from _domain(there)
-    yield from _names(there, wanted)
+    if desired.mode is not None:
+        yield from _file_system(actual)
+        yield from _network(actual)
+    yield from _domain(actual)
+    yield from _names(actual, desired)
 
 
-def _file_system(there: ActualState) -> Iterator[Finding]:
-    found = there.file_system
-    if found.kind != "LUSTRE":
+def _file_system(actual: ActualState) -> Iterator[Finding]:
+    file_system = actual.file_system
+    if file_system.kind != "LUSTRE":
         yield Finding(
             level="error",
             code="not_lustre",
-            message=f"{found.name} is a {found.kind} file system, not Lustre",
+            message=f"{file_system.name} is a {file_system.kind} file system, not Lustre",
             hint="use an FSx for Lustre file system: --file-system fs-...",
         )
-    if found.state != "AVAILABLE":
+    if file_system.state != "AVAILABLE":
         yield Finding(
             level="error",
             code="file_system_not_available",
-            message=f"{found.name} is {found.state}",
+            message=f"{file_system.name} is {file_system.state}",
             hint="wait until it is AVAILABLE; the FSx console shows its progress",
         )
 
 
-def _network(there: ActualState) -> Iterator[Finding]:
-    found = there.file_system
-    if found.vpc != there.vpc:
+def _network(actual: ActualState) -> Iterator[Finding]:
+    file_system = actual.file_system
+    if file_system.vpc != actual.vpc:
         yield Finding(
             level="error",
             code="other_vpc",
-            message=f"the domain is in {there.vpc}, but {found.name} is in {found.vpc}",
+            message=f"the domain is in {actual.vpc}, but {file_system.name} is in {file_system.vpc}",
             hint="Studio mounts only file systems in its own VPC; create a domain in the VPC of the file system",
         )
         return
-    if not set(found.subnets) & set(there.subnets):
+    if not set(file_system.subnets) & set(actual.subnets):
         yield Finding(
             level="error",
             code="other_subnet",
-            message=f"{found.name} is in {', '.join(found.subnets)}, which is not a subnet of the domain",
-            hint=f"add it: aws sagemaker update-domain --domain-id {there.domain} "
-            f"--subnet-ids {' '.join([*there.subnets, *found.subnets])}",
+            message=f"{file_system.name} is in {', '.join(file_system.subnets)}, which is not a subnet of the domain",
+            hint=f"add it: aws sagemaker update-domain --domain-id {actual.domain} "
+            f"--subnet-ids {' '.join([*actual.subnets, *file_system.subnets])}",
         )
-    if there.group is None:
+    if actual.group is None:
         yield Finding(
             level="error",
             code="no_security_group",
-            message=f"security group security-group-for-inbound-nfs-{there.domain} not found",
+            message=f"security group security-group-for-inbound-nfs-{actual.domain} not found",
             hint="SageMaker creates it with the domain; without it Studio cannot reach file systems",
         )
 
 
-def _domain(there: ActualState) -> Iterator[Finding]:
-    for holder in there.holders:
+def _domain(actual: ActualState) -> Iterator[Finding]:
+    for holder in actual.holders:
         if holder.kind == "domain" and holder.status in {"Deleting", "Delete_Failed", "Failed"}:
             yield Finding(
                 level="error",
                 code="domain_not_in_service",
-                message=f"the domain {there.domain} is {holder.status}",
+                message=f"the domain {actual.domain} is {holder.status}",
                 hint="its page in the SageMaker console shows the reason",
             )
 
 
-def _names(there: ActualState, wanted: DesiredState) -> Iterator[Finding]:
-    if wanted.mode is None:
+def _names(actual: ActualState, desired: DesiredState) -> Iterator[Finding]:
+    if desired.mode is None:
         return
-    profiles = [holder for holder in there.holders if holder.kind == "profile"]
-    for one in profiles:
-        if is_of_all(one, wanted):
-            yield _shared_name(there, one, wanted)
-    if wanted.mode == "per-user":
-        yield from _alike(profiles)
+    profiles = [holder for holder in actual.holders if holder.kind == "profile"]
+    for profile in profiles:
+        if is_shared_folder(profile, desired):
+            yield _shared_name(actual, profile, desired)
+    if desired.mode == "per-user":
+        yield from _similar_names(profiles)
 
 
-def _shared_name(there: ActualState, profile: MountTarget, wanted: DesiredState) -> Finding:
+def _shared_name(actual: ActualState, profile: MountTarget, desired: DesiredState) -> Finding:
     """A profile of the shared folder's name. What is private to one is never given to all; but who makes a profile later is not to stop everybody's wiring."""
     mounted = [
-        path_of(one.entries, there.file_system.name)
-        for one in there.holders
-        if one.kind == "domain" and one.mark == wanted.shared_path
+        mounted_path(holder.entries, actual.file_system.name)
+        for holder in actual.holders
+        if holder.kind == "domain" and holder.mark == desired.shared_path
     ]
-    harmless = wanted.mode == "per-user" or wanted.shared_path in mounted
+    harmless = desired.mode == "per-user" or desired.shared_path in mounted
     return Finding(
         level="warning" if harmless else "error",
         code="shared_folder_of_a_profile",
@@ -347,25 +368,25 @@ def _shared_name(there: ActualState, profile: MountTarget, wanted: DesiredState)
     )
 
 
-def _alike(profiles: Sequence[MountTarget]) -> Iterator[Finding]:
+def _similar_names(profiles: Sequence[MountTarget]) -> Iterator[Finding]:
     """Profiles that are easily taken for each other, by people or by the file system."""
     names, numbers = defaultdict(list), defaultdict(list)
-    for one in profiles:
-        names[one.name.casefold()].append(one.name)
-        if one.uid is not None:
-            numbers[one.uid].append(one.name)
-    for same in names.values():
-        if len(same) > 1:
+    for profile in profiles:
+        names[profile.name.casefold()].append(profile.name)
+        if profile.uid is not None:
+            numbers[profile.uid].append(profile.name)
+    for similar in names.values():
+        if len(similar) > 1:
             yield Finding(
                 level="warning",
                 code="names_alike",
-                message=f"the user profiles {', '.join(sorted(same))} differ only in case; each has its own folder",
+                message=f"the user profiles {', '.join(sorted(similar))} differ only in case; each has its own folder",
             )
-    for number, same in numbers.items():
-        if len(same) > 1 and number != COMMON_UID:
+    for number, similar in numbers.items():
+        if len(similar) > 1 and number != COMMON_UID:
             yield Finding(
                 level="warning",
                 code="numbers_alike",
-                message=f"the user profiles {', '.join(sorted(same))} have the same uid {number}: on the file system they are one user",
+                message=f"the user profiles {', '.join(sorted(similar))} have the same uid {number}: on the file system they are one user",
                 hint="recreate all but one with a unique uid (CustomPosixUserConfig)",
             )

@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 Status = Literal["SUCCESS", "FAILED"]
 
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 """What the body may have."""
 
-_LONGEST_REASON = 1500
-_TRIES = 6
-_FIRST_PAUSE, _TIMEOUT = 0.2, 10.0
+_MAX_REASON_LENGTH = 1500
+_MAX_TRIES = 6
+_FIRST_PAUSE_S, _TIMEOUT = 0.2, 10.0
 """Seconds before the second try, twice as long before each next one; and the longest that one may take."""
 
 _IDS = ("StackId", "RequestId", "LogicalResourceId")
@@ -61,9 +61,9 @@ class StackResponse:
         """How far it is, for when time is up."""
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watchdog(self) -> Iterator[None]:
         """Answer near the time limit, whatever the work inside does."""
-        timer = threading.Timer(self._limit.to_watchdog(), self._time_is_up)
+        timer = threading.Timer(self._limit.watchdog_seconds(), self._on_timeout)
         timer.daemon = True
         timer.start()
         try:
@@ -71,7 +71,7 @@ class StackResponse:
         finally:
             timer.cancel()
 
-    def give(self, status: Status, reason: str, data: Mapping[str, str] | None = None) -> None:
+    def send(self, status: Status, reason: str, data: Mapping[str, str] | None = None) -> None:
         """Give the answer, unless it was given.
 
         Args:
@@ -90,9 +90,9 @@ class StackResponse:
         log.info("answer: %s, %s: %s", status, self.physical_id, reason)
         self._put(body)
 
-    def _time_is_up(self) -> None:
+    def _on_timeout(self) -> None:
         try:
-            self.give(
+            self.send(
                 "FAILED",
                 f"the function stopped after {self._limit.whole:.0f} s: {self.progress}. Nothing is lost; the next run continues from "
                 "there",
@@ -103,21 +103,21 @@ class StackResponse:
     def _body(self, status: Status, reason: str, data: Mapping[str, str]) -> bytes:
         """The answer in its form, its longest parts cut."""
         reason = " ".join(reason.split())
-        most = _LONGEST_REASON
+        limit = _MAX_REASON_LENGTH
         while True:
-            cut = {name: _cut(value, most) for name, value in data.items()}
+            shortened = {name: _truncate(value, limit) for name, value in data.items()}
             body = json.dumps(
                 {
                     "Status": status,
-                    "Reason": _cut(reason, most),
-                    "PhysicalResourceId": _cut(self.physical_id, 300) or "none",
+                    "Reason": _truncate(reason, limit),
+                    "PhysicalResourceId": _truncate(self.physical_id, 300) or "none",
                     **self._ids,
-                    "Data": cut,
+                    "Data": shortened,
                 }
             ).encode()
-            if len(body) <= MOST_BYTES or most < 50:
+            if len(body) <= MAX_BYTES or limit < 50:
                 return body
-            most = most * 3 // 4
+            limit = limit * 3 // 4
 
     def _put(self, body: bytes) -> None:
         """Put it, again where that may help.
@@ -125,12 +125,12 @@ class StackResponse:
         Raises:
             UnreachableError: It cannot be put.
         """
-        problem, pause = "", _FIRST_PAUSE
-        for _ in range(_TRIES):
-            problem, final = self._tried(body)
+        problem, pause = "", _FIRST_PAUSE_S
+        for _ in range(_MAX_TRIES):
+            problem, final = self._try_put(body)
             if not problem:
                 return
-            if final or pause > self._limit.to_end():
+            if final or pause > self._limit.end_seconds():
                 break
             log.warning("the answer was not accepted (%s); trying again", problem)
             time.sleep(pause)
@@ -141,16 +141,16 @@ class StackResponse:
             hint="check that the function can reach S3; a VPC without internet access needs the S3 gateway endpoint",
         )
 
-    def _tried(self, body: bytes) -> tuple[str, bool]:
+    def _try_put(self, body: bytes) -> tuple[str, bool]:
         """What was wrong, or nothing; and whether it will stay so."""
         # The address is signed for no content type, and urllib would add one.
         request = urllib.request.Request(  # noqa: S310 - http or https, see __init__
             self._url, body, {"Content-Type": ""}, method="PUT"
         )
-        timeout = max(0.1, min(_TIMEOUT, self._limit.to_end()))
+        timeout = max(0.1, min(_TIMEOUT, self._limit.end_seconds()))
         try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
-                answer.read()
+            with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
+                response.read()
         except urllib.error.HTTPError as error:
             error.close()
             return f"HTTP {error.code}", 400 <= error.code < 500 and error.code not in {408, 429}
@@ -160,5 +160,5 @@ class StackResponse:
         return "", False
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."
+def _truncate(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,6 +1,6 @@
 """``Custom::HyperPodStudioWiring``: a stack's wiring of a domain, made, changed and taken back when CloudFormation asks.
 
-A resource is called by its domain and file system (`Wired`). When an update names another one, CloudFormation asks to delete the old one later, by its
+A resource is called by its domain and file system (`WiredTarget`). When an update names another one, CloudFormation asks to delete the old one later, by its
 name; the mode is changed in place. Marks in tags are of one file system at a time, so in the same domain the old one is taken back first.
 """
 
@@ -20,25 +20,25 @@ from hyperpod_jlab.admin.lambdas.work import (
     LambdaContext,
     Limit,
     ReconcileOutcome,
-    is_of_the_whole,
-    is_passing,
-    made_as_told,
-    made_so,
-    tell,
+    converge_and_log,
+    converge_with_folders,
+    enable_logging,
+    is_for_domain,
+    is_transient,
 )
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, RefusedError
-from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.finding import raise_on_error
 
 log = logging.getLogger(__name__)
 
 _KIND, _NOTHING = "hyperpod-jlab", "hyperpod-jlab/nothing"
 
-_AGAIN = "The next run continues from there"
+_CONTINUES_NOTE = "The next run continues from there"
 
 
 @dataclass(frozen=True)
-class Wired:
+class WiredTarget:
     """A domain and a file system: what a resource is called by, and all that is needed to take it back."""
 
     domain: str
@@ -50,17 +50,17 @@ class Wired:
         return f"{_KIND}/{self.domain}/{self.file_system}"
 
     @classmethod
-    def of(cls, physical_id: Any) -> Self | None:
+    def from_physical_id(cls, physical_id: Any) -> Self | None:
         """What a resource's name says; None: it is none of ours."""
         match str(physical_id or "").split("/"):
             case [kind, domain, file_system] if kind == _KIND:
                 return cls(domain, file_system)
         return None
 
-    def taken_back(self) -> StorageRequest:
+    def empty_request(self) -> StorageRequest:
         """Nothing of it."""
         return StorageRequest(
-            self.domain, DesiredState(None), file_system=self.file_system, gone=True
+            self.domain, DesiredState(None), file_system=self.file_system, may_be_missing=True
         )
 
 
@@ -75,24 +75,26 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
         InvalidInputError: It is no request of CloudFormation.
         UnreachableError: CloudFormation does not take the answer; Lambda tries it all again then, which does no harm.
     """
-    tell()
+    enable_logging()
     limit = Limit(context)
-    answer = StackResponse(event, limit)
-    with answer.watched():
+    response = StackResponse(event, limit)
+    with response.watchdog():
         try:
-            outcome = asyncio.run(_asked(event, answer, limit))
+            outcome = asyncio.run(_handle(event, response, limit))
         except HyperpodError as error:
-            answer.give("FAILED", str(error))
+            response.send("FAILED", str(error))
         except Exception as error:
             # A fault of ours is answered too, or the stack waits for an hour.
             log.exception("a bug in this function")
-            answer.give("FAILED", f"a bug in this function, see its log: {type(error).__name__}")
+            response.send("FAILED", f"a bug in this function, see its log: {type(error).__name__}")
         else:
-            answer.give("SUCCESS", outcome["Summary"], outcome)
-    return {"PhysicalResourceId": answer.physical_id}
+            response.send("SUCCESS", outcome["Summary"], outcome)
+    return {"PhysicalResourceId": response.physical_id}
 
 
-async def _asked(event: Mapping[str, Any], answer: StackResponse, limit: Limit) -> dict[str, str]:
+async def _handle(
+    event: Mapping[str, Any], response: StackResponse, limit: Limit
+) -> dict[str, str]:
     """Do what is asked; what templates may read then.
 
     Raises:
@@ -100,35 +102,37 @@ async def _asked(event: Mapping[str, Any], answer: StackResponse, limit: Limit) 
     """
     kind = event.get("RequestType")
     if kind == "Delete":
-        return await _deleted(event, answer, limit)
-    if not answer.physical_id:
-        answer.physical_id = _NOTHING  # until it is known what is made
+        return await _delete(event, response, limit)
+    if not response.physical_id:
+        response.physical_id = _NOTHING  # until it is known what is made
     if kind not in {"Create", "Update"}:
         raise InvalidInputError(
             f"RequestType must be Create, Update or Delete, not '{str(kind)[:30]}'"
         )
-    settings = StackSettings.of_properties(event.get("ResourceProperties"))
+    settings = StackSettings.from_properties(event.get("ResourceProperties"))
     reconciler = Reconciler(Aws(), settings.wiring())
-    wired = Wired(settings.domain, await reconciler.file_system())
-    known = Wired.of(answer.physical_id)
+    wired = WiredTarget(settings.domain, await reconciler.file_system())
+    known_target = WiredTarget.from_physical_id(response.physical_id)
     if kind == "Create":
-        answer.physical_id = wired.physical_id
+        response.physical_id = wired.physical_id
     else:
-        await _make_room(event, wired, known, reconciler, answer, limit)
+        await _remove_replaced(event, wired, known_target, reconciler, response, limit)
     wiring = replace(settings.wiring(), file_system=wired.file_system)
-    outcome = await made_as_told(settings, wiring, limit, told=_teller(answer))
+    outcome = await converge_with_folders(
+        settings, wiring, limit, on_progress=_progress_logger(response)
+    )
     _check(outcome, reconciled=settings.reconciled == "true", gives=True)
     # Only now: an update that fails goes on under the old name.
-    answer.physical_id = wired.physical_id
+    response.physical_id = wired.physical_id
     return _data(wired, outcome, settings.mode)
 
 
-async def _make_room(
+async def _remove_replaced(
     event: Mapping[str, Any],
-    wired: Wired,
-    known: Wired | None,
+    wired: WiredTarget,
+    target: WiredTarget | None,
     reconciler: Reconciler,
-    answer: StackResponse,
+    response: StackResponse,
     limit: Limit,
 ) -> None:
     """Take back what is to be replaced, where CloudFormation would do it too late or never.
@@ -136,51 +140,55 @@ async def _make_room(
     Raises:
         HyperpodError: It cannot be taken back, or what is wanted cannot be: then nothing was done.
     """
-    before = await _before(event)
+    previous_target = await _previous_target(event)
     # In the same domain, for the marks; and what a failed update has begun, which CloudFormation has never heard of.
-    gone: set[Wired] = set()
-    if known is not None and known.domain == wired.domain:
-        gone.add(known)
-    if before is not None and before != known:
-        gone.add(before)
-    gone.discard(wired)
-    if not gone:
+    removed_targets: set[WiredTarget] = set()
+    if target is not None and target.domain == wired.domain:
+        removed_targets.add(target)
+    if previous_target is not None and previous_target != target:
+        removed_targets.add(previous_target)
+    removed_targets.discard(wired)
+    if not removed_targets:
         return
-    _, made = await reconciler.plan()
-    refuse_on_error(list(made.findings))
-    for one in gone:
-        _check(await _taken_back(one, answer, limit), reconciled=False)
+    _, storage_plan = await reconciler.plan()
+    raise_on_error(list(storage_plan.findings))
+    for removed in removed_targets:
+        _check(await _remove_mounts(removed, response, limit), reconciled=False)
 
 
-async def _before(event: Mapping[str, Any]) -> Wired | None:
+async def _previous_target(event: Mapping[str, Any]) -> WiredTarget | None:
     """What the properties before an update named; None where they were not right either."""
     try:
-        settings = StackSettings.of_properties(event.get("OldResourceProperties"))
+        settings = StackSettings.from_properties(event.get("OldResourceProperties"))
         file_system = await Reconciler(Aws(), settings.wiring()).file_system()
     except (InvalidInputError, NotFoundError):
         return None
-    return Wired(settings.domain, file_system)
+    return WiredTarget(settings.domain, file_system)
 
 
-async def _deleted(event: Mapping[str, Any], answer: StackResponse, limit: Limit) -> dict[str, str]:
+async def _delete(
+    event: Mapping[str, Any], response: StackResponse, limit: Limit
+) -> dict[str, str]:
     """Take back what the resource's name says; by its properties where it has none of our names, as one whose creation never answered.
 
     Raises:
         HyperpodError: Something could not be taken back.
     """
-    wired = Wired.of(answer.physical_id)
-    if wired is None and answer.physical_id != _NOTHING:
+    wired = WiredTarget.from_physical_id(response.physical_id)
+    if wired is None and response.physical_id != _NOTHING:
         try:
-            settings = StackSettings.of_properties(event.get("ResourceProperties"))
-            wired = Wired(settings.domain, await Reconciler(Aws(), settings.wiring()).file_system())
+            settings = StackSettings.from_properties(event.get("ResourceProperties"))
+            wired = WiredTarget(
+                settings.domain, await Reconciler(Aws(), settings.wiring()).file_system()
+            )
         except (InvalidInputError, NotFoundError) as error:
             log.info("nothing can have been created from these properties: %s", error)
-    if not answer.physical_id:
-        answer.physical_id = _NOTHING
+    if not response.physical_id:
+        response.physical_id = _NOTHING
     if wired is None:
         return {"Summary": "nothing was created, so nothing is removed"}
-    outcome = await _taken_back(wired, answer, limit)
-    if outcome.held:
+    outcome = await _remove_mounts(wired, response, limit)
+    if outcome.waiting_steps:
         raise RefusedError(
             f"not everything was removed: {outcome.words()}",
             code="not_taken_back",
@@ -190,14 +198,18 @@ async def _deleted(event: Mapping[str, Any], answer: StackResponse, limit: Limit
     return _data(wired, outcome, "none")
 
 
-async def _taken_back(wired: Wired, answer: StackResponse, limit: Limit) -> ReconcileOutcome:
+async def _remove_mounts(
+    wired: WiredTarget, response: StackResponse, limit: Limit
+) -> ReconcileOutcome:
     """Take a wiring back. Where the domain is gone, all of it is.
 
     Raises:
         HyperpodError: What is there cannot be read.
     """
     try:
-        return await made_so(wired.taken_back(), limit, told=_teller(answer))
+        return await converge_and_log(
+            wired.empty_request(), limit, on_progress=_progress_logger(response)
+        )
     except NotFoundError as error:
         if error.detail.get("action") != "sagemaker:DescribeDomain":
             raise
@@ -220,35 +232,40 @@ def _check(outcome: ReconcileOutcome, *, reconciled: bool, gives: bool = False) 
     """
     missing = [
         step
-        for step in (*outcome.held, *outcome.left, *(one.step for one in outcome.failed))
-        if is_of_the_whole(step) and not (gives and isinstance(step, EntryStep) and step.takes_away)
+        for step in (
+            *outcome.waiting_steps,
+            *outcome.remaining,
+            *(failure.step for failure in outcome.failed),
+        )
+        if is_for_domain(step)
+        and not (gives and isinstance(step, EntryStep) and step.removes_mount)
     ]
-    lasting = [one for one in outcome.failed if not is_passing(one.error)]
-    unfinished = bool(outcome.left or outcome.failed)
-    if outcome.planned and not missing and not lasting and (reconciled or not unfinished):
+    lasting_failures = [failure for failure in outcome.failed if not is_transient(failure.error)]
+    unfinished = bool(outcome.remaining or outcome.failed)
+    if outcome.planned and not missing and not lasting_failures and (reconciled or not unfinished):
         return
-    late = not outcome.planned or bool(outcome.left)
+    is_late = not outcome.planned or bool(outcome.remaining)
     decide = any(step.state == "blocked" for step in missing)
-    again = "" if decide else f" {_AGAIN}"
+    suffix = "" if decide else f" {_CONTINUES_NOTE}"
     raise RefusedError(
-        f"{'timed out: ' if late else 'not done: '}{outcome.words()}.{again}",
-        code="time_is_up" if late else "not_done",
+        f"{'timed out: ' if is_late else 'not done: '}{outcome.words()}.{suffix}",
+        code="time_is_up" if is_late else "not_done",
     )
 
 
-def _teller(answer: StackResponse) -> Callable[[str], None]:
-    def told(words: str) -> None:
-        answer.progress = words
+def _progress_logger(response: StackResponse) -> Callable[[str], None]:
+    def on_progress(message: str) -> None:
+        response.progress = message
 
-    return told
+    return on_progress
 
 
-def _data(wired: Wired, outcome: ReconcileOutcome, mode: str) -> dict[str, str]:
+def _data(wired: WiredTarget, outcome: ReconcileOutcome, mode: str) -> dict[str, str]:
     return {
         "DomainId": wired.domain,
         "FileSystemId": wired.file_system,
         "PartitionMode": mode,
         "Summary": outcome.words(),
-        "Waiting": str(len(outcome.held)),
-        "Left": str(len(outcome.left) + len(outcome.failed)),
+        "Waiting": str(len(outcome.waiting_steps)),
+        "Left": str(len(outcome.remaining) + len(outcome.failed)),
     }

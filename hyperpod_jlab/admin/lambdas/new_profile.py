@@ -25,8 +25,8 @@ from hyperpod_jlab.admin.lambdas.work import (
     LambdaContext,
     Limit,
     ReconcileOutcome,
-    made_as_told,
-    tell,
+    converge_with_folders,
+    enable_logging,
     waits_for_sagemaker,
 )
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
@@ -70,29 +70,31 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     Raises:
         InvalidInputError: It is no batch of a queue, or the environment is not right: all of it is given again then.
     """
-    tell()
+    enable_logging()
     limit = Limit(context)
-    settings = StackSettings.of_environment()
+    settings = StackSettings.from_environment()
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         raise InvalidInputError("this is not an SQS batch: it has no Records")
-    made, again = [], set()
+    created_targets, retry_ids = [], set()
     for record in records:
         message = str(record.get("messageId") or "")
         try:
-            found = made_by(record, settings.domain)
+            target = parse_created_target(record, settings.domain)
         except InvalidInputError as error:
             log.error("message %s: %s", message, error)  # noqa: TRY400 - no fault of ours
-            again.add(message)
+            retry_ids.add(message)
         else:
-            if found is not None:
-                made.append(found)
-    if made:
-        again |= asyncio.run(_wired(settings, made, limit))
-    return {"batchItemFailures": [{"itemIdentifier": one} for one in sorted(again)]}
+            if target is not None:
+                created_targets.append(target)
+    if created_targets:
+        retry_ids |= asyncio.run(_wire_targets(settings, created_targets, limit))
+    return {
+        "batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(retry_ids)]
+    }
 
 
-def made_by(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
+def parse_created_target(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
     """The profile or space of our domain that a message is about; None: it is about none.
 
     Args:
@@ -103,26 +105,26 @@ def made_by(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
         InvalidInputError: It is no event of EventBridge, or does not name a profile or space.
     """
     try:
-        told = json.loads(str(record.get("body")))
+        body = json.loads(str(record.get("body")))
     except ValueError:
         raise InvalidInputError("its body is not valid JSON") from None
-    detail = told.get("detail") if isinstance(told, Mapping) else None
+    detail = body.get("detail") if isinstance(body, Mapping) else None
     if not isinstance(detail, Mapping):
         raise InvalidInputError("it is not an EventBridge event: it has no detail")
     call = str(detail.get("eventName"))
-    if told.get("source") != "aws.sagemaker" or call not in EVENTS:
+    if body.get("source") != "aws.sagemaker" or call not in EVENTS:
         log.warning("an event that the rule should not match: %s", call)
         return None
     if detail.get("errorCode"):
         return None  # none was made
     kind, member = EVENTS[call]
-    given = detail.get("requestParameters")
-    if not isinstance(given, Mapping) or not isinstance(given.get("domainId"), str):
+    parameters = detail.get("requestParameters")
+    if not isinstance(parameters, Mapping) or not isinstance(parameters.get("domainId"), str):
         raise InvalidInputError("its requestParameters do not name a domain")
-    if given["domainId"] != domain:
+    if parameters["domainId"] != domain:
         log.warning("a %s of another domain: the rule should match only %s", kind, domain)
         return None
-    name = given.get(member)
+    name = parameters.get(member)
     if isinstance(name, str):
         return CreatedTarget(str(record.get("messageId") or ""), kind, name)
     if call == "DeleteApp":
@@ -130,41 +132,46 @@ def made_by(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
     raise InvalidInputError(f"its requestParameters do not name a {kind}")
 
 
-async def _wired(settings: StackSettings, made: list[CreatedTarget], limit: Limit) -> set[str]:
+async def _wire_targets(
+    settings: StackSettings, targets: list[CreatedTarget], limit: Limit
+) -> set[str]:
     """Wire profiles and spaces; the messages that are to come again."""
     profiles, spaces = (
-        frozenset(one.name for one in made if one.kind == kind) for kind in ("profile", "space")
+        frozenset(target.name for target in targets if target.kind == kind)
+        for kind in ("profile", "space")
     )
-    wiring = settings.wiring(among=ProfileSubset(profiles, spaces))
+    wiring = settings.wiring(subset=ProfileSubset(profiles, spaces))
     private = settings.mode == "per-user"
 
-    def concerned(step: PlanStep) -> bool:
+    def concerns(step: PlanStep) -> bool:
         if isinstance(step, FolderStep):
             return private and step.path != settings.shared_path
         return isinstance(step, EntryStep)  # what all need is the stack's and the schedule's to do
 
     try:
-        outcome = await made_as_told(settings, wiring, limit, concerned=concerned, patiently=True)
+        outcome = await converge_with_folders(
+            settings, wiring, limit, concerns=concerns, waits=True
+        )
     except HyperpodError as error:
-        log.error("none of %s: %s", ", ".join(sorted({one.words for one in made})), error)  # noqa: TRY400
-        return {one.message for one in made}
-    late = _late(outcome)
-    all_again = not outcome.planned or (private and outcome.blind is not None)
-    return {one.message for one in made if all_again or one.words in late}
+        log.error("none of %s: %s", ", ".join(sorted({target.words for target in targets})), error)  # noqa: TRY400
+        return {target.message for target in targets}
+    late_targets = _unfinished_names(outcome)
+    retry_all = not outcome.planned or (private and outcome.without_folders is not None)
+    return {target.message for target in targets if retry_all or target.words in late_targets}
 
 
-def _late(outcome: ReconcileOutcome) -> set[str]:
+def _unfinished_names(outcome: ReconcileOutcome) -> set[str]:
     """Profiles and spaces, in words, of which something is still to be done that may be done by trying again."""
-    steps = [*outcome.left, *(one.step for one in outcome.failed)]
-    steps += [one for one in outcome.held if waits_for_sagemaker(one)]
+    steps = [*outcome.remaining, *(failure.step for failure in outcome.failed)]
+    steps += [failure for failure in outcome.waiting_steps if waits_for_sagemaker(failure)]
     paths = {step.path for step in steps if isinstance(step, FolderStep)}
-    late = set()
-    for step in (*steps, *outcome.held):
+    late_names = set()
+    for step in (*steps, *outcome.waiting_steps):
         if isinstance(step, EntryStep) and (step in steps or _private_path(step) in paths):
-            late.add(step.holder.words)
+            late_names.add(step.holder.words)
             if step.holder.owner is not None:
-                late.add(f"profile {step.holder.owner}")
-    return late
+                late_names.add(f"profile {step.holder.owner}")
+    return late_names
 
 
 def _private_path(step: EntryStep) -> str | None:

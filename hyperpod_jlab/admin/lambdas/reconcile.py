@@ -14,10 +14,10 @@ from hyperpod_jlab.admin.lambdas.work import (
     LambdaContext,
     Limit,
     ReconcileOutcome,
-    is_passing,
-    made_as_told,
-    plain,
-    tell,
+    converge_with_folders,
+    enable_logging,
+    is_transient,
+    to_log_data,
 )
 from hyperpod_jlab.core.errors import RefusedError
 
@@ -39,18 +39,18 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG0
         RefusedError: Something failed for good, so that Lambda counts an error, for which there can be an alarm.
         HyperpodError: What is there cannot be read.
     """
-    tell()
-    settings = StackSettings.of_environment()
-    outcome = asyncio.run(_reconciled(settings, Limit(context)))
-    for step in outcome.held:
+    enable_logging()
+    settings = StackSettings.from_environment()
+    outcome = asyncio.run(_reconcile(settings, Limit(context)))
+    for step in outcome.waiting_steps:
         log.warning("%s waits: %s -> %s: %s", step.target, step.before, step.after, step.reason)
-    lasting = [one for one in outcome.failed if not is_passing(one.error)]
-    if lasting or outcome.blind:
+    lasting_failures = [failure for failure in outcome.failed if not is_transient(failure.error)]
+    if lasting_failures or outcome.without_folders:
         raise RefusedError(
             f"not everything is in the wanted state: {outcome.words()}", code="not_done"
         )
-    return plain(outcome)
+    return to_log_data(outcome)
 
 
-async def _reconciled(settings: StackSettings, limit: Limit) -> ReconcileOutcome:
-    return await made_as_told(settings, settings.wiring(), limit)
+async def _reconcile(settings: StackSettings, limit: Limit) -> ReconcileOutcome:
+    return await converge_with_folders(settings, settings.wiring(), limit)

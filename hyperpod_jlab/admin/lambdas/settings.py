@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from hyperpod_jlab.admin.fsx.aws import ProfileSubset
-from hyperpod_jlab.admin.fsx.models import FOLDER, LONGEST, MOST_UID, DesiredState, Mode
+from hyperpod_jlab.admin.fsx.models import FOLDER, MAX_PATH_LENGTH, MAX_UID, DesiredState, Mode
 from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
 from hyperpod_jlab.aws.permissions import (
+    ANY_RESOURCE,
     CLUSTER,
     DOMAIN,
     EKS,
-    EVERY,
     PROFILE,
     SPACE,
     Permission,
@@ -26,7 +26,7 @@ from hyperpod_jlab.aws.session_manager import DOCUMENT
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID
 
-_OF_CLOUDFORMATION = frozenset({"ServiceToken", "ServiceTimeout"})
+_CLOUDFORMATION_PROPERTIES = frozenset({"ServiceToken", "ServiceTimeout"})
 """Properties that every custom resource has."""
 
 
@@ -44,7 +44,7 @@ class StackSettings(BaseModel):
     """What a stack says; all values are texts there.
 
     Raises:
-        InvalidInputError: By `of_properties` and `of_environment`.
+        InvalidInputError: By `from_properties` and `from_environment`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, regex_engine="python-re")
@@ -61,7 +61,9 @@ class StackSettings(BaseModel):
     mode: Mode = Field(alias="PartitionMode")
     """One folder for all, or one for each profile."""
 
-    shared_path: str = Field("/shared", alias="SharedPath", pattern=FOLDER, max_length=LONGEST)
+    shared_path: str = Field(
+        "/shared", alias="SharedPath", pattern=FOLDER, max_length=MAX_PATH_LENGTH
+    )
     """The folder that all have in mode ``shared``."""
 
     folders: Literal["kubernetes", "cluster", "timer", "none"] = Field("cluster", alias="Folders")
@@ -71,7 +73,7 @@ class StackSettings(BaseModel):
     controller_group: Text = Field(None, alias="ControllerGroup")
     """The instance group of Slurm's controller, where the cluster's settings do not say which it is."""
 
-    cluster_user: Annotated[Annotated[int, Field(ge=1, le=MOST_UID)] | None, _EMPTY] = Field(
+    cluster_user: Annotated[Annotated[int, Field(ge=1, le=MAX_UID)] | None, _EMPTY] = Field(
         None, alias="ClusterUser"
     )
     """The number of the user of the cluster's jobs, who is let into folders; none: whoever is let in already."""
@@ -103,63 +105,72 @@ class StackSettings(BaseModel):
         return self
 
     @classmethod
-    def of_properties(cls, given: Any) -> Self:
+    def from_properties(cls, properties: Any) -> Self:
         """The properties of a custom resource.
 
         Args:
-            given: ``ResourceProperties`` of CloudFormation's request.
+            properties: ``ResourceProperties`` of CloudFormation's request.
 
         Raises:
             InvalidInputError: They are none, with all that is wrong in one sentence.
         """
-        if not isinstance(given, Mapping):
+        if not isinstance(properties, Mapping):
             raise InvalidInputError("the request has no ResourceProperties")
-        return cls._checked(
-            {name: value for name, value in given.items() if name not in _OF_CLOUDFORMATION}
+        return cls._validate(
+            {
+                name: value
+                for name, value in properties.items()
+                if name not in _CLOUDFORMATION_PROPERTIES
+            }
         )
 
     @classmethod
-    def of_environment(cls) -> Self:
+    def from_environment(cls) -> Self:
         """The environment of a function, such as ``HPJ_DOMAIN_ID``.
 
         Raises:
             InvalidInputError: It is not right.
         """
-        given = {
+        properties = {
             name: os.environ[variable]
             for variable, name in VARIABLES.items()
             if os.environ.get(variable)
         }
-        return cls._checked(given)
+        return cls._validate(properties)
 
     @classmethod
-    def _checked(cls, given: Mapping[str, Any]) -> Self:
+    def _validate(cls, environment: Mapping[str, Any]) -> Self:
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(environment)
         except ValidationError as error:
-            problems = [_words(one, list(PROPERTIES)) for one in error.errors()]
+            problems = [_problem_text(problem, list(PROPERTIES)) for problem in error.errors()]
             raise InvalidInputError(
                 "; ".join(problems), detail={"field": _field(error.errors()[0])}
             ) from None
 
     def wiring(
-        self, *, taken_back: bool = False, among: ProfileSubset | None = None
+        self, *, removes_mounts: bool = False, subset: ProfileSubset | None = None
     ) -> StorageRequest:
         """What is to be there.
 
         Args:
-            taken_back: Whether nothing of ours is.
-            among: Only these are looked at.
+            removes_mounts: Whether nothing of ours is.
+            subset: Only these are looked at.
         """
-        wanted = DesiredState(
-            None if taken_back else self.mode,
+        desired = DesiredState(
+            None if removes_mounts else self.mode,
             self.shared_path,
-            take_over=self.take_over == "true" and not taken_back,
+            take_over=self.take_over == "true" and not removes_mounts,
             cluster_user=self.cluster_user,
             folders_are_there=self.folders == "none",
         )
         return StorageRequest(
-            self.domain, wanted, self.cluster, self.file_system, among=among, gone=taken_back
+            self.domain,
+            desired,
+            self.cluster,
+            self.file_system,
+            subset=subset,
+            may_be_missing=removes_mounts,
         )
 
 
@@ -189,19 +200,19 @@ def _field(problem: Any) -> str:
     return str(problem["loc"][0]) if problem["loc"] else "FileSystemId"
 
 
-def _words(problem: Any, names: list[str]) -> str:
+def _problem_text(problem: Any, names: list[str]) -> str:
     """One thing that is wrong, in words of ours."""
-    name, given = _field(problem), str(problem.get("input"))[:60]
+    name, input_text = _field(problem), str(problem.get("input"))[:60]
     if problem["type"] == "missing":
         return f"{name} is missing"
     if problem["type"] == "extra_forbidden":
         return f"unknown property {name[:60]} ({nearest_hint(name, names)})"
     if problem["type"] == "literal_error":
-        return f"{name} must be one of {problem['ctx']['expected']}, not '{given}'"
+        return f"{name} must be one of {problem['ctx']['expected']}, not '{input_text}'"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
     if problem["type"] == "string_pattern_mismatch" or name in _EXAMPLES:
-        return f"{name}: '{given}' is not valid; example: {_EXAMPLES.get(name, '...')}"
+        return f"{name}: '{input_text}' is not valid; example: {_EXAMPLES.get(name, '...')}"
     return f"{name}: {problem['msg']}"
 
 
@@ -220,15 +231,15 @@ _EXAMPLES = {
 
 Function = Literal["custom_resource", "new_profile", "reconcile"]
 
-OF_CLUSTER = Permission(
+CLUSTER_PERMISSION = Permission(
     "sagemaker:DescribeCluster", CLUSTER, "FileSystemId is missing: set it to the file system"
 )
 """Needed where the stack names a cluster and no file system."""
 
-OF_EKS = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes cannot create folders")
+EKS_PERMISSION = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes cannot create folders")
 """Needed where a Job makes folders; what it may do in the cluster is an access entry's to say."""
 
-OF_SESSIONS = (
+SESSION_PERMISSIONS = (
     Permission("ssm:StartSession", CLUSTER, "Folders: cluster cannot create folders"),
     Permission(
         "ssm:StartSession",
@@ -251,11 +262,11 @@ _ONE_DOMAIN = {
 }
 """Resources of SageMaker as they are called in one domain."""
 
-_NOT_CALLED = frozenset({"sagemaker:ListStudioLifecycleConfigs", OF_CLUSTER.action})
-"""What `hpj admin` calls besides: stacks leave lifecycle configurations alone, and of clusters see `OF_CLUSTER`."""
+_NOT_CALLED = frozenset({"sagemaker:ListStudioLifecycleConfigs", CLUSTER_PERMISSION.action})
+"""What `hpj admin` calls besides: stacks leave lifecycle configurations alone, and of clusters see `CLUSTER_PERMISSION`."""
 
 _TAGS = frozenset({"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"})
-_OF_ALL = frozenset(
+_UNSCOPED_ACTIONS = frozenset(
     {
         "sagemaker:UpdateDomain",
         "ec2:CreateTags",
@@ -275,33 +286,33 @@ def rights(function: Function) -> tuple[Permission, ...]:
     Returns:
         Each action and resource once; resources have the places ``{partition}``, ``{region}``, ``{account}`` and ``{domain}``.
     """
-    found = []
-    for one in choose(["admin-apply"])[0].permissions:
-        left_out = function == "new_profile" and one.action in _OF_ALL
-        if not (left_out or one.action in _NOT_CALLED):
-            found += _narrowed(one, function)
-    return (*found, OF_CLUSTER, OF_EKS, *OF_SESSIONS)
+    permissions = []
+    for permission in choose(["admin-apply"])[0].permissions:
+        left_out = function == "new_profile" and permission.action in _UNSCOPED_ACTIONS
+        if not (left_out or permission.action in _NOT_CALLED):
+            permissions += _narrow(permission, function)
+    return (*permissions, CLUSTER_PERMISSION, EKS_PERMISSION, *SESSION_PERMISSIONS)
 
 
-def _narrowed(one: Permission, function: Function) -> list[Permission]:
-    if one.action in _TAGS:
+def _narrow(permission: Permission, function: Function) -> list[Permission]:
+    if permission.action in _TAGS:
         # A tag is on a domain, a profile or a space, and IAM names it by that.
-        narrow = function == "new_profile" and one.action != "sagemaker:ListTags"
+        narrow = function == "new_profile" and permission.action != "sagemaker:ListTags"
         kinds = (PROFILE, SPACE) if narrow else (DOMAIN, PROFILE, SPACE)
-        return [replace(one, resource=_ONE_DOMAIN[kind]) for kind in kinds]
-    return [replace(one, resource=_ONE_DOMAIN.get(one.resource, one.resource))]
+        return [replace(permission, resource=_ONE_DOMAIN[kind]) for kind in kinds]
+    return [replace(permission, resource=_ONE_DOMAIN.get(permission.resource, permission.resource))]
 
 
-def statements(function: Function, places: Mapping[str, str]) -> list[dict[str, Any]]:
+def statements(function: Function, resources: Mapping[str, str]) -> list[dict[str, Any]]:
     """The statements of an IAM policy that grants exactly this: one for each resource.
 
     Args:
         function: The handler's module.
-        places: What stands for ``partition``, ``region``, ``account`` and ``domain``, such as ``${AWS::Region}`` in a template.
+        resources: What stands for ``partition``, ``region``, ``account`` and ``domain``, such as ``${AWS::Region}`` in a template.
     """
     granted: dict[str, set[str]] = {}
-    for one in rights(function):
-        granted.setdefault(one.resource.format(**places), set()).add(one.action)
+    for permission in rights(function):
+        granted.setdefault(permission.resource.format(**resources), set()).add(permission.action)
     return [
         {"Effect": "Allow", "Action": sorted(actions), "Resource": resource}
         for resource, actions in sorted(granted.items())
@@ -310,9 +321,13 @@ def statements(function: Function, places: Mapping[str, str]) -> list[dict[str, 
 
 def services() -> frozenset[str]:
     """Services that the functions call, by boto3's names: what of botocore their package has."""
-    return frozenset(one.action.partition(":")[0] for one in rights("custom_resource")) | {"sts"}
+    return frozenset(
+        permission.action.partition(":")[0] for permission in rights("custom_resource")
+    ) | {"sts"}
 
 
 def actions_on_everything(function: Function) -> frozenset[str]:
     """Actions of which IAM knows nothing narrower, so that a template's role may have them for ``*``."""
-    return frozenset(one.action for one in rights(function) if one.resource == EVERY)
+    return frozenset(
+        permission.action for permission in rights(function) if permission.resource == ANY_RESOURCE
+    )

@@ -15,7 +15,11 @@ from typing import Any, Protocol, TypedDict, Unpack, cast
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
 from hyperpod_jlab.admin.fsx.aws import is_in_use
-from hyperpod_jlab.admin.fsx.folders import FolderProvisioner, FoldersThere, to_controller
+from hyperpod_jlab.admin.fsx.folders import (
+    FolderProvisioner,
+    RemoteFolderProvisioner,
+    open_controller_task,
+)
 from hyperpod_jlab.admin.fsx.models import (
     EntryStep,
     Folder,
@@ -35,13 +39,13 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnreachableError,
 )
-from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.finding import raise_on_error
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 # --------------------------------------------------------------------------------------------------
 # The time that a function has, and what of it is kept for the answer.
 
-_ANSWER, _LAST = (30.0, 0.2), (10.0, 0.1)
+_RESPONSE_RESERVE, _END_RESERVE = (30.0, 0.2), (10.0, 0.1)
 """Seconds, and at most which part of the time, before the end: from then on nothing is begun, and somebody else answers."""
 
 
@@ -63,33 +67,33 @@ class Limit:
         self.whole = context.get_remaining_time_in_millis() / 1000
         self._end = time.monotonic() + self.whole
 
-    def to_work(self) -> float:
+    def work_seconds(self) -> float:
         """Seconds in which work may go on; never less than nothing."""
-        return self._until(_ANSWER)
+        return self._seconds_until(_RESPONSE_RESERVE)
 
-    def to_watchdog(self) -> float:
+    def watchdog_seconds(self) -> float:
         """Seconds until there has to be an answer, whatever the work does."""
-        return self._until(_LAST)
+        return self._seconds_until(_END_RESERVE)
 
-    def to_end(self) -> float:
+    def end_seconds(self) -> float:
         """Seconds until Lambda ends the function."""
         return max(0.0, self._end - time.monotonic())
 
-    def _until(self, kept: tuple[float, float]) -> float:
-        seconds, part = kept
+    def _seconds_until(self, reserve: tuple[float, float]) -> float:
+        seconds, part = reserve
         return max(0.0, self._end - min(seconds, part * self.whole) - time.monotonic())
 
 
 log = logging.getLogger(__name__)
 
-ROUNDS = 3
-_PAUSE, _LONGEST_PAUSE = 2.0, 15.0
+MAX_ROUNDS = 3
+_PAUSE_S, _MAX_PAUSE_S = 2.0, 15.0
 """Seconds before the second round; the third comes after twice as long, and so on up to the longest."""
 
-_NOT_FROM_HERE = "nobody_makes_folders"
+_NO_PROVISIONER_CODE = "nobody_makes_folders"
 """The code of what is made elsewhere."""
 
-_NAMED = 8
+_MAX_NAMED = 8
 """Things that a sentence names; the others are counted."""
 
 
@@ -101,24 +105,24 @@ class ReconcileOutcome:
         planned: Whether there was time for a plan.
         done: What was changed.
         settled: How many steps are as wanted.
-        held: What waits for something or for somebody's decision.
+        waiting_steps: What waits for something or for somebody's decision.
         failed: What was tried and did not succeed.
-        left: What there was no time for.
-        blind: Why nobody could look at folders, who was to.
+        remaining: What there was no time for.
+        without_folders: Why nobody could look at folders, who was to.
     """
 
     planned: bool = False
     done: list[PlanStep] = field(default_factory=list)
     settled: int = 0
-    held: list[PlanStep] = field(default_factory=list)
+    waiting_steps: list[PlanStep] = field(default_factory=list)
     failed: list[StepResult] = field(default_factory=list)
-    left: list[PlanStep] = field(default_factory=list)
-    blind: HyperpodError | None = None
+    remaining: list[PlanStep] = field(default_factory=list)
+    without_folders: HyperpodError | None = None
 
     @property
     def total(self) -> int:
         """All steps of the last plan."""
-        return self.settled + len(self.held) + len(self.failed) + len(self.left)
+        return self.settled + len(self.waiting_steps) + len(self.failed) + len(self.remaining)
 
     def words(self) -> str:
         """What there is to say, in a sentence."""
@@ -130,19 +134,23 @@ class ReconcileOutcome:
         if self.failed:
             parts.append(
                 f"{len(self.failed)} failed: "
-                + _some(f"{one.step.target}: {one.error}" for one in self.failed)
+                + _join_some(f"{failure.step.target}: {failure.error}" for failure in self.failed)
             )
-        if self.held:
+        if self.waiting_steps:
             parts.append(
-                f"{len(self.held)} wait: "
-                + _some(f"{one.target}: {one.reason or one.state}" for one in self.held)
+                f"{len(self.waiting_steps)} wait: "
+                + _join_some(
+                    f"{failure.target}: {failure.reason or failure.state}"
+                    for failure in self.waiting_steps
+                )
             )
-        if self.left:
+        if self.remaining:
             parts.append(
-                f"timed out before {len(self.left)}: " + _some(one.target for one in self.left)
+                f"timed out before {len(self.remaining)}: "
+                + _join_some(failure.target for failure in self.remaining)
             )
-        if self.blind:
-            parts.append(str(self.blind))
+        if self.without_folders:
+            parts.append(str(self.without_folders))
         return "; ".join(parts)
 
     def counts(self) -> dict[str, int]:
@@ -150,20 +158,20 @@ class ReconcileOutcome:
         return {
             "changed": len(self.done),
             "as_wanted": self.settled,
-            "waiting": len(self.held),
+            "waiting": len(self.waiting_steps),
             "failed": len(self.failed),
-            "left": len(self.left),
+            "left": len(self.remaining),
         }
 
 
-def is_of_the_whole(step: PlanStep) -> bool:
+def is_for_domain(step: PlanStep) -> bool:
     """Whether all people of the domain need it, and not a single one."""
     if isinstance(step, EntryStep):
         return step.holder.kind in {"domain", "space defaults"}
     return isinstance(step, GroupStep)
 
 
-def is_passing(error: HyperpodError | None) -> bool:
+def is_transient(error: HyperpodError | None) -> bool:
     """Whether trying again may help: AWS was busy, or what was to be changed has been deleted meanwhile."""
     return isinstance(error, UnreachableError | NotFoundError) or is_in_use(error)
 
@@ -177,18 +185,18 @@ async def converge(
     reconciler: Reconciler,
     limit: Limit,
     *,
-    concerned: Callable[[PlanStep], bool] | None = None,
-    told: Callable[[str], None] = lambda _: None,
-    patiently: bool = False,
+    concerns: Callable[[PlanStep], bool] | None = None,
+    on_progress: Callable[[str], None] = lambda _: None,
+    waits: bool = False,
 ) -> ReconcileOutcome:
     """Make it so, as far as time allows.
 
     Args:
         reconciler: Plans and applies.
         limit: The time that there is.
-        concerned: Which steps are to be done, beside whatever else is under way; None: all.
-        told: Called with how far it is, in words.
-        patiently: Whether to go on while SageMaker is at work on what is to be changed, to the end of the time.
+        concerns: Which steps are to be done, beside whatever else is under way; None: all.
+        on_progress: Called with how far it is, in words.
+        waits: Whether to go on while SageMaker is at work on what is to be changed, to the end of the time.
 
     Raises:
         RefusedError: The plan has a finding of level ``error``.
@@ -196,21 +204,21 @@ async def converge(
     """
     outcome = ReconcileOutcome()
     for number in itertools.count():
-        work = _Round(reconciler, concerned, told, outcome.done)
+        work = _Round(reconciler, concerns, on_progress, outcome.done)
         try:
-            async with asyncio.timeout(limit.to_work()):
-                await asyncio.sleep(min(number * _PAUSE, _LONGEST_PAUSE))
+            async with asyncio.timeout(limit.work_seconds()):
+                await asyncio.sleep(min(number * _PAUSE_S, _MAX_PAUSE_S))
                 await work.run()
         except TimeoutError:
             if work.plan is None:
                 return outcome  # that of the round before
         except UnreachableError:
-            if number + 1 >= ROUNDS or limit.to_work() == 0:
+            if number + 1 >= MAX_ROUNDS or limit.work_seconds() == 0:
                 raise
             continue
         outcome = work.outcome()
-        if not work.may_go_on() or (
-            number + 1 >= ROUNDS and not (patiently and work.waits_for_sagemaker())
+        if not work.can_continue() or (
+            number + 1 >= MAX_ROUNDS and not (waits and work.waits_for_sagemaker())
         ):
             break
     return outcome
@@ -222,32 +230,38 @@ class _Round:
     def __init__(
         self,
         reconciler: Reconciler,
-        concerned: Callable[[PlanStep], bool] | None,
-        told: Callable[[str], None],
-        done: list[PlanStep],
+        concerns: Callable[[PlanStep], bool] | None,
+        on_progress: Callable[[str], None],
+        done_steps: list[PlanStep],
     ) -> None:
-        self._reconciler, self._concerned, self._told = reconciler, concerned, told
-        self._done = list(done)
+        self._reconciler, self._concerns, self._on_progress = (
+            reconciler,
+            concerns,
+            on_progress,
+        )
+        self._done = list(done_steps)
         self._results: dict[str, StepResult] = {}
         self.plan: StoragePlan | None = None
 
     async def run(self) -> None:
         """Plan, and do the steps."""
-        there, made = await self._reconciler.plan()
-        refuse_on_error(list(made.findings))
-        steps = tuple(filter(self._concerned or (lambda _: True), made.steps))
-        self.plan = replace(made, steps=steps)
+        actual, storage_plan = await self._reconciler.plan()
+        raise_on_error(list(storage_plan.findings))
+        steps = tuple(filter(self._concerns or (lambda _: True), storage_plan.steps))
+        self.plan = replace(storage_plan, steps=steps)
         # What waits is left for the next round: one profile that is being made is not to keep all others.
-        todo = replace(made, steps=tuple(step for step in steps if step.state == "to do"))
-        self._told(f"none of {len(steps)} steps was checked")
-        if not todo.steps and there.claim is None:
+        plan_to_do = replace(
+            storage_plan, steps=tuple(step for step in steps if step.state == "to do")
+        )
+        self._on_progress(f"none of {len(steps)} steps was checked")
+        if not plan_to_do.steps and actual.claim is None:
             return
         # What is done to the whole domain is told on it, and looked through again (`admin.converging`).
-        whole = self._concerned is None
+        is_whole_domain = self._concerns is None
         results = (
-            self._reconciler.apply(there, todo)
-            if whole
-            else self._reconciler.executor(there).apply(todo)
+            self._reconciler.apply(actual, plan_to_do)
+            if is_whole_domain
+            else self._reconciler.executor(actual).apply(plan_to_do)
         )
         async with contextlib.aclosing(cast("AsyncGenerator[StepResult]", results)):
             async for result in results:
@@ -255,58 +269,62 @@ class _Round:
                 self._tell(result, len(steps))
 
     def _tell(self, result: StepResult, total: int) -> None:
-        self._told(f"{len(self._results)} of {total} steps were checked")
+        self._on_progress(f"{len(self._results)} of {total} steps were checked")
         if result.done:
             log.info("%s: %s -> %s", result.step.target, result.step.before, result.step.after)
-        elif result.error is not None and not _is_for_others(result):
+        elif result.error is not None and not _is_remote_folder(result):
             log.warning("%s: %s", result.step.target, result.error)
 
     def outcome(self) -> ReconcileOutcome:
         """What became of it."""
-        made = ReconcileOutcome(planned=True, done=self._done)
+        partial_outcome = ReconcileOutcome(planned=True, done=self._done)
         for planned in self.plan.steps if self.plan else ():
             result = self._results.get(planned.target)
             step = planned if result is None else result.step
             if result is not None and result.done:
-                made.settled += 1
-                made.done.append(step)
-            elif result is not None and result.error is not None and not _is_for_others(result):
-                made.failed.append(result)
+                partial_outcome.settled += 1
+                partial_outcome.done.append(step)
+            elif result is not None and result.error is not None and not _is_remote_folder(result):
+                partial_outcome.failed.append(result)
             elif step.state == "done":
-                made.settled += 1
+                partial_outcome.settled += 1
             elif result is not None or step.state != "to do":
-                made.held.append(step)
+                partial_outcome.waiting_steps.append(step)
             else:
-                made.left.append(step)
-        return made
+                partial_outcome.remaining.append(step)
+        return partial_outcome
 
-    def may_go_on(self) -> bool:
+    def can_continue(self) -> bool:
         """Whether another round may bring more."""
-        errors = [one.error for one in self._results.values()]
-        return self.waits_for_sagemaker() or any(map(is_passing, errors))
+        errors = [result.error for result in self._results.values()]
+        return self.waits_for_sagemaker() or any(map(is_transient, errors))
 
     def waits_for_sagemaker(self) -> bool:
         """Whether something can be done once SageMaker has ended what it is at work on."""
-        errors = [one.error for one in self._results.values()]
-        at_work = map(waits_for_sagemaker, self.plan.steps if self.plan else ())
-        return any(at_work) or any(map(is_in_use, errors))
+        errors = [item.error for item in self._results.values()]
+        updating_steps = map(waits_for_sagemaker, self.plan.steps if self.plan else ())
+        return any(updating_steps) or any(map(is_in_use, errors))
 
 
-def _is_for_others(result: StepResult) -> bool:
+def _is_remote_folder(result: StepResult) -> bool:
     """Whether it is a folder that is made elsewhere: where the file system is mounted."""
     error = result.error
     return (
-        isinstance(result.step, FolderStep) and error is not None and error.code == _NOT_FROM_HERE
+        isinstance(result.step, FolderStep)
+        and error is not None
+        and error.code == _NO_PROVISIONER_CODE
     )
 
 
-def _some(words: Iterator[str]) -> str:
-    found = list(words)
-    more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return ", ".join(found[:_NAMED]) + more
+def _join_some(sentences: Iterator[str]) -> str:
+    all_sentences = list(sentences)
+    remainder = (
+        f", and {len(all_sentences) - _MAX_NAMED} more" if len(all_sentences) > _MAX_NAMED else ""
+    )
+    return ", ".join(all_sentences[:_MAX_NAMED]) + remainder
 
 
-def plain(outcome: ReconcileOutcome) -> dict[str, Any]:
+def to_log_data(outcome: ReconcileOutcome) -> dict[str, Any]:
     """An outcome as plain data: counts, and what is to be said."""
     return {**outcome.counts(), "summary": outcome.words()}
 
@@ -322,15 +340,15 @@ class FoldersOutOfReachError(UnreachableError):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _unreachable_error() -> Iterator[None]:
     try:
         yield
     except HyperpodError as error:
-        words = f"folders cannot be checked: {error}"
-        raise FoldersOutOfReachError(words, hint=error.hint, detail=error.detail) from error
+        message = f"folders cannot be checked: {error}"
+        raise FoldersOutOfReachError(message, hint=error.hint, detail=error.detail) from error
 
 
-class _OnController(FoldersThere):
+class _ControllerProvisioner(RemoteFolderProvisioner):
     """Folders by sessions on a cluster's controller."""
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
@@ -339,12 +357,14 @@ class _OnController(FoldersThere):
         Raises:
             FoldersOutOfReachError: They cannot be looked at.
         """
-        with _told():
+        with _unreachable_error():
             return await super().look(paths)
 
 
 @asynccontextmanager
-async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderProvisioner | None]:
+async def open_provisioner(
+    settings: StackSettings, aws: Aws
+) -> AsyncIterator[FolderProvisioner | None]:
     """Who looks after folders; None: nobody from here.
 
     Args:
@@ -357,11 +377,11 @@ async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderPr
         HyperpodError: The cluster cannot be asked for; see `aws.errors`.
     """
     if settings.folders == "cluster" and settings.cluster is not None:
-        with _told():
-            errand = await to_controller(
+        with _unreachable_error():
+            controller_task = await open_controller_task(
                 aws, settings.cluster, settings.controller_group, settings.file_system
             )
-        yield None if errand is None else _OnController(errand)
+        yield None if controller_task is None else _ControllerProvisioner(controller_task)
         return
     if settings.folders != "kubernetes":
         yield None
@@ -372,9 +392,9 @@ async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderPr
             "Folders: kubernetes needs ClusterName, ClaimName and Image",
             detail={"field": "Folders"},
         )
-    bare = HyperpodCluster(cluster, cluster, await aws.region(), "")
-    found = await describe_cluster(aws, bare)
-    if found.eks_arn is None:
+    placeholder = HyperpodCluster(cluster, cluster, await aws.region(), "")
+    description = await describe_cluster(aws, placeholder)
+    if description.eks_arn is None:
         raise InvalidInputError(
             f"Folders: the cluster {cluster} is not on EKS",
             hint="use Folders: cluster for Slurm",
@@ -384,13 +404,14 @@ async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderPr
     from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
     from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTaskRunner
 
-    eks = found.eks_arn.rpartition("/")[2]
+    eks = description.eks_arn.rpartition("/")[2]
     config = KubernetesCluster(
         orchestrator="kubernetes", hyperpod=cluster, eks=eks, namespace=settings.namespace
     )
     connection = ClusterConnection(config)
     try:
-        yield FoldersThere(KubernetesTaskRunner(connection, connection.namespace, claim, image))
+        yield RemoteFolderProvisioner(KubernetesTaskRunner(connection, connection.namespace, claim, image)
+        )
     finally:
         await connection.close()
 
@@ -401,7 +422,7 @@ async def keeper_of(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderPr
 logger = logging.getLogger(__name__)
 
 
-def tell() -> None:
+def enable_logging() -> None:
     """Let Lambda log what we have to say: its own level hides what is no warning."""
     logging.getLogger("hyperpod_jlab").setLevel(logging.INFO)
 
@@ -409,50 +430,53 @@ def tell() -> None:
 class ConvergeOptions(TypedDict, total=False):
     """See `converging.converge`."""
 
-    concerned: Callable[[PlanStep], bool] | None
-    told: Callable[[str], None]
-    patiently: bool
+    concerns: Callable[[PlanStep], bool] | None
+    on_progress: Callable[[str], None]
+    waits: bool
 
 
-async def made_as_told(
-    settings: StackSettings, wiring: StorageRequest, limit: Limit, **how: Unpack[ConvergeOptions]
+async def converge_with_folders(
+    settings: StackSettings,
+    wiring: StorageRequest,
+    limit: Limit,
+    **options: Unpack[ConvergeOptions],
 ) -> ReconcileOutcome:
     """Make a wiring so, with folders by whom the stack says. Where the controller cannot be reached, all is done that needs no folder (`ReconcileOutcome.blind`).
 
     Raises:
-        HyperpodError: See `keeping.keeper_of` and `converging.converge`.
+        HyperpodError: See `open_provisioner` and `converging.converge`.
     """
     try:
-        async with keeper_of(settings, Aws()) as keeper:
-            return await made_so(wiring, limit, keeper, **how)
+        async with open_provisioner(settings, Aws()) as provisioner:
+            return await converge_and_log(wiring, limit, provisioner, **options)
     except FoldersOutOfReachError as error:
         logger.error("%s", error)  # noqa: TRY400 - its traceback would say nothing more
-        outcome = await made_so(wiring, limit, **how)
-        outcome.blind = error
+        outcome = await converge_and_log(wiring, limit, **options)
+        outcome.without_folders = error
         return outcome
 
 
-async def made_so(
+async def converge_and_log(
     wiring: StorageRequest,
     limit: Limit,
-    keeper: FolderProvisioner | None = None,
-    **how: Unpack[ConvergeOptions],
+    provisioner: FolderProvisioner | None = None,
+    **options: Unpack[ConvergeOptions],
 ) -> ReconcileOutcome:
     """Make a wiring so, and log what became of it in a line of JSON.
 
     Raises:
         HyperpodError: See `converging.converge`.
     """
-    outcome = await converge(Reconciler(Aws(), wiring, keeper=keeper), limit, **how)
+    outcome = await converge(Reconciler(Aws(), wiring, provisioner=provisioner), limit, **options)
     logger.info("%s", report(wiring, outcome))
     return outcome
 
 
 def report(wiring: StorageRequest, outcome: ReconcileOutcome) -> str:
     """One line of JSON, for CloudWatch's metric filters and queries."""
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "domain": wiring.domain,
         "mode": wiring.wanted.mode,
-        **plain(outcome),
+        **to_log_data(outcome),
     }
-    return json.dumps(told)
+    return json.dumps(document)

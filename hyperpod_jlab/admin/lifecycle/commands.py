@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hyperpod_jlab.admin.fsx.reconcile import cluster_facts
-from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, read_lifecycle_file, scripts_of
+from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, read_lifecycle_file, render_scripts
 from hyperpod_jlab.admin.lifecycle.scripts import APPS
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.aws_names import aws_name
@@ -123,14 +123,14 @@ def show(app: App, lifecycle_file: Path, cluster: str | None, region: str | None
         async with slow_steps("asking AWS"):
             return await cluster_facts(Aws(region), cluster)
 
-    facts: Mapping[str, str | None] = {"region": region}
+    cluster_factss: Mapping[str, str | None] = {"region": region}
     if cluster is not None:
-        facts = with_services(found)
-    made = scripts_of(LifecycleFile((app,), file.start, file.settings), facts)[app]
+        cluster_factss = with_services(found)
+    scripts = render_scripts(LifecycleFile((app,), file.start, file.settings), cluster_factss)[app]
     if invocation().as_json:
-        print_json({"name": made.name, "app": app, "script": made.text})
+        print_json({"name": scripts.name, "app": app, "script": scripts.text})
     else:
-        click.echo(made.text, nl=False)
+        click.echo(scripts.text, nl=False)
 
 
 @click.command(

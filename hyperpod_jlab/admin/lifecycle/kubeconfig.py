@@ -21,60 +21,67 @@ from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 KINDS = (("clusters", "cluster"), ("users", "user"), ("contexts", "context"))
 
 
-def merged(theirs: Mapping[str, Any], made: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+def merge(existing: Mapping[str, Any], added: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     """Their kubeconfig with the cluster.
 
     Args:
-        theirs: What stands in it; nothing, where there is none.
-        made: A kubeconfig of one cluster, user and context.
+        existing: What stands in it; nothing, where there is none.
+        added: A kubeconfig of one cluster, user and context.
         namespace: The namespace of a new context; empty: Kubernetes' own default.
 
     Raises:
         RefusedError: They have a context of the same name for another cluster, or it is no kubeconfig.
     """
-    found: dict[str, Any] = copy.deepcopy(dict(theirs)) or {"apiVersion": "v1", "kind": "Config"}
-    (context,) = made["contexts"]
+    merged_config: dict[str, Any] = copy.deepcopy(dict(existing)) or {
+        "apiVersion": "v1",
+        "kind": "Config",
+    }
+    (context,) = added["contexts"]
     for plural, _ in KINDS:
-        if not isinstance(found.setdefault(plural, []) or [], list):
+        if not isinstance(merged_config.setdefault(plural, []) or [], list):
             raise RefusedError(
                 f"it is not a kubeconfig: {plural} must be a list", code="no_kubeconfig"
             )
-        found[plural] = [*(found[plural] or [])]
-    there = _named(found["contexts"], context["name"])
-    if there is not None and not _is_of(there, context["context"]["cluster"]):
+        merged_config[plural] = [*(merged_config[plural] or [])]
+    current = _find_entry(merged_config["contexts"], context["name"])
+    if current is not None and not _is_for_cluster(current, context["context"]["cluster"]):
         raise RefusedError(f"the context {context['name']} is for another cluster", code="foreign")
     # Its address and authority are AWS' to say; how they log in and where their context points is theirs.
-    (cluster,) = made["clusters"]
-    found["clusters"] = [one for one in found["clusters"] if not _is(one, cluster["name"])]
-    found["clusters"].append(cluster)
-    if _named(found["users"], made["users"][0]["name"]) is None:
-        found["users"].append(made["users"][0])
-    if there is None:
-        more = {"namespace": namespace} if namespace else {}
-        found["contexts"].append({**context, "context": {**context["context"], **more}})
-    if _named(found["contexts"], found.get("current-context")) is None:
-        found["current-context"] = context["name"]
-    return found
+    (cluster,) = added["clusters"]
+    merged_config["clusters"] = [
+        entry for entry in merged_config["clusters"] if not _has_name(entry, cluster["name"])
+    ]
+    merged_config["clusters"].append(cluster)
+    if _find_entry(merged_config["users"], added["users"][0]["name"]) is None:
+        merged_config["users"].append(added["users"][0])
+    if current is None:
+        namespace_entry = {"namespace": namespace} if namespace else {}
+        merged_config["contexts"].append(
+            {**context, "context": {**context["context"], **namespace_entry}}
+        )
+    if _find_entry(merged_config["contexts"], merged_config.get("current-context")) is None:
+        merged_config["current-context"] = context["name"]
+    return merged_config
 
 
-def add(made: Path, into: Path, namespace: str) -> bool:
+def add(source: Path, target_file: Path, namespace: str) -> bool:
     """Add the cluster to a file; whether anything was missing there.
 
     Raises:
-        RefusedError: See `merged`.
+        RefusedError: See `merge`.
         OSError: It cannot be read or written.
     """
-    into = Path(os.path.realpath(into))
-    theirs = _read(into) if into.exists() else {}
-    found = merged(theirs, _read(made), namespace)
-    if _sorted(found) == _sorted(theirs):
+    target_file = Path(os.path.realpath(target_file))
+    existing = _read(target_file) if target_file.exists() else {}
+    new_config = merge(existing, _read(source), namespace)
+    if _sorted(new_config) == _sorted(existing):
         return False
-    into.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    opened, name = tempfile.mkstemp(prefix=".kubeconfig-", dir=into.parent)  # mode 0600
+    target_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=".kubeconfig-", dir=target_file.parent)  # mode 0600
     try:
-        with os.fdopen(opened, "w", encoding="utf-8") as file:
-            yaml.safe_dump(found, file, sort_keys=False)
-        Path(name).replace(into)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yaml.safe_dump(new_config, file, sort_keys=False)
+        Path(name).replace(target_file)
     except BaseException:
         Path(name).unlink()
         raise
@@ -83,27 +90,27 @@ def add(made: Path, into: Path, namespace: str) -> bool:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise RefusedError(
             "it is not a kubeconfig: it is not valid YAML", code="no_kubeconfig"
         ) from error
-    if found is not None and not isinstance(found, dict):
+    if data is not None and not isinstance(data, dict):
         raise RefusedError("it is not a kubeconfig", code="no_kubeconfig")
-    return found or {}
+    return data or {}
 
 
-def _is(entry: Any, name: Any) -> bool:
+def _has_name(entry: Any, name: Any) -> bool:
     return isinstance(entry, dict) and entry.get("name") == name
 
 
-def _is_of(context: Mapping[str, Any], cluster: str) -> bool:
-    told = context.get("context")
-    return isinstance(told, dict) and told.get("cluster") == cluster
+def _is_for_cluster(context: Mapping[str, Any], cluster: str) -> bool:
+    context_data = context.get("context")
+    return isinstance(context_data, dict) and context_data.get("cluster") == cluster
 
 
-def _named(entries: list[Any], name: Any) -> dict[str, Any] | None:
-    return next((one for one in entries if _is(one, name)), None)
+def _find_entry(entries: list[Any], name: Any) -> dict[str, Any] | None:
+    return next((entry for entry in entries if _has_name(entry, name)), None)
 
 
 def _sorted(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,16 +121,18 @@ def _sorted(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def main() -> int:
     """Add it, and say what was done in one line."""
-    made, into, context, namespace = sys.argv[1:]
-    path = Path(into) if into else Path.home() / ".kube" / "config"
-    shown = str(path).replace(str(Path.home()), "~", 1)
+    source, target_file, context, namespace = sys.argv[1:]
+    path = Path(target_file) if target_file else Path.home() / ".kube" / "config"
+    display_path = str(path).replace(str(Path.home()), "~", 1)
     try:
-        new = add(Path(made), path, namespace)
+        has_changed = add(Path(source), path, namespace)
     except (HyperpodError, OSError) as error:
-        words = error.strerror if isinstance(error, OSError) else str(error)
-        sys.stdout.write(f"{shown} was not changed: {words}\n")
+        problem = error.strerror if isinstance(error, OSError) else str(error)
+        sys.stdout.write(f"{display_path} was not changed: {problem}\n")
         return 1
-    sys.stdout.write(f"{context} is a context of {shown}{'' if new else ' already'}\n")
+    sys.stdout.write(
+        f"{context} is a context of {display_path}{'' if has_changed else ' already'}\n"
+    )
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from hyperpod_jlab.admin.fsx.models import MountTarget, PlanStep
-from hyperpod_jlab.admin.lifecycle.scripts import APPS, App, ScriptSettings, name_of, render
+from hyperpod_jlab.admin.lifecycle.scripts import APPS, App, ScriptSettings, config_name, render
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.validation import invalid
 
@@ -59,7 +59,7 @@ class Attachment:
         return self.built_in if start == "built-in" else self.default
 
 
-def attachment_of(settings: Mapping[str, Any]) -> Attachment:
+def parse_attachment(settings: Mapping[str, Any]) -> Attachment:
     """What the settings of an application, as the API has them, name."""
     default = (settings.get("DefaultResourceSpec") or {}).get("LifecycleConfigArn")
     return Attachment(
@@ -69,22 +69,24 @@ def attachment_of(settings: Mapping[str, Any]) -> Attachment:
     )
 
 
-def with_ours(
-    found: Attachment, arn: str | None, start: Start, ours: Collection[str]
+def with_own_script(
+    current: Attachment, arn: str | None, start: Start, own_arns: Collection[str]
 ) -> Attachment:
     """What is to be named.
 
     Args:
-        found: What is named.
+        current: What is named.
         arn: Ours; None: none of ours.
         start: How it is to be run.
-        ours: The ARNs of all that were made by us, also of former times: they make way.
+        own_arns: The ARNs of all that were made by us, also of former times: they make way.
     """
     cleared = Attachment(
-        None if found.built_in in ours else found.built_in,
-        None if found.default in ours else found.default,
+        None if current.built_in in own_arns else current.built_in,
+        None if current.default in own_arns else current.default,
         tuple(
-            one for one in found.listed if one not in ours or (one == arn and start == "default")
+            arns
+            for arns in current.listed
+            if arns not in own_arns or (arns == arn and start == "default")
         ),
     )
     if arn is None:
@@ -92,25 +94,25 @@ def with_ours(
     if start == "built-in":
         return replace(cleared, built_in=arn)
     # SageMaker wants a default to stand in the list, too.
-    listed = cleared.listed if arn in cleared.listed else (*cleared.listed, arn)
-    return replace(cleared, default=arn, listed=listed)
+    new_listed = cleared.listed if arn in cleared.listed else (*cleared.listed, arn)
+    return replace(cleared, default=arn, listed=new_listed)
 
 
-def with_attachment(settings: Mapping[str, Any], wanted: Attachment) -> dict[str, Any]:
+def with_attachment(settings: Mapping[str, Any], desired: Attachment) -> dict[str, Any]:
     """The settings of an application with that attachment; all else stays, for SageMaker replaces them as a whole."""
-    found = attachment_of(settings)
-    made = dict(settings)
-    if wanted.built_in != found.built_in:
-        made["BuiltInLifecycleConfigArn"] = wanted.built_in or _NOTHING
-    if wanted.default != found.default:
+    current = parse_attachment(settings)
+    new_settings = dict(settings)
+    if desired.built_in != current.built_in:
+        new_settings["BuiltInLifecycleConfigArn"] = desired.built_in or _NOTHING
+    if desired.default != current.default:
         resource = settings.get("DefaultResourceSpec") or {}
-        made["DefaultResourceSpec"] = {
+        new_settings["DefaultResourceSpec"] = {
             **resource,
-            "LifecycleConfigArn": wanted.default or _NOTHING,
+            "LifecycleConfigArn": desired.default or _NOTHING,
         }
-    if wanted.listed != found.listed:
-        made["LifecycleConfigArns"] = list(wanted.listed)
-    return made
+    if desired.listed != current.listed:
+        new_settings["LifecycleConfigArns"] = list(desired.listed)
+    return new_settings
 
 
 def _single(arn: object) -> str | None:
@@ -231,7 +233,7 @@ class RemovalStep(LifecycleStep):
 _STARTS: tuple[Start, ...] = get_args(Start)
 _SETTINGS = {one.name: one for one in fields(ScriptSettings)}
 _NULLABLE = frozenset(name for name, one in _SETTINGS.items() if "None" in str(one.type))
-_MOST = 64 * 1024
+_MAX_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -261,46 +263,46 @@ def read_lifecycle_file(path: Path) -> LifecycleFile:
     """
     try:
         with path.open("rb") as file:
-            told = tomllib.loads(file.read(_MOST).decode())
+            data = tomllib.loads(file.read(_MAX_BYTES).decode())
     except OSError as error:
-        raise _wrong(path, f"it cannot be read: {error.strerror}", "path") from error
+        raise _invalid_file(path, f"it cannot be read: {error.strerror}", "path") from error
     except UnicodeDecodeError as error:
-        raise _wrong(path, "it is not UTF-8 text", "path") from error
+        raise _invalid_file(path, "it is not UTF-8 text", "path") from error
     except tomllib.TOMLDecodeError as error:
-        raise _wrong(path, f"it is not valid TOML: {error}", "path") from error
-    known = ["apps", "start", *_SETTINGS]
-    for name in told:
-        if name not in known:
+        raise _invalid_file(path, f"it is not valid TOML: {error}", "path") from error
+    known_fields = ["apps", "start", *_SETTINGS]
+    for name in data:
+        if name not in known_fields:
             raise InvalidInputError(
                 f"{path}: unknown setting {name}",
-                hint=nearest_hint(name, known),
+                hint=nearest_hint(name, known_fields),
                 detail={"field": name},
             )
-    apps, start = told.pop("apps", list(APPS)), told.pop("start", "built-in")
+    apps, start = data.pop("apps", list(APPS)), data.pop("start", "built-in")
     if not isinstance(apps, list) or not apps or any(app not in APPS for app in apps):
-        raise _wrong(path, f"apps must be a list of {', '.join(APPS)}", "apps")
+        raise _invalid_file(path, f"apps must be a list of {', '.join(APPS)}", "apps")
     if start not in _STARTS:
-        raise _wrong(path, f"start must be {' or '.join(_STARTS)}", "start")
-    chosen = tuple(app for app in APPS if app in apps)
-    return LifecycleFile(chosen, cast("Start", start), told)
+        raise _invalid_file(path, f"start must be {' or '.join(_STARTS)}", "start")
+    selected = tuple(app for app in APPS if app in apps)
+    return LifecycleFile(selected, cast("Start", start), data)
 
 
-def settings_of(file: LifecycleFile, found: Mapping[str, Any]) -> ScriptSettings:
+def script_settings(file: LifecycleFile, cluster_facts: Mapping[str, Any]) -> ScriptSettings:
     """The settings of the scripts.
 
     Args:
         file: What the admin says.
-        found: What was found out of the cluster; what the file says counts more.
+        cluster_facts: What was found out of the cluster; what the file says counts more.
 
     Raises:
         InvalidInputError: Something is missing, or has another type than it needs.
     """
-    known = {name: value for name, value in found.items() if value is not None}
-    given: dict[str, Any] = {**known, **file.settings}
+    known_facts = {name: value for name, value in cluster_facts.items() if value is not None}
+    values: dict[str, Any] = {**known_facts, **file.settings}
     missing = [
         name
-        for name, one in _SETTINGS.items()
-        if one.default is MISSING and name not in given and name not in _NULLABLE
+        for name, field in _SETTINGS.items()
+        if field.default is MISSING and name not in values and name not in _NULLABLE
     ]
     if missing:
         raise InvalidInputError(
@@ -308,28 +310,28 @@ def settings_of(file: LifecycleFile, found: Mapping[str, Any]) -> ScriptSettings
             hint="set it in the file, or use --cluster to read settings of the cluster from AWS",
             detail={"field": missing[0]},
         )
-    given = {**dict.fromkeys(name for name in _NULLABLE if name not in given), **given}
+    values = {**dict.fromkeys(name for name in _NULLABLE if name not in values), **values}
     try:
-        return _ADAPTER.validate_python(given)
+        return _ADAPTER.validate_python(values)
     except ValidationError as error:
         raise invalid(ScriptSettings, error, code=InvalidInputError.default_code) from error
 
 
-def scripts_of(file: LifecycleFile, found: Mapping[str, Any]) -> dict[App, Script]:
+def render_scripts(file: LifecycleFile, cluster_facts: Mapping[str, Any]) -> dict[App, Script]:
     """The script of each application.
 
     Raises:
-        InvalidInputError: See `settings_of` and `scripts.render`.
+        InvalidInputError: See `script_settings` and `scripts.render`.
     """
     if not file.apps:
         return {}
-    settings = settings_of(file, found)
+    settings = script_settings(file, cluster_facts)
     texts = {app: render(app, settings) for app in file.apps}
-    return {app: Script(name_of(app, text), text) for app, text in texts.items()}
+    return {app: Script(config_name(app, text), text) for app, text in texts.items()}
 
 
-def _wrong(path: Path, words: str, name: str) -> InvalidInputError:
-    return InvalidInputError(f"{path}: {words}", detail={"field": name})
+def _invalid_file(path: Path, message: str, name: str) -> InvalidInputError:
+    return InvalidInputError(f"{path}: {message}", detail={"field": name})
 
 
 _ADAPTER: TypeAdapter[ScriptSettings] = TypeAdapter(ScriptSettings)

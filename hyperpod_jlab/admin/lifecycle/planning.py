@@ -18,7 +18,7 @@ from hyperpod_jlab.admin.fsx.models import (
     StepState,
     mode_of,
 )
-from hyperpod_jlab.admin.fsx.planning import by_status
+from hyperpod_jlab.admin.fsx.planning import adjust_to_status
 from hyperpod_jlab.admin.lifecycle.models import (
     APP_TYPES,
     Attachment,
@@ -29,8 +29,8 @@ from hyperpod_jlab.admin.lifecycle.models import (
     LifecycleWanted,
     RemovalStep,
     Script,
-    attachment_of,
-    with_ours,
+    parse_attachment,
+    with_own_script,
 )
 from hyperpod_jlab.admin.lifecycle.scripts import App
 from hyperpod_jlab.core.finding import Finding
@@ -38,8 +38,8 @@ from hyperpod_jlab.core.finding import Finding
 NAMES: Mapping[App, str] = {"jupyterlab": "JupyterLab", "code-editor": "Code Editor"}
 """Applications in words."""
 
-_NONE = "none of ours"
-_MAKE, _REMOVE = 0, 100
+_NONE_TEXT = "none of ours"
+_MAKE_STAGE, _REMOVE_STAGE = 0, 100
 
 
 @dataclass(frozen=True)
@@ -51,76 +51,78 @@ class _Slot:
 
     @property
     def found(self) -> Attachment:
-        return attachment_of(self.holder.app_settings.get(APP_TYPES[self.app]) or {})
+        return parse_attachment(self.holder.app_settings.get(APP_TYPES[self.app]) or {})
 
 
 def lifecycle_steps(
-    there: ActualState, configs: Sequence[LifecycleConfig], wanted: LifecycleWanted
+    actual: ActualState, configs: Sequence[LifecycleConfig], desired: LifecycleWanted
 ) -> tuple[PlanStep, ...]:
     """The steps, also those that are done.
 
     Args:
-        there: The domain with its profiles and spaces.
+        actual: The domain with its profiles and spaces.
         configs: Lifecycle configurations of the account that are ours, or are called like one that is wanted; those with their text.
-        wanted: What is to be there.
+        desired: What is to be there.
     """
-    known = {config.name: config for config in configs}
-    made = {
-        app: _config_step(there, app, script, known.get(script.name))
-        for app, script in wanted.scripts.items()
+    config_by_name = {config.name: config for config in configs}
+    config_steps = {
+        app: _config_step(actual, app, script, config_by_name.get(script.name))
+        for app, script in desired.scripts.items()
     }
-    arns = {app: step.arn for app, step in made.items()}
-    ours = frozenset(config.arn for config in configs if config.is_ours) | set(arns.values())
-    blocked = {app for app, step in made.items() if step.state == "blocked"}
+    arns = {app: step.arn for app, step in config_steps.items()}
+    own_arns = frozenset(config.arn for config in configs if config.is_ours) | set(arns.values())
+    blocked = {app for app, step in config_steps.items() if step.state == "blocked"}
     attach = [
-        _attach_step(there, slot, arns.get(slot.app), ours, wanted, closed=slot.app in blocked)
-        for slot in _slots(there, wanted, ours)
+        _attach_step(
+            actual, slot, arns.get(slot.app), own_arns, desired, closed=slot.app in blocked
+        )
+        for slot in _slots(actual, desired, own_arns)
     ]
-    removals = _removals(there, configs, attach, set(arns.values()))
-    return (*made.values(), *attach, *removals)
+    removals = _removals(actual, configs, attach, set(arns.values()))
+    return (*config_steps.values(), *attach, *removals)
 
 
 def lifecycle_findings(
-    there: ActualState, configs: Sequence[LifecycleConfig], wanted: LifecycleWanted
+    actual: ActualState, configs: Sequence[LifecycleConfig], desired: LifecycleWanted
 ) -> Iterator[Finding]:
     """Profiles in which the domain's script does not run, since they name one of their own.
 
     Args:
-        there: The domain with its profiles and spaces.
+        actual: The domain with its profiles and spaces.
         configs: As for `lifecycle_steps`.
-        wanted: What is to be there.
+        desired: What is to be there.
     """
-    if wanted.profiles is not None:
+    if desired.profiles is not None:
         return
-    ours = {config.arn for config in configs if config.is_ours}
-    for holder in there.holders:
-        for app in wanted.scripts if holder.kind == "profile" else ():
-            own = _Slot(holder, app).found.at(wanted.start)
-            if own is not None and own not in ours:
+    own_arns = {config.arn for config in configs if config.is_ours}
+    for holder in actual.holders:
+        for app in desired.scripts if holder.kind == "profile" else ():
+            current_arn = _Slot(holder, app).found.at(desired.start)
+            if current_arn is not None and current_arn not in own_arns:
                 yield Finding(
                     level="warning",
                     code="own_lifecycle_config",
-                    message=f"{holder.words} has {_name(own)} for {NAMES[app]}, which overrides the domain's",
+                    message=f"{holder.words} has {_name(current_arn)} for {NAMES[app]}, which overrides the domain's",
                     hint=f"--profile {holder.name} --take-over replaces it with the domain's",
                 )
 
 
-def sight_findings(
-    there: ActualState, wanted: DesiredState, settings: Mapping[str, Any]
+def path_findings(
+    actual: ActualState, desired: DesiredState, settings: Mapping[str, Any]
 ) -> Iterator[Finding]:
     """Files for all that are meant from the storage partition, where a partition is of one profile alone.
 
     Args:
-        there: The domain with its profiles.
-        wanted: What is to be there.
+        actual: The domain with its profiles.
+        desired: What is to be there.
         settings: What the file says, by the names of `ScriptSettings`.
     """
     modes = {
-        mode_of(one, wanted)
-        for one in there.holders
-        if one.kind == "profile" and wanted.concerns(one.name)
+        mode_of(holder, desired)
+        for holder in actual.holders
+        if holder.kind == "profile" and desired.includes(holder.name)
     }
-    if "per-user" not in {*modes, wanted.mode}:
+    if "per-user" not in {*modes, desired.mode}:
         return
     for name in ("package", "slurm_client", "munge_key"):
         value = settings.get(name) or "/"
@@ -138,93 +140,95 @@ def sight_findings(
 
 
 def _config_step(
-    there: ActualState, app: App, script: Script, found: LifecycleConfig | None
+    actual: ActualState, app: App, script: Script, config: LifecycleConfig | None
 ) -> ConfigStep:
     state: StepState = "to do"
-    before, reason = "not there", None
-    arn = found.arn if found else _arn(there, script.name)
-    if found is not None:
-        before = "there"
-        if not found.is_ours:
+    state_before, reason = "not there", None
+    arn = config.arn if config else _arn(actual, script.name)
+    if config is not None:
+        state_before = "there"
+        if not config.is_ours:
             state, reason = (
                 "blocked",
                 "someone else created it: delete it, or choose another name",
             )
-        elif found.text != script.text or found.app_type != APP_TYPES[app]:
+        elif config.text != script.text or config.app_type != APP_TYPES[app]:
             state, reason = "blocked", "someone changed its script: delete it"
-        elif there.domain in found.domains:
+        elif actual.domain in config.domains:
             state = "done"
         else:
-            before = "there, for other domains"
+            state_before = "there, for other domains"
     return ConfigStep(
         f"lifecycle configuration {script.name}",
         state,
-        before,
+        state_before,
         "there",
         reason,
-        stage=_MAKE,
+        stage=_MAKE_STAGE,
         script=script,
         app_type=APP_TYPES[app],
         arn=arn,
-        is_there=found is not None,
+        is_there=config is not None,
     )
 
 
-def _arn(there: ActualState, name: str) -> str:
+def _arn(actual: ActualState, name: str) -> str:
     """The ARN that it will have: the domain's with another end (SageMaker's service authorization reference)."""
-    domain = next(holder.arn for holder in there.holders if holder.kind == "domain")
+    domain = next(holder.arn for holder in actual.holders if holder.kind == "domain")
     return f"{domain.partition(':domain/')[0]}:studio-lifecycle-config/{name}"
 
 
 # ---------------------------------------------------------------------------------------- settings
 
 
-def _slots(there: ActualState, wanted: LifecycleWanted, ours: frozenset[str]) -> Iterator[_Slot]:
+def _slots(
+    actual: ActualState, desired: LifecycleWanted, own_arns: frozenset[str]
+) -> Iterator[_Slot]:
     """Settings that are concerned: the domain's own, or those of the profiles that were named; and wherever ours stands already."""
     apps: tuple[App, ...] = ("jupyterlab", "code-editor")
-    for holder in there.holders:
+    for holder in actual.holders:
         for app in apps:
             slot = _Slot(holder, app)
             if holder.kind == "space" or (holder.kind == "space defaults" and app != "jupyterlab"):
                 continue  # spaces are their users' to set, and space defaults know JupyterLab only
-            has_ours = bool(slot.found.all & ours)
-            if _is_meant(holder, wanted):
-                concerned = app in wanted.scripts or has_ours
+            has_ours = bool(slot.found.all & own_arns)
+            if _is_selected(holder, desired):
+                is_concerned = app in desired.scripts or has_ours
             else:
                 # The domain's own serve all profiles: what one has of ours by itself makes way.
-                concerned = wanted.profiles is None and has_ours
-            if concerned:
+                is_concerned = desired.profiles is None and has_ours
+            if is_concerned:
                 yield slot
 
 
-def _is_meant(holder: MountTarget, wanted: LifecycleWanted) -> bool:
-    if wanted.profiles is None:
+def _is_selected(holder: MountTarget, desired: LifecycleWanted) -> bool:
+    if desired.profiles is None:
         return holder.kind != "profile"
-    return holder.kind == "profile" and holder.name in wanted.profiles
+    return holder.kind == "profile" and holder.name in desired.profiles
 
 
 def _attach_step(
-    there: ActualState,
+    actual: ActualState,
     slot: _Slot,
     arn: str | None,
-    ours: frozenset[str],
-    wanted: LifecycleWanted,
+    own_arns: frozenset[str],
+    desired: LifecycleWanted,
     *,
     closed: bool,
 ) -> AttachStep:
-    holder, found = slot.holder, slot.found
-    if holder.kind == "profile" and wanted.profiles is None:
+    holder, current = slot.holder, slot.found
+    if holder.kind == "profile" and desired.profiles is None:
         arn = None
-    after = with_ours(found, arn, wanted.start, ours)
-    state: StepState = "done" if after == found else "to do"
+    new_attachment = with_own_script(current, arn, desired.start, own_arns)
+    state: StepState = "done" if new_attachment == current else "to do"
     reason = None
-    foreign = found.at(wanted.start)
+    foreign = current.at(desired.start)
     if state != "done":
-        state, reason = by_status("to do", None, holder)
+        state, reason = adjust_to_status("to do", None, holder)
         if closed and arn is not None:
             state, reason = "blocked", "its lifecycle configuration cannot be created"
-        elif arn is not None and foreign is not None and foreign not in ours:
-            if wanted.take_over:
+        elif arn is not None and foreign is not None and foreign not in own_arns:
+            if desired.take_over:
                 reason = f"{_name(foreign)} is replaced, and destroy does not restore it"
             else:
                 state = "blocked"
@@ -233,17 +237,17 @@ def _attach_step(
     return AttachStep(
         f"{holder.words}, {NAMES[slot.app]}",
         state,
-        _words(found, ours),
-        _words(after, ours),
+        _attachment_text(current, own_arns),
+        _attachment_text(new_attachment, own_arns),
         reason,
-        _running(there, holder, app_type) if state != "done" else (),
+        _running(actual, holder, app_type) if state != "done" else (),
         stage=_stage(slot),
         holder=holder,
         app_type=app_type,
         arn=arn,
-        start=wanted.start,
-        ours=ours,
-        take_over=wanted.take_over,
+        start=desired.start,
+        ours=own_arns,
+        take_over=desired.take_over,
     )
 
 
@@ -253,26 +257,30 @@ def _stage(slot: _Slot) -> int:
     return 1 + 2 * kinds.index(slot.holder.kind) + (slot.app == "code-editor")
 
 
-def _words(attachment: Attachment, ours: frozenset[str]) -> str:
-    words = [
-        f"{_name(arn)} {how}"
-        for arn, how in ((attachment.built_in, "built in"), (attachment.default, "as default"))
+def _attachment_text(attachment: Attachment, own_arns: frozenset[str]) -> str:
+    parts = [
+        f"{_name(arn)} {position}"
+        for arn, position in ((attachment.built_in, "built in"), (attachment.default, "as default"))
         if arn is not None
     ]
-    alone = [one for one in attachment.listed if one in ours and one != attachment.default]
-    words += [f"{_name(one)} to choose" for one in alone]
-    return ", ".join(words) or _NONE
+    added_scripts = [
+        arn_item
+        for arn_item in attachment.listed
+        if arn_item in own_arns and arn_item != attachment.default
+    ]
+    parts += [f"{_name(arn_item)} to choose" for arn_item in added_scripts]
+    return ", ".join(parts) or _NONE_TEXT
 
 
 def _name(arn: str) -> str:
     return arn.rpartition("/")[2]
 
 
-def _running(there: ActualState, holder: MountTarget, app_type: str) -> tuple[str, ...]:
+def _running(actual: ActualState, holder: MountTarget, app_type: str) -> tuple[str, ...]:
     """Applications that were started before: of the profile's spaces, or of all."""
     return tuple(
         f"{app_type} in {space.words}"
-        for space in there.holders
+        for space in actual.holders
         if space.kind == "space"
         and app_type in space.apps
         and (holder.kind != "profile" or space.owner == holder.name)
@@ -283,38 +291,40 @@ def _running(there: ActualState, holder: MountTarget, app_type: str) -> tuple[st
 
 
 def _removals(
-    there: ActualState,
+    actual: ActualState,
     configs: Sequence[LifecycleConfig],
     attach: Sequence[AttachStep],
-    wanted: set[str],
+    desired: set[str],
 ) -> Iterator[LifecycleStep]:
     """What this domain no longer needs of what was made for it."""
-    left = list(_left(there, attach))
+    remaining = list(_attachments_after(actual, attach))
     for config in configs:
-        if not config.is_ours or there.domain not in config.domains or config.arn in wanted:
+        if not config.is_ours or actual.domain not in config.domains or config.arn in desired:
             continue
-        users = [words for words, named in left if config.arn in named]
-        others = config.domains - {there.domain}
+        users = [holder_name for holder_name, attachment in remaining if config.arn in attachment]
+        other_domains = config.domains - {actual.domain}
         reason = f"{', '.join(users[:3])} still starts with it" if users else None
         yield RemovalStep(
             f"lifecycle configuration {config.name}",
             "waits" if users else "to do",
             "there",
-            f"left to {', '.join(sorted(others))}" if others else "not there",
+            f"left to {', '.join(sorted(other_domains))}" if other_domains else "not there",
             reason,
-            stage=_REMOVE,
+            stage=_REMOVE_STAGE,
             config=config,
-            fate="kept for others" if others else "deleted",
+            fate="kept for others" if other_domains else "deleted",
         )
 
 
-def _left(there: ActualState, attach: Sequence[AttachStep]) -> Iterator[tuple[str, frozenset[str]]]:
+def _attachments_after(
+    actual: ActualState, attach: Sequence[AttachStep]
+) -> Iterator[tuple[str, frozenset[str]]]:
     """What each one's settings will name once the steps that can be done are done."""
     steps = {(step.holder.words, step.app_type): step for step in attach}
-    for holder in there.holders:
+    for holder in actual.holders:
         for app, app_type in APP_TYPES.items():
-            named = _Slot(holder, app).found
+            attachment = _Slot(holder, app).found
             step = steps.get((holder.words, app_type))
             if step is not None and step.state in {"done", "to do"}:
-                named = with_ours(named, step.arn, step.start, step.ours)
-            yield f"{holder.words}, {NAMES[app]}", named.all
+                attachment = with_own_script(attachment, step.arn, step.start, step.ours)
+            yield f"{holder.words}, {NAMES[app]}", attachment.all

@@ -116,24 +116,24 @@ class ScriptSettings:
         for field, pattern in _NAMES.items():
             value = getattr(self, field)
             if value is not None and re.fullmatch(pattern, value) is None:
-                raise _wrong(field, value, "it is not in the expected form")
+                raise _invalid_setting(field, value, "it is not in the expected form")
         for field in _PATHS:
             value = getattr(self, field)
             if value is not None and not (value.startswith("/") and _PATH.fullmatch(value)):
-                raise _wrong(field, value, "use an absolute path without spaces")
+                raise _invalid_setting(field, value, "use an absolute path without spaces")
         for host in self.login_nodes:
             if _HOST.fullmatch(host) is None:
-                raise _wrong("login_nodes", host, "write [USER@]HOST[:PORT]")
+                raise _invalid_setting("login_nodes", host, "write [USER@]HOST[:PORT]")
         self._check_package()
         self._check_tools()
         self._check_slurm()
         if self.orchestrator == "eks" and self.eks is None:
-            raise _missing("eks", "use the EKS cluster of the HyperPod cluster")
+            raise _missing_setting("eks", "use the EKS cluster of the HyperPod cluster")
 
     def _check_package(self) -> None:
         if "==" in self.package:
             if _REQUIREMENT.fullmatch(self.package) is None:
-                raise _wrong("package", self.package, "such as hyperpod-jlab==1.2.3")
+                raise _invalid_setting("package", self.package, "such as hyperpod-jlab==1.2.3")
             if self.package_sha256 is not None:
                 _check_digest("package_sha256", self.package_sha256)
             return
@@ -145,7 +145,9 @@ class ScriptSettings:
             return
         _check_path("tools", self.tools)
         if not self.tools.endswith(".tar.gz"):
-            raise _wrong("tools", self.tools, "an archive of make-tools.sh ends with .tar.gz")
+            raise _invalid_setting(
+                "tools", self.tools, "an archive of make-tools.sh ends with .tar.gz"
+            )
         _check_digest("tools_sha256", self.tools_sha256)
 
     def _check_slurm(self) -> None:
@@ -154,15 +156,17 @@ class ScriptSettings:
             _check_digest("slurm_client_sha256", self.slurm_client_sha256)
         if self.slurm_auth == "munge":
             if self.munge_key is None:
-                raise _missing("munge_key", "give the path of the key; jwt or ssh are better")
+                raise _missing_setting(
+                    "munge_key", "give the path of the key; jwt or ssh are better"
+                )
             _check_path("munge_key", self.munge_key.removeprefix("secret:"))
             _check_digest("munge_key_sha256", self.munge_key_sha256)
         if self.slurm_auth == "jwt":
             if self.slurm_token is None:
-                raise _missing("slurm_token", "give the file with the token")
+                raise _missing_setting("slurm_token", "give the file with the token")
             _check_path("slurm_token", self.slurm_token)
         if not self.on_slurm and (self.slurm_client or self.slurm_auth != "none"):
-            raise _wrong(
+            raise _invalid_setting(
                 "slurm_client",
                 self.slurm_client or self.slurm_auth,
                 "it is a system folder without Slurm",
@@ -171,27 +175,29 @@ class ScriptSettings:
 
 def _check_path(field: str, value: str) -> None:
     if _PATH.fullmatch(value) is None or ".." in value.split("/"):
-        raise _wrong(field, value, "use a path or s3://BUCKET/KEY, without spaces and ..")
+        raise _invalid_setting(field, value, "use a path or s3://BUCKET/KEY, without spaces and ..")
 
 
 def _check_digest(field: str, value: str | None) -> None:
     if value is None:
-        raise _missing(field, "scripts that run in all spaces need a checksum: sha256sum FILE")
+        raise _missing_setting(
+            field, "scripts that run in all spaces need a checksum: sha256sum FILE"
+        )
     if _SHA256.fullmatch(value) is None:
-        raise _wrong(
+        raise _invalid_setting(
             field,
             value,
             "'sha256sum FILE' prints it: 64 hexadecimal digits in small letters, not all of them 0",
         )
 
 
-def _wrong(field: str, value: str, hint: str) -> InvalidInputError:
+def _invalid_setting(field: str, value: str, hint: str) -> InvalidInputError:
     return InvalidInputError(
         f"{field}: '{value[:60]}' cannot be used", hint=hint, detail={"field": field}
     )
 
 
-def _missing(field: str, hint: str) -> InvalidInputError:
+def _missing_setting(field: str, hint: str) -> InvalidInputError:
     return InvalidInputError(f"{field} is missing", hint=hint, detail={"field": field})
 
 
@@ -227,28 +233,32 @@ def _slurm(settings: ScriptSettings) -> list[str]:
         lines.append(f"commands = {quoted(settings.slurm_bin)}")
     if not settings.login_nodes and settings.slurm_client is not None:
         lines.append(f"slurm_conf = {quoted(settings.slurm_conf)}")
-    lines += _given("user", settings.slurm_user) + _given("python", settings.python)
+    lines += _optional_lines("user", settings.slurm_user) + _optional_lines(
+        "python", settings.python
+    )
     return [*lines, f"storage = {quoted(settings.node_mount.rstrip('/') + FOLDER)}"]
 
 
 def _kubernetes(settings: ScriptSettings, name: str) -> list[str]:
     lines = [f"orchestrator = {quoted(KUBERNETES)}", f"eks = {quoted(settings.eks or '')}"]
-    lines += _given("namespace", settings.namespace) + _given("image", settings.image)
-    lines += _given("python", settings.python)
+    lines += _optional_lines("namespace", settings.namespace) + _optional_lines(
+        "image", settings.image
+    )
+    lines += _optional_lines("python", settings.python)
     if settings.claim is None:
         return lines
     lines += [f"[{name}.storage]", f"claim = {quoted(settings.claim)}"]
     return [*lines, f"mount = {quoted(settings.claim_mount)}", f"sub_path = {quoted(SUB)}"]
 
 
-def _given(key: str, value: str | None) -> list[str]:
+def _optional_lines(key: str, value: str | None) -> list[str]:
     return [] if value is None else [f"{key} = {quoted(value)}"]
 
 
 # --------------------------------------------------------------------------------------------------
 # The scripts of lifecycle configurations, composed out of the shell parts in ``lifecycle-configs/``. Pure: the same settings give the same bytes.
 
-__all__ = ["APPS", "MAX_BASE64", "App", "ScriptSettings", "encoded", "name_of", "render"]
+__all__ = ["APPS", "MAX_BASE64", "App", "ScriptSettings", "config_name", "encoded", "render"]
 
 App = Literal["jupyterlab", "code-editor"]
 """The application whose start runs the script."""
@@ -285,11 +295,11 @@ def render(app: App, settings: ScriptSettings) -> str:
     steps.append("doctor")
     text = _HEAD.format(cluster=settings.cluster)
     text += "".join(
-        f"{name}={_quoted(value)}\n" for name, value in _variables(app, settings).items()
+        f"{name}={_shell_quote(value)}\n" for name, value in _variables(app, settings).items()
     )
     text += f"STEPS=({' '.join(steps)})\n"
-    text += f"LATER=({' '.join(_later(app, settings))})\n"
-    text += "".join(_stripped(_part(f"begin/{name}.sh")) for name in _BEGIN)
+    text += f"LATER=({' '.join(_later_parts(app, settings))})\n"
+    text += "".join(_strip_comments(_part(f"begin/{name}.sh")) for name in _BEGIN)
     size = len(encoded(text))
     if size > MAX_BASE64:
         raise InvalidInputError(
@@ -301,7 +311,7 @@ def render(app: App, settings: ScriptSettings) -> str:
     return text
 
 
-def _quoted(value: str) -> str:
+def _shell_quote(value: str) -> str:
     """A value for the shell, in quotes whatever it is."""
     return "'" + value.replace("'", "'\"'\"'") + "'"
 
@@ -311,7 +321,7 @@ def encoded(script: str) -> str:
     return base64.b64encode(script.encode()).decode()
 
 
-def name_of(app: App, script: str) -> str:
+def config_name(app: App, script: str) -> str:
     """The name of a StudioLifecycleConfig with this script: at most 63 characters, another one for another script (they cannot be changed)."""
     return f"hyperpod-jlab-{app}-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
 
@@ -348,7 +358,7 @@ def _variables(app: App, settings: ScriptSettings) -> dict[str, str]:
     return {name: value or "" for name, value in values.items()}
 
 
-def _later(app: App, settings: ScriptSettings) -> list[str]:
+def _later_parts(app: App, settings: ScriptSettings) -> list[str]:
     """The parts that a running script takes from the installed package."""
     names = [f"{app}/ready", "later/doctor", *(["later/tools"] if settings.tools else [])]
     if settings.on_slurm:
@@ -356,7 +366,7 @@ def _later(app: App, settings: ScriptSettings) -> list[str]:
     return [*names, "later/kubeconfig" if settings.kubeconfig else "later/eks"]
 
 
-def _stripped(text: str) -> str:
+def _strip_comments(text: str) -> str:
     """A part without its comments and blank lines. The parts have no here-documents, so no other line can look like one."""
     lines = (line.lstrip() for line in text.splitlines())
     return "".join(f"{line}\n" for line in lines if line and not line.startswith("#"))

@@ -8,7 +8,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hyperpod_jlab.admin.fsx.aws import MARK, TRIES, HolderCalls, PatientAws, is_in_use, settings_of
+from hyperpod_jlab.admin.fsx.aws import (
+    MARK,
+    MAX_TRIES,
+    MountTargetCalls,
+    RetryingAws,
+    is_in_use,
+    target_settings,
+)
 from hyperpod_jlab.admin.fsx.models import PlanStep
 from hyperpod_jlab.admin.lifecycle.models import (
     Attachment,
@@ -17,9 +24,9 @@ from hyperpod_jlab.admin.lifecycle.models import (
     LifecycleConfig,
     LifecycleStep,
     RemovalStep,
-    attachment_of,
+    parse_attachment,
     with_attachment,
-    with_ours,
+    with_own_script,
 )
 from hyperpod_jlab.admin.lifecycle.scripts import encoded
 from hyperpod_jlab.aws.session import Aws
@@ -36,9 +43,9 @@ from hyperpod_jlab.core.errors import (
 # Reading the lifecycle configurations of an account that are ours, and those that are called as ours are to be.
 
 PREFIX = "hyperpod-jlab"
-"""What the names of ours begin with, so that no other's tags are asked for (`scripts.name_of`)."""
+"""What the names of ours begin with, so that no other's tags are asked for (`scripts.config_name`)."""
 
-DOMAIN_MARK = f"{MARK}-domain-"
+DOMAIN_TAG_PREFIX = f"{MARK}-domain-"
 """Begin of the tag by which a lifecycle configuration says for which domain it was made: its end is the domain's id, so that two admins never write the same tag."""
 
 
@@ -52,38 +59,38 @@ async def read_configs(aws: Aws, names: Collection[str]) -> tuple[LifecycleConfi
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    patient = PatientAws(aws)
-    found = await patient.listed(
+    patient = RetryingAws(aws)
+    listing = await patient.list_all(
         "sagemaker", "ListStudioLifecycleConfigs", "StudioLifecycleConfigs", NameContains=PREFIX
     )
-    read = [await _config(patient, told, names) for told in found]
-    return tuple(one for one in read if one is not None)
+    configs = [await _config(patient, item, names) for item in listing]
+    return tuple(config for config in configs if config is not None)
 
 
 async def _config(
-    aws: PatientAws, told: Mapping[str, Any], names: Collection[str]
+    aws: RetryingAws, item: Mapping[str, Any], names: Collection[str]
 ) -> LifecycleConfig | None:
     """One of the list; None: it was deleted since the list was made."""
-    name, arn = str(told["StudioLifecycleConfigName"]), str(told["StudioLifecycleConfigArn"])
+    name, arn = str(item["StudioLifecycleConfigName"]), str(item["StudioLifecycleConfigArn"])
     try:
         tags = await _tags(aws, name, arn)
         text = await read_text(aws, name) if name in names else None
     except NotFoundError:
         return None
     domains = frozenset(
-        key.removeprefix(DOMAIN_MARK) for key in tags if key.startswith(DOMAIN_MARK)
+        key.removeprefix(DOMAIN_TAG_PREFIX) for key in tags if key.startswith(DOMAIN_TAG_PREFIX)
     )
     return LifecycleConfig(
         name,
         arn,
-        str(told.get("StudioLifecycleConfigAppType") or ""),
+        str(item.get("StudioLifecycleConfigAppType") or ""),
         MARK in tags,
         domains,
         text,
     )
 
 
-async def _tags(aws: PatientAws, name: str, arn: str) -> Mapping[str, str]:
+async def _tags(aws: RetryingAws, name: str, arn: str) -> Mapping[str, str]:
     try:
         return await aws.tags(arn)
     except InvalidInputError:
@@ -92,18 +99,18 @@ async def _tags(aws: PatientAws, name: str, arn: str) -> Mapping[str, str]:
         raise
 
 
-async def read_text(aws: PatientAws, name: str) -> str | None:
+async def read_text(aws: RetryingAws, name: str) -> str | None:
     """The script of a lifecycle configuration; None: what is there is no text.
 
     Raises:
         NotFoundError: There is none of this name.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call(
+    response = await aws.call(
         "sagemaker", "DescribeStudioLifecycleConfig", StudioLifecycleConfigName=name
     )
     try:
-        return base64.b64decode(told["StudioLifecycleConfigContent"], validate=True).decode()
+        return base64.b64decode(response["StudioLifecycleConfigContent"], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None
 
@@ -117,7 +124,7 @@ class LifecycleExecutor:
         holders: Reads and writes settings.
     """
 
-    def __init__(self, aws: PatientAws, domain: str, holders: HolderCalls) -> None:
+    def __init__(self, aws: RetryingAws, domain: str, holders: MountTargetCalls) -> None:
         self._aws = aws
         self._domain = domain
         self._holders = holders
@@ -145,12 +152,12 @@ class LifecycleExecutor:
     # ------------------------------------------------------------------------------ lifecycle configurations
 
     async def _make(self, step: ConfigStep) -> None:
-        ours = [
+        domain_tags = [
             {"Key": MARK, "Value": step.app_type},
-            {"Key": f"{DOMAIN_MARK}{self._domain}", "Value": ""},
+            {"Key": f"{DOMAIN_TAG_PREFIX}{self._domain}", "Value": ""},
         ]
         if step.is_there:
-            await self._aws.call("sagemaker", "AddTags", ResourceArn=step.arn, Tags=ours[1:])
+            await self._aws.call("sagemaker", "AddTags", ResourceArn=step.arn, Tags=domain_tags[1:])
             return
         try:
             await self._aws.call(
@@ -159,7 +166,7 @@ class LifecycleExecutor:
                 StudioLifecycleConfigName=step.script.name,
                 StudioLifecycleConfigContent=encoded(step.script.text),
                 StudioLifecycleConfigAppType=step.app_type,
-                Tags=ours,
+                Tags=domain_tags,
             )
         except HyperpodError as error:
             # Another admin was quicker: the same script is as good as ours.
@@ -168,7 +175,7 @@ class LifecycleExecutor:
                 or await read_text(self._aws, step.script.name) != step.script.text
             ):
                 raise
-            await self._aws.call("sagemaker", "AddTags", ResourceArn=step.arn, Tags=ours[1:])
+            await self._aws.call("sagemaker", "AddTags", ResourceArn=step.arn, Tags=domain_tags[1:])
 
     async def _remove(self, step: RemovalStep) -> PlanStep | None:
         config = step.config
@@ -194,7 +201,7 @@ class LifecycleExecutor:
         return None
 
     async def _unmark(self, config: LifecycleConfig) -> None:
-        keys = [f"{DOMAIN_MARK}{self._domain}"]
+        keys = [f"{DOMAIN_TAG_PREFIX}{self._domain}"]
         try:
             await self._aws.call("sagemaker", "DeleteTags", ResourceArn=config.arn, TagKeys=keys)
         except InvalidInputError:
@@ -206,19 +213,23 @@ class LifecycleExecutor:
     async def _attach(self, step: AttachStep) -> None:
         """Write the settings until they are as wanted: somebody else may write them at the same time."""
         last: HyperpodError | None = None
-        for _ in range(TRIES):
-            told = await self._holders.settled(step.holder)
-            settings = settings_of(step.holder, told).get(f"{step.app_type}AppSettings") or {}
-            found = attachment_of(settings)
-            _refuse_foreign(step, found)
-            wanted = with_ours(found, step.arn, step.start, step.ours)
-            if wanted == found:
+        for _ in range(MAX_TRIES):
+            response = await self._holders.wait_until_settled(step.holder)
+            settings = (
+                target_settings(step.holder, response).get(f"{step.app_type}AppSettings") or {}
+            )
+            current = parse_attachment(settings)
+            _refuse_foreign(step, current)
+            new_attachment = with_own_script(current, step.arn, step.start, step.ours)
+            if new_attachment == current:
                 return
-            value = with_attachment(settings, wanted)
+            value = with_attachment(settings, new_attachment)
             try:
-                await self._holders.update(step.holder, told, f"{step.app_type}AppSettings", value)
+                await self._holders.update(
+                    step.holder, response, f"{step.app_type}AppSettings", value
+                )
             except (ConflictError, UnreachableError) as error:
-                await self._holders.was_in_the_way(error)
+                await self._holders.pause_after_conflict(error)
                 last = error
         raise last or RefusedError(
             f"someone else changes the {step.holder.words} at the same time",
@@ -227,13 +238,13 @@ class LifecycleExecutor:
         )
 
 
-def _refuse_foreign(step: AttachStep, found: Attachment) -> None:
+def _refuse_foreign(step: AttachStep, current: Attachment) -> None:
     """Refuse to take the place of what somebody else has set since the plan was made.
 
     Raises:
         RefusedError: Somebody has.
     """
-    foreign = found.at(step.start)
+    foreign = current.at(step.start)
     if step.arn is None or foreign is None or foreign in step.ours or step.take_over:
         return
     raise RefusedError(

@@ -72,13 +72,13 @@ def policy(
     else:
         print(json.dumps(document, indent=2))
     if not features:
-        _tell_what_is_left()
+        _print_excluded()
 
 
-def _tell_what_is_left() -> None:
+def _print_excluded() -> None:
     """Say which features are granted by name only, and why."""
-    changing = [one.name for one in FEATURES if one.changes and not one.for_admins]
-    admins = [one.name for one in FEATURES if one.for_admins]
+    changing = [feature.name for feature in FEATURES if feature.changes and not feature.for_admins]
+    admins = [feature.name for feature in FEATURES if feature.for_admins]
     for names, reason in (
         (changing, "they change something"),
         (admins, "they are for administrators"),
@@ -86,8 +86,8 @@ def _tell_what_is_left() -> None:
         print(f"note: not included, because {reason}: {', '.join(names)}", file=sys.stderr)
 
 
-def _check(field: str, value: str, form: re.Pattern[str], example: str) -> None:
-    if not form.fullmatch(value):
+def _check(field: str, value: str, output_format: re.Pattern[str], example: str) -> None:
+    if not output_format.fullmatch(value):
         raise InvalidInputError(
             f"--{field}: '{value[:60]}' is not valid",
             hint=f"example: {example}",
@@ -98,15 +98,15 @@ def _check(field: str, value: str, form: re.Pattern[str], example: str) -> None:
 def _list(features: list[Feature]) -> None:
     if invocation().as_json:
         rows = [
-            {"feature": feature.name, "changes": feature.changes, **vars(one)}
+            {"feature": feature.name, "changes": feature.changes, **vars(permission)}
             for feature in features
-            for one in feature.permissions
+            for permission in feature.permissions
         ]
         print_json({"actions": rows})
         return
     lines = [
-        (feature.name, one.action, f"without it: {one.without}")
+        (feature.name, permission.action, f"without it: {permission.without}")
         for feature in features
-        for one in feature.permissions
+        for permission in feature.permissions
     ]
     print_table(Table(("FEATURE", "ACTION", "REASON"), lines))

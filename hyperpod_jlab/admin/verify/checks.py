@@ -365,148 +365,154 @@ Check = Callable[[CheckContext], Awaitable[FactFinding]]
 
 _NEEDS_ROLE = "needs --as-role: a role that you can assume"
 _NODE_STREAM = re.compile(r"[^/]+/[^/]+/i-[0-9a-f]{8,17}")
-_MINUTES = 15
+_EVENT_MINUTES = 15
 """Minutes of GPU metrics that are looked at."""
 
 
-async def pass_role(ground: CheckContext) -> FactFinding:
+async def check_pass_role(ground: CheckContext) -> FactFinding:
     """Whether the caller may pass the domain's role on; the fact itself is checked with ``--write`` only."""
     if ground.domain is None:
         return unknown(
             "needs --write and --as-role; with --domain it says whether you have iam:PassRole"
         )
-    told = await ground.aws.call("sagemaker", "DescribeDomain", DomainId=ground.domain)
-    role = (told.get("DefaultUserSettings") or {}).get("ExecutionRole")
+    response = await ground.aws.call("sagemaker", "DescribeDomain", DomainId=ground.domain)
+    role = (response.get("DefaultUserSettings") or {}).get("ExecutionRole")
     identity = await ground.aws.call("sts", "GetCallerIdentity")
     source = await _principal(ground.aws, str(identity["Arn"]))
-    answer = await ground.aws.call(
+    simulation = await ground.aws.call(
         "iam",
         "SimulatePrincipalPolicy",
         PolicySourceArn=source,
         ActionNames=["iam:PassRole"],
         ResourceArns=[role],
     )
-    allowed = all(one["EvalDecision"] == "allowed" for one in answer["EvaluationResults"])
-    words = (
+    allowed = all(result["EvalDecision"] == "allowed" for result in simulation["EvaluationResults"])
+    message = (
         "you have iam:PassRole on the domain's role, so 'hpj admin apply' works for you either way; the stack's functions do not have it"
         if allowed
         else "you do not have iam:PassRole on the domain's role, so this fact decides whether 'hpj admin apply' works for you"
     )
-    return unknown(f"needs --write and --as-role; {words}")
+    return unknown(f"needs --write and --as-role; {message}")
 
 
 async def _principal(aws: Aws, arn: str) -> str:
     """The user or role of a caller, as IAM simulates it: a session's ARN does not say the role's path."""
     if ":assumed-role/" not in arn:
         return arn
-    told = await aws.call("iam", "GetRole", RoleName=arn.split("/")[1])
-    return str(told["Role"]["Arn"])
+    response = await aws.call("iam", "GetRole", RoleName=arn.split("/")[1])
+    return str(response["Role"]["Arn"])
 
 
 def event_check(name: str, members: Sequence[str]) -> Check:
     """A check that CloudTrail's records of a call have these members of the request."""
 
     async def check(ground: CheckContext) -> FactFinding:
-        wanted = [{"AttributeKey": "EventName", "AttributeValue": name}]
-        told = await ground.aws.call(
-            "cloudtrail", "LookupEvents", LookupAttributes=wanted, MaxResults=20
+        filters = [{"AttributeKey": "EventName", "AttributeValue": name}]
+        response = await ground.aws.call(
+            "cloudtrail", "LookupEvents", LookupAttributes=filters, MaxResults=20
         )
-        records = [json.loads(one["CloudTrailEvent"]) for one in told.get("Events") or ()]
-        good = [
-            one.get("requestParameters") or {}
-            for one in records
-            if not one.get("errorCode") and one.get("eventSource") == "sagemaker.amazonaws.com"
+        records = [json.loads(event["CloudTrailEvent"]) for event in response.get("Events") or ()]
+        matching_nodes = [
+            event.get("requestParameters") or {}
+            for event in records
+            if not event.get("errorCode") and event.get("eventSource") == "sagemaker.amazonaws.com"
         ]
-        if not good:
+        if not matching_nodes:
             return unknown(f"CloudTrail has no {name} of the last 90 days in this region")
-        for one in good:
-            missing = [member for member in members if not isinstance(one.get(member), str)]
+        for event in matching_nodes:
+            missing = [member for member in members if not isinstance(event.get(member), str)]
             if missing:
                 return wrong(
-                    f"a record has no requestParameters.{missing[0]}; it has {', '.join(sorted(one)) or 'nothing'}"
+                    f"a record has no requestParameters.{missing[0]}; it has {', '.join(sorted(event)) or 'nothing'}"
                 )
-        return holds(f"{len(good)} {'record has' if len(good) == 1 else 'records have'} them")
+        return holds(
+            f"{len(matching_nodes)} {'record has' if len(matching_nodes) == 1 else 'records have'} them"
+        )
 
     return check
 
 
-async def target_of_nodes(ground: CheckContext) -> FactFinding:
+async def check_node_targets(ground: CheckContext) -> FactFinding:
     """Whether Systems Manager has heard of nodes by the name that we give them."""
-    asked = connected = 0
+    asked_count = connected = 0
     for cluster in await ground.clusters():
         for node in await ground.running_nodes(cluster):
             target = node_target(cluster.arn, node)
-            told = await ground.aws.call("ssm", "GetConnectionStatus", Target=target)
-            asked += 1
-            connected += str(told["Status"]).lower() == "connected"
-    if not asked:
+            response = await ground.aws.call("ssm", "GetConnectionStatus", Target=target)
+            asked_count += 1
+            connected += str(response["Status"]).lower() == "connected"
+    if not asked_count:
         return unknown("no cluster here has a running node")
     if connected:
-        return holds(f"{connected} of {asked} nodes are connected under that name")
+        return holds(f"{connected} of {asked_count} nodes are connected under that name")
     return wrong(
-        f"none of {asked} nodes is connected under that name; to confirm, try: hpj terminal NODE --open"
+        f"none of {asked_count} nodes is connected under that name; to confirm, try: hpj terminal NODE --open"
     )
 
 
-async def types_of_ec2(ground: CheckContext) -> FactFinding:
+async def check_instance_types(ground: CheckContext) -> FactFinding:
     """Whether EC2 knows the types of the clusters' groups."""
-    found = {
+    types = {
         group.instance_type.removeprefix("ml.")
         for cluster in await ground.clusters()
         for group in cluster.groups or ()
         if group.instance_type
     }
-    if not found:
+    if not types:
         return unknown("no cluster here has an instance group")
-    wanted = [{"Name": "instance-type", "Values": sorted(found)}]
-    told = await ground.aws.call("ec2", "DescribeInstanceTypes", Filters=wanted)
-    missing = found - {one["InstanceType"] for one in told.get("InstanceTypes") or ()}
+    filters = [{"Name": "instance-type", "Values": sorted(types)}]
+    response = await ground.aws.call("ec2", "DescribeInstanceTypes", Filters=filters)
+    missing = types - {item["InstanceType"] for item in response.get("InstanceTypes") or ()}
     if missing:
         return wrong(f"EC2 does not know {', '.join(sorted(missing))}")
-    return holds(f"EC2 knows {', '.join(sorted(found))}")
+    return holds(f"EC2 knows {', '.join(sorted(types))}")
 
 
-async def names_of_logs(ground: CheckContext) -> FactFinding:
+async def check_log_names(ground: CheckContext) -> FactFinding:
     """Whether nodes write to the logs that we look for."""
-    looked = []
+    checked_groups = []
     for cluster in await ground.clusters():
         if not await ground.running_nodes(cluster):
             continue
-        looked.append(cluster.name)
+        checked_groups.append(cluster.name)
         try:
             pages = list_logs(ground.aws, log_group(cluster.arn, cluster.name))
-            names = [one.stream async for page in pages for one in page]
+            names = [log.stream async for page in pages for log in page]
         except NotFoundError:
             continue
-        good = [name for name in names if _NODE_STREAM.fullmatch(name)]
-        if good:
-            return holds(f"{len(good)} of {len(names)} streams of one cluster have such names")
+        matching_names = [name for name in names if _NODE_STREAM.fullmatch(name)]
+        if matching_names:
+            return holds(
+                f"{len(matching_names)} of {len(names)} streams of one cluster have such names"
+            )
         if names:
             return wrong(f"no stream of a cluster has such a name; an example is '{names[0][:80]}'")
-    if not looked:
+    if not checked_groups:
         return unknown("no cluster here has a running node")
-    return wrong(f"none of {len(looked)} clusters with nodes has the log group")
+    return wrong(f"none of {len(checked_groups)} clusters with nodes has the log group")
 
 
-async def metrics_of_slurm(ground: CheckContext) -> FactFinding:
+async def check_slurm_metrics(ground: CheckContext) -> FactFinding:
     """Whether CloudWatch has metrics of clusters with Slurm."""
-    some = [one for one in await ground.clusters() if one.on_slurm and _size(one)]
-    if not some:
+    clusters = [item for item in await ground.clusters() if item.on_slurm and _size(item)]
+    if not clusters:
         return unknown("no cluster here is a Slurm cluster with nodes")
-    wanted = {source.name for source in metrics.ON_SLURM.values()}
-    for cluster in some:
-        found = await _metrics(
+    expected = {source.name for source in metrics.SLURM_METRICS.values()}
+    for cluster in clusters:
+        listed_metrics = await _metrics(
             ground.aws, metrics.SLURM, "ClusterId", cluster.arn.rpartition("/")[2]
         )
-        known = wanted & {one["MetricName"] for one in found}
-        if known:
-            return holds(f"CloudWatch has {len(known)} of {len(wanted)} metrics of a cluster")
-        if found:
-            return wrong(f"the metrics of a cluster have other names: {_some_names(found)}")
-    return wrong(f"CloudWatch has no metrics of {len(some)} Slurm clusters in {metrics.SLURM}")
+        matching = expected & {item["MetricName"] for item in listed_metrics}
+        if matching:
+            return holds(f"CloudWatch has {len(matching)} of {len(expected)} metrics of a cluster")
+        if listed_metrics:
+            return wrong(
+                f"the metrics of a cluster have other names: {_some_names(listed_metrics)}"
+            )
+    return wrong(f"CloudWatch has no metrics of {len(clusters)} Slurm clusters in {metrics.SLURM}")
 
 
-async def metrics_of_eks(ground: CheckContext) -> FactFinding:
+async def check_eks_metrics(ground: CheckContext) -> FactFinding:
     """Whether Container Insights names nodes as we look for them."""
     for cluster in await ground.clusters():
         if cluster.eks_arn is None or not _size(cluster):
@@ -514,14 +520,14 @@ async def metrics_of_eks(ground: CheckContext) -> FactFinding:
         eks = cluster.eks_arn.rpartition("/")[2]
         nodes = await metrics.nodes_with_metrics(ground.aws, eks)
         if not nodes:
-            found = await _metrics(ground.aws, metrics.INSIGHTS, "ClusterName", eks)
-            if found:
+            listed_metrics = await _metrics(ground.aws, metrics.INSIGHTS, "ClusterName", eks)
+            if listed_metrics:
                 return wrong(
-                    f"a cluster's metrics have no such node names; examples: {_some_names(found)}"
+                    f"a cluster's metrics have no such node names; examples: {_some_names(listed_metrics)}"
                 )
             continue
-        known = await metrics.metrics_of_node(ground.aws, eks, next(iter(nodes)))
-        health = [name for name in known if name.startswith("hyperpod_node_health_status_")]
+        node_metrics = await metrics.metrics_of_node(ground.aws, eks, next(iter(nodes)))
+        health = [name for name in node_metrics if name.startswith("hyperpod_node_health_status_")]
         if not health:
             return wrong("a node has metrics, but none of hyperpod_node_health_status_*")
         return holds(f"{len(nodes)} nodes of a cluster have such names")
@@ -534,16 +540,18 @@ def _size(cluster: HyperpodCluster) -> int:
 
 async def _metrics(aws: Aws, namespace: str, name: str, value: str) -> list[Mapping[str, Any]]:
     """Metrics of one thing: the first page of them."""
-    on = [{"Name": name, "Value": value}]
-    told = await aws.call("cloudwatch", "ListMetrics", Namespace=namespace, Dimensions=on)
-    return list(told.get("Metrics") or ())
+    dimensions = [{"Name": name, "Value": value}]
+    response = await aws.call(
+        "cloudwatch", "ListMetrics", Namespace=namespace, Dimensions=dimensions
+    )
+    return list(response.get("Metrics") or ())
 
 
-def _some_names(found: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(sorted({str(one["MetricName"]) for one in found})[:5])
+def _some_names(listed_metrics: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(sorted({str(metric["MetricName"]) for metric in listed_metrics})[:5])
 
 
-async def labels_of_gpus(ground: CheckContext) -> FactFinding:
+async def check_gpu_labels(ground: CheckContext) -> FactFinding:
     """Whether the add-on's metrics of GPUs have the labels by which we find a node."""
     now = time.time()
     for cluster in await ground.clusters():
@@ -553,14 +561,14 @@ async def labels_of_gpus(ground: CheckContext) -> FactFinding:
         workspace = await workspace_of_addon(ground.aws, eks)
         if workspace is None:
             continue
-        window = TimeRange(now - _MINUTES * 60, now, 60)
+        window = TimeRange(now - _EVENT_MINUTES * 60, now, 60)
         series = await query_range(ground.aws, workspace, "DCGM_FI_DEV_GPU_UTIL", window)
         if not series:
             continue
         labelled = [
-            one
-            for one in series
-            if one.labels.get("Hostname", "").startswith("hyperpod-") and "gpu" in one.labels
+            item
+            for item in series
+            if item.labels.get("Hostname", "").startswith("hyperpod-") and "gpu" in item.labels
         ]
         if labelled:
             return holds(f"{len(labelled)} of {len(series)} GPUs have these labels")
@@ -568,18 +576,18 @@ async def labels_of_gpus(ground: CheckContext) -> FactFinding:
     return unknown("no EKS cluster here has the add-on with GPU metrics")
 
 
-async def right_on_addon(ground: CheckContext) -> FactFinding:
+async def check_addon_permission(ground: CheckContext) -> FactFinding:
     """On which resource the right to describe an add-on is asked for."""
-    eks = next((one.eks_arn for one in await ground.clusters() if one.eks_arn), None)
+    eks = next((cluster.eks_arn for cluster in await ground.clusters() if cluster.eks_arn), None)
     if eks is None:
         return unknown("no cluster here is on EKS")
     addon = f"{eks.replace(':cluster/', ':addon/')}/*"
     allowed = {}
-    for words, resource in (("add-on", addon), ("cluster", eks)):
-        aws = await ground.limited(["eks:DescribeAddon"], resource)
+    for resource_name, resource in (("add-on", addon), ("cluster", eks)):
+        aws = await ground.limited_session(["eks:DescribeAddon"], resource)
         if aws is None:
             return unknown(_NEEDS_ROLE)
-        allowed[words] = await _may_describe(aws, eks.rpartition("/")[2])
+        allowed[resource_name] = await _may_describe(aws, eks.rpartition("/")[2])
     if allowed["add-on"]:
         return holds("the permission on the add-on is enough")
     if allowed["cluster"]:
@@ -600,12 +608,12 @@ async def _may_describe(aws: Aws, eks: str) -> bool:
 READ_CHECKS: Mapping[str, Check] = {
     "create-profile-event": event_check("CreateUserProfile", ("domainId", "userProfileName")),
     "create-space-event": event_check("CreateSpace", ("domainId", "spaceName")),
-    "node-target": target_of_nodes,
-    "ec2-knows-types": types_of_ec2,
-    "node-log-names": names_of_logs,
-    "slurm-metrics": metrics_of_slurm,
-    "eks-node-metrics": metrics_of_eks,
-    "observability-labels": labels_of_gpus,
-    "addon-right": right_on_addon,
+    "node-target": check_node_targets,
+    "ec2-knows-types": check_instance_types,
+    "node-log-names": check_log_names,
+    "slurm-metrics": check_slurm_metrics,
+    "eks-node-metrics": check_eks_metrics,
+    "observability-labels": check_gpu_labels,
+    "addon-right": check_addon_permission,
 }
 """The checks of all facts that are checked so, by the facts' names."""

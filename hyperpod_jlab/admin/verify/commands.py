@@ -14,14 +14,26 @@ import click
 
 from hyperpod_jlab import __version__
 from hyperpod_jlab.admin.cluster_config.commands import REGION
-from hyperpod_jlab.admin.verify.models import CheckContext, Journal, masked, report, unknown
-from hyperpod_jlab.admin.verify.service import chosen, outcomes, read_only, tried, words_of
+from hyperpod_jlab.admin.verify.models import (
+    CheckContext,
+    Journal,
+    mask_identifiers,
+    report,
+    unknown,
+)
+from hyperpod_jlab.admin.verify.service import (
+    error_text,
+    outcomes,
+    run_read_checks,
+    run_write_checks,
+    select_facts,
+)
 from hyperpod_jlab.admin.verify.write_checks import (
     CleanUp,
     Leftover,
-    ThrowAway,
+    TemporaryDomain,
     WriteContext,
-    find_place,
+    find_location,
 )
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
@@ -30,7 +42,7 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, run_cancelled
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
-from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
+from hyperpod_jlab.cli.terminal import is_terminal, printable, safe_text
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -51,24 +63,24 @@ _CLEAN = "hpj admin verify-aws --clean-up"
 _SPACE_EVENT = "create-space-event"
 _EVENTS = ("create-profile-event", _SPACE_EVENT)
 """Facts that are read, of events that --write makes."""
-_LATER = f"in about 15 minutes CloudTrail has the events of this run: hpj admin verify-aws --only create-profile-event --only {_SPACE_EVENT}"
+_LATER_NOTE = f"in about 15 minutes CloudTrail has the events of this run: hpj admin verify-aws --only create-profile-event --only {_SPACE_EVENT}"
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
-class _Teller:
+class _StepReporter:
     """Names each step before it is done."""
 
     steps: Steps | None = None
 
-    def __call__(self, words: str) -> None:
+    def __call__(self, text: str) -> None:
         if self.steps is not None:
             self.steps.clear()
-            self.steps.next(words)
-        _say(f"-> {words}")
+            self.steps.next(text)
+        _print_message(f"-> {text}")
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _VerifyRequest:
     """What was typed."""
 
     facts: tuple[Fact, ...]
@@ -147,8 +159,8 @@ def verify_aws(region: str | None, write: bool, clean_up: bool, yes: bool, **opt
     studio = find_studio()
     domain = options["domain"] or (studio.domain_id if studio else None)
     ground = CheckContext(Aws(region), domain, options["cluster"], options["as_role"])
-    asked = _Asked(
-        chosen(options["only"]),
+    request = _VerifyRequest(
+        select_facts(options["only"]),
         ground,
         options["file_system"],
         options["vpc"],
@@ -158,10 +170,10 @@ def verify_aws(region: str | None, write: bool, clean_up: bool, yes: bool, **opt
     if clean_up:
         _clean_up(ground, yes)
     elif write:
-        _write(asked, yes)
+        _write(request, yes)
     else:
-        found, notes = run_cancelled(lambda: _read(asked))
-        _conclude(asked, found, notes, "read-only")
+        findings, notes = run_cancelled(lambda: _read(request))
+        _print_report(request, findings, notes, "read-only")
 
 
 def _check_options(write: bool, clean_up: bool, options: dict[str, Any]) -> None:
@@ -180,7 +192,9 @@ def _check_options(write: bool, clean_up: bool, options: dict[str, Any]) -> None
                 hint=f"add --write, or leave out --{option}",
                 detail={"field": field},
             )
-    needs = any(fact.how == "write" or fact.name in _EVENTS for fact in chosen(options["only"]))
+    needs = any(
+        fact.how == "write" or fact.name in _EVENTS for fact in select_facts(options["only"])
+    )
     if write and not needs:
         raise InvalidInputError(
             "none of these facts needs a temporary domain",
@@ -189,29 +203,34 @@ def _check_options(write: bool, clean_up: bool, options: dict[str, Any]) -> None
         )
 
 
-async def _read(asked: _Asked) -> tuple[Findings, list[str]]:
-    ground = asked.ground
+async def _read(request: _VerifyRequest) -> tuple[Findings, list[str]]:
+    ground = request.ground
     async with slow_steps("asking AWS") as steps:
         journal = await _journal(ground.aws)
         await ground.check_named()
-        found = await read_only(asked.facts, ground, steps.next)
-    return found, [f"left by an earlier run: {one.name}; {_CLEAN}" for one in journal.left()]
+        findings = await run_read_checks(request.facts, ground, steps.next)
+    return findings, [
+        f"left by an earlier run: {leftover.name}; {_CLEAN}"
+        for leftover in journal.list_leftovers()
+    ]
 
 
-def _write(asked: _Asked, yes: bool) -> None:
-    teller = _Teller()
-    made, clean, left = run_cancelled(lambda: _prepared(asked, teller))
-    region = run_cancelled(asked.ground.aws.region)
-    _say(f"This will be created in {region} and deleted at the end:")
-    for line in made.words():
-        _say(f"  {line}")
-    old = [one for one in left if not one.may_be_in_use]
-    for one in old:
-        _say(f"This will be deleted, because an earlier run left it: {one.words}")
+def _write(request: _VerifyRequest, yes: bool) -> None:
+    reporter = _StepReporter()
+    throw_away, clean, leftovers = run_cancelled(lambda: _prepare(request, reporter))
+    region = run_cancelled(request.ground.aws.region)
+    _print_message(f"This will be created in {region} and deleted at the end:")
+    for line in throw_away.words():
+        _print_message(f"  {line}")
+    old_leftovers = [leftover for leftover in leftovers if not leftover.may_be_in_use]
+    for leftover in old_leftovers:
+        _print_message(f"This will be deleted, because an earlier run left it: {leftover.words}")
     _ask("Create it, check the facts and delete it?", yes)
-    found, notes, failure = run_cancelled(lambda: _tried(asked, made, clean, old, teller))
-    notes += [f"not changed: {one.words}" for one in left if one.may_be_in_use]
-    _conclude(asked, found, notes, "with --write", failure)
+    findings, notes, failure = run_cancelled(
+        lambda: _run_write_checks(request, throw_away, clean, old_leftovers, reporter)
+    )
+    notes += [f"not changed: {leftover.words}" for leftover in leftovers if leftover.may_be_in_use]
+    _print_report(request, findings, notes, "with --write", failure)
 
 
 async def _journal(aws: Aws) -> Journal:
@@ -219,91 +238,103 @@ async def _journal(aws: Aws) -> Journal:
     return Journal(str(identity["Account"]), await aws.region())
 
 
-async def _prepared(asked: _Asked, tell: Tell) -> tuple[ThrowAway, CleanUp, list[Leftover]]:
+async def _prepare(
+    request: _VerifyRequest, tell: Tell
+) -> tuple[TemporaryDomain, CleanUp, list[Leftover]]:
     """What will be made, and what is left of earlier runs; nothing is changed."""
-    aws = asked.ground.aws
+    aws = request.ground.aws
     async with slow_steps("asking AWS"):
-        place = await find_place(asked.ground, asked.vpc, asked.subnets, asked.role)
+        location = await find_location(request.ground, request.vpc, request.subnets, request.role)
         journal = await _journal(aws)
         clean = CleanUp(aws, journal, tell)
-        return ThrowAway(aws, place, journal, tell), clean, await clean.left()
+        return TemporaryDomain(aws, location, journal, tell), clean, await clean.list_leftovers()
 
 
-async def _tried(
-    asked: _Asked, made: ThrowAway, clean: CleanUp, old: Sequence[Leftover], teller: _Teller
+async def _run_write_checks(
+    request: _VerifyRequest,
+    throw_away: TemporaryDomain,
+    clean: CleanUp,
+    old_leftovers: Sequence[Leftover],
+    reporter: _StepReporter,
 ) -> tuple[Findings, list[str], HyperpodError | None]:
     """All findings, what else is to be said, and the worst that went wrong."""
     notes: list[str] = []
     failures: list[HyperpodError] = []
-    found: Findings = {}
+    findings: Findings = {}
 
-    async def delete(one: Leftover) -> None:
+    async def delete(leftover: Leftover) -> None:
         try:
-            await clean.delete(one)
+            await clean.delete(leftover)
         except HyperpodError as error:
-            notes.append(f"left behind: {one.words}: {words_of(error)}; later: {_CLEAN}")
+            notes.append(f"left behind: {leftover.words}: {error_text(error)}; later: {_CLEAN}")
             failures.append(error)
 
-    async with slow_steps("asking AWS") as teller.steps:
-        steps = teller.steps
-        for one in old:
-            await delete(one)
-        read = [fact for fact in asked.facts if fact.how == "read"]
-        found |= await read_only(read, asked.ground, steps.next)
+    async with slow_steps("asking AWS") as reporter.steps:
+        steps = reporter.steps
+        for leftover in old_leftovers:
+            await delete(leftover)
+        read = [fact for fact in request.facts if fact.how == "read"]
+        findings |= await run_read_checks(read, request.ground, steps.next)
         try:
-            await made.make()
-            trial = WriteContext(asked.ground, made, teller, asked.file_system)
-            found |= await tried(asked.facts, trial, steps.next)
-            if _SPACE_EVENT in {fact.name for fact in asked.facts}:
-                await made.make_space()
-                notes.append(_LATER)
+            await throw_away.make()
+            trial = WriteContext(request.ground, throw_away, reporter, request.file_system)
+            findings |= await run_write_checks(request.facts, trial, steps.next)
+            if _SPACE_EVENT in {fact.name for fact in request.facts}:
+                await throw_away.make_space()
+                notes.append(_LATER_NOTE)
         except HyperpodError as error:
-            notes.append(f"some parts could not be created: {words_of(error)}")
+            notes.append(f"some parts could not be created: {error_text(error)}")
             reason = unknown(f"the temporary domain could not be created: {error.message}")
-            left = {fact.name: reason for fact in asked.facts if fact.how == "write"}
-            found = {**left, **found}
+            skipped = {fact.name: reason for fact in request.facts if fact.how == "write"}
+            findings = {**skipped, **findings}
             failures.append(error)
         except asyncio.CancelledError:
-            teller(f"deleting what was created; press Ctrl-C again to leave that to: {_CLEAN}")
+            reporter(f"deleting what was created; press Ctrl-C again to leave that to: {_CLEAN}")
             raise
         finally:
-            await delete(Leftover(made.name, gone=(made.domain,) if made.domain else ()))
-    return found, notes, failures[0] if failures else None
+            await delete(
+                Leftover(throw_away.name, gone=(throw_away.domain,) if throw_away.domain else ())
+            )
+    return findings, notes, failures[0] if failures else None
 
 
 def _clean_up(ground: CheckContext, yes: bool) -> None:
-    teller = _Teller()
+    reporter = _StepReporter()
 
     async def look() -> tuple[CleanUp, list[Leftover]]:
         async with slow_steps("asking AWS"):
-            clean = CleanUp(ground.aws, await _journal(ground.aws), teller)
-            return clean, await clean.left()
+            clean = CleanUp(ground.aws, await _journal(ground.aws), reporter)
+            return clean, await clean.list_leftovers()
 
-    clean, left = run_cancelled(look)
-    old = [one for one in left if not one.may_be_in_use]
-    for one in left:
-        word = "will be deleted" if one in old else "is not deleted, a run may be using it"
-        _say(f"{one.words}: {word}")
-    if old:
+    clean, leftovers = run_cancelled(look)
+    old_leftovers = [leftover for leftover in leftovers if not leftover.may_be_in_use]
+    for leftover in leftovers:
+        status = (
+            "will be deleted"
+            if leftover in old_leftovers
+            else "is not deleted, a run may be using it"
+        )
+        _print_message(f"{leftover.words}: {status}")
+    if old_leftovers:
         _ask("Delete it?", yes)
 
     async def work() -> None:
-        async with slow_steps("asking AWS") as teller.steps:
-            for one in old:
-                await clean.delete(one)
+        async with slow_steps("asking AWS") as reporter.steps:
+            for leftover in old_leftovers:
+                await clean.delete(leftover)
 
     run_cancelled(work)
     if invocation().as_json:
-        print_json({"deleted": [one.name for one in old]})
+        print_json({"deleted": [leftover.name for leftover in old_leftovers]})
     else:
-        print(f"{len(old)} deleted" if old else "nothing is left")
+        print(f"{len(old_leftovers)} deleted" if old_leftovers else "nothing is left")
 
 
-def _conclude(
-    asked: _Asked,
-    found: Findings,
+def _print_report(
+    request: _VerifyRequest,
+    findings: Findings,
     notes: Sequence[str],
-    how: str,
+    description: str,
     failure: HyperpodError | None = None,
 ) -> None:
     """Print the report, and leave with its exit code.
@@ -311,38 +342,38 @@ def _conclude(
     Raises:
         HyperpodError: What went wrong beside the facts.
     """
-    results = outcomes(asked.facts, found)
-    region = run_cancelled(asked.ground.aws.region)
+    results = outcomes(request.facts, findings)
+    region = run_cancelled(request.ground.aws.region)
     if invocation().as_json:
         document = {
             "region": region,
             "facts": list(map(_document, results)),
             "notes": list(notes),
         }
-        print_json(json.loads(masked(json.dumps(document))))
+        print_json(json.loads(mask_identifiers(json.dumps(document))))
     else:
-        about = (f"hyperpod_jlab {__version__}, {region}, {how}",)
-        print(shown_text(report(results, about, notes)), end="", flush=True)
+        about = (f"hyperpod_jlab {__version__}, {region}, {description}",)
+        print(safe_text(report(results, about, notes)), end="", flush=True)
     if failure is not None:
         raise failure
-    if any(one.finding.verdict == "does not hold" for one in results):
+    if any(result.finding.verdict == "does not hold" for result in results):
         click.get_current_context().exit(1)
 
 
 def _document(outcome: FactOutcome) -> dict[str, Any]:
-    fact, found = outcome.fact, outcome.finding
+    fact, finding = outcome.fact, outcome.finding
     return {
         "fact": fact.name,
         "statement": fact.statement,
         "how": fact.how,
-        "verdict": found.verdict,
-        "reason": found.words,
+        "verdict": finding.verdict,
+        "reason": finding.words,
         "if_wrong": fact.if_wrong,
         "code": list(fact.code),
     }
 
 
-def _ask(words: str, yes: bool) -> None:
+def _ask(question: str, yes: bool) -> None:
     """Ask whether it is wanted.
 
     Raises:
@@ -356,9 +387,9 @@ def _ask(words: str, yes: bool) -> None:
             code="not_confirmed",
             hint="confirm with --yes",
         )
-    if not click.confirm(words, err=True):
+    if not click.confirm(question, err=True):
         raise InvalidInputError("nothing was done", code="not_confirmed")
 
 
-def _say(words: str) -> None:
-    print(printable(words), file=sys.stderr, flush=True)
+def _print_message(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)

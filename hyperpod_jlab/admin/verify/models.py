@@ -23,7 +23,7 @@ from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 How = Literal["read", "write", "by hand"]
 """How a fact is checked: with calls that change nothing, in a temporary domain, or by a person."""
 
-Verdict = Literal["holds", "does not hold", "not checked"]
+FactVerdict = Literal["holds", "does not hold", "not checked"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Fact:
 class FactFinding:
     """What a check found: a verdict, and why."""
 
-    verdict: Verdict
+    verdict: FactVerdict
     words: str
 
 
@@ -63,28 +63,28 @@ class FactOutcome:
     finding: FactFinding
 
 
-def holds(words: str) -> FactFinding:
+def holds(message: str) -> FactFinding:
     """It is as believed."""
-    return FactFinding("holds", words)
+    return FactFinding("holds", message)
 
 
-def wrong(words: str) -> FactFinding:
+def wrong(message: str) -> FactFinding:
     """It is not as believed."""
-    return FactFinding("does not hold", words)
+    return FactFinding("does not hold", message)
 
 
-def unknown(words: str) -> FactFinding:
+def unknown(message: str) -> FactFinding:
     """Nothing was learned."""
-    return FactFinding("not checked", words)
+    return FactFinding("not checked", message)
 
 
 # --------------------------------------------------------------------------------------------------
 # What checks of facts look at: AWS, the clusters of the account, and a session with fewer rights.
 
-_MOST_CLUSTERS = 10
+_MAX_CLUSTERS = 10
 """Clusters that are looked at where none is named."""
 
-_MOST_NODES = 3
+_MAX_NODES = 3
 """Nodes of each cluster that are looked at one by one."""
 
 
@@ -104,7 +104,7 @@ class CheckContext:
     cluster: str | None = None
     as_role: str | None = None
     _clusters: list[HyperpodCluster] | HyperpodError | None = field(default=None, repr=False)
-    _looking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    _lookup: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def clusters(self) -> list[HyperpodCluster]:
         """The clusters, described; they are looked up once.
@@ -112,23 +112,23 @@ class CheckContext:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        async with self._looking:
+        async with self._lookup:
             if self._clusters is None:
                 try:
-                    self._clusters = await self._found()
+                    self._clusters = await self._find_clusters()
                 except HyperpodError as error:
                     self._clusters = error
         if isinstance(self._clusters, HyperpodError):
             raise self._clusters
         return self._clusters
 
-    async def _found(self) -> list[HyperpodCluster]:
+    async def _find_clusters(self) -> list[HyperpodCluster]:
         region = await self.aws.region()
         if self.cluster is not None:
-            named = HyperpodCluster(self.cluster, self.cluster, region, "")
-            return [await describe_cluster(self.aws, named)]
-        found = [one async for page in list_clusters(self.aws) for one in page]
-        return [await describe_cluster(self.aws, one) for one in found[:_MOST_CLUSTERS]]
+            named_cluster = HyperpodCluster(self.cluster, self.cluster, region, "")
+            return [await describe_cluster(self.aws, named_cluster)]
+        clusters = [cluster async for page in list_clusters(self.aws) for cluster in page]
+        return [await describe_cluster(self.aws, cluster) for cluster in clusters[:_MAX_CLUSTERS]]
 
     async def check_named(self) -> None:
         """See that the domain and the cluster that were named are there, and that AWS can be asked at all; a right that is missing is each fact's own matter.
@@ -150,8 +150,8 @@ class CheckContext:
             HyperpodError: See `aws.errors`.
         """
         pages = list_instances(self.aws, cluster.name)
-        nodes = [one async for page in pages for one in page if one.status == "Running"]
-        return nodes[:_MOST_NODES]
+        nodes = [node async for page in pages for node in page if node.status == "Running"]
+        return nodes[:_MAX_NODES]
 
     async def some_domain(self) -> str | None:
         """The domain, or the first of the region; None: there is none.
@@ -160,11 +160,11 @@ class CheckContext:
             HyperpodError: See `aws.errors`.
         """
         if self.domain is None:
-            found = await list_domains(self.aws)
-            self.domain = found[0].id if found else None
+            domains = await list_domains(self.aws)
+            self.domain = domains[0].id if domains else None
         return self.domain
 
-    async def limited(self, actions: Sequence[str], resource: str = "*") -> Aws | None:
+    async def limited_session(self, actions: Sequence[str], resource: str = "*") -> Aws | None:
         """AWS as a session of `as_role` that has the right to these actions on this resource and to nothing else; None: no role was named.
 
         A session has what both the role and its own policy allow (IAM's documentation of session policies).
@@ -176,17 +176,19 @@ class CheckContext:
             return None
         statement = {"Effect": "Allow", "Action": list(actions), "Resource": resource}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        given = {"RoleArn": self.as_role, "RoleSessionName": "hyperpod-jlab-verify"}
-        told = await self.aws.call("sts", "AssumeRole", **given, Policy=policy)
-        one = told["Credentials"]
-        keys = Keys(one["AccessKeyId"], one["SecretAccessKey"], one["SessionToken"])
+        parameters = {"RoleArn": self.as_role, "RoleSessionName": "hyperpod-jlab-verify"}
+        response = await self.aws.call("sts", "AssumeRole", **parameters, Policy=policy)
+        credentials = response["Credentials"]
+        keys = Keys(
+            credentials["AccessKeyId"], credentials["SecretAccessKey"], credentials["SessionToken"]
+        )
         return Aws(await self.aws.region(), keys=keys)
 
 
 # --------------------------------------------------------------------------------------------------
 # The report on an account: Markdown for an issue, without what says whose account it is.
 
-_VERDICTS: tuple[Verdict, ...] = ("does not hold", "holds", "not checked")
+_VERDICTS: tuple[FactVerdict, ...] = ("does not hold", "holds", "not checked")
 """In the order in which they are told."""
 
 _MASKS = (
@@ -200,7 +202,7 @@ _MASKS = (
 )
 
 
-def masked(text: str) -> str:
+def mask_identifiers(text: str) -> str:
     """A text without account ids, names of roles and users, keys and addresses of people."""
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
@@ -216,7 +218,7 @@ def report(results: Sequence[FactOutcome], about: Sequence[str], notes: Sequence
         notes: What else is to be said, such as what was left behind.
     """
     counts = ", ".join(
-        f"{sum(one.finding.verdict == verdict for one in results)} {verdict}"
+        f"{sum(result.finding.verdict == verdict for result in results)} {verdict}"
         for verdict in _VERDICTS
     )
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -229,21 +231,21 @@ def report(results: Sequence[FactOutcome], about: Sequence[str], notes: Sequence
         "| --- | --- | --- |",
     ]
     for verdict in _VERDICTS:
-        lines += [_row(one) for one in results if one.finding.verdict == verdict]
-    for one in results:
-        if one.finding.verdict == "does not hold":
-            lines += ["", f"**{one.fact.name}**: {one.fact.statement} It does not hold here."]
-            lines += [f"Consequence: {one.fact.if_wrong}"]
-            lines += [f"Code: {', '.join(f'`{path}`' for path in one.fact.code)}"]
+        lines += [_row(result) for result in results if result.finding.verdict == verdict]
+    for result in results:
+        if result.finding.verdict == "does not hold":
+            lines += ["", f"**{result.fact.name}**: {result.fact.statement} It does not hold here."]
+            lines += [f"Consequence: {result.fact.if_wrong}"]
+            lines += [f"Code: {', '.join(f'`{path}`' for path in result.fact.code)}"]
     if notes:
         lines += ["", *(f"- {note}" for note in notes)]
-    return masked("\n".join(lines)) + "\n"
+    return mask_identifiers("\n".join(lines)) + "\n"
 
 
-def _row(one: FactOutcome) -> str:
-    words = one.finding.words.replace("|", "\\|").replace("\n", " ")
-    verdict = one.finding.verdict
-    return f"| `{one.fact.name}` | {f'**{verdict}**' if verdict == 'does not hold' else verdict} | {words} |"
+def _row(outcome: FactOutcome) -> str:
+    message = outcome.finding.words.replace("|", "\\|").replace("\n", " ")
+    verdict = outcome.finding.verdict
+    return f"| `{outcome.fact.name}` | {f'**{verdict}**' if verdict == 'does not hold' else verdict} | {message} |"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -272,7 +274,7 @@ class Journal:
     def __init__(self, account: str, region: str) -> None:
         base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
         self._folder = Path(base) / "hyperpod-jlab" / "verify" / f"{account}-{region}"
-        self._held: dict[str, int] = {}
+        self._locks: dict[str, int] = {}
 
     def begin(self, name: str) -> None:
         """Begin the note of a run of ours; it is locked as long as this process lives.
@@ -282,19 +284,19 @@ class Journal:
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            held = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            fcntl.flock(held, fcntl.LOCK_EX)
+            descriptor = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError as error:
             raise StorageError(
                 f"{self._folder} cannot be written: {error.strerror}",
                 hint="set XDG_STATE_HOME to a folder on this machine's own disk",
             ) from error
-        self._held[name] = held
+        self._locks[name] = descriptor
 
     def add(self, name: str, domain: str) -> None:
         """Note a domain that the run has made."""
-        os.write(self._held[name], f"{domain}\n".encode())
-        os.fsync(self._held[name])
+        os.write(self._locks[name], f"{domain}\n".encode())
+        os.fsync(self._locks[name])
 
     def end(self, name: str) -> None:
         """All that the run has made is gone."""
@@ -303,30 +305,30 @@ class Journal:
 
     def release(self, name: str) -> None:
         """The run is over, whatever it has left."""
-        held = self._held.pop(name, None)
-        if held is not None:
-            os.close(held)
+        descriptor = self._locks.pop(name, None)
+        if descriptor is not None:
+            os.close(descriptor)
 
-    def left(self) -> Iterator[LeftoverNote]:
+    def list_leftovers(self) -> Iterator[LeftoverNote]:
         """The notes of runs that are over."""
         for path in sorted(self._folder.glob("*")):
-            if path.name not in self._held and not _lives(path):
+            if path.name not in self._locks and not _is_locked(path):
                 domains = path.read_text(encoding="utf-8").split()
                 yield LeftoverNote(path.name, tuple(domains))
 
-    def lives(self, name: str) -> bool:
+    def is_running(self, name: str) -> bool:
         """Whether a run of this machine is under way."""
         path = self._folder / name
-        return name in self._held or (path.exists() and _lives(path))
+        return name in self._locks or (path.exists() and _is_locked(path))
 
 
-def _lives(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     """Whether the process that began a note still has it locked."""
-    found = os.open(path, os.O_RDWR)
+    descriptor = os.open(path, os.O_RDWR)
     try:
-        fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return True
     finally:
-        os.close(found)
+        os.close(descriptor)
     return False

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from hyperpod_jlab.admin.fsx.aws import HolderCalls, PatientAws, is_in_use
-from hyperpod_jlab.admin.fsx.models import PASSING, SETTLED, MountTarget
+from hyperpod_jlab.admin.fsx.aws import MountTargetCalls, RetryingAws, is_in_use
+from hyperpod_jlab.admin.fsx.models import SETTLED_STATE, TRANSIENT_STATES, MountTarget
 from hyperpod_jlab.admin.verify.models import (
     CheckContext,
     FactFinding,
@@ -47,17 +47,17 @@ PREFIX = "hyperpod-jlab-verify-"
 TAG = "hyperpod-jlab-verify"
 """The tag on all that is made; its value is the name."""
 
-LONGEST = 1200.0
+SETTLE_TIMEOUT_S = 1200.0
 """Seconds until something that is made or deleted is given up: a domain takes some minutes."""
 
-LOOK = 5.0
+POLL_S = 5.0
 """Most seconds between two looks; the first ones come sooner."""
 
 _SCRIPT = base64.b64encode(b"#!/bin/sh\nexit 0\n").decode()
 
 
 @dataclass(frozen=True)
-class ThrowAwayLocation:
+class TemporaryLocation:
     """Where a temporary domain is put: a VPC with some of its subnets, and the role that its people would have."""
 
     vpc: str
@@ -65,9 +65,9 @@ class ThrowAwayLocation:
     role: str
 
 
-async def find_place(
-    ground: CheckContext, vpc: str | None, subnets: Sequence[str], role: str | None
-) -> ThrowAwayLocation:
+async def find_location(
+    context: CheckContext, vpc: str | None, subnets: Sequence[str], role: str | None
+) -> TemporaryLocation:
     """The place that was named; what was not is taken from a domain that is there.
 
     Raises:
@@ -75,49 +75,51 @@ async def find_place(
         HyperpodError: See `aws.errors`.
     """
     if vpc and subnets and role:
-        return ThrowAwayLocation(vpc, tuple(subnets), role)
-    domain = await ground.some_domain()
+        return TemporaryLocation(vpc, tuple(subnets), role)
+    domain = await context.some_domain()
     if domain is None:
         raise InvalidInputError(
             "no Studio domain found in this region to take VPC, subnets and role from",
             hint="give all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
             detail={"field": "vpc"},
         )
-    told = await ground.aws.call("sagemaker", "DescribeDomain", DomainId=domain)
-    theirs = (told.get("DefaultUserSettings") or {}).get("ExecutionRole")
-    found = vpc or told.get("VpcId")
+    response = await context.aws.call("sagemaker", "DescribeDomain", DomainId=domain)
+    domain_role = (response.get("DefaultUserSettings") or {}).get("ExecutionRole")
+    vpc_id = vpc or response.get("VpcId")
     # Subnets of another VPC are of no use.
-    near = subnets or (told.get("SubnetIds", ()) if found == told.get("VpcId") else ())
-    if vpc is not None and not near:
+    subnet_ids = subnets or (
+        response.get("SubnetIds", ()) if vpc_id == response.get("VpcId") else ()
+    )
+    if vpc is not None and not subnet_ids:
         raise InvalidInputError(
             f"{vpc} is not the VPC of the domain {domain}, so its subnets are not known",
             hint="give them with --subnet",
             detail={"field": "subnets"},
         )
-    if not (found and near and (role or theirs)):
+    if not (vpc_id and subnet_ids and (role or domain_role)):
         raise InvalidInputError(
             f"the domain {domain} does not have VPC, subnets and role to use",
             hint="give all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
             detail={"field": "vpc"},
         )
-    return ThrowAwayLocation(str(found), tuple(near), str(role or theirs))
+    return TemporaryLocation(str(vpc_id), tuple(subnet_ids), str(role or domain_role))
 
 
-class ThrowAway:
+class TemporaryDomain:
     """What is made.
 
     Args:
         aws: AWS, as the caller.
-        place: Where the domain is put.
+        location: Where the domain is put.
         journal: Where it is noted.
         tell: Says what is made, before it is.
     """
 
-    def __init__(self, aws: Aws, place: ThrowAwayLocation, journal: Journal, tell: Tell) -> None:
+    def __init__(self, aws: Aws, location: TemporaryLocation, journal: Journal, tell: Tell) -> None:
         self._aws = aws
         self._journal = journal
         self._tell = tell
-        self.place = place
+        self.place = location
         self.name = f"{PREFIX}{secrets.token_hex(4)}"
         self.domain = ""
         self.script = ""
@@ -125,11 +127,11 @@ class ThrowAway:
 
     def words(self) -> list[str]:
         """What will be made, a line each."""
-        where = f"{self.place.vpc}, {', '.join(self.place.subnets)}"
+        location = f"{self.place.vpc}, {', '.join(self.place.subnets)}"
         return [
             f"the lifecycle configuration {self.name} (it does nothing)",
             (
-                f"the Studio domain {self.name} in {where} with the role {self.place.role}; SageMaker adds an EFS file system and two "
+                f"the Studio domain {self.name} in {location} with the role {self.place.role}; SageMaker adds an EFS file system and two "
                 "security groups"
             ),
             f"in it, a user profile and a space, both named {self.name}; no application is started",
@@ -144,16 +146,16 @@ class ThrowAway:
         """
         self._journal.begin(self.name)
         self._tell(f"create the lifecycle configuration {self.name}")
-        told = await self._made(
+        response = await self._create(
             "CreateStudioLifecycleConfig",
             StudioLifecycleConfigName=self.name,
             StudioLifecycleConfigContent=_SCRIPT,
             StudioLifecycleConfigAppType="JupyterLab",
             Tags=self._tags,
         )
-        self.script = str(told["StudioLifecycleConfigArn"])
+        self.script = str(response["StudioLifecycleConfigArn"])
         self._tell(f"create the domain {self.name} in {self.place.vpc} (this takes some minutes)")
-        told = await self._made(
+        response = await self._create(
             "CreateDomain",
             DomainName=self.name,
             AuthMode="IAM",
@@ -162,14 +164,14 @@ class ThrowAway:
             DefaultUserSettings={"ExecutionRole": self.place.role},
             Tags=self._tags,
         )
-        self.domain = str(told.get("DomainId") or str(told["DomainArn"]).rpartition("/")[2])
+        self.domain = str(response.get("DomainId") or str(response["DomainArn"]).rpartition("/")[2])
         self._journal.add(self.name, self.domain)
-        inside: dict[str, Any] = {"DomainId": self.domain}
-        await settled(self._aws, "DescribeDomain", **inside)
+        parameters: dict[str, Any] = {"DomainId": self.domain}
+        await wait_until_settled(self._aws, "DescribeDomain", **parameters)
         self._tell(f"create the user profile {self.name} in the domain {self.domain}")
-        inside["UserProfileName"] = self.name
-        await self._made("CreateUserProfile", **inside, Tags=self._tags)
-        await settled(self._aws, "DescribeUserProfile", **inside)
+        parameters["UserProfileName"] = self.name
+        await self._create("CreateUserProfile", **parameters, Tags=self._tags)
+        await wait_until_settled(self._aws, "DescribeUserProfile", **parameters)
 
     async def make_space(self) -> None:
         """Make a space of the user profile.
@@ -178,22 +180,22 @@ class ThrowAway:
             HyperpodError: See `aws.errors`.
         """
         self._tell(f"create the space {self.name} in the domain {self.domain}")
-        inside = {"DomainId": self.domain, "SpaceName": self.name}
-        await self._made(
+        parameters = {"DomainId": self.domain, "SpaceName": self.name}
+        await self._create(
             "CreateSpace",
-            **inside,
+            **parameters,
             OwnershipSettings={"OwnerUserProfileName": self.name},
             SpaceSharingSettings={"SharingType": "Private"},
             SpaceSettings={"AppType": "JupyterLab"},
             Tags=self._tags,
         )
-        await settled(self._aws, "DescribeSpace", **inside)
+        await wait_until_settled(self._aws, "DescribeSpace", **parameters)
 
-    async def _made(self, operation: str, **given: Any) -> dict[str, Any]:
-        return await to_its_end(self._aws.call("sagemaker", operation, **given))
+    async def _create(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        return await finish_call(self._aws.call("sagemaker", operation, **parameters))
 
 
-async def to_its_end(call: Awaitable[T]) -> T:
+async def finish_call(call: Awaitable[T]) -> T:
     """Wait for a call. Where this is cancelled meanwhile, the call is waited for all the same: what it makes has to be known before it is looked for."""
     task = asyncio.ensure_future(call)
     try:
@@ -204,7 +206,7 @@ async def to_its_end(call: Awaitable[T]) -> T:
         raise
 
 
-async def settled(aws: Aws, operation: str, **given: Any) -> dict[str, Any]:
+async def wait_until_settled(aws: Aws, operation: str, **parameters: Any) -> dict[str, Any]:
     """Wait until SageMaker is done with something; its description then.
 
     Raises:
@@ -212,38 +214,38 @@ async def settled(aws: Aws, operation: str, **given: Any) -> dict[str, Any]:
         UnreachableError: SageMaker did not come to an end.
         HyperpodError: See `aws.errors`.
     """
-    patient = PatientAws(aws)
-    async for _ in looks(operation.removeprefix("Describe")):
-        told = await patient.call("sagemaker", operation, **given)
-        if told["Status"] == SETTLED:
-            return told
-        if told["Status"] not in PASSING:
+    patient = RetryingAws(aws)
+    async for _ in polls(operation.removeprefix("Describe")):
+        response = await patient.call("sagemaker", operation, **parameters)
+        if response["Status"] == SETTLED_STATE:
+            return response
+        if response["Status"] not in TRANSIENT_STATES:
             raise RefusedError(
-                f"SageMaker reports {told['Status']}: {told.get('FailureReason') or 'no reason'}",
+                f"SageMaker reports {response['Status']}: {response.get('FailureReason') or 'no reason'}",
                 code="not_in_service",
             )
-    raise AssertionError  # `looks` ends with an error
+    raise AssertionError  # `polls` ends with an error
 
 
-async def looks(words: str) -> AsyncIterator[None]:
+async def polls(subject: str) -> AsyncIterator[None]:
     """Times to look at something, ever further apart.
 
     Raises:
         UnreachableError: It takes too long.
     """
-    deadline, pause = time.monotonic() + LONGEST, 0.1
+    deadline, pause = time.monotonic() + SETTLE_TIMEOUT_S, 0.1
     while time.monotonic() < deadline:
         yield
         await asyncio.sleep(pause)
-        pause = min(pause * 1.5, LOOK)
+        pause = min(pause * 1.5, POLL_S)
     raise UnreachableError(
-        f"SageMaker did not finish the change of the {words} within {LONGEST:.0f} s",
+        f"SageMaker did not finish the change of the {subject} within {SETTLE_TIMEOUT_S:.0f} s",
         code="still_updating",
         hint="later: hpj admin verify-aws --clean-up",
     )
 
 
-NOBODY = "hyperpod-jlab-nobody"
+MISSING_PROFILE = "hyperpod-jlab-nobody"
 """A user profile that is not in the temporary domain."""
 
 _NEEDS_ROLE = (
@@ -252,7 +254,7 @@ _NEEDS_ROLE = (
 _UPDATE = ("sagemaker:DescribeDomain", "sagemaker:UpdateDomain")
 
 
-TIMEOUT = 30.0
+TIMEOUT_S = 30.0
 """Seconds until what was written is taken for not being there."""
 
 Settings = Mapping[str, Any]
@@ -263,60 +265,62 @@ class WriteContext:
     """What the checks have to do with.
 
     Attributes:
-        ground: AWS.
+        context: AWS.
         made: What was made.
         tell: Says what is done next, before it is done.
         file_system: A file system of the VPC that the temporary profile may name; None: none.
     """
 
-    ground: CheckContext
-    made: ThrowAway
+    context: CheckContext
+    made: TemporaryDomain
     tell: Tell
     file_system: str | None = None
 
     @property
     def aws(self) -> Aws:
         """AWS, as the caller."""
-        return self.ground.aws
+        return self.context.aws
 
-    async def update(self, operation: str, **given: Any) -> None:
+    async def update(self, operation: str, **parameters: Any) -> None:
         """Update the domain or its profile, and wait until that is done.
 
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        whose: dict[str, str] = {"DomainId": self.made.domain}
+        identity: dict[str, str] = {"DomainId": self.made.domain}
         if operation == "UpdateUserProfile":
-            whose["UserProfileName"] = self.made.name
-        await self.aws.call("sagemaker", operation, **whose, **given)
-        await settled(self.aws, operation.replace("Update", "Describe"), **whose)
+            identity["UserProfileName"] = self.made.name
+        await self.aws.call("sagemaker", operation, **identity, **parameters)
+        await wait_until_settled(self.aws, operation.replace("Update", "Describe"), **identity)
 
-    async def of_users(self) -> Settings:
+    async def read_user_settings(self) -> Settings:
         """The domain's settings of users."""
-        told = await settled(self.aws, "DescribeDomain", DomainId=self.made.domain)
-        found: Settings = told.get("DefaultUserSettings") or {}
-        return found
+        response = await wait_until_settled(self.aws, "DescribeDomain", DomainId=self.made.domain)
+        settings: Settings = response.get("DefaultUserSettings") or {}
+        return settings
 
-    async def of_profile(self) -> Settings:
+    async def read_profile_settings(self) -> Settings:
         """The profile's settings."""
-        told = await settled(
+        response = await wait_until_settled(
             self.aws,
             "DescribeUserProfile",
             DomainId=self.made.domain,
             UserProfileName=self.made.name,
         )
-        found: Settings = told.get("UserSettings") or {}
-        return found
+        settings: Settings = response.get("UserSettings") or {}
+        return settings
 
-    async def seen(
-        self, read: Callable[[], Awaitable[Settings]], wanted: Callable[[Settings], bool]
+    async def wait_for_settings(
+        self,
+        read_settings: Callable[[], Awaitable[Settings]],
+        is_expected: Callable[[Settings], bool],
     ) -> Settings:
         """Settings once they are as wanted; as they are where that does not come: what was written may be seen a moment later only."""
-        deadline, pause = time.monotonic() + TIMEOUT, 0.1
-        while not wanted(found := await read()) and time.monotonic() < deadline:
+        deadline, pause = time.monotonic() + TIMEOUT_S, 0.1
+        while not is_expected(settings := await read_settings()) and time.monotonic() < deadline:
             await asyncio.sleep(pause)
             pause *= 1.5
-        return found
+        return settings
 
 
 Check = Callable[[WriteContext], Awaitable[FactFinding]]
@@ -334,17 +338,17 @@ async def role_of_space_defaults(trial: WriteContext) -> FactFinding:
 
 async def update_without_pass_role(trial: WriteContext) -> FactFinding:
     """The very call of an apply, with and without ``iam:PassRole``."""
-    limited = await trial.ground.limited(_UPDATE)
-    if limited is None:
+    limited_session = await trial.context.limited_session(_UPDATE)
+    if limited_session is None:
         return unknown(_NEEDS_ROLE)
     trial.tell("update the space defaults with its own role, in a session that may not pass roles")
-    first = await _update_space_defaults(trial, limited)
+    first = await _update_space_defaults(trial, limited_session)
     trial.tell("update the space defaults with its own role, as you")
-    own = await _update_space_defaults(trial, trial.aws)
-    if own is not None:
-        return unknown(f"the same update fails for you too: {own.message}")
+    own_error = await _update_space_defaults(trial, trial.aws)
+    if own_error is not None:
+        return unknown(f"the same update fails for you too: {own_error.message}")
     trial.tell("update the space defaults once more, in a session that may not pass roles")
-    second = await _update_space_defaults(trial, limited)
+    second = await _update_space_defaults(trial, limited_session)
     for error in (first, second):
         if error is not None and "PassRole" not in error.message:
             return unknown(f"the session failed for another reason: {error.message}")
@@ -359,12 +363,12 @@ async def update_without_pass_role(trial: WriteContext) -> FactFinding:
 
 async def _update_space_defaults(trial: WriteContext, aws: Aws) -> HyperpodError | None:
     """Update as an apply does; why it did not work."""
-    holder = MountTarget("space defaults", trial.made.domain, SETTLED)
-    calls = HolderCalls(PatientAws(aws), trial.made.domain, LOOK)
+    holder = MountTarget("space defaults", trial.made.domain, SETTLED_STATE)
+    calls = MountTargetCalls(RetryingAws(aws), trial.made.domain, POLL_S)
     try:
-        told = await calls.settled(holder)
-        await calls.update(holder, told, "CustomFileSystemConfigs", [])
-        await calls.settled(holder)
+        response = await calls.wait_until_settled(holder)
+        await calls.update(holder, response, "CustomFileSystemConfigs", [])
+        await calls.wait_until_settled(holder)
     except (DeniedError, InvalidInputError) as error:
         return error
     return None
@@ -372,18 +376,22 @@ async def _update_space_defaults(trial: WriteContext, aws: Aws) -> HyperpodError
 
 async def update_keeps_others(trial: WriteContext) -> FactFinding:
     """Whether an update leaves alone what it does not name."""
-    if not await _attached(trial):
+    if not await _attach(trial):
         return unknown("the script that was set is missing")
     trial.tell("update CodeEditorAppSettings of the temporary domain")
     editor = {"CodeEditorAppSettings": {"DefaultResourceSpec": {"InstanceType": "ml.t3.medium"}}}
     await trial.update("UpdateDomain", DefaultUserSettings=editor)
-    users = await trial.seen(trial.of_users, lambda told: "CodeEditorAppSettings" in told)
+    users = await trial.wait_for_settings(
+        trial.read_user_settings, lambda settings: "CodeEditorAppSettings" in settings
+    )
     if "CodeEditorAppSettings" not in users:
         return unknown("the settings that were set are missing")
-    gone = [] if _script(users) == trial.made.script else ["JupyterLabAppSettings"]
-    gone += [] if users.get("ExecutionRole") == trial.made.place.role else ["ExecutionRole"]
-    if gone:
-        return wrong(f"{' and '.join(gone)} were removed")
+    lost_settings = [] if _script(users) == trial.made.script else ["JupyterLabAppSettings"]
+    lost_settings += (
+        [] if users.get("ExecutionRole") == trial.made.place.role else ["ExecutionRole"]
+    )
+    if lost_settings:
+        return wrong(f"{' and '.join(lost_settings)} were removed")
     return holds("ExecutionRole and JupyterLabAppSettings are still there")
 
 
@@ -391,15 +399,19 @@ async def list_is_replaced(trial: WriteContext) -> FactFinding:
     """Whether an empty list takes file systems away."""
     if trial.file_system is None:
         return unknown("needs --file-system: an FSx for Lustre file system in the same VPC")
-    one = {"FileSystemId": trial.file_system, "FileSystemPath": "/"}
+    system = {"FileSystemId": trial.file_system, "FileSystemPath": "/"}
     trial.tell(f"name the file system {trial.file_system} in the temporary profile")
-    listed = [{"FSxLustreFileSystemConfig": one}]
-    await trial.update("UpdateUserProfile", UserSettings={"CustomFileSystemConfigs": listed})
-    if not _list(await trial.seen(trial.of_profile, _list)):
+    entries = [{"FSxLustreFileSystemConfig": system}]
+    await trial.update("UpdateUserProfile", UserSettings={"CustomFileSystemConfigs": entries})
+    if not _list(await trial.wait_for_settings(trial.read_profile_settings, _list)):
         return unknown("the list that was set is missing")
     trial.tell("give the temporary profile an empty list")
     await trial.update("UpdateUserProfile", UserSettings={"CustomFileSystemConfigs": []})
-    if _list(await trial.seen(trial.of_profile, lambda told: not _list(told))):
+    if _list(
+        await trial.wait_for_settings(
+            trial.read_profile_settings, lambda settings: not _list(settings)
+        )
+    ):
         return wrong("the file system is still there after an empty list")
     return holds("an empty list clears it")
 
@@ -408,26 +420,30 @@ async def none_takes_out(trial: WriteContext) -> FactFinding:
     """Whether ``None`` takes a script out of settings."""
     trial.tell("set the built-in script of the temporary profile")
     await trial.update("UpdateUserProfile", UserSettings=_built_in(trial.made.script))
-    if _script(await trial.seen(trial.of_profile, _has_script)) is None:
+    if _script(await trial.wait_for_settings(trial.read_profile_settings, _has_script)) is None:
         return unknown("the script that was set is missing")
     trial.tell("remove the built-in script from the temporary profile")
     try:
         await trial.update("UpdateUserProfile", UserSettings=_built_in("None"))
     except InvalidInputError as error:
         return wrong(f"denied: {error.message}")
-    if _has_script(await trial.seen(trial.of_profile, lambda told: not _has_script(told))):
+    if _has_script(
+        await trial.wait_for_settings(
+            trial.read_profile_settings, lambda settings: not _has_script(settings)
+        )
+    ):
         return wrong("the script is still there")
     return holds("the script was removed from the settings")
 
 
 async def used_script_stays(trial: WriteContext) -> FactFinding:
     """Whether a script that the domain names can be deleted. It comes last: the script may be gone then."""
-    if not await _attached(trial):
+    if not await _attach(trial):
         return unknown("the script that was set is missing")
     trial.tell("try to delete the temporary script while the temporary domain names it")
-    given = {"StudioLifecycleConfigName": trial.made.name}
+    parameters = {"StudioLifecycleConfigName": trial.made.name}
     try:
-        await trial.aws.call("sagemaker", "DeleteStudioLifecycleConfig", **given)
+        await trial.aws.call("sagemaker", "DeleteStudioLifecycleConfig", **parameters)
     except HyperpodError as error:
         if is_in_use(error):
             return holds(f"denied: {error.message}")
@@ -437,20 +453,20 @@ async def used_script_stays(trial: WriteContext) -> FactFinding:
 
 async def rights_come_first(trial: WriteContext) -> FactFinding:
     """Whether a missing right is said of a profile that is not there."""
-    given = {"DomainId": trial.made.domain, "UserProfileName": NOBODY}
-    trial.tell(f"update the user profile {NOBODY}, which does not exist")
+    parameters = {"DomainId": trial.made.domain, "UserProfileName": MISSING_PROFILE}
+    trial.tell(f"update the user profile {MISSING_PROFILE}, which does not exist")
     try:
-        await trial.aws.call("sagemaker", "UpdateUserProfile", **given)
+        await trial.aws.call("sagemaker", "UpdateUserProfile", **parameters)
     except (NotFoundError, InvalidInputError):
         pass
     else:
         return wrong("an update of a missing profile was accepted")
-    limited = await trial.ground.limited(_UPDATE)
-    if limited is None:
+    limited_session = await trial.context.limited_session(_UPDATE)
+    if limited_session is None:
         return unknown(_NEEDS_ROLE)
     trial.tell("do the same in a session without the permission")
     try:
-        await limited.call("sagemaker", "UpdateUserProfile", **given)
+        await limited_session.call("sagemaker", "UpdateUserProfile", **parameters)
     except DeniedError:
         return holds(
             "AWS denies the call without the permission, and reports the missing profile with it"
@@ -460,13 +476,13 @@ async def rights_come_first(trial: WriteContext) -> FactFinding:
     return wrong("an update of a missing profile was accepted")
 
 
-async def _attached(trial: WriteContext) -> bool:
+async def _attach(trial: WriteContext) -> bool:
     """Let the temporary domain name the script, if it does not; whether it does."""
-    if _script(await trial.of_users()) == trial.made.script:
+    if _script(await trial.read_user_settings()) == trial.made.script:
         return True
     trial.tell("name the temporary script in the temporary domain")
     await trial.update("UpdateDomain", DefaultUserSettings=_built_in(trial.made.script))
-    return _has_script(await trial.seen(trial.of_users, _has_script))
+    return _has_script(await trial.wait_for_settings(trial.read_user_settings, _has_script))
 
 
 def _built_in(script: str) -> Settings:
@@ -479,8 +495,8 @@ def _has_script(settings: Settings) -> bool:
 
 def _script(settings: Settings) -> str | None:
     """The built-in script of JupyterLab; None: there is none."""
-    named = (settings.get("JupyterLabAppSettings") or {}).get("BuiltInLifecycleConfigArn")
-    return None if named in {None, "", "None"} else str(named)
+    app_settings = (settings.get("JupyterLabAppSettings") or {}).get("BuiltInLifecycleConfigArn")
+    return None if app_settings in {None, "", "None"} else str(app_settings)
 
 
 def _list(settings: Settings) -> bool:
@@ -503,7 +519,7 @@ WRITE_CHECKS: Mapping[str, Check] = {
 # --------------------------------------------------------------------------------------------------
 # Deleting what was made to verify facts, in this run or in one that was killed.
 
-YOUNG = 3600.0
+MIN_AGE_S = 3600.0
 """Seconds for which what another machine has made is left alone: its run may be under way."""
 
 _DELETING = "Deleting"
@@ -536,16 +552,16 @@ class Leftover:
     @property
     def may_be_in_use(self) -> bool:
         """Whether a run on another machine may be using it."""
-        return self.age is not None and self.age < YOUNG
+        return self.age is not None and self.age < MIN_AGE_S
 
     @property
     def words(self) -> str:
         """What it is, for people."""
-        parts = [f"the domain {one}" for one in self.domains]
+        parts = [f"the domain {domain}" for domain in self.domains]
         parts += ["its lifecycle configuration"] if self.script else []
-        parts = parts or [f"security groups of the domain {one}" for one in self.gone]
-        since = "" if self.age is None else f", made {self.age / 60:.0f} min ago"
-        return f"{self.name} ({', '.join(parts) or 'nothing left'}{since})"
+        parts = parts or [f"security groups of the domain {domain}" for domain in self.gone]
+        age_text = "" if self.age is None else f", made {self.age / 60:.0f} min ago"
+        return f"{self.name} ({', '.join(parts) or 'nothing left'}{age_text})"
 
 
 class CleanUp:
@@ -558,32 +574,32 @@ class CleanUp:
     """
 
     def __init__(self, aws: Aws, journal: Journal, tell: Tell) -> None:
-        self._aws = PatientAws(aws)
+        self._aws = RetryingAws(aws)
         self._journal = journal
         self._tell = tell
 
-    async def left(self) -> list[Leftover]:
+    async def list_leftovers(self) -> list[Leftover]:
         """What runs have left that are over; of runs on other machines that is not known, see `Leftover.age`.
 
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        notes = {one.name: one for one in self._journal.left()}
-        found: dict[str, Leftover] = {
+        notes = {item.name: item for item in self._journal.list_leftovers()}
+        leftovers: dict[str, Leftover] = {
             name: Leftover(name, gone=note.domains) for name, note in notes.items()
         }
         domains, scripts = await self._domains(), await self._scripts()
-        for name in (domains.keys() | scripts.keys()) - found.keys():
-            if self._journal.lives(name):
+        for name in (domains.keys() | scripts.keys()) - leftovers.keys():
+            if self._journal.is_running(name):
                 continue
-            made = [*domains.get(name, {}).values(), *scripts.get(name, {}).values()]
-            found[name] = Leftover(name, age=time.time() - min(made))
+            times = [*domains.get(name, {}).values(), *scripts.get(name, {}).values()]
+            leftovers[name] = Leftover(name, age=time.time() - min(times))
         return [
-            Leftover(name, tuple(domains.get(name, ())), one.gone, name in scripts, one.age)
-            for name, one in sorted(found.items())
+            Leftover(name, tuple(domains.get(name, ())), item.gone, name in scripts, item.age)
+            for name, item in sorted(leftovers.items())
         ]
 
-    async def delete(self, one: Leftover) -> None:
+    async def delete(self, leftover: Leftover) -> None:
         """Delete all of it.
 
         Raises:
@@ -591,40 +607,43 @@ class CleanUp:
             HyperpodError: See `aws.errors`.
         """
         try:
-            await self._delete_all(one)
-            self._journal.end(one.name)
+            await self._delete_all(leftover)
+            self._journal.end(leftover.name)
         finally:
-            self._journal.release(one.name)
+            self._journal.release(leftover.name)
 
-    async def _delete_all(self, one: Leftover) -> None:
-        domains = (await self._domains()).get(one.name, {})
+    async def _delete_all(self, leftover: Leftover) -> None:
+        domains = (await self._domains()).get(leftover.name, {})
         for domain in domains:
-            await self._delete_domain(one.name, domain)
-        if one.name in await self._scripts():
-            self._tell(f"delete the lifecycle configuration {one.name}")
-            await self._call("DeleteStudioLifecycleConfig", StudioLifecycleConfigName=one.name)
-        for domain in {*one.gone, *one.domains, *domains}:
+            await self._delete_domain(leftover.name, domain)
+        if leftover.name in await self._scripts():
+            self._tell(f"delete the lifecycle configuration {leftover.name}")
+            await self._call("DeleteStudioLifecycleConfig", StudioLifecycleConfigName=leftover.name)
+        for domain in {*leftover.gone, *leftover.domains, *domains}:
             await self._delete_groups(domain)
 
     async def _domains(self) -> dict[str, dict[str, float]]:
         """Ids and times of the domains that are ours, by name."""
-        found: dict[str, dict[str, float]] = {}
-        for one in await self._aws.listed("sagemaker", "ListDomains", "Domains"):
-            name = str(one["DomainName"])
-            if name.startswith(PREFIX) and await self._is_ours(name, str(one["DomainArn"])):
-                made = one["CreationTime"].timestamp()
-                found.setdefault(name, {})[str(one["DomainId"])] = made
-        return found
+        domains: dict[str, dict[str, float]] = {}
+        for item in await self._aws.list_all("sagemaker", "ListDomains", "Domains"):
+            name = str(item["DomainName"])
+            if name.startswith(PREFIX) and await self._is_ours(name, str(item["DomainArn"])):
+                created_at = item["CreationTime"].timestamp()
+                domains.setdefault(name, {})[str(item["DomainId"])] = created_at
+        return domains
 
     async def _scripts(self) -> dict[str, dict[str, float]]:
         """ARNs and times of the lifecycle configurations that are ours, by name."""
-        found: dict[str, dict[str, float]] = {}
+        scripts: dict[str, dict[str, float]] = {}
         operation, member = "ListStudioLifecycleConfigs", "StudioLifecycleConfigs"
-        for one in await self._aws.listed("sagemaker", operation, member, NameContains=TAG):
-            name, arn = str(one["StudioLifecycleConfigName"]), str(one["StudioLifecycleConfigArn"])
+        for item in await self._aws.list_all("sagemaker", operation, member, NameContains=TAG):
+            name, arn = (
+                str(item["StudioLifecycleConfigName"]),
+                str(item["StudioLifecycleConfigArn"]),
+            )
             if name.startswith(PREFIX) and await self._is_ours(name, arn):
-                found[name] = {arn: one["CreationTime"].timestamp()}
-        return found
+                scripts[name] = {arn: item["CreationTime"].timestamp()}
+        return scripts
 
     async def _is_ours(self, name: str, arn: str) -> bool:
         try:
@@ -633,14 +652,18 @@ class CleanUp:
             return False  # it went away meanwhile
 
     async def _delete_domain(self, name: str, domain: str) -> None:
-        inside = {"DomainIdEquals": domain}
-        spaces = await self._aws.listed("sagemaker", "ListSpaces", "Spaces", **inside)
-        profiles = await self._aws.listed("sagemaker", "ListUserProfiles", "UserProfiles", **inside)
-        names = [one["SpaceName"] for one in spaces] + [one["UserProfileName"] for one in profiles]
-        others = sorted(set(map(str, names)) - {name})
-        if others:
+        parameters = {"DomainIdEquals": domain}
+        spaces = await self._aws.list_all("sagemaker", "ListSpaces", "Spaces", **parameters)
+        profiles = await self._aws.list_all(
+            "sagemaker", "ListUserProfiles", "UserProfiles", **parameters
+        )
+        names = [item["SpaceName"] for item in spaces] + [
+            item["UserProfileName"] for item in profiles
+        ]
+        other_names = sorted(set(map(str, names)) - {name})
+        if other_names:
             raise RefusedError(
-                f"the domain {domain} has {', '.join(others[:5])}, which this command did not create",
+                f"the domain {domain} has {', '.join(other_names[:5])}, which this command did not create",
                 code="not_ours",
                 hint="delete that, then run: hpj admin verify-aws --clean-up",
             )
@@ -670,24 +693,24 @@ class CleanUp:
         self,
         describe: str,
         delete: str,
-        words: str,
-        more: Mapping[str, Any] | None = None,
-        **named: str,
+        message: str,
+        filters: Mapping[str, Any] | None = None,
+        **parameters: str,
     ) -> None:
         """Delete something, and wait until it is gone."""
-        told_of = False
-        async for _ in looks(words):
+        is_announced = False
+        async for _ in polls(message):
             try:
-                status = (await self._call(describe, **named))["Status"]
+                status = (await self._call(describe, **parameters))["Status"]
             except NotFoundError:
                 return
-            if status in PASSING or status == _DELETING:
+            if status in TRANSIENT_STATES or status == _DELETING:
                 continue
-            if not told_of:
-                self._tell(f"delete {words}")
-                told_of = True
+            if not is_announced:
+                self._tell(f"delete {message}")
+                is_announced = True
             try:
-                await to_its_end(self._call(delete, **named, **(more or {})))
+                await finish_call(self._call(delete, **parameters, **(filters or {})))
             except NotFoundError:
                 return
             except HyperpodError as error:
@@ -696,24 +719,26 @@ class CleanUp:
 
     async def _delete_groups(self, domain: str) -> None:
         """Delete the security groups that SageMaker made for a domain, and leaves when it is deleted; they name each other."""
-        names = [f"security-group-for-{way}-nfs-{domain}" for way in ("inbound", "outbound")]
-        wanted = [{"Name": "group-name", "Values": names}]
-        told = await self._aws.call("ec2", "DescribeSecurityGroups", Filters=wanted)
-        groups = told.get("SecurityGroups") or ()
-        for one in groups:
-            ident = str(one["GroupId"])
-            self._tell(f"empty the security group {ident} ({one['GroupName']})")
+        names = [
+            f"security-group-for-{direction}-nfs-{domain}" for direction in ("inbound", "outbound")
+        ]
+        filters = [{"Name": "group-name", "Values": names}]
+        response = await self._aws.call("ec2", "DescribeSecurityGroups", Filters=filters)
+        groups = response.get("SecurityGroups") or ()
+        for group in groups:
+            ident = str(group["GroupId"])
+            self._tell(f"empty the security group {ident} ({group['GroupName']})")
             for revoke, member in _RULES:
-                if one.get(member):
-                    given = {"GroupId": ident, "IpPermissions": one[member]}
-                    await self._aws.call("ec2", revoke, **given)
-        for one in groups:
-            self._tell(f"delete the security group {one['GroupId']}")
-            async for _ in looks(f"security group {one['GroupId']}"):
-                if await self._group_is_gone(str(one["GroupId"])):
+                if group.get(member):
+                    parameters = {"GroupId": ident, "IpPermissions": group[member]}
+                    await self._aws.call("ec2", revoke, **parameters)
+        for group in groups:
+            self._tell(f"delete the security group {group['GroupId']}")
+            async for _ in polls(f"security group {group['GroupId']}"):
+                if await self._delete_group(str(group["GroupId"])):
                     break
 
-    async def _group_is_gone(self, ident: str) -> bool:
+    async def _delete_group(self, ident: str) -> bool:
         """Delete a security group; False while the file system's interfaces still have it."""
         try:
             await self._aws.call("ec2", "DeleteSecurityGroup", GroupId=ident)
@@ -725,5 +750,5 @@ class CleanUp:
             return False
         return True
 
-    async def _call(self, operation: str, **given: Any) -> dict[str, Any]:
-        return await self._aws.call("sagemaker", operation, **given)
+    async def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        return await self._aws.call("sagemaker", operation, **parameters)

@@ -22,7 +22,7 @@ from .replay import Replay, used_names
 from .service import Service
 from .values import Reader, Writer
 
-GRACE = 2.0
+GRACE_S = 2.0
 """Seconds that tasks get to end after the last cell."""
 
 
@@ -156,7 +156,7 @@ def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
         task.cancel()
     if pending:
         # A task that does not let itself be ended must not keep the job from ending.
-        loop.run_until_complete(asyncio.wait(pending, timeout=GRACE))
+        loop.run_until_complete(asyncio.wait(pending, timeout=GRACE_S))
     loop.run_until_complete(loop.shutdown_asyncgens())
 
 

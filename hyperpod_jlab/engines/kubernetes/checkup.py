@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, unknown, warn
 from hyperpod_jlab.core.config import KubernetesCluster, PodStorage
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError
 from hyperpod_jlab.core.spec import JobSpec
@@ -77,7 +77,7 @@ class KubernetesCheckup:
         except DeniedError:  # not everybody may ask for the version, and it answers all the same
             version = "without a version"
         except HyperpodError as error:
-            return of_error(error)
+            return from_error(error)
         return ok(
             f"Kubernetes {version} answers at {server_address}{proxy_text}: name, connection and TLS work"
         )

@@ -39,7 +39,7 @@ class KubernetesOrchestrator(Orchestrator):
 
     def __init__(self, name: str, config: KubernetesCluster, partition: Partition) -> None:
         self.name = name
-        self.paths = PathMap.of(
+        self.paths = PathMap.create_map(
             str(partition.root),
             config.storage.mount if config.storage is not None else FOLDER,
             shared=config.storage is not None,
@@ -119,7 +119,7 @@ class KubernetesOrchestrator(Orchestrator):
         python = spec.environment.python
         if python is None:
             return self._config.python
-        return python if self._config.storage is None else self.paths.python_there(python)
+        return python if self._config.storage is None else self.paths.cluster_python(python)
 
     def render(self, render_input: RenderInput) -> Rendered:
         """The manifest."""

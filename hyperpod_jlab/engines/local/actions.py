@@ -7,7 +7,7 @@ import asyncio
 from hyperpod_jlab.core.cluster import ChangeField
 from hyperpod_jlab.core.job_actions import ActionKind, Change
 from hyperpod_jlab.engines.local.attempt import end_processes, signal_cancel
-from hyperpod_jlab.storage.processes import life
+from hyperpod_jlab.storage.processes import liveness
 from hyperpod_jlab.storage.records import BundleReader
 
 
@@ -35,7 +35,7 @@ async def _cancel(bundle: BundleReader) -> None:
     records = await asyncio.to_thread(bundle.read)
     if records.owner is None:
         return
-    liveness = life(records.owner)
+    liveness = liveness(records.owner)
     if liveness == "dead":
         grace = bundle.spec().stop_grace
         await asyncio.to_thread(end_processes, bundle.records, grace)

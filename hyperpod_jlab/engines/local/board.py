@@ -21,7 +21,7 @@ from typing import Literal
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.records import Action
-from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -208,7 +208,7 @@ def check_dependencies(partition: Partition, after: Sequence[str]) -> Decision |
         except HyperpodError as error:
             is_unmounted = isinstance(error, NotFoundError) and not _is_mounted(partition)
             return Decision(f"waiting for {run_id}: {error.message}", is_final=not is_unmounted)
-        status = derive(records, Moment(time.time()))
+        status = derive(records, StateContext(time.time()))
         if status.state in {"failed", "cancelled"}:
             return Decision(f"waiting for {run_id}, which ended as {status.state}", is_final=True)
         if status.state != "succeeded":
@@ -218,7 +218,7 @@ def check_dependencies(partition: Partition, after: Sequence[str]) -> Decision |
 
 def _is_mounted(partition: Partition) -> bool:
     """Whether the partition is mounted: one that is away for a while has no run, and all may come back."""
-    return any(descent.is_folder(place.runs) for place in partition.own_places)
+    return any(descent.is_folder(place.runs) for place in partition.own_folders)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class LocalOrchestrator(Orchestrator):
         self, name: str, config: LocalCluster, partition: Partition, *, folder: Path | None = None
     ) -> None:
         self.name = name
-        self.paths = PathMap.of(str(partition.root))
+        self.paths = PathMap.create_map(str(partition.root))
         self._config = config
         self._folder = folder
         self._slots = config.slots or machine.default_slots()

@@ -8,7 +8,7 @@ from hyperpod_jlab.engines.kind import EngineKind, typed_config
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
-SCHEDULER = Scheduler("local", side="here", here=True)
+SCHEDULER = Scheduler("local", side="here", runs_locally=True)
 
 
 def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrator:

@@ -15,7 +15,7 @@ from hyperpod_jlab.engines.launch import UNTRUSTED, untrusted_reason
 from hyperpod_jlab.launcher import guard
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.processes import machine
+from hyperpod_jlab.storage.processes import machine_id
 
 
 def cpus() -> int:
@@ -60,7 +60,7 @@ def gpus() -> tuple[str, ...]:
 
 def scheduler_id(run_id: str) -> str:
     """The scheduler id of a run that this machine runs."""
-    return f"{machine()}:{run_id}"
+    return f"{machine_id()}:{run_id}"
 
 
 # --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.local import machine
 from hyperpod_jlab.engines.local.board import Board, BoardEntry
 from hyperpod_jlab.engines.local.machine import scheduler_id
-from hyperpod_jlab.storage.processes import life
+from hyperpod_jlab.storage.processes import liveness
 from hyperpod_jlab.storage.records import BundleReader
 
 _HEARTBEAT_TIMEOUT_S = 30.0  # seconds without a heartbeat before it is mentioned
@@ -43,7 +43,7 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
     ]
     if owner is None or any(observation.state == "ended" for observation in candidates):
         return None
-    liveness = life(owner)
+    liveness = liveness(owner)
     if liveness == "alive":
         return None
     newest = max(candidates, key=lambda observation: observation.time, default=None)

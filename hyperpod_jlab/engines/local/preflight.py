@@ -12,7 +12,7 @@ from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.core.studio import APPS, SHORTEST
+from hyperpod_jlab.core.studio import APPS, MIN_IDLE_MINUTES
 from hyperpod_jlab.engines.local import machine
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 
@@ -23,7 +23,7 @@ from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 def render(render_input: RenderInput) -> Rendered:
     """The run's document: each node's launcher with its arguments, and the limits that the supervisor keeps."""
     spec = render_input.spec
-    launcher = str(render_input.paths.there / render_input.bundle / "launcher.py")
+    launcher = str(render_input.paths.remote / render_input.bundle / "launcher.py")
     nodes = [
         {
             "name": f"local-{rank}",
@@ -64,7 +64,7 @@ def render(render_input: RenderInput) -> Rendered:
 def idle_findings(spec: JobSpec) -> list[Finding]:
     """That Studio may stop this machine under a run; not of one that must end before the shortest time that Studio waits."""
     limit = spec.time_limit
-    if limit is not None and limit <= SHORTEST * 60:
+    if limit is not None and limit <= MIN_IDLE_MINUTES * 60:
         return []
     studio = find_studio()
     if studio is None or studio.app_type not in APPS:

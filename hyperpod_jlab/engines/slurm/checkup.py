@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, unknown, warn
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient
@@ -103,7 +103,7 @@ class SlurmCheckup:
         try:
             text = await self._client.query(["scontrol", "show", "config"])
         except UnreachableError as error:  # munge and clocks that differ are among what it says
-            return of_error(error, "fail", "admin")
+            return from_error(error, "fail", "admin")
         pinged = await self._client.run(["scontrol", "ping"])
         values = _values(text)
         message = " ".join(pinged.out.split()) or "it answers"
@@ -175,7 +175,9 @@ class SlurmCheckup:
         findings = await storage_findings(self._facts, self._partition, self._paths)
         if findings:
             return fail("; ".join(finding.message for finding in findings), findings[0].hint)
-        return ok(f"{self._paths.there} there is {self._paths.here} here, and runs can be written")
+        return ok(
+            f"{self._paths.remote} there is {self._paths.local} here, and runs can be written"
+        )
 
     async def _queues(self) -> CheckResult:
         limits = await self._facts.limits()

@@ -26,7 +26,7 @@ from hyperpod_jlab.core.errors import (
     HyperpodError,
     InvalidInputError,
     UnreachableError,
-    without_passwords,
+    mask_credentials,
 )
 from hyperpod_jlab.engines.slurm.transport import (
     KEPT_VARIABLES,
@@ -433,7 +433,7 @@ def parse_ssh_error(login: str, stderr: str, command_line: str) -> HyperpodError
 
 def _summarize(stderr: str) -> str:
     lines = [" ".join(line.split()) for line in _NOISE.sub("", stderr).splitlines()]
-    text = without_passwords("; ".join(line for line in lines if line))
+    text = mask_credentials("; ".join(line for line in lines if line))
     return (text or "ssh printed no error")[:300]
 
 

@@ -54,7 +54,7 @@ class SlurmOrchestrator(Orchestrator):
 
     def __init__(self, name: str, config: SlurmCluster, partition: Partition) -> None:
         self.name = name
-        self.paths = PathMap.of(str(partition.root), config.storage)
+        self.paths = PathMap.create_map(str(partition.root), config.storage)
         self._config = config
         self._partition = partition
         self._client = client = SlurmClient(build_transport(config))
@@ -153,7 +153,7 @@ class SlurmOrchestrator(Orchestrator):
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the nodes see it, or the cluster's."""
         python = spec.environment.python
-        return self.paths.python_there(python) if python is not None else self._config.python
+        return self.paths.cluster_python(python) if python is not None else self._config.python
 
     def render(self, render_input: RenderInput) -> Rendered:
         """The sbatch script; for a user's own one what is sent with it."""
@@ -262,7 +262,7 @@ class SlurmOrchestrator(Orchestrator):
             raise InternalError("an adopted job cannot be submitted")
         path = str(bundle.folder / sending.script)
         if self._config.transport == "ssh":
-            path = str(self.paths.to_there(path))
+            path = str(self.paths.to_cluster_path(path))
         job_id = await self._client.sbatch_file(path, sending.args, sending.options)
         with contextlib.suppress(HyperpodError):  # where it writes is asked again when it runs
             for job in (await query_details(self._client, [job_id]))[:1]:

@@ -109,7 +109,7 @@ def choices(files: JobFiles, pattern_values: PatternValues) -> tuple[PatternValu
 def to_local_path(path: str, paths: PathMap) -> PurePosixPath | None:
     """A file of the nodes as this machine sees it; None when it does not lie on the storage partition."""
     try:
-        return paths.to_here(path)
+        return paths.to_local_path(path)
     except InvalidInputError:
         return None
 

@@ -116,7 +116,7 @@ class JobFinder:
         job = newest(snapshot.by_run.get(bundle.run_id, ()), None)
         if job is not None:
             return SubmitResult(job.array_job_id)
-        folder: str | None = str(self._paths.to_there(str(bundle.folder)))
+        folder: str | None = str(self._paths.to_cluster_path(str(bundle.folder)))
         sending = await asyncio.to_thread(read_sending, bundle)
         if sending is not None:
             folder = sending.folder

@@ -14,7 +14,7 @@ SCHEDULER = Scheduler(
     names_nodes_by_host=True,
     after_node_loss="Slurm requeues it unless it was submitted with --no-requeue, and it starts from the beginning",
     after_repair="it is resumed there or requeued",
-    says="Slurm says: ",
+    reason_prefix="Slurm says: ",
 )
 
 

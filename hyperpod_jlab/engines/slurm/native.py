@@ -251,7 +251,7 @@ def _native_options(
     comment = lines.get("comment", "")
     yield "comment", _check_one_line("comment", f"{COMMENT}{render_input.run_id} {comment}".strip())
     if "chdir" not in lines:
-        yield "chdir", str(render_input.paths.there / render_input.bundle / file.cwd)
+        yield "chdir", str(render_input.paths.remote / render_input.bundle / file.cwd)
     if spec.name is not None:
         yield "job-name", spec.name
     if spec.resources.nodes != Resources().nodes:

@@ -13,7 +13,7 @@ from typing import Protocol
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.records import AttemptRecords, Claim, Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair
-from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.engines.launch import REFUSAL_PREFIX, UNTRUSTED, untrusted_reason
 from hyperpod_jlab.engines.slurm.accounting import AccountingHistory, Execution
 from hyperpod_jlab.engines.slurm.job_files import (
@@ -255,7 +255,7 @@ def _has_succeeded(partition: Partition, run_id: str) -> bool:
         return False
     if records.head.array is not None:  # its children have records of their own
         return False
-    return derive(records, Moment(time.time(), "alive")).state == "succeeded"
+    return derive(records, StateContext(time.time(), "alive")).state == "succeeded"
 
 
 # --------------------------------------------------------------------------------------------------

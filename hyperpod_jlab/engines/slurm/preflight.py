@@ -30,7 +30,7 @@ from hyperpod_jlab.engines.slurm.facts import (
 from hyperpod_jlab.engines.slurm.native import Sending
 from hyperpod_jlab.engines.slurm.render import render
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import let_through, open_tree
+from hyperpod_jlab.storage.acl import grant_traversal, grant_tree
 from hyperpod_jlab.storage.partition import Partition, PathMap
 
 # --------------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ async def python_findings(
     if problem is not None or not python.startswith("/"):
         return [problem] if problem is not None else []
     path = PurePosixPath(python)
-    on_partition = path.is_relative_to(paths.there) and ".." not in path.parts
+    on_partition = path.is_relative_to(paths.remote) and ".." not in path.parts
     if not remote:
         return await asyncio.to_thread(_check_local_python, path, is_explicit, on_partition, paths)
     path_states = (await facts.probe(python)).paths
@@ -326,13 +326,13 @@ async def python_findings(
 def _check_local_python(
     path: PurePosixPath, is_explicit: bool, on_partition: bool, paths: PathMap
 ) -> list[Finding]:
-    local_path = Path(paths.to_here(path) if on_partition else path)
+    local_path = Path(paths.to_local_path(path) if on_partition else path)
     if not os.access(local_path, os.X_OK):
         return [_missing_python(str(path), is_explicit, on_partition, remote=False)]
     if is_explicit and not on_partition and is_local_only(local_path):
         return [_private(str(path))]
     real = local_path.resolve()
-    if on_partition and not real.is_relative_to(paths.here) and is_local_only(real):
+    if on_partition and not real.is_relative_to(paths.local) and is_local_only(real):
         return [_linked(str(path), str(real))]
     return []
 
@@ -418,22 +418,22 @@ async def storage_findings(
     except (OSError, HyperpodError):
         return []  # the submit says it, in its own words
     try:
-        remote_paths = [str(paths.to_there(str(path))) for path in (partition.folder, probe)]
-        host_facts = await facts.probe(str(paths.there), *remote_paths)
+        remote_paths = [str(paths.to_cluster_path(str(path))) for path in (partition.folder, probe)]
+        host_facts = await facts.probe(str(paths.remote), *remote_paths)
         if host_facts.uid is not None and host_facts.uid != os.getuid():
             await asyncio.to_thread(_grant_access, partition, probe, host_facts.uid)
-            host_facts = await facts.probe(str(paths.there), *remote_paths)
+            host_facts = await facts.probe(str(paths.remote), *remote_paths)
     except StorageError as error:
         return [Finding(level="error", code=error.code, message=error.message, hint=error.hint)]
     finally:
         await asyncio.to_thread(_remove_probe, probe)
-    return _storage(host_facts, str(paths.there))
+    return _storage(host_facts, str(paths.remote))
 
 
 def _grant_access(partition: Partition, probe: Path, uid: int) -> None:
     """Let the jobs' user in, as a submit does."""
-    let_through(partition.folder, uid)
-    open_tree(probe, uid)
+    grant_traversal(partition.folder, uid)
+    grant_tree(probe, uid)
 
 
 def _make_probe(partition: Partition) -> Path:

@@ -27,7 +27,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.engines.remote_task import TaskSettings
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
-from hyperpod_jlab.storage.owners import user_number
+from hyperpod_jlab.storage.owners import find_uid
 from hyperpod_jlab.storage.partition import PathMap
 
 TIMEOUT = 600.0
@@ -258,9 +258,9 @@ class SlurmTasks:
         result_dir, result_folder = f"/{RESULT_FOLDER}", None
         if self._config.transport == "here":
             paths = self._paths
-            if paths.there.is_relative_to(root) and Path(paths.here).is_dir():
-                result_dir = str(PurePosixPath("/") / paths.there.relative_to(root) / RESULT_FOLDER)
-                result_folder = Path(paths.here) / RESULT_FOLDER
+            if paths.remote.is_relative_to(root) and Path(paths.local).is_dir():
+                result_dir = str(PurePosixPath("/") / paths.remote.relative_to(root) / RESULT_FOLDER)
+                result_folder = Path(paths.local) / RESULT_FOLDER
             elif Path(root).is_dir():
                 result_folder = Path(root) / RESULT_FOLDER
             else:
@@ -275,7 +275,7 @@ class SlurmTasks:
     async def find_uid(self, name: str) -> int | None:
         """As the machine with Slurm's commands says."""
         if self._config.transport == "here":
-            return await asyncio.to_thread(user_number, name)
+            return await asyncio.to_thread(find_uid, name)
         output = await self._client.transport.run(["/usr/bin/id", "-u", "--", name])
         output_text = output.out.strip()
         return int(output_text) if output.code == 0 and output_text.isdecimal() else None

@@ -183,7 +183,7 @@ def render(render_input: RenderInput) -> Rendered:
 def options(render_input: RenderInput) -> Iterator[tuple[str, str | None]]:
     """The job's sbatch options by long name, in the order of the script; None for a switch."""
     spec = render_input.spec
-    folder = str(render_input.paths.there / render_input.bundle)
+    folder = str(render_input.paths.remote / render_input.bundle)
     output = "slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out"
     flags = check_flags(spec.slurm.flags)
     yield "job-name", render_input.name
@@ -312,14 +312,14 @@ def _body(render_input: RenderInput) -> str:
 def _guard_command(render_input: RenderInput, *, any_owner: bool = False) -> str:
     """Python's arguments for the launcher, as words of an array."""
     guard_args = render_input.guard_policy.guard_args(
-        render_input.paths.there, render_input.bundle, any_owner=any_owner
+        render_input.paths.remote, render_input.bundle, any_owner=any_owner
     )
     return f'{" ".join(FLAGS)} "$guard" {shlex.join(guard_args)}'
 
 
 def _image(render_input: RenderInput, image: str) -> str:
     """What runs the launcher in a container (Pyxis), with the partition at its own place there."""
-    partition_path = str(render_input.paths.there)
+    partition_path = str(render_input.paths.remote)
     options = [
         f"--container-image={image}",
         f"--container-mounts={partition_path}:{partition_path}",

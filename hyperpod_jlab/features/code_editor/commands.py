@@ -16,7 +16,7 @@ from hyperpod_jlab.core.errors import ConflictError
 from hyperpod_jlab.features.code_editor.service import tasks_text, write_tasks
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.features.code_editor.service import Written
+    from hyperpod_jlab.features.code_editor.service import WriteResult
 
 _GROUP = """\
 Prepare a project for an editor.
@@ -76,7 +76,7 @@ def code_editor(folder: Path, cluster: str | None, replace: bool, only_print: bo
         _print(cluster)
         return
     try:
-        written = write_tasks(folder, cluster, replace=replace)
+        result = write_tasks(folder, cluster, replace=replace)
     except ConflictError:
         if not invocation().as_json:
             _print(cluster)
@@ -84,14 +84,14 @@ def code_editor(folder: Path, cluster: str | None, replace: bool, only_print: bo
     if invocation().as_json:
         print_json(
             {
-                "path": str(written.path),
-                "added": list(written.added),
-                "replaced": list(written.replaced),
-                "kept": list(written.kept),
+                "path": str(result.path),
+                "added": list(result.added),
+                "replaced": list(result.replaced),
+                "kept": list(result.kept),
             }
         )
     else:
-        _tell(written)
+        _tell(result)
 
 
 def _print(cluster: str | None) -> None:
@@ -101,14 +101,14 @@ def _print(cluster: str | None) -> None:
         click.echo(tasks_text(cluster), nl=False)
 
 
-def _tell(written: Written) -> None:
+def _tell(result: WriteResult) -> None:
     parts = [
-        f"{len(labels)} {word}"
-        for word, labels in (
-            ("added", written.added),
-            ("replaced", written.replaced),
-            ("already there", written.kept),
+        f"{len(labels)} {verb}"
+        for verb, labels in (
+            ("added", result.added),
+            ("replaced", result.replaced),
+            ("already there", result.kept),
         )
         if labels
     ]
-    print(printable(f"{written.path}: tasks: {', '.join(parts)}"))
+    print(printable(f"{result.path}: tasks: {', '.join(parts)}"))

@@ -20,8 +20,8 @@ from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
-_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[\]}}])")
-_MARK = re.compile(rf"{_STRING}|[\[\]{{}}]")
+_TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[\]}}])")
+_TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]")
 
 
 def loads(text: str) -> Any:
@@ -30,7 +30,7 @@ def loads(text: str) -> Any:
     Raises:
         json.JSONDecodeError: It is no JSON even without its comments.
     """
-    return json.loads(_plain(text))
+    return json.loads(_to_plain_json(text))
 
 
 def append(text: str, key: str, values: Sequence[Any], indent: int | str) -> str:
@@ -42,43 +42,43 @@ def append(text: str, key: str, values: Sequence[Any], indent: int | str) -> str
         values: What comes into the list; at least one.
         indent: How the file is indented.
     """
-    plain = _plain(text)
-    start = _place(plain, key)
+    plain = _to_plain_json(text)
+    start = _list_start(plain, key)
     end = json.JSONDecoder().raw_decode(plain, start)[1] - 1
-    bare = _without(_COMMENT, text)[:end].rstrip()
-    told = text[:end].rstrip()
-    comma = "" if bare[-1] == "," or len(bare) == start + 1 else ","
-    step = " " * indent if isinstance(indent, int) else indent
-    added = ",\n".join(json.dumps(one, indent=indent, ensure_ascii=False) for one in values)
-    lines = "".join(f"\n{2 * step}{line}" for line in added.split("\n"))
-    return f"{told[: len(bare)]}{comma}{told[len(bare) :]}{lines}\n{step}{text[end:]}"
+    uncommented = _blank_matches(_COMMENT, text)[:end].rstrip()
+    before_bracket = text[:end].rstrip()
+    comma = "" if uncommented[-1] == "," or len(uncommented) == start + 1 else ","
+    indent_text = " " * indent if isinstance(indent, int) else indent
+    added = ",\n".join(json.dumps(value, indent=indent, ensure_ascii=False) for value in values)
+    lines = "".join(f"\n{2 * indent_text}{line}" for line in added.split("\n"))
+    return f"{before_bracket[: len(uncommented)]}{comma}{before_bracket[len(uncommented) :]}{lines}\n{indent_text}{text[end:]}"
 
 
-def _plain(text: str) -> str:
+def _to_plain_json(text: str) -> str:
     """The text as plain JSON, in which all stands where it stood."""
-    return _without(_LAST_COMMA, _without(_COMMENT, text))
+    return _blank_matches(_TRAILING_COMMA, _blank_matches(_COMMENT, text))
 
 
-def _without(pattern: re.Pattern[str], text: str) -> str:
+def _blank_matches(pattern: re.Pattern[str], text: str) -> str:
     """The text with blanks for what is found outside of strings."""
-    return pattern.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
+    return pattern.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)
 
 
-def _place(plain: str, key: str) -> int:
+def _list_start(plain: str, key: str) -> int:
     """Where the list under a key of the outermost object begins; the last one, as JSON has it."""
-    depth, place = 0, -1
-    for found in _MARK.finditer(plain):
-        if found[0] in "[{":
+    depth, start = 0, -1
+    for match in _TOKEN.finditer(plain):
+        if match[0] in "[{":
             depth += 1
-        elif found[0] in "]}":
+        elif match[0] in "]}":
             depth -= 1
-        elif depth == 1 and json.loads(found[0]) == key:
-            behind = re.compile(r"\s*:\s*\[").match(plain, found.end())
-            place = behind.end() - 1 if behind else place
-    return place
+        elif depth == 1 and json.loads(match[0]) == key:
+            list_start = re.compile(r"\s*:\s*\[").match(plain, match.end())
+            start = list_start.end() - 1 if list_start else start
+    return start
 
 
-PLACE = Path(".vscode", "tasks.json")
+TASKS_FILE = Path(".vscode", "tasks.json")
 """Where the file lies in a project."""
 
 _VERSION = "2.0.0"
@@ -90,12 +90,12 @@ _TASKS: tuple[tuple[str, tuple[str, ...], bool], ...] = (
     ("HyperPod: cancel the last run", ("cancel", "last"), False),
 )
 """Label, words for ``hpj``, and whether it takes a cluster."""
-_AT_ONCE = 99
+_MAX_FILES = 99
 """How often a task may run at once. By itself the editor allows one: while the log of a run is followed, no other file could be sent."""
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteResult:
     """What became of the file.
 
     Attributes:
@@ -117,18 +117,18 @@ def tasks(cluster: str | None = None) -> list[dict[str, Any]]:
     Args:
         cluster: The cluster that files are sent to; None: the configured one.
     """
-    where = () if cluster is None else ("--cluster", cluster)
+    cluster_args = () if cluster is None else ("--cluster", cluster)
     return [
         {
             "label": label,
             "type": "process",
             "command": "hpj",
-            "args": [*words, *(where if sends else ())],
+            "args": [*arguments, *(cluster_args if sends else ())],
             "problemMatcher": [],
             "presentation": {"panel": "dedicated" if sends else "shared", "clear": False},
-            "runOptions": {"instanceLimit": _AT_ONCE},
+            "runOptions": {"instanceLimit": _MAX_FILES},
         }
-        for label, words, sends in _TASKS
+        for label, arguments, sends in _TASKS
     ]
 
 
@@ -137,7 +137,7 @@ def tasks_text(cluster: str | None = None) -> str:
     return _text({"version": _VERSION, "tasks": tasks(cluster)}, 2)
 
 
-def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = False) -> Written:
+def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = False) -> WriteResult:
     """Put the tasks into a project's file, beside those that are there.
 
     Args:
@@ -150,54 +150,64 @@ def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = Fa
             paste.
         InvalidInputError: It cannot be read or written.
     """
-    path = project / PLACE
+    path = project / TASKS_FILE
     try:
         if not project.is_dir():
             raise InvalidInputError(f"{project} is not a folder", detail={"field": "folder"})
-        before = _read(path)
-        if before is None:
+        existing_text = _read(path)
+        if existing_text is None:
             path.parent.mkdir(exist_ok=True)
             _write(path, tasks_text(cluster))
-            return Written(path, added=tuple(one["label"] for one in tasks(cluster)))
-        found = _parsed(path, before, cluster)
-        told = _merge(path, found["tasks"], tasks(cluster), replace=replace)
-        if told.added or told.replaced:
-            _write(path, _merged(before, found, told, cluster))
+            return WriteResult(path, added=tuple(task["label"] for task in tasks(cluster)))
+        document = _parse(path, existing_text, cluster)
+        result = _merge(path, document["tasks"], tasks(cluster), replace=replace)
+        if result.added or result.replaced:
+            _write(path, _merged_text(existing_text, document, result, cluster))
     except OSError as error:
         raise InvalidInputError(
             f"{error.filename or path} cannot be read or written: {error.strerror}",
             hint="to print the tasks: hpj init code-editor --print",
             detail={"field": "folder"},
         ) from error
-    return told
+    return result
 
 
 def _merge(
-    path: Path, there: list[Any], ours: Sequence[dict[str, Any]], *, replace: bool
-) -> Written:
+    path: Path, existing: list[Any], own_tasks: Sequence[dict[str, Any]], *, replace: bool
+) -> WriteResult:
     """Put our tasks into the list that is there."""
-    labels = [one.get("label") if isinstance(one, dict) else None for one in there]
+    labels = [
+        existing_task.get("label") if isinstance(existing_task, dict) else None
+        for existing_task in existing
+    ]
     added, replaced, kept = [], [], []
-    for task in ours:
+    for task in own_tasks:
         label = str(task["label"])
         if label not in labels:
-            there.append(task)
+            existing.append(task)
             added.append(label)
-        elif replace and there[labels.index(label)] != task:
-            there[labels.index(label)] = task
+        elif replace and existing[labels.index(label)] != task:
+            existing[labels.index(label)] = task
             replaced.append(label)
         else:
             kept.append(label)
-    return Written(path, tuple(added), tuple(replaced), tuple(kept))
+    return WriteResult(path, tuple(added), tuple(replaced), tuple(kept))
 
 
-def _merged(before: str, found: dict[str, Any], told: Written, cluster: str | None) -> str:
+def _merged_text(
+    existing_text: str, document: dict[str, Any], result: WriteResult, cluster: str | None
+) -> str:
     """The file's new text."""
-    if not before.strip() or _has_no_comments(before):
-        return _text(found, _indent(before))
-    if told.replaced or not {"tasks", "version"} <= loads(before).keys():
-        raise _conflict(told.path, "its comments would be lost", cluster)
-    return append(before, "tasks", found["tasks"][-len(told.added) :], _indent(before))
+    if not existing_text.strip() or _has_no_comments(existing_text):
+        return _text(document, _detect_indent(existing_text))
+    if result.replaced or not {"tasks", "version"} <= loads(existing_text).keys():
+        raise _conflict(result.path, "its comments would be lost", cluster)
+    return append(
+        existing_text,
+        "tasks",
+        document["tasks"][-len(result.added) :],
+        _detect_indent(existing_text),
+    )
 
 
 def _has_no_comments(text: str) -> bool:
@@ -221,27 +231,27 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _parsed(path: Path, text: str, cluster: str | None) -> dict[str, Any]:
+def _parse(path: Path, text: str, cluster: str | None) -> dict[str, Any]:
     if not text.strip():
         return {"version": _VERSION, "tasks": []}
     try:
-        found = loads(text)
+        document = loads(text)
     except json.JSONDecodeError as error:
-        why = f"line {error.lineno}: {error.msg}"
-        raise _conflict(path, why, cluster) from error
-    if not isinstance(found, dict):
+        reason = f"line {error.lineno}: {error.msg}"
+        raise _conflict(path, reason, cluster) from error
+    if not isinstance(document, dict):
         raise _conflict(path, "it is not an object", cluster)
-    if found.get("version", _VERSION) != _VERSION:
-        raise _conflict(path, f"it is of version {found['version']}, not {_VERSION}", cluster)
-    if not isinstance(found.setdefault("tasks", []), list):
+    if document.get("version", _VERSION) != _VERSION:
+        raise _conflict(path, f"it is of version {document['version']}, not {_VERSION}", cluster)
+    if not isinstance(document.setdefault("tasks", []), list):
         raise _conflict(path, "its tasks are not a list", cluster)
-    found.setdefault("version", _VERSION)
-    return found
+    document.setdefault("version", _VERSION)
+    return document
 
 
-def _conflict(path: Path, why: str, cluster: str | None) -> ConflictError:
+def _conflict(path: Path, reason: str, cluster: str | None) -> ConflictError:
     return ConflictError(
-        f"{path} was not changed ({why})",
+        f"{path} was not changed ({reason})",
         code="tasks_cannot_be_merged",
         hint="paste the tasks into its list; print them with: hpj init code-editor --print",
         detail={"text": tasks_text(cluster)},
@@ -252,19 +262,19 @@ def _text(document: dict[str, Any], indent: int | str) -> str:
     return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
 
 
-def _indent(text: str) -> int | str:
+def _detect_indent(text: str) -> int | str:
     """How the file is indented: by its first line that is."""
-    found = re.search(r"\n([ \t]+)\S", text)
-    return found.group(1) if found else 2
+    match = re.search(r"\n([ \t]+)\S", text)
+    return match.group(1) if match else 2
 
 
 def _write(path: Path, text: str) -> None:
     """Write it whole or not at all."""
-    new = path.with_name(f".tasks-{secrets.token_hex(6)}.json")
+    temporary = path.with_name(f".tasks-{secrets.token_hex(6)}.json")
     try:
-        new.write_bytes(text.encode("utf-8", "surrogateescape"))
+        temporary.write_bytes(text.encode("utf-8", "surrogateescape"))
         if path.exists():
-            new.chmod(path.stat().st_mode & 0o777)
-        new.replace(path)
+            temporary.chmod(path.stat().st_mode & 0o777)
+        temporary.replace(path)
     finally:
-        new.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -19,25 +19,25 @@ from hyperpod_jlab.aws.domains import (
 )
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.network import (
-    cluster_place,
     describe_interfaces,
     describe_network_acls,
     describe_route_tables,
     describe_security_groups,
     describe_subnets,
-    file_system_place,
+    locate_cluster,
+    locate_file_system,
 )
 from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.session_manager import (
     RUN_AS,
     SessionPreferences,
-    run_as_of,
+    find_run_as,
     session_preferences,
 )
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, unknown, warn
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
@@ -50,12 +50,12 @@ from hyperpod_jlab.core.network import (
     SecurityGroup,
     Subnet,
 )
-from hyperpod_jlab.core.studio import APPS, idle_shutdown
-from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
+from hyperpod_jlab.core.studio import APPS, resolve_idle_shutdown
+from hyperpod_jlab.features.doctor.models import CONFIGURATION, LazyServices
 
 T = TypeVar("T")
 
-TIMEOUT = 25.0
+TIMEOUT_S = 25.0
 """Seconds that an answer may take. A step has more, so that this says what was silent."""
 
 _UNREACHABLE = "aws_unreachable"
@@ -63,7 +63,7 @@ _UNREACHABLE = "aws_unreachable"
 _FILE_SYSTEM = re.compile(r"(fs-[0-9a-f]+)\.fsx\.")
 
 
-class AtAws:
+class AwsEnvironment:
     """This place as AWS knows it. All methods raise `HyperpodError` (see `aws.errors`): the same again to who asks again.
 
     Attributes:
@@ -72,22 +72,22 @@ class AtAws:
         aws: AWS.
     """
 
-    def __init__(self, opened: Opened, only: str | None = None) -> None:
+    def __init__(self, services: LazyServices, only_cluster: str | None = None) -> None:
         self.studio: Studio | None = find_studio()
         self.mounts: list[LustreMount] = lustre_mounts()
         self.aws = Aws()
-        self._opened = opened
-        self._only = only
-        self._kept: dict[str, Any] = {}
-        self._silent: dict[str, HyperpodError] = {}
+        self._services = services
+        self._only_cluster = only_cluster
+        self._results: dict[str, Any] = {}
+        self._unavailable: dict[str, HyperpodError] = {}
 
     @property
-    def concerned(self) -> bool:
+    def uses_aws(self) -> bool:
         """Whether anything here has to do with AWS: this is Studio, or the configuration names a cluster by its name there."""
-        return self.studio is not None or bool(self.named) or self._names_eks
+        return self.studio is not None or bool(self.named_clusters) or self._names_eks
 
     @property
-    def named(self) -> dict[str, str]:
+    def named_clusters(self) -> dict[str, str]:
         """The HyperPod clusters that the configuration names, by the names that it gives them."""
         return {
             name: config.hyperpod_cluster
@@ -97,18 +97,20 @@ class AtAws:
 
     @property
     def _names_eks(self) -> bool:
-        return any(one.eks_cluster is not None for one in self._clusters().values())
+        return any(config.eks_cluster is not None for config in self._clusters().values())
 
     def _clusters(self) -> dict[str, ClusterConfig]:
-        if not self._opened.is_open:
+        if not self._services.is_open:
             return {}
         clusters = self.settings.clusters
-        return {name: one for name, one in clusters.items() if self._only in {None, name}}
+        return {
+            name: config for name, config in clusters.items() if self._only_cluster in {None, name}
+        }
 
     @property
     def settings(self) -> Settings:
         """The configuration."""
-        return self._opened.hyperpod.settings
+        return self._services.hyperpod.settings
 
     async def caller(self) -> str:
         """Who this is: an ARN."""
@@ -147,138 +149,144 @@ class AtAws:
             name = space.owner if space else None
         if name is None:
             return None
-        domain, wanted = studio.domain_id, name
+        domain, domain_id = studio.domain_id, name
         return await self._once(
-            "sagemaker", "profile", lambda: describe_profile(self.aws, domain, wanted)
+            "sagemaker", "profile", lambda: describe_profile(self.aws, domain, domain_id)
         )
 
     async def clusters(self) -> Rows[HyperpodCluster]:
         """All HyperPod clusters of the account in the region."""
         service = HyperpodClusters(self.settings, self.aws, self.mounts)
-        return await self._once("sagemaker", "clusters", service.every_cluster)
+        return await self._once("sagemaker", "clusters", service.all_clusters)
 
-    async def our_clusters(self) -> list[HyperpodCluster]:
+    async def own_clusters(self) -> list[HyperpodCluster]:
         """Those of them that the configuration has; where it has none, those whose file system is mounted here."""
-        found = await self.clusters()
-        ours = [one for one in found if self._is_wanted(one)]
-        return ours or [one for one in found if one.mounted_here and self._only is None]
+        all_listed = await self.clusters()
+        own_clusters = [cluster for cluster in all_listed if self._is_own(cluster)]
+        return own_clusters or [
+            cluster for cluster in all_listed if cluster.mounted_here and self._only_cluster is None
+        ]
 
-    def _is_wanted(self, cluster: HyperpodCluster) -> bool:
-        return any(self._only in {None, name} for name in cluster.configured_as)
+    def _is_own(self, cluster: HyperpodCluster) -> bool:
+        return any(self._only_cluster in {None, name} for name in cluster.configured_as)
 
     async def file_systems(self) -> list[str]:
         """The ids of the file systems that matter here: those mounted here, those of the space, those of the clusters that count."""
-        found = [one.file_system for one in self.mounts]
-        space = await self.known(self.space())
-        found += space.file_systems if space else ()
-        for cluster in await self.our_clusters():
-            found += [file_system_of(one.dns_name) for one in cluster.storage]
-        return sorted({one for one in found if one is not None})
+        names_found = [mount.file_system for mount in self.mounts]
+        space = await self.or_none(self.space())
+        names_found += space.file_systems if space else ()
+        for cluster in await self.own_clusters():
+            names_found += [file_system_of(mount.dns_name) for mount in cluster.storage]
+        return sorted({mount for mount in names_found if mount is not None})
 
     async def is_mounted(self, name: str) -> bool:
         """Whether a file system is mounted here, going by its id, or by what a cluster says of it."""
         if any(mount.file_system == name for mount in self.mounts):
             return True
         return any(
-            is_mount_of(mount, one)
-            for cluster in await self.our_clusters()
-            for one in cluster.storage
-            if file_system_of(one.dns_name) == name
+            is_mount_of(mount, storage)
+            for cluster in await self.own_clusters()
+            for storage in cluster.storage
+            if file_system_of(storage.dns_name) == name
             for mount in self.mounts
         )
 
-    async def known(self, answer: Awaitable[T | None]) -> T | None:
+    async def or_none(self, awaitable: Awaitable[T | None]) -> T | None:
         """An answer that others can do without: None where it could not be had, which its own step says."""
         try:
-            return await answer
+            return await awaitable
         except HyperpodError:
             return None
 
-    async def place_of_file_system(self, name: str) -> NetworkLocation:
+    async def locate_file_system(self, name: str) -> NetworkLocation:
         """Where a file system is in the network."""
-        return await self._once("fsx", name, lambda: file_system_place(self.aws, name))
+        return await self._once("fsx", name, lambda: locate_file_system(self.aws, name))
 
-    async def interfaces_of(self, name: str) -> list[NetworkInterface]:
+    async def list_interfaces(self, name: str) -> list[NetworkInterface]:
         """The network interfaces of a file system."""
-        place = await self.place_of_file_system(name)
+        location = await self.locate_file_system(name)
         return await self._once(
-            "ec2", f"interfaces {name}", lambda: describe_interfaces(self.aws, place.interfaces)
+            "ec2", f"interfaces {name}", lambda: describe_interfaces(self.aws, location.interfaces)
         )
 
-    async def place_of_domain(self) -> NetworkLocation | None:
+    async def locate_domain(self) -> NetworkLocation | None:
         """Where the applications of this space are in the network; None outside of Studio."""
         domain = await self.domain()
         if domain is None:
             return None
-        profile = await self.known(self.profile())
+        profile = await self.or_none(self.profile())
         groups = (profile.groups if profile else ()) or domain.groups
         return NetworkLocation(f"the domain {domain.name}", domain.vpc, domain.subnets, groups)
 
-    async def place_of_cluster(self, name: str) -> NetworkLocation:
+    async def locate_cluster(self, name: str) -> NetworkLocation:
         """Where a HyperPod cluster is in the network."""
         return await self._once(
-            "sagemaker", f"cluster {name}", lambda: cluster_place(self.aws, name)
+            "sagemaker", f"cluster {name}", lambda: locate_cluster(self.aws, name)
         )
 
     async def groups(self, names: tuple[str, ...]) -> list[SecurityGroup]:
         """Security groups by their ids."""
-        wanted = sorted(names)
+        group_ids = sorted(names)
         return await self._once(
-            "ec2", f"groups {wanted}", lambda: describe_security_groups(self.aws, wanted)
+            "ec2", f"groups {group_ids}", lambda: describe_security_groups(self.aws, group_ids)
         )
 
     async def subnets(self, names: Iterable[str]) -> list[Subnet]:
         """Subnets by their ids."""
-        wanted = sorted(set(names))
+        subnet_ids = sorted(set(names))
         return await self._once(
-            "ec2", f"subnets {wanted}", lambda: describe_subnets(self.aws, wanted)
+            "ec2", f"subnets {subnet_ids}", lambda: describe_subnets(self.aws, subnet_ids)
         )
 
     async def network_acls(self, subnets: Iterable[str]) -> list[NetworkAcl]:
         """The network ACLs of subnets."""
-        wanted = sorted(set(subnets))
+        subnet_ids = sorted(set(subnets))
         return await self._once(
-            "ec2", f"acls {wanted}", lambda: describe_network_acls(self.aws, wanted)
+            "ec2", f"acls {subnet_ids}", lambda: describe_network_acls(self.aws, subnet_ids)
         )
 
     async def route_tables(self, vpcs: Iterable[str]) -> list[RouteTable]:
         """The route tables of VPCs."""
-        wanted = sorted(set(vpcs))
+        vpc_ids = sorted(set(vpcs))
         return await self._once(
-            "ec2", f"tables {wanted}", lambda: describe_route_tables(self.aws, wanted)
+            "ec2", f"tables {vpc_ids}", lambda: describe_route_tables(self.aws, vpc_ids)
         )
 
-    async def _once(self, service: str, name: str, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _once(self, service: str, name: str, query: Callable[[], Awaitable[T]]) -> T:
         """What was asked for under a name; a service that is silent is not asked again."""
-        if name not in self._kept:
-            self._kept[name] = self._silent.get(service) or await self._asked(service, ask)
-        kept = self._kept[name]
-        if isinstance(kept, HyperpodError):
-            raise kept
-        found: T = kept
-        return found
+        if name not in self._results:
+            self._results[name] = self._unavailable.get(service) or await self._run_query(
+                service, query
+            )
+        cached = self._results[name]
+        if isinstance(cached, HyperpodError):
+            raise cached
+        result: T = cached
+        return result
 
-    async def _asked(self, service: str, ask: Callable[[], Awaitable[T]]) -> T | HyperpodError:
+    async def _run_query(
+        self, service: str, query: Callable[[], Awaitable[T]]
+    ) -> T | HyperpodError:
         try:
-            async with asyncio.timeout(TIMEOUT):
-                return await ask()
+            async with asyncio.timeout(TIMEOUT_S):
+                return await query()
         except TimeoutError:
             error: HyperpodError = UnreachableError(
-                f"{service} did not answer within {TIMEOUT:g} s",
+                f"{service} did not answer within {TIMEOUT_S:g} s",
                 code=_UNREACHABLE,
                 hint="try again; a VPC without internet access needs an interface endpoint for it",
             )
         except HyperpodError as refusal:
             error = refusal
         if error.code == _UNREACHABLE:
-            self._silent[service] = error
+            self._unavailable[service] = error
         return error
 
 
 def file_system_of(dns_name: str) -> str | None:
     """The id of a file system by the name of its server, such as ``fs-....fsx.us-west-2.amazonaws.com``."""
-    found = _FILE_SYSTEM.match(dns_name)
-    return found[1] if found else None
+    match = _FILE_SYSTEM.match(dns_name)
+    return match[1] if match else None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -292,18 +300,18 @@ ROLE = "role"
 HYPERPOD = "hyperpod"
 """The step on which HyperPod clusters there are."""
 
-_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
+_UNAVAILABLE_CODES = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
 """Codes of errors with which it is not known who this is, though it may be somebody."""
 
-_PASSING = frozenset({"Pending", "Updating"})
+_TRANSIENT_STATES = frozenset({"Pending", "Updating"})
 """States of a domain in which it still works."""
 
 
-class StudioLooks:
+class StudioChecks:
     """Looks at Studio and AWS."""
 
-    def __init__(self, at_aws: AtAws) -> None:
-        self._at = at_aws
+    def __init__(self, environment: AwsEnvironment) -> None:
+        self._environment = environment
 
     def steps(self) -> list[CheckStep]:
         """The steps in order."""
@@ -320,116 +328,118 @@ class StudioLooks:
         ]
 
     async def _place(self) -> CheckResult:
-        return _place(self._at.studio)
+        return _place(self._environment.studio)
 
     async def _role(self) -> CheckResult | None:
-        if not self._at.concerned:
+        if not self._environment.uses_aws:
             return None
         try:
-            caller = await self._at.caller()
+            caller = await self._environment.caller()
         except HyperpodError as error:
-            if error.code in _SILENT:
+            if error.code in _UNAVAILABLE_CODES:
                 # What the other services tell does not need this one: their endpoints may be there.
                 return warn(error.message, error.hint, "admin")
             # Elsewhere runs go without AWS, and only what it knows is missing.
-            return of_error(error, "unknown" if self._at.studio is None else "fail")
-        words = f"{caller} in {await self._at.aws.region()}"
-        studio = self._at.studio
+            return from_error(error, "unknown" if self._environment.studio is None else "fail")
+        evidence = f"{caller} in {await self._environment.aws.region()}"
+        studio = self._environment.studio
         role = studio.role_arn.rpartition("/")[2] if studio and studio.role_arn else None
         if role is not None and f"/{role}/" not in caller:
             return warn(
-                f"{words}: not the role of this space, {role}",
+                f"{evidence}: not the role of this space, {role}",
                 "unset AWS_PROFILE and AWS_ACCESS_KEY_ID, or be aware that this terminal uses another identity at AWS",
             )
-        return ok(words)
+        return ok(evidence)
 
     async def _space(self) -> CheckResult | None:
-        space = await self._at.space()
+        space = await self._environment.space()
         if space is None:
             return None
         owner = f" of {space.owner}" if space.owner else ""
         if space.shared:
-            words = "is shared: all its users and runs act as the space"
-            return ok(f"{space.name}{owner} {words}")
+            evidence = "is shared: all its users and runs act as the space"
+            return ok(f"{space.name}{owner} {evidence}")
         return ok(f"{space.name} is a private space{owner}")
 
     async def _domain(self) -> CheckResult | None:
-        domain = await self._at.domain()
+        domain = await self._environment.domain()
         if domain is None:
             return None
-        how = {
+        access = {
             "VpcOnly": "VPC-only: AWS is reached through endpoints or NAT of the VPC",
             "PublicInternetOnly": "with public internet access through the network of SageMaker",
         }.get(domain.network or "", domain.network or "network unknown")
-        words = f"{domain.name}, {how}; in {domain.vpc}, subnets {', '.join(domain.subnets)}"
+        evidence = f"{domain.name}, {access}; in {domain.vpc}, subnets {', '.join(domain.subnets)}"
         if domain.groups:
-            words += f", security groups {', '.join(domain.groups)}"
+            evidence += f", security groups {', '.join(domain.groups)}"
         if domain.status == "InService":
-            return ok(words)
-        if domain.status in _PASSING:
-            return warn(f"{words}; it is {domain.status}", "wait until it is InService", "admin")
+            return ok(evidence)
+        if domain.status in _TRANSIENT_STATES:
+            return warn(f"{evidence}; it is {domain.status}", "wait until it is InService", "admin")
         problem = f": {domain.problem}" if domain.problem else ""
         return fail(
-            f"{words}; it is {domain.status}{problem}",
+            f"{evidence}; it is {domain.status}{problem}",
             "check it in the SageMaker console under Domains",
             "admin",
         )
 
     async def _profile(self) -> CheckResult | None:
-        profile = await self._at.profile()
+        profile = await self._environment.profile()
         if profile is None:
             return None
         number = f"uid {profile.uid}" if profile.uid else "the uid of all profiles"
         folders = ", ".join(f"{name} (its {folder})" for name, folder in profile.file_systems)
-        words = f"{profile.name}, {number} on file systems"
-        return ok(f"{words}; may mount {folders}" if folders else words)
+        evidence = f"{profile.name}, {number} on file systems"
+        return ok(f"{evidence}; may mount {folders}" if folders else evidence)
 
     async def _idle(self) -> CheckResult | None:
-        studio = self._at.studio
+        studio = self._environment.studio
         if studio is None or studio.app_type not in APPS:
             return None
         app = studio.app_type
-        space, domain = await self._at.space(), await self._at.domain()
+        space, domain = await self._environment.space(), await self._environment.domain()
         if domain is None:
             return None
-        said = [space.idle.get(app) if space else None]
+        settings_in_order = [space.idle.get(app) if space else None]
         if space is not None and space.shared:
-            said.append(domain.shared_idle.get(app))
+            settings_in_order.append(domain.shared_idle.get(app))
         else:
-            profile = await self._at.profile()
-            said += [profile.idle.get(app) if profile else None, domain.idle.get(app)]
-        holds = idle_shutdown(said)
-        if not holds.on:
+            profile = await self._environment.profile()
+            settings_in_order += [profile.idle.get(app) if profile else None, domain.idle.get(app)]
+        idle_shutdown = resolve_idle_shutdown(settings_in_order)
+        if not idle_shutdown.on:
             return ok(f"Studio does not stop {app} when it is idle")
-        after = f"{holds.minutes} minutes" if holds.minutes else "a while"
+        delay = f"{idle_shutdown.minutes} minutes" if idle_shutdown.minutes else "a while"
         return warn(
-            f"Studio stops {app} after {after} without activity, which also ends runs on the cluster local; runs on other clusters "
+            f"Studio stops {app} after {delay} without activity, which also ends runs on the cluster local; runs on other clusters "
             "continue",
             "submit long runs to another cluster than local",
         )
 
     async def _clusters(self) -> CheckResult | None:
-        if not self._at.concerned:
+        if not self._environment.uses_aws:
             return None
-        found = await self._at.clusters()
-        words = f"{len(found)} clusters in {await self._at.aws.region()}"
-        if found:
-            words += ": " + ", ".join(map(_words, found))
-        words = "; ".join([words, *found.notes])
-        return warn(words) if found.notes else ok(words)
+        clusters = await self._environment.clusters()
+        evidence = f"{len(clusters)} clusters in {await self._environment.aws.region()}"
+        if clusters:
+            evidence += ": " + ", ".join(map(_cluster_text, clusters))
+        evidence = "; ".join([evidence, *clusters.notes])
+        return warn(evidence) if clusters.notes else ok(evidence)
 
     async def _names(self) -> CheckResult | None:
-        named = list(self._at.named.values())
-        if not named:
+        configured = list(self._environment.named_clusters.values())
+        if not configured:
             return None
-        found = await self._at.clusters()
-        there = {text for cluster in found for text in (cluster.name, cluster.arn)}
-        missing = [name for name in named if name not in there]
-        region = await self._at.aws.region()
+        clusters = await self._environment.clusters()
+        known_names = {text for cluster in clusters for text in (cluster.name, cluster.arn)}
+        missing = [name for name in configured if name not in known_names]
+        region = await self._environment.aws.region()
         if missing:
-            words = f"the configuration has {', '.join(missing)}, but it does not exist in {region}"
-            return warn(words, "see: hpj clusters")
-        return ok(f"{', '.join(named)}: in {region}")
+            evidence = (
+                f"the configuration has {', '.join(missing)}, but it does not exist in {region}"
+            )
+            return warn(evidence, "see: hpj clusters")
+        return ok(f"{', '.join(configured)}: in {region}")
 
 
 def _place(studio: Studio | None) -> CheckResult:
@@ -439,8 +449,8 @@ def _place(studio: Studio | None) -> CheckResult:
         fix = "restart the space; Studio writes its metadata when it starts"
         return warn("; ".join(studio.problems), fix)
     parts = [
-        f"{word} {value}"
-        for word, value in (
+        f"{label} {value}"
+        for label, value in (
             ("domain", studio.domain_id),
             ("user profile", studio.user_profile),
             ("space", studio.space),
@@ -451,7 +461,7 @@ def _place(studio: Studio | None) -> CheckResult:
     return ok(f"{studio.app_type or 'an application'} in " + ", ".join(parts))
 
 
-def _words(cluster: HyperpodCluster) -> str:
+def _cluster_text(cluster: HyperpodCluster) -> str:
     """Such as ``ml-cluster (slurm, in-service, its file system is here)``."""
     parts = [cluster.orchestrator or "orchestrator unknown", cluster.state]
     if cluster.mounted_here is not None:
@@ -467,77 +477,91 @@ _TIMEOUT = 15.0
 
 
 @dataclass(frozen=True)
-class _Try:
+class _TestCall:
     service: str
     operation: str
-    given: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
 
     @property
     def action(self) -> str:
         return f"{self.service}:{self.operation}"
 
 
-def rights_steps(at_aws: AtAws) -> list[CheckStep]:
+def rights_steps(environment: AwsEnvironment) -> list[CheckStep]:
     """What may be read of the first cluster that matters here, and of the account."""
 
     async def look() -> CheckResult | None:
-        return await _rights(at_aws) if at_aws.concerned else None
+        return await _rights(environment) if environment.uses_aws else None
 
     needs = (CONFIGURATION, ROLE)
     return [CheckStep("rights", "IAM permissions", "role", look, needs=needs, seconds=45)]
 
 
-async def _rights(at_aws: AtAws) -> CheckResult:
-    tries = [
-        _Try("fsx", "DescribeFileSystems", {"MaxResults": 1}),
-        _Try("cloudwatch", "ListMetrics", {"Namespace": "/aws/sagemaker/Clusters"}),
+async def _rights(environment: AwsEnvironment) -> CheckResult:
+    test_calls = [
+        _TestCall("fsx", "DescribeFileSystems", {"MaxResults": 1}),
+        _TestCall("cloudwatch", "ListMetrics", {"Namespace": "/aws/sagemaker/Clusters"}),
     ]
-    tries += await _of_cluster(at_aws)
-    refusals = await asyncio.gather(*(_refusal(at_aws, one) for one in tries))
-    missing = [str(one.detail["action"]) for one in refusals if one and one.code == "missing_right"]
-    silent = [one for one in refusals if one is not None and one.code == "aws_unreachable"]
+    test_calls += await _cluster_calls(environment)
+    refusals = await asyncio.gather(
+        *(_call_refusal(environment, attempt) for attempt in test_calls)
+    )
+    missing = [
+        str(attempt.detail["action"])
+        for attempt in refusals
+        if attempt and attempt.code == "missing_right"
+    ]
+    unreachable = [
+        attempt for attempt in refusals if attempt is not None and attempt.code == "aws_unreachable"
+    ]
     if missing:
         names = [
             feature.name
             for feature in FEATURES
-            if any(one.action in missing for one in feature.permissions)
+            if any(attempt.action in missing for attempt in feature.permissions)
         ]
-        words = "; ".join(f"you do not have the permission {action}" for action in missing)
-        return warn(words, f"allow what this prints: hpj admin policy {' '.join(names)}", "admin")
-    if silent:
-        return unknown("; ".join(one.message for one in silent), silent[0].hint, "admin")
-    unknown_here = [one.message for one in refusals if one and one.code == "boto3_too_old"]
-    tried = ", ".join(
-        one.action
-        for one, error in zip(tries, refusals, strict=True)
+        evidence = "; ".join(f"you do not have the permission {action}" for action in missing)
+        return warn(
+            evidence, f"allow what this prints: hpj admin policy {' '.join(names)}", "admin"
+        )
+    if unreachable:
+        return unknown(
+            "; ".join(attempt.message for attempt in unreachable), unreachable[0].hint, "admin"
+        )
+    too_old = [
+        attempt.message for attempt in refusals if attempt and attempt.code == "boto3_too_old"
+    ]
+    tried_actions = ", ".join(
+        attempt.action
+        for attempt, error in zip(test_calls, refusals, strict=True)
         if error is None or error.code != "boto3_too_old"
     )
-    words = f"this role has the permissions that were checked: {tried}"
-    return ok("; ".join([words, *unknown_here]))
+    evidence = f"this role has the permissions that were checked: {tried_actions}"
+    return ok("; ".join([evidence, *too_old]))
 
 
-async def _of_cluster(at_aws: AtAws) -> list[_Try]:
+async def _cluster_calls(environment: AwsEnvironment) -> list[_TestCall]:
     """What is tried on a cluster, where one is known."""
     try:
-        found = await at_aws.our_clusters() or list(await at_aws.clusters())
+        clusters = await environment.own_clusters() or list(await environment.clusters())
     except HyperpodError:  # its own step says it
         return []
-    if not found:
+    if not clusters:
         return []
-    named = {"ClusterName": found[0].name, "MaxResults": 1}
-    group = log_group(found[0].arn, found[0].name)
+    cluster_parameters = {"ClusterName": clusters[0].name, "MaxResults": 1}
+    group = log_group(clusters[0].arn, clusters[0].name)
     return [
-        _Try("sagemaker", "ListClusterNodes", named),
-        _Try("sagemaker", "ListClusterEvents", named),
-        _Try("logs", "DescribeLogStreams", {"logGroupName": group, "limit": 1}),
+        _TestCall("sagemaker", "ListClusterNodes", cluster_parameters),
+        _TestCall("sagemaker", "ListClusterEvents", cluster_parameters),
+        _TestCall("logs", "DescribeLogStreams", {"logGroupName": group, "limit": 1}),
     ]
 
 
-async def _refusal(at_aws: AtAws, one: _Try) -> HyperpodError | None:
+async def _call_refusal(environment: AwsEnvironment, attempt: _TestCall) -> HyperpodError | None:
     """What AWS says against it. Whatever else is wrong with it, such as a log group that is not there, it was allowed."""
     try:
         async with asyncio.timeout(_TIMEOUT):
-            await at_aws.aws.call(one.service, one.operation, **one.given)
+            await environment.aws.call(attempt.service, attempt.operation, **attempt.parameters)
     except TimeoutError:
         return None
     except HyperpodError as error:
@@ -550,26 +574,26 @@ async def _refusal(at_aws: AtAws, one: _Try) -> HyperpodError | None:
 
 _ROLE = re.compile(r"arn:[^:]+:sts::\d+:assumed-role/([^/]+)/.*")
 
-_UNSEEN = "an identity provider may pass it with the session, which is not checked"
+_SESSION_TAG_NOTE = "an identity provider may pass it with the session, which is not checked"
 
 
-def run_as_steps(at_aws: AtAws) -> list[CheckStep]:
+def run_as_steps(environment: AwsEnvironment) -> list[CheckStep]:
     """As whom terminals run, where there are clusters that count."""
 
     async def look() -> CheckResult | None:
-        if not at_aws.concerned or not await at_aws.our_clusters():
+        if not environment.uses_aws or not await environment.own_clusters():
             return None
-        return await _run_as(at_aws)
+        return await _run_as(environment)
 
     needs = (CONFIGURATION, ROLE, HYPERPOD)
     return [CheckStep("run-as", "terminals on nodes", "role", look, needs=needs)]
 
 
-async def _run_as(at_aws: AtAws) -> CheckResult:
-    region = await at_aws.aws.region()
-    preferences = await session_preferences(at_aws.aws)
-    found = _ROLE.fullmatch(await at_aws.caller())
-    role = found[1] if found else None
+async def _run_as(environment: AwsEnvironment) -> CheckResult:
+    region = await environment.aws.region()
+    preferences = await session_preferences(environment.aws)
+    match = _ROLE.fullmatch(await environment.caller())
+    role = match[1] if match else None
     tag = f"aws iam tag-role --role-name {role or 'ROLE'} --tags Key={RUN_AS},Value=USER"
     if not preferences.run_as:
         return warn(
@@ -577,24 +601,24 @@ async def _run_as(at_aws: AtAws) -> CheckResult:
             f"turn on Run As in the console (Systems Manager > Session Manager > Preferences) and set the user of each role: {tag}",
             "admin",
         )
-    otherwise = _otherwise(preferences)
+    default_text = _default_user_text(preferences)
     if role is None:
         return unknown(
-            f"only tags of roles are read, and this identity is not a role; without a tag {otherwise}"
+            f"only tags of roles are read, and this identity is not a role; without a tag {default_text}"
         )
     try:
         # IAM has no endpoint in most VPCs: nobody should wait for it.
-        user = await run_as_of(Aws(region, hasty=True), role)
+        user = await find_run_as(Aws(region, fail_fast=True), role)
     except HyperpodError as error:
-        words = f"the tags of the role {role} are unknown: {error.message}; without {RUN_AS} {otherwise}"
-        return unknown(words, error.hint, "admin")
+        evidence = f"the tags of the role {role} are unknown: {error.message}; without {RUN_AS} {default_text}"
+        return unknown(evidence, error.hint, "admin")
     if user is not None:
         return ok(f"terminals on nodes run as {user}, set by the tag {RUN_AS} of the role {role}")
-    words = f"the role {role} has no tag {RUN_AS}, so {otherwise} ({_UNSEEN})"
-    return warn(words, tag, "admin")
+    evidence = f"the role {role} has no tag {RUN_AS}, so {default_text} ({_SESSION_TAG_NOTE})"
+    return warn(evidence, tag, "admin")
 
 
-def _otherwise(preferences: SessionPreferences) -> str:
+def _default_user_text(preferences: SessionPreferences) -> str:
     """What a session is for a role without a tag."""
     if preferences.default_user is None:
         return "Session Manager does not open a terminal"

@@ -17,14 +17,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hyperpod_jlab.clusters.configuration import config_files
-from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, of_error, ok, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, warn
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.run_id import new_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.local.board import default_folder
 from hyperpod_jlab.engines.local.preflight import interpreter
-from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
+from hyperpod_jlab.features.doctor.models import CONFIGURATION, LazyServices
 from hyperpod_jlab.features.doctor.storage import STORAGE
 from hyperpod_jlab.logs.service import LogRequest
 from hyperpod_jlab.run.services import Hyperpod
@@ -35,23 +35,23 @@ from hyperpod_jlab.storage.lifecycle_files import lifecycle_folders, read_status
 _PACKAGES = ("hyperpod_jlab", "pydantic", "click", "jupyter_server", "jupyterlab", "boto3")
 
 
-def first_steps(opened: Opened) -> list[CheckStep]:
+def first_steps(services: LazyServices) -> list[CheckStep]:
     """What needs nothing; the configuration is read in its last step."""
     return [
         CheckStep("versions", "versions", "installation", _versions),
         CheckStep("config-files", "config files", "installation", _config_files),
-        CheckStep(CONFIGURATION, "configuration", "installation", opened.open),
+        CheckStep(CONFIGURATION, "configuration", "installation", services.open),
     ]
 
 
-def local_steps(opened: Opened) -> list[CheckStep]:
+def local_steps(services: LazyServices) -> list[CheckStep]:
     """What the local cluster needs."""
 
     async def board() -> CheckResult:
         return await asyncio.to_thread(_board)
 
     async def python() -> CheckResult:
-        configured = opened.hyperpod.settings.clusters[LOCAL].python
+        configured = services.hyperpod.settings.clusters[LOCAL].python
         return await asyncio.to_thread(_python, configured or sys.executable)
 
     return [
@@ -61,21 +61,21 @@ def local_steps(opened: Opened) -> list[CheckStep]:
 
 
 async def _versions() -> CheckResult:
-    found = [f"Python {platform.python_version()}"]
+    versions = [f"Python {platform.python_version()}"]
     for package in _PACKAGES:
         try:
-            found.append(f"{package} {version(package)}")
+            versions.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             continue  # the command line works without Jupyter, and without AWS
-    return ok(", ".join(found))
+    return ok(", ".join(versions))
 
 
 async def _config_files() -> CheckResult:
-    used = [str(path) for path in config_files() if path.exists()]
-    if used:
-        return ok(", ".join(used))
-    looked = ", ".join(map(str, config_files()))
-    return ok(f"none, defaults are used (looked for {looked})")
+    existing_files = [str(path) for path in config_files() if path.exists()]
+    if existing_files:
+        return ok(", ".join(existing_files))
+    paths_text = ", ".join(map(str, config_files()))
+    return ok(f"none, defaults are used (looked for {paths_text})")
 
 
 def _board() -> CheckResult:
@@ -83,7 +83,7 @@ def _board() -> CheckResult:
     try:
         folder = default_folder()
     except HyperpodError as error:
-        return of_error(error)
+        return from_error(error)
     path = folder / f".doctor-{secrets.token_hex(6)}"
     try:
         with path.open("x") as file:
@@ -100,53 +100,57 @@ def _board() -> CheckResult:
 
 
 def _python(python: str) -> CheckResult:
-    found = interpreter(python)
-    words = f"{python} ({found.version[0]}.{found.version[1]})"
-    if not found.torch:
-        return warn(f"{words} has no torch, which torchrun needs", f"{python} -m pip install torch")
-    return ok(f"{words} with torch")
+    interpreter_info = interpreter(python)
+    evidence = f"{python} ({interpreter_info.version[0]}.{interpreter_info.version[1]})"
+    if not interpreter_info.torch:
+        return warn(
+            f"{evidence} has no torch, which torchrun needs", f"{python} -m pip install torch"
+        )
+    return ok(f"{evidence} with torch")
 
 
 # --------------------------------------------------------------------------------------------------
 # Steps on each cluster of the configuration: those of its engine, and whether it can be seen as a whole.
 
 
-def cluster_steps(opened: Opened, only: str | None = None) -> list[CheckStep]:
+def cluster_steps(services: LazyServices, only_cluster: str | None = None) -> list[CheckStep]:
     """The configured clusters; none where the configuration cannot be read.
 
     Args:
-        opened: The services.
-        only: The one cluster that matters; None: all.
+        services: The services.
+        only_cluster: The one cluster that matters; None: all.
     """
-    if not opened.is_open:
+    if not services.is_open:
         return []
-    names = [name for name in opened.hyperpod.settings.clusters if only in {None, name}]
-    return [step for name in names for step in _steps(opened, name)]
+    names = [name for name in services.hyperpod.settings.clusters if only_cluster in {None, name}]
+    return [step for name in names for step in _steps(services, name)]
 
 
-def _steps(opened: Opened, name: str) -> list[CheckStep]:
+def _steps(services: LazyServices, name: str) -> list[CheckStep]:
     try:
-        checkup = opened.hyperpod.engines.get(name).checkup
+        checkup = services.hyperpod.engines.get(name).checkup
     except HyperpodError as error:
         return [CheckStep("cluster", "cluster", "scheduler", _failed(error), (), name)]
     steps = checkup.steps() if checkup is not None else []
-    needs = (CONFIGURATION, *(one.ident for one in steps[:2] if one.group == "scheduler"))
+    needs = (CONFIGURATION, *(item.ident for item in steps[:2] if item.group == "scheduler"))
     return [
         *steps,
-        CheckStep("cluster", "cluster", "scheduler", _answers(opened, name), needs, name),
+        CheckStep(
+            "cluster", "cluster", "scheduler", _scheduler_answers(services, name), needs, name
+        ),
     ]
 
 
 def _failed(error: HyperpodError) -> Callable[[], Awaitable[CheckResult]]:
     async def told() -> CheckResult:
-        return of_error(error)
+        return from_error(error)
 
     return told
 
 
-def _answers(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
+def _scheduler_answers(services: LazyServices, name: str) -> Callable[[], Awaitable[CheckResult]]:
     async def told() -> CheckResult:
-        cluster = await opened.hyperpod.clusters.one(name)
+        cluster = await services.hyperpod.clusters.one(name)
         if cluster.state in {"unreachable", "misconfigured"}:
             fix = "check it under [clusters] in the configuration"
             return fail(cluster.reason or "does not answer", fix)
@@ -159,29 +163,29 @@ def _answers(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
 # --------------------------------------------------------------------------------------------------
 # The last step: a real job that says a word, whose word is waited for in its log; then it is cancelled and all of it removed.
 
-TIMEOUT = 180.0
+TIMEOUT_S = 180.0
 """Seconds in which its word has to come."""
 
-_LIMIT = "10m"
+_TIME_LIMIT = "10m"
 """Its time limit, should nobody be left to cancel it."""
 
-_ENDING, _CLEANING = 30.0, 45.0
+_END_TIMEOUT_S, _CLEAN_TIMEOUT_S = 30.0, 45.0
 """Seconds in which a cancelled one has to end, and all is to be removed."""
 
 
-def job_steps(opened: Opened, only: str | None) -> list[CheckStep]:
+def job_steps(services: LazyServices, only_cluster: str | None) -> list[CheckStep]:
     """The job on one cluster, or on the default one."""
-    if not opened.is_open:
+    if not services.is_open:
         return []
-    name = only or opened.hyperpod.settings.default_cluster
+    name = only_cluster or services.hyperpod.settings.default_cluster
     needs = (STORAGE, f"cluster:{name}", f"queue:{name}", f"rights-there:{name}")
-    seconds = TIMEOUT + _CLEANING + 30
-    return [CheckStep("job", "test job on", "job", _look(opened, name), needs, name, seconds)]
+    seconds = TIMEOUT_S + _CLEAN_TIMEOUT_S + 30
+    return [CheckStep("job", "test job on", "job", _look(services, name), needs, name, seconds)]
 
 
-def _look(opened: Opened, name: str) -> Callable[[], Awaitable[CheckResult]]:
+def _look(services: LazyServices, name: str) -> Callable[[], Awaitable[CheckResult]]:
     async def told() -> CheckResult:
-        return await _TinyJob(opened.hyperpod, name).told()
+        return await _TinyJob(services.hyperpod, name).told()
 
     return told
 
@@ -191,19 +195,19 @@ class _TinyJob:
         self._hyperpod = hyperpod
         self._cluster = cluster
         self._run_id = new_run_id()
-        self._word = f"hpj-doctor-{secrets.token_hex(4)}"
-        self._last: list[str] = []
+        self._marker = f"hpj-doctor-{secrets.token_hex(4)}"
+        self._last_lines: list[str] = []
 
     async def told(self) -> CheckResult:
         # It stays until it is cancelled: so its log is read while it runs, and nothing of it is left at the scheduler.
-        command = f"echo {self._word} $(hostname) $(id -u); sleep 600"
+        command = f"echo {self._marker} $(hostname) $(id -u); sleep 600"
         spec = JobSpec.model_validate(
             {
                 "name": "doctor",
                 "source": {"kind": "command", "command": command},
                 "files": {"project": False},
                 "resources": {"nodes": 1, "cpus": 1},
-                "time_limit": _LIMIT,
+                "time_limit": _TIME_LIMIT,
                 "stop_grace": 2,
             }
         )
@@ -211,8 +215,8 @@ class _TinyJob:
         begin = time.monotonic()
         try:
             await self._hyperpod.submitter.submit(request)
-            words = await self._heard()
-            found = await self._judged(words, time.monotonic() - begin)
+            fields = await self._read_log_fields()
+            found = await self._judge(fields, time.monotonic() - begin)
         finally:
             problem = await self._clean()
         if problem is not None:
@@ -220,63 +224,65 @@ class _TinyJob:
             return warn(f"{found.evidence}; it could not be removed: {problem}", fix)
         return found
 
-    async def _heard(self) -> Sequence[str] | None:
+    async def _read_log_fields(self) -> Sequence[str] | None:
         """What stands behind the word in the log; None where it did not come."""
         request = LogRequest(self._run_id, follow=True)
         with contextlib.suppress(TimeoutError):
             async with (
-                asyncio.timeout(TIMEOUT),
+                asyncio.timeout(TIMEOUT_S),
                 aclosing(self._hyperpod.logs.lines(request)) as log,
             ):
                 async for batch in log:
                     for line in batch:
-                        if self._word in line.line:
-                            return line.line.partition(self._word)[2].split()
-                        self._last = [*self._last[-4:], line.line]
+                        if self._marker in line.line:
+                            return line.line.partition(self._marker)[2].split()
+                        self._last_lines = [*self._last_lines[-4:], line.line]
         return None
 
-    async def _judged(self, words: Sequence[str] | None, seconds: float) -> CheckResult:
-        if words is not None:
-            host, uid = (*words, "?", "?")[:2]
-            same = "" if uid == str(os.getuid()) else f", uid {os.getuid()} here"
+    async def _judge(self, fields: Sequence[str] | None, seconds: float) -> CheckResult:
+        if fields is not None:
+            host, uid = (*fields, "?", "?")[:2]
+            other_uid = "" if uid == str(os.getuid()) else f", uid {os.getuid()} here"
             cost = f"it used one task on one node for about {seconds:.0f} s"
             return ok(
-                f"it ran on {host} as uid {uid}{same}; its log arrived {seconds:.1f} s after submit; {cost}, and it was removed"
+                f"it ran on {host} as uid {uid}{other_uid}; its log arrived {seconds:.1f} s after submit; {cost}, and it was removed"
             )
         run = await self._hyperpod.runs.get(self._run_id)
-        said = f"; its log ends with: {' / '.join(self._last)}" if self._last else ""
+        log_text = (
+            f"; its log ends with: {' / '.join(self._last_lines)}" if self._last_lines else ""
+        )
         reason = f": {run.status.reason}" if run.status.reason else ""
         if run.state in {"waiting", "submitting"}:
-            why = await self._why()
+            wait_reason = await self._wait_reason()
             return warn(
-                f"it was still waiting after {seconds:.0f} s{why or reason}, and was cancelled",
+                f"it was still waiting after {seconds:.0f} s{wait_reason or reason}, and was cancelled",
                 "wait until the cluster has free nodes, or use another queue; see: hpj queues",
             )
         if run.state == "running":
             return fail(
-                f"it ran, but its log did not arrive within {seconds:.0f} s{said}",
+                f"it ran, but its log did not arrive within {seconds:.0f} s{log_text}",
                 "the nodes may not mount the storage partition, or may mount another one: see the checks of mounts and of the partition",
                 "admin",
             )
         fix = f"run hpj submit -c 'hostname' --cluster {self._cluster} --wait, and check its log"
-        return fail(f"it is {run.state}{reason}{said}", fix)
+        return fail(f"it is {run.state}{reason}{log_text}", fix)
 
-    async def _why(self) -> str | None:
+    async def _wait_reason(self) -> str | None:
         with contextlib.suppress(HyperpodError):  # the run's own reason has to do
-            told = await self._hyperpod.runs.explain_wait(self._run_id)
-            return f": {told.reason}" if told.reason else None
+            wait_reason = await self._hyperpod.runs.explain_wait(self._run_id)
+            return f": {wait_reason.reason}" if wait_reason.reason else None
         return None
 
     async def _clean(self) -> str | None:
         """Cancel it and remove it; what went wrong."""
         try:
-            async with asyncio.timeout(_CLEANING):
-                if not await asyncio.to_thread(self._hyperpod.partition.holds, self._run_id):
+            async with asyncio.timeout(_CLEAN_TIMEOUT_S):
+                if not await asyncio.to_thread(self._hyperpod.partition.has_run, self._run_id):
                     return None  # it was refused, and nothing is left of it
                 run = await self._hyperpod.runs.get(self._run_id)
                 if not run.status.ended:
                     await self._hyperpod.runs.act(self._run_id, "cancel")
-                    async with asyncio.timeout(_ENDING):
+                    async with asyncio.timeout(_END_TIMEOUT_S):
                         await self._hyperpod.runs.wait(self._run_id)
                 await asyncio.to_thread(withdraw, Path(run.bundle))
         except TimeoutError:
@@ -296,32 +302,36 @@ def lifecycle_steps() -> list[CheckStep]:
 
 
 async def _lifecycle_look() -> CheckResult | None:
-    return await asyncio.to_thread(_told)
+    return await asyncio.to_thread(_lifecycle_result)
 
 
-def _told() -> CheckResult | None:
+def _lifecycle_result() -> CheckResult | None:
     try:
         status = read_status()
     except StorageError as error:
-        return of_error(error, "warn")
+        return from_error(error, "warn")
     if status is None:
         return None
     log = f"see lifecycle.log in {lifecycle_folders()[0]}"
     state = status.state_at(datetime.now(UTC))
-    when = f"{status.updated:%Y-%m-%d %H:%M} UTC"
+    updated_at = f"{status.updated:%Y-%m-%d %H:%M} UTC"
     if state == "failed":
-        step = status.trouble
-        words = f"{step.name}: {step.message or 'no reason'}" if step else "no step gives a reason"
+        step = status.failed_step
+        evidence = (
+            f"{step.name}: {step.message or 'no reason'}" if step else "no step gives a reason"
+        )
         # What of it is missing the other checks say; this one stays until the next start.
-        return warn(f"it failed at {when}: {words}", f"{log}; restart the space to try again")
+        return warn(
+            f"it failed at {updated_at}: {evidence}", f"{log}; restart the space to try again"
+        )
     if state == "stopped":
         step = status.current
-        words = f" in the step {step.name}" if step else ""
+        evidence = f" in the step {step.name}" if step else ""
         hint = f"{log}; restart the space to try again"
-        return warn(f"it has not reported since {when}{words}", hint)
+        return warn(f"it has not reported since {updated_at}{evidence}", hint)
     if state == "running":
         step = status.current
         return ok(f"it is running{f': {step.name}' if step else ''}")
     skipped = [step.name for step in status.steps if step.state == "skipped"]
-    more = f", without {', '.join(skipped)}" if skipped else ""
-    return ok(f"it finished at {when}{more}")
+    skipped_text = f", without {', '.join(skipped)}" if skipped else ""
+    return ok(f"it finished at {updated_at}{skipped_text}")

@@ -10,11 +10,11 @@ import click
 from hyperpod_jlab.cli.failure import ChecksFailedError, OutputError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, run_cancelled
-from hyperpod_jlab.cli.output import coloured, print_json
+from hyperpod_jlab.cli.output import colour_state, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
-from hyperpod_jlab.cli.terminal import printable, shown_text
+from hyperpod_jlab.cli.terminal import printable, safe_text
 from hyperpod_jlab.core.check import Check
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.doctor.service import DoctorRequest, examine
 from hyperpod_jlab.features.doctor.service import report as written
 
@@ -54,34 +54,34 @@ _STDOUT = "-"
 def doctor(cluster: str | None, job: bool, report: str | None) -> None:
     """Check the installation."""
     as_json = invocation().as_json
-    quiet = as_json or report == _STDOUT
-    checks = run_cancelled(lambda: _examine(DoctorRequest(cluster, job), quiet))
-    failed = [check for check in checks if check.level == "fail"]
+    is_quiet = as_json or report == _STDOUT
+    checks = run_cancelled(lambda: _examine(DoctorRequest(cluster, job), is_quiet))
+    failed_checks = [check for check in checks if check.level == "fail"]
     text = written(checks) if report is not None else None
     if text is not None and report not in {None, _STDOUT}:
         _save(text, Path(str(report)))
     if as_json:
-        told = {} if text is None else {"report": text}
-        print_json({"ok": not failed, "checks": checks, **told})
+        extra = {} if text is None else {"report": text}
+        print_json({"ok": not failed_checks, "checks": checks, **extra})
     elif text is not None and report == _STDOUT:
-        print(shown_text(text), end="")
+        print(safe_text(text), end="")
     elif text is not None:
         print(f"report: {report}", file=sys.stderr)
-    if failed:
-        names = ", ".join(dict.fromkeys(check.name for check in failed))
+    if failed_checks:
+        names = ", ".join(dict.fromkeys(check.name for check in failed_checks))
         raise ChecksFailedError(
             f"failed checks: {names}",
-            hint=_first_fix(failed),
-            detail={"failed": plain(failed, list[Check])},
+            hint=_first_fix(failed_checks),
+            detail={"failed": to_plain(failed_checks, list[Check])},
         )
 
 
-async def _examine(asked: DoctorRequest, quiet: bool) -> list[Check]:
+async def _examine(request: DoctorRequest, is_quiet: bool) -> list[Check]:
     checks = []
     async with slow_steps("collecting facts") as steps:
-        async for check in examine(asked, lambda step: steps.next(f"checking {step.name}")):
+        async for check in examine(request, lambda step: steps.next(f"checking {step.name}")):
             checks.append(check)
-            if not quiet:
+            if not is_quiet:
                 steps.clear()
                 _print(check)
     return checks
@@ -96,16 +96,16 @@ def _save(text: str, path: Path) -> None:
         ) from error
 
 
-def _first_fix(failed: list[Check]) -> str | None:
+def _first_fix(failed_checks: list[Check]) -> str | None:
     """One line to begin with; all others were printed."""
-    return next((one.fix.splitlines()[0] for one in failed if one.fix), None)
+    return next((check.fix.splitlines()[0] for check in failed_checks if check.fix), None)
 
 
 def _print(check: Check) -> None:
-    level = coloured(check.level, f"{check.level:<{_LEVEL}}")
+    level = colour_state(check.level, f"{check.level:<{_LEVEL}}")
     print(f"{level}  {check.name:<{_NAME}}  {printable(check.evidence)}")
     if check.fix and check.level != "ok":
-        who = "hint" if check.who == "you" else "for your administrator"
+        label = "hint" if check.who == "you" else "for your administrator"
         for line in check.fix.splitlines():
-            print(f"{'':<{_LEVEL + _NAME + 4}}{who}: {printable(line)}")
+            print(f"{'':<{_LEVEL + _NAME + 4}}{label}: {printable(line)}")
     sys.stdout.flush()

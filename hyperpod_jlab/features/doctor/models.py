@@ -7,70 +7,70 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 
-from hyperpod_jlab.core.check import Check, CheckResult, CheckStep, of_error, unknown
+from hyperpod_jlab.core.check import Check, CheckResult, CheckStep, from_error, unknown
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.run.services import Hyperpod
 
 _LOG = logging.getLogger(__name__)
 
-WHOLE = 240.0
+TOTAL_TIMEOUT_S = 240.0
 """Seconds that all steps have together."""
 
-Begun = Callable[[CheckStep], None]
+OnStep = Callable[[CheckStep], None]
 """What is told of a step that begins."""
 
 
-class Chain:
+class CheckChain:
     """A chain that is walked once, in parts.
 
     Args:
-        begun: Told of each step that begins.
+        on_step: Told of each step that begins.
         seconds: How long all steps may take together.
     """
 
-    def __init__(self, begun: Begun | None = None, seconds: float = WHOLE) -> None:
-        self._begun = begun
-        self._end = time.monotonic() + seconds
+    def __init__(self, on_step: OnStep | None = None, seconds: float = TOTAL_TIMEOUT_S) -> None:
+        self._on_step = on_step
+        self._deadline = time.monotonic() + seconds
         self._seconds = seconds
-        self._stuck: dict[str, Check] = {}
+        self._failed: dict[str, Check] = {}
         """By a step's name in `CheckStep.needs`: the check that failed first on the way there."""
 
-    def give(self, seconds: float) -> None:
+    def extend_deadline(self, seconds: float) -> None:
         """Have so many seconds more from now on, at the least."""
-        self._end = max(self._end, time.monotonic() + seconds)
+        self._deadline = max(self._deadline, time.monotonic() + seconds)
 
-    async def walk(self, steps: Iterable[CheckStep]) -> AsyncIterator[Check]:
+    async def run_steps(self, steps: Iterable[CheckStep]) -> AsyncIterator[Check]:
         """The checks of these steps, each as soon as it is there; a step that has nothing to say has none."""
         for step in steps:
-            found = await self._found(step)
-            if found is None:
+            result = await self._run_step(step)
+            if result is None:
                 continue
-            check = step.told(found)
+            check = step.to_check(result)
             if check.level in {"fail", "unknown"}:
-                self._stuck.setdefault(step.ident, check)
+                self._failed.setdefault(step.ident, check)
             yield check
 
-    async def _found(self, step: CheckStep) -> CheckResult | None:
+    async def _run_step(self, step: CheckStep) -> CheckResult | None:
         for name in step.needs:
-            before = self._stuck.get(name)
-            if before is not None:
-                self._stuck[step.ident] = before  # whoever needs this one hears of the first
-                how = "failed" if before.level == "fail" else "could not be checked"
-                return unknown(f"not checked: {before.name} {how}")
-        left = self._end - time.monotonic()
-        if left <= 0:
-            words = f"could not be checked: the time limit of all checks ({self._seconds:g} s) is reached"
-            return unknown(words, "see the checks before this one, and try again")
-        if self._begun is not None:
-            self._begun(step)
-        seconds = min(step.seconds, left)
+            failed_check = self._failed.get(name)
+            if failed_check is not None:
+                self._failed[step.ident] = failed_check  # whoever needs this one hears of the first
+                how = "failed" if failed_check.level == "fail" else "could not be checked"
+                return unknown(f"not checked: {failed_check.name} {how}")
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            evidence = f"could not be checked: the time limit of all checks ({self._seconds:g} s) is reached"
+            return unknown(evidence, "see the checks before this one, and try again")
+        if self._on_step is not None:
+            self._on_step(step)
+        seconds = min(step.seconds, remaining)
         try:
             async with asyncio.timeout(seconds):
                 return await step.look()
         except TimeoutError:
             return unknown(f"could not be checked: no answer within {seconds:.0f} s", "try again")
         except HyperpodError as error:
-            return of_error(error)
+            return from_error(error)
         except Exception as error:  # noqa: BLE001 - one look that breaks is not to take all others with it
             _LOG.info("the check %s failed", step.ident, exc_info=True)  # no stack trace to a user
             return unknown(
@@ -86,7 +86,7 @@ CONFIGURATION = "configuration"
 """The step that reads it; who needs the services needs this one."""
 
 
-class Opened:
+class LazyServices:
     """The services; `open` makes them."""
 
     def __init__(self) -> None:

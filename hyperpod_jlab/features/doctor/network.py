@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, ok, unknown, warn
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.network import (
-    Astray,
-    Closed,
+    ClosedPorts,
+    LustreAccess,
+    MissingRoute,
     NetworkInterface,
     NetworkLocation,
-    Passage,
     Subnet,
-    astray,
-    closed_ports,
-    lustre_passage,
+    check_lustre_access,
+    find_closed_ports,
+    find_missing_routes,
 )
-from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system_of
+from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AwsEnvironment, file_system_of
 from hyperpod_jlab.features.doctor.models import CONFIGURATION
 
 _INBOUND = "security-group-for-inbound-nfs-"
 """Beginning of the name of the security group that Studio makes for the servers of a domain's file systems; its end is the domain's id."""
 
 
-class NetworkLooks:
+class NetworkChecks:
     """Looks at the network around the file systems that matter here."""
 
-    def __init__(self, at_aws: AtAws) -> None:
-        self._at = at_aws
+    def __init__(self, environment: AwsEnvironment) -> None:
+        self._environment = environment
 
     def steps(self) -> list[CheckStep]:
         """The steps in order."""
@@ -44,160 +44,184 @@ class NetworkLooks:
         ]
 
     async def _groups(self) -> CheckResult | None:
-        if not self._at.concerned:
+        if not self._environment.uses_aws:
             return None
-        told = [
-            await self._passage(name, client)
-            for name in await self._at.file_systems()
+        results = [
+            await self._check_groups(name, client)
+            for name in await self._environment.file_systems()
             for client in await self.clients(name)
         ]
-        return joined(told)
+        return join_results(results)
 
     async def _interfaces(self) -> CheckResult | None:
-        if not self._at.concerned:
+        if not self._environment.uses_aws:
             return None
-        return joined([await self._place(name) for name in await self._at.file_systems()])
+        return join_results(
+            [await self._check_interfaces(name) for name in await self._environment.file_systems()]
+        )
 
     async def clients(self, name: str) -> list[NetworkLocation]:
         """Who mounts a file system: this domain, and the clusters that matter here and name it."""
-        domain = await self._at.known(self._at.place_of_domain())
+        domain = await self._environment.or_none(self._environment.locate_domain())
         clusters = [
-            await self._at.place_of_cluster(cluster.name)
-            for cluster in await self._at.our_clusters()
-            if name in {file_system_of(one.dns_name) for one in cluster.storage}
+            await self._environment.locate_cluster(cluster.name)
+            for cluster in await self._environment.own_clusters()
+            if name in {file_system_of(storage.dns_name) for storage in cluster.storage}
         ]
         return [*([domain] if domain else []), *clusters]
 
-    async def _passage(self, name: str, client: NetworkLocation) -> CheckResult:
-        interfaces = await self._at.interfaces_of(name)
-        servers = tuple({group for one in interfaces for group, _ in one.groups})
-        way = f"{client.title} and {name}"
+    async def _check_groups(self, name: str, client: NetworkLocation) -> CheckResult:
+        interfaces = await self._environment.list_interfaces(name)
+        servers = tuple({group for interface in interfaces for group, _ in interface.groups})
+        path_text = f"{client.title} and {name}"
         if not client.groups or not servers:
-            which = client.title if servers else name
-            return unknown(f"AWS shows no security groups of {which}")
-        passage = lustre_passage(
-            await self._at.groups(client.groups),
-            await self._at.groups(servers),
-            [one.address for one in interfaces if one.address],
+            subject = client.title if servers else name
+            return unknown(f"AWS shows no security groups of {subject}")
+        access = check_lustre_access(
+            await self._environment.groups(client.groups),
+            await self._environment.groups(servers),
+            [interface.address for interface in interfaces if interface.address],
         )
-        works = client.title.startswith("the domain") and await self._at.is_mounted(name)
-        return _of_passage(way, passage, await self._at.aws.region(), works=works)
+        works = client.title.startswith("the domain") and await self._environment.is_mounted(name)
+        return _access_result(path_text, access, await self._environment.aws.region(), works=works)
 
-    async def _place(self, name: str) -> CheckResult:
-        place = await self._at.place_of_file_system(name)
-        interfaces = await self._at.interfaces_of(name)
+    async def _check_interfaces(self, name: str) -> CheckResult:
+        location = await self._environment.locate_file_system(name)
+        interfaces = await self._environment.list_interfaces(name)
         if not interfaces:
             return unknown(f"AWS shows no network interfaces of {name}")
-        dead = [one.name for one in interfaces if one.status != "in-use"]
-        if dead:
-            words = f"{', '.join(dead)} of {name} are not in use"
-            return fail(words, f"check {name} in the FSx console", "admin")
-        mounted = await self._at.is_mounted(name)
-        region = await self._at.aws.region()
+        unused_interfaces = [
+            interface.name for interface in interfaces if interface.status != "in-use"
+        ]
+        if unused_interfaces:
+            evidence = f"{', '.join(unused_interfaces)} of {name} are not in use"
+            return fail(evidence, f"check {name} in the FSx console", "admin")
+        mounted = await self._environment.is_mounted(name)
+        region = await self._environment.aws.region()
         for client in await self.clients(name):
-            apart = _apart(name, place, client, region)
-            if apart is not None:
-                return warn(apart.evidence, apart.fix, "admin") if mounted else apart
-        studio = self._at.studio
+            network_result = _other_network_result(name, location, client, region)
+            if network_result is not None:
+                return (
+                    warn(network_result.evidence, network_result.fix, "admin")
+                    if mounted
+                    else network_result
+                )
+        studio = self._environment.studio
         if studio is not None and studio.domain_id:
-            lacking = _without_inbound(studio.domain_id, interfaces)
-            if lacking:
-                return await self._lacking(name, studio.domain_id, lacking, mounted)
+            without_group = _interfaces_without_group(studio.domain_id, interfaces)
+            if without_group:
+                return await self._missing_group_result(
+                    name, studio.domain_id, without_group, mounted
+                )
         for client in await self.clients(name):
-            other = await self._other_vpc(name, place, client)
-            if other is not None:
-                return other
-        zones = ", ".join(sorted({one.zone for one in interfaces if one.zone}))
-        return ok(f"{name}: {len(interfaces)} in {place.vpc}, {', '.join(place.subnets)} ({zones})")
+            vpc_result = await self._other_vpc(name, location, client)
+            if vpc_result is not None:
+                return vpc_result
+        zones = ", ".join(sorted({interface.zone for interface in interfaces if interface.zone}))
+        return ok(
+            f"{name}: {len(interfaces)} in {location.vpc}, {', '.join(location.subnets)} ({zones})"
+        )
 
     async def _other_vpc(
-        self, name: str, place: NetworkLocation, client: NetworkLocation
+        self, name: str, location: NetworkLocation, client: NetworkLocation
     ) -> CheckResult | None:
         """Whether a cluster is in another VPC, by its security groups: AWS names none of its own."""
         if client.vpc is not None or not client.groups:
             return None
         try:
-            found = {group.vpc for group in await self._at.groups(client.groups)}
+            vpcs = {group.vpc for group in await self._environment.groups(client.groups)}
         except HyperpodError:  # the step on security groups says it
             return None
-        if place.vpc in found:
+        if location.vpc in vpcs:
             return None
-        other = ", ".join(sorted(one for one in found if one))
+        vpc_text = ", ".join(sorted(vpc for vpc in vpcs if vpc))
         return warn(
-            f"{name} is in {place.vpc}, but {client.title} is in {other}; they can connect only by peering or a transit gateway",
-            f"use a file system in {other}, or connect the two",
+            f"{name} is in {location.vpc}, but {client.title} is in {vpc_text}; they can connect only by peering or a transit gateway",
+            f"use a file system in {vpc_text}, or connect the two",
             "admin",
         )
 
-    async def _lacking(
-        self, name: str, domain: str, lacking: Sequence[NetworkInterface], mounted: bool
+    async def _missing_group_result(
+        self, name: str, domain: str, interfaces: Sequence[NetworkInterface], mounted: bool
     ) -> CheckResult:
         """Interfaces without the group that Studio wants on each."""
-        wanted, first = f"{_INBOUND}{domain}", lacking[0]
-        names = ", ".join(one.name for one in lacking)
-        words = f"{names} of {name} do not have the security group {wanted}; Studio requires it on each interface, otherwise applications do not start"
-        region = await self._at.aws.region()
-        kept = " ".join(group for group, _ in first.groups)
-        fix = f"aws ec2 modify-network-interface-attribute --region {region} --network-interface-id {first.name} --groups {kept} ID-OF-{wanted}"
-        if len(lacking) > 1:
+        required_group, first = f"{_INBOUND}{domain}", interfaces[0]
+        names = ", ".join(interface.name for interface in interfaces)
+        evidence = f"{names} of {name} do not have the security group {required_group}; Studio requires it on each interface, otherwise applications do not start"
+        region = await self._environment.aws.region()
+        current_groups = " ".join(group for group, _ in first.groups)
+        fix = f"aws ec2 modify-network-interface-attribute --region {region} --network-interface-id {first.name} --groups {current_groups} ID-OF-{required_group}"
+        if len(interfaces) > 1:
             fix += ", and the same for the others"
-        return warn(words, fix, "admin") if mounted else fail(words, fix, "admin")
+        return warn(evidence, fix, "admin") if mounted else fail(evidence, fix, "admin")
 
 
-def joined(told: Sequence[CheckResult]) -> CheckResult | None:
+def join_results(results: Sequence[CheckResult]) -> CheckResult | None:
     """Several looks as one: the worst level, all evidence of it, every fix once; None for none."""
-    if not told:
+    if not results:
         return None
-    order = ("ok", "unknown", "warn", "fail")
-    worst = max(told, key=lambda one: order.index(one.level))
-    same = [one for one in told if one.level == worst.level]
-    fixes = dict.fromkeys(one.fix for one in same if one.fix)
+    levels = ("ok", "unknown", "warn", "fail")
+    worst = max(results, key=lambda result: levels.index(result.level))
+    worst_results = [result for result in results if result.level == worst.level]
+    fixes = dict.fromkeys(result.fix for result in worst_results if result.fix)
     return CheckResult(
         worst.level,
-        "; ".join(dict.fromkeys(one.evidence for one in same)),
+        "; ".join(dict.fromkeys(result.evidence for result in worst_results)),
         "\n".join(fixes) or None,
         worst.who,
     )
 
 
-def _of_passage(way: str, passage: Passage, region: str, *, works: bool) -> CheckResult:
-    fix = "\n".join(gap.command(region) for gap in passage.gaps)
-    words = "; ".join(gap.words() for gap in passage.gaps)
-    if any(not gap.answers for gap in passage.gaps):
+def _access_result(
+    path_text: str, access: LustreAccess, region: str, *, works: bool
+) -> CheckResult:
+    fix = "\n".join(gap.command(region) for gap in access.missing_rules)
+    evidence = "; ".join(gap.words() for gap in access.missing_rules)
+    if any(not gap.is_reply for gap in access.missing_rules):
         if works:
-            return warn(f"{way}: it is mounted, but {words}", fix, "admin")
-        return fail(f"{way}: Lustre traffic is blocked: {words}", fix, "admin")
-    if passage.lists:
-        lists = ", ".join(passage.lists)
-        return unknown(f"{way}: the prefix lists {lists} decide, which are not checked")
-    if passage.gaps:
-        return warn(f"{way}: connections that the servers open are blocked: {words}", fix, "admin")
-    return ok(f"{way}: Lustre traffic is allowed (TCP 988, 1018-1023)")
+            return warn(f"{path_text}: it is mounted, but {evidence}", fix, "admin")
+        return fail(f"{path_text}: Lustre traffic is blocked: {evidence}", fix, "admin")
+    if access.lists:
+        prefix_lists = ", ".join(access.lists)
+        return unknown(
+            f"{path_text}: the prefix lists {prefix_lists} decide, which are not checked"
+        )
+    if access.missing_rules:
+        return warn(
+            f"{path_text}: connections that the servers open are blocked: {evidence}", fix, "admin"
+        )
+    return ok(f"{path_text}: Lustre traffic is allowed (TCP 988, 1018-1023)")
 
 
-def _apart(
-    name: str, place: NetworkLocation, client: NetworkLocation, region: str
+def _other_network_result(
+    name: str, location: NetworkLocation, client: NetworkLocation, region: str
 ) -> CheckResult | None:
     """Whether a file system and the domain are in different networks."""
-    if client.vpc is not None and client.vpc != place.vpc:
+    if client.vpc is not None and client.vpc != location.vpc:
         return fail(
-            f"{name} is in {place.vpc}, but {client.title} is in {client.vpc}",
+            f"{name} is in {location.vpc}, but {client.title} is in {client.vpc}",
             f"use a file system in {client.vpc}: Studio mounts only file systems in the VPC of its domain",
             "admin",
         )
-    if client.vpc is not None and not set(client.subnets) & set(place.subnets):
+    if client.vpc is not None and not set(client.subnets) & set(location.subnets):
         return fail(
-            f"{name} is in {', '.join(place.subnets)}, but {client.title} is in {', '.join(client.subnets)}: they share no subnet",
+            f"{name} is in {', '.join(location.subnets)}, but {client.title} is in {', '.join(client.subnets)}: they share no subnet",
             f"aws sagemaker update-domain --region {region} --domain-id {client.title.rpartition(' ')[2]} "
-            f"--subnet-ids {' '.join((*client.subnets, *place.subnets))}",
+            f"--subnet-ids {' '.join((*client.subnets, *location.subnets))}",
             "admin",
         )
     return None
 
 
-def _without_inbound(domain: str, interfaces: Sequence[NetworkInterface]) -> list[NetworkInterface]:
-    wanted = f"{_INBOUND}{domain}"
-    return [one for one in interfaces if wanted not in {title for _, title in one.groups}]
+def _interfaces_without_group(
+    domain: str, interfaces: Sequence[NetworkInterface]
+) -> list[NetworkInterface]:
+    required_group = f"{_INBOUND}{domain}"
+    return [
+        interface
+        for interface in interfaces
+        if required_group not in {title for _, title in interface.groups}
+    ]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -205,32 +229,32 @@ def _without_inbound(domain: str, interfaces: Sequence[NetworkInterface]) -> lis
 
 
 @dataclass(frozen=True)
-class _Way:
+class _SubnetPath:
     """A file system and one who mounts it, with the subnets of both, in pairs that are not the same.
 
     Attributes:
         words: The two.
         pairs: A client's subnet and one of the file system's.
-        lacking: Subnets that EC2 does not describe.
+        unknown_subnets: Subnets that EC2 does not describe.
         works: Whether it is mounted there.
     """
 
     words: str
     pairs: tuple[tuple[Subnet, Subnet], ...]
-    lacking: tuple[str, ...]
+    unknown_subnets: tuple[str, ...]
     works: bool
 
 
-class SubnetLooks:
+class SubnetChecks:
     """Looks at the subnets around the file systems that matter here.
 
     Args:
-        at_aws: What AWS tells.
+        environment: What AWS tells.
         network: Knows who mounts them.
     """
 
-    def __init__(self, at_aws: AtAws, network: NetworkLooks) -> None:
-        self._at = at_aws
+    def __init__(self, environment: AwsEnvironment, network: NetworkChecks) -> None:
+        self._environment = environment
         self._network = network
 
     def steps(self) -> list[CheckStep]:
@@ -242,67 +266,85 @@ class SubnetLooks:
         ]
 
     async def _acls(self) -> CheckResult | None:
-        return joined([await self._through(way) async for way in self._ways()])
+        return join_results(
+            [await self._check_acls(route_pair) async for route_pair in self._paths()]
+        )
 
     async def _routes(self) -> CheckResult | None:
-        return joined([await self._there(way) async for way in self._ways()])
+        return join_results(
+            [await self._check_routes(route_pair) async for route_pair in self._paths()]
+        )
 
-    async def _ways(self) -> AsyncIterator[_Way]:
-        if not self._at.concerned:
+    async def _paths(self) -> AsyncIterator[_SubnetPath]:
+        if not self._environment.uses_aws:
             return
-        for name in await self._at.file_systems():
+        for name in await self._environment.file_systems():
             for client in await self._network.clients(name):
-                yield await self._way(name, client)
+                yield await self._path(name, client)
 
-    async def _way(self, name: str, client: NetworkLocation) -> _Way:
-        servers = {one.subnet for one in await self._at.interfaces_of(name) if one.subnet}
-        wanted = servers | set(client.subnets)
-        found = {one.name: one for one in await self._at.subnets(wanted)} if wanted else {}
+    async def _path(self, name: str, client: NetworkLocation) -> _SubnetPath:
+        servers = {
+            interface.subnet
+            for interface in await self._environment.list_interfaces(name)
+            if interface.subnet
+        }
+        subnet_ids = servers | set(client.subnets)
+        by_name = (
+            {interface.name: interface for interface in await self._environment.subnets(subnet_ids)}
+            if subnet_ids
+            else {}
+        )
         pairs = [
-            (found[own], found[other])
-            for own in client.subnets
-            for other in sorted(servers)
-            if own != other and own in found and other in found
+            (by_name[client_subnet], by_name[server_subnet])
+            for client_subnet in client.subnets
+            for server_subnet in sorted(servers)
+            if client_subnet != server_subnet
+            and client_subnet in by_name
+            and server_subnet in by_name
         ]
-        works = client.title.startswith("the domain") and await self._at.is_mounted(name)
-        lacking = tuple(sorted(wanted - found.keys()))
+        works = client.title.startswith("the domain") and await self._environment.is_mounted(name)
+        unknown_subnets = tuple(sorted(subnet_ids - by_name.keys()))
         if not servers or not client.subnets:
-            lacking = (f"the subnets of {client.title if servers else name}",)
-        return _Way(f"{client.title} and {name}", tuple(pairs), lacking, works)
+            unknown_subnets = (f"the subnets of {client.title if servers else name}",)
+        return _SubnetPath(f"{client.title} and {name}", tuple(pairs), unknown_subnets, works)
 
-    async def _through(self, way: _Way) -> CheckResult:
-        if not way.pairs:
-            return _without(way)
-        names = {one.name for pair in way.pairs for one in pair}
-        acls = await self._at.network_acls(names)
-        closed = [one for pair in way.pairs for one in closed_ports(*pair, acls)]
-        if not closed:
-            return ok(f"{way.words}: network ACLs allow Lustre traffic (TCP 988, 1018-1023)")
-        region = await self._at.aws.region()
-        commands = [line for one in closed for line in one.commands(region)]
+    async def _check_acls(self, path: _SubnetPath) -> CheckResult:
+        if not path.pairs:
+            return _unknown_subnets_result(path)
+        names = {subnet.name for pair in path.pairs for subnet in pair}
+        acls = await self._environment.network_acls(names)
+        blocked = [subnet for pair in path.pairs for subnet in find_closed_ports(*pair, acls)]
+        if not blocked:
+            return ok(f"{path.words}: network ACLs allow Lustre traffic (TCP 988, 1018-1023)")
+        region = await self._environment.aws.region()
+        commands = [line for subnet in blocked for line in subnet.commands(region)]
         fix = "\n".join(dict.fromkeys(commands)) or "allow it before the entry that denies it"
-        return _stopped(way, closed, fix)
+        return _blocked_result(path, blocked, fix)
 
-    async def _there(self, way: _Way) -> CheckResult:
-        if not way.pairs:
-            return _without(way)
-        tables = await self._at.route_tables({one.vpc for pair in way.pairs for one in pair})
-        lost = [one for pair in way.pairs for one in astray(*pair, tables)]
-        if not lost:
-            return ok(f"{way.words}: routes exist in both directions")
-        region = await self._at.aws.region()
-        fix = "\n".join(dict.fromkeys(one.command(region) for one in lost))
-        return _stopped(way, lost, fix)
-
-
-def _stopped(way: _Way, found: list[Closed] | list[Astray], fix: str) -> CheckResult:
-    words = "; ".join(dict.fromkeys(one.words() for one in found))
-    if way.works:
-        return warn(f"{way.words}: it is mounted, but {words}", fix, "admin")
-    return fail(f"{way.words}: Lustre traffic is blocked: {words}", fix, "admin")
+    async def _check_routes(self, path: _SubnetPath) -> CheckResult:
+        if not path.pairs:
+            return _unknown_subnets_result(path)
+        tables = await self._environment.route_tables(
+            {subnet.vpc for pair in path.pairs for subnet in pair}
+        )
+        missing = [subnet for pair in path.pairs for subnet in find_missing_routes(*pair, tables)]
+        if not missing:
+            return ok(f"{path.words}: routes exist in both directions")
+        region = await self._environment.aws.region()
+        fix = "\n".join(dict.fromkeys(subnet.command(region) for subnet in missing))
+        return _blocked_result(path, missing, fix)
 
 
-def _without(way: _Way) -> CheckResult:
-    if way.lacking:
-        return unknown(f"{way.words}: AWS does not describe {', '.join(way.lacking)}")
-    return ok(f"{way.words} are in one subnet")
+def _blocked_result(
+    path: _SubnetPath, problems: list[ClosedPorts] | list[MissingRoute], fix: str
+) -> CheckResult:
+    evidence = "; ".join(dict.fromkeys(problem.words() for problem in problems))
+    if path.works:
+        return warn(f"{path.words}: it is mounted, but {evidence}", fix, "admin")
+    return fail(f"{path.words}: Lustre traffic is blocked: {evidence}", fix, "admin")
+
+
+def _unknown_subnets_result(path: _SubnetPath) -> CheckResult:
+    if path.unknown_subnets:
+        return unknown(f"{path.words}: AWS does not describe {', '.join(path.unknown_subnets)}")
+    return ok(f"{path.words} are in one subnet")

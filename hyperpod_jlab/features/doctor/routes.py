@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_jlab.clusters.routes import with_cluster
+from hyperpod_jlab.clusters.routes import require_cluster
 from hyperpod_jlab.core.check import Check
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.wire import Time
@@ -67,7 +67,7 @@ class DoctorBody(RequestModel):
 
 async def show_examination(call: Call) -> DoctorExamination:
     """The newest examination of this server, which goes on or has ended."""
-    return _answer((await _examinations(call)).last)
+    return _to_examination((await _examinations(call)).last)
 
 
 async def begin_examination(call: Call, body: DoctorBody) -> DoctorExamination:
@@ -75,13 +75,13 @@ async def begin_examination(call: Call, body: DoctorBody) -> DoctorExamination:
     from hyperpod_jlab.features.doctor.service import DoctorRequest
 
     if body.cluster is not None:
-        await with_cluster(call, body.cluster)
-    return _answer((await _examinations(call)).begin(DoctorRequest(body.cluster, body.job)))
+        await require_cluster(call, body.cluster)
+    return _to_examination((await _examinations(call)).begin(DoctorRequest(body.cluster, body.job)))
 
 
 async def cancel_examination(call: Call) -> DoctorExamination:
     """End the examination that goes on; what it found stays."""
-    return _answer(await (await _examinations(call)).cancel())
+    return _to_examination(await (await _examinations(call)).cancel())
 
 
 async def show_doctor_report(call: Call) -> DoctorReport:
@@ -91,30 +91,30 @@ async def show_doctor_report(call: Call) -> DoctorReport:
     last = (await _examinations(call)).last
     if last is None:
         raise NotFoundError("no checks have run yet", code="no_examination")
-    at = datetime.fromtimestamp(last.ended_at or time.time(), UTC)
-    text = await asyncio.to_thread(report, list(last.checks), now=at)
-    return DoctorReport(f"hyperpod-report-{at:%Y%m%d-%H%M}.md", text)
+    created_at = datetime.fromtimestamp(last.ended_at or time.time(), UTC)
+    text = await asyncio.to_thread(report, list(last.checks), now=created_at)
+    return DoctorReport(f"hyperpod-report-{created_at:%Y%m%d-%H%M}.md", text)
 
 
 async def _examinations(call: Call) -> Examinations:
     return await call.process.examinations()
 
 
-def _answer(found: Examination | None) -> DoctorExamination:
-    if found is None:
+def _to_examination(examination: Examination | None) -> DoctorExamination:
+    if examination is None:
         return DoctorExamination()
-    step = found.step
+    step = examination.step
     return DoctorExamination(
-        number=found.number,
-        version=found.version,
-        cluster=found.asked.cluster,
-        job=found.asked.job,
-        state=found.state,
-        begun_at=found.begun_at,
-        ended_at=found.ended_at,
+        number=examination.number,
+        version=examination.version,
+        cluster=examination.request.cluster,
+        job=examination.request.job,
+        state=examination.state,
+        begun_at=examination.begun_at,
+        ended_at=examination.ended_at,
         step=None
         if step is None
         else DoctorStep(step.key, step.about, step.title, step.name, step.group),
-        checks=tuple(found.checks),
-        problem=found.problem,
+        checks=tuple(examination.checks),
+        problem=examination.problem,
     )

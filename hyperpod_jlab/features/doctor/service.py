@@ -19,7 +19,12 @@ from typing import Literal
 from hyperpod_jlab.core.check import GROUPS, Check, CheckStep, Level
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import USER_INFO, ConflictError, HyperpodError, InternalError
-from hyperpod_jlab.features.doctor.aws import AtAws, StudioLooks, rights_steps, run_as_steps
+from hyperpod_jlab.features.doctor.aws import (
+    AwsEnvironment,
+    StudioChecks,
+    rights_steps,
+    run_as_steps,
+)
 from hyperpod_jlab.features.doctor.checks import (
     cluster_steps,
     first_steps,
@@ -27,9 +32,9 @@ from hyperpod_jlab.features.doctor.checks import (
     lifecycle_steps,
     local_steps,
 )
-from hyperpod_jlab.features.doctor.models import Begun, Chain, Opened
-from hyperpod_jlab.features.doctor.network import NetworkLooks, SubnetLooks
-from hyperpod_jlab.features.doctor.storage import MountLooks, partition_steps
+from hyperpod_jlab.features.doctor.models import CheckChain, LazyServices, OnStep
+from hyperpod_jlab.features.doctor.network import NetworkChecks, SubnetChecks
+from hyperpod_jlab.features.doctor.storage import MountChecks, partition_steps
 
 
 @dataclass(frozen=True)
@@ -46,51 +51,51 @@ class DoctorRequest:
 
 
 async def examine(
-    asked: DoctorRequest | None = None, begun: Begun | None = None
+    request: DoctorRequest | None = None, on_step: OnStep | None = None
 ) -> AsyncIterator[Check]:
     """All checks, each as soon as it is there. What stands on something that failed could not be checked, and says so.
 
     Args:
-        asked: What is to be examined; default: all, without a job.
-        begun: Told of each step that begins, so that somebody who waits can be shown for what.
+        request: What is to be examined; default: all, without a job.
+        on_step: Told of each step that begins, so that somebody who waits can be shown for what.
 
     Raises:
         NotFoundError: There is no cluster of that name.
     """
-    wanted = asked or DoctorRequest()
-    opened, chain = Opened(), Chain(begun)
+    actual_request = request or DoctorRequest()
+    services, chain = LazyServices(), CheckChain(on_step)
     try:
-        async for check in chain.walk(first_steps(opened)):
+        async for check in chain.run_steps(first_steps(services)):
             yield check
-        if wanted.cluster is not None and opened.is_open:
-            opened.hyperpod.engines.get(wanted.cluster)
-        async for check in chain.walk(_steps(opened, wanted)):
+        if actual_request.cluster is not None and services.is_open:
+            services.hyperpod.engines.get(actual_request.cluster)
+        async for check in chain.run_steps(_steps(services, actual_request)):
             yield check
-        if wanted.job:
-            steps = job_steps(opened, wanted.cluster)
-            chain.give(sum(step.seconds for step in steps))
-            async for check in chain.walk(steps):
+        if actual_request.job:
+            steps = job_steps(services, actual_request.cluster)
+            chain.extend_deadline(sum(step.seconds for step in steps))
+            async for check in chain.run_steps(steps):
                 yield check
     finally:
-        await opened.close()
+        await services.close()
 
 
-def _steps(opened: Opened, wanted: DoctorRequest) -> list[CheckStep]:
+def _steps(services: LazyServices, request: DoctorRequest) -> list[CheckStep]:
     """All but the first ones and the job."""
-    only = wanted.cluster
-    at_aws = AtAws(opened, only)
-    network = NetworkLooks(at_aws)
+    only_cluster = request.cluster
+    environment = AwsEnvironment(services, only_cluster)
+    network = NetworkChecks(environment)
     return [
-        *(local_steps(opened) if only in {None, LOCAL} else ()),
+        *(local_steps(services) if only_cluster in {None, LOCAL} else ()),
         *lifecycle_steps(),
-        *StudioLooks(at_aws).steps(),
-        *rights_steps(at_aws),
-        *run_as_steps(at_aws),
+        *StudioChecks(environment).steps(),
+        *rights_steps(environment),
+        *run_as_steps(environment),
         *network.steps(),
-        *SubnetLooks(at_aws, network).steps(),
-        *MountLooks(opened, at_aws).steps(),
-        *partition_steps(opened),
-        *cluster_steps(opened, only),
+        *SubnetChecks(environment, network).steps(),
+        *MountChecks(services, environment).steps(),
+        *partition_steps(services),
+        *cluster_steps(services, only_cluster),
     ]
 
 
@@ -112,7 +117,7 @@ class Examination:
 
     Attributes:
         number: Its number in this process, from 1.
-        asked: What is examined.
+        request: What is examined.
         begun_at: When it began (Unix seconds).
         state: How it is.
         checks: The checks so far, in their order.
@@ -123,7 +128,7 @@ class Examination:
     """
 
     number: int
-    asked: DoctorRequest
+    request: DoctorRequest
     begun_at: float
     state: State = "running"
     checks: list[Check] = field(default_factory=list)
@@ -137,12 +142,12 @@ class Examinations:
     """The examinations of this process; they need no configuration that can be read.
 
     Args:
-        changed: Told of each change.
+        on_change: Told of each change.
         make: Examines.
     """
 
-    def __init__(self, changed: Callable[[Examination], None], make: Examine = examine) -> None:
-        self._changed = changed
+    def __init__(self, on_change: Callable[[Examination], None], make: Examine = examine) -> None:
+        self._on_change = on_change
         self._make = make
         self._last: Examination | None = None
         self._task: asyncio.Task[None] | None = None
@@ -152,14 +157,14 @@ class Examinations:
         """The newest examination; None before the first."""
         return self._last
 
-    def begin(self, asked: DoctorRequest) -> Examination:
+    def begin(self, request: DoctorRequest) -> Examination:
         """Begin an examination; while the same goes on that one is meant.
 
         Raises:
             ConflictError: Another one goes on.
         """
         if self._last is not None and self._last.state == "running":
-            if self._last.asked != asked:
+            if self._last.request != request:
                 raise ConflictError(
                     "checks are already running",
                     code="examination_running",
@@ -167,9 +172,9 @@ class Examinations:
                 )
             return self._last
         number = self._last.number + 1 if self._last else 1
-        self._last = Examination(number, asked, time.time())
+        self._last = Examination(number, request, time.time())
         self._task = asyncio.create_task(self._run(self._last), name="hyperpod-doctor")
-        self._tell(self._last)
+        self._notify(self._last)
         return self._last
 
     async def cancel(self) -> Examination | None:
@@ -186,15 +191,15 @@ class Examinations:
     async def _run(self, examination: Examination) -> None:
         def begun(step: CheckStep) -> None:
             examination.step = step
-            self._tell(examination)
+            self._notify(examination)
 
         state: State = "cancelled"
         try:
-            checks = self._make(examination.asked, begun)
+            checks = self._make(examination.request, begun)
             async with aclosing(checks):  # type: ignore[type-var]
                 async for check in checks:
                     examination.checks.append(check)
-                    self._tell(examination)
+                    self._notify(examination)
             state = "done"
         except Exception as error:  # noqa: BLE001 - whoever looks is told, whatever it was
             state = "failed"
@@ -207,17 +212,17 @@ class Examinations:
         finally:
             examination.state, examination.step = state, None
             examination.ended_at = time.time()
-            self._tell(examination)
+            self._notify(examination)
 
-    def _tell(self, examination: Examination) -> None:
+    def _notify(self, examination: Examination) -> None:
         examination.version += 1
-        self._changed(examination)
+        self._on_change(examination)
 
 
 # --------------------------------------------------------------------------------------------------
 # The examination as a report that a user can hand to an admin: every check, who has to do what, and no secret.
 
-_HIDDEN = "[hidden]"
+_REDACTED = "[hidden]"
 
 _SECRETS = (
     re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}\b"),  # access keys of AWS
@@ -234,9 +239,9 @@ _SECRETS = (
 _SECRET_NAME = re.compile(r"(?i)token|secret|passw|credential|api_?key|access_?key|jwt|private")
 """Names of variables whose values are secret."""
 
-_HOMES = re.compile(r"(?<![\w.-])(/home|/Users)/([^/\s,;:'\"]+)")
+_HOME_PATHS = re.compile(r"(?<![\w.-])(/home|/Users)/([^/\s,;:'\"]+)")
 
-_WORDS: dict[Level, str] = {
+_LEVEL_LABELS: dict[Level, str] = {
     "ok": "ok",
     "warn": "warning",
     "fail": "failed",
@@ -254,12 +259,12 @@ def report(checks: Sequence[Check], *, now: datetime | None = None) -> str:
         checks: All checks.
         now: The time of the report; default: now.
     """
-    when = (now or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC")
+    created_at = (now or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC")
     lines = [
         "# Report of hpj doctor",
         "",
-        f"{when}, {getpass.getuser()} (uid {os.getuid()}) on {socket.gethostname()}. "
-        + ", ".join(_counts(checks))
+        f"{created_at}, {getpass.getuser()} (uid {os.getuid()}) on {socket.gethostname()}. "
+        + ", ".join(_count_lines(checks))
         + ".",
         "",
         *_tasks("For the administrator", checks, "admin"),
@@ -269,10 +274,10 @@ def report(checks: Sequence[Check], *, now: datetime | None = None) -> str:
         *_table(checks),
         "Account ids and other AWS ids are included. Secrets and home folders of other users are not.",
     ]
-    return redacted("\n".join(lines)) + "\n"
+    return redact("\n".join(lines)) + "\n"
 
 
-def redacted(text: str, environment: Mapping[str, str] | None = None) -> str:
+def redact(text: str, environment: Mapping[str, str] | None = None) -> str:
     """A text without what looks like a secret.
 
     Args:
@@ -281,51 +286,56 @@ def redacted(text: str, environment: Mapping[str, str] | None = None) -> str:
     """
     for name, value in (os.environ if environment is None else environment).items():
         if _SECRET_NAME.search(name) and len(value) >= 8:
-            text = text.replace(value, _HIDDEN)
+            text = text.replace(value, _REDACTED)
     for pattern in _SECRETS:
-        text = pattern.sub(_HIDDEN, text)
+        text = pattern.sub(_REDACTED, text)
     home = str(Path.home())
     if home != "/":
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
-    return _HOMES.sub(rf"\1/{_HIDDEN}", text)
+    return _HOME_PATHS.sub(rf"\1/{_REDACTED}", text)
 
 
-def _counts(checks: Sequence[Check]) -> Iterator[str]:
-    for level, word in _WORDS.items():
+def _count_lines(checks: Sequence[Check]) -> Iterator[str]:
+    for level, label in _LEVEL_LABELS.items():
         count = sum(check.level == level for check in checks)
         if count:
-            yield f"{count} {word}"
+            yield f"{count} {label}"
 
 
-def _tasks(title: str, checks: Iterable[Check], who: str) -> Iterator[str]:
+def _tasks(title: str, checks: Iterable[Check], responsible: str) -> Iterator[str]:
     """What somebody has to do; what failed comes first."""
-    order: tuple[Level, ...] = ("fail", "warn", "unknown")
-    found = [one for level in order for one in checks if one.level == level and one.who == who]
-    if not found:
+    levels: tuple[Level, ...] = ("fail", "warn", "unknown")
+    selected = [
+        check
+        for level in levels
+        for check in checks
+        if check.level == level and check.who == responsible
+    ]
+    if not selected:
         return
     yield f"## {title}"
     yield ""
-    for number, one in enumerate(found, 1):
-        yield f"{number}. **{one.name}** ({_WORDS[one.level]}): {_line(one.evidence)}"
+    for number, check in enumerate(selected, 1):
+        yield f"{number}. **{check.name}** ({_LEVEL_LABELS[check.level]}): {_line(check.evidence)}"
         yield ""
         yield "   ```"
-        yield from (f"   {line}" for line in (one.fix or "").splitlines())
+        yield from (f"   {line}" for line in (check.fix or "").splitlines())
         yield "   ```"
         yield ""
 
 
 def _table(checks: Sequence[Check]) -> Iterator[str]:
     for group, title in GROUPS.items():
-        found = [check for check in checks if check.group == group]
-        if not found:
+        selected = [check for check in checks if check.group == group]
+        if not selected:
             continue
         yield f"### {title}"
         yield ""
         yield "| check | how it is | evidence |"
         yield "| --- | --- | --- |"
-        for one in found:
-            evidence = _line(one.evidence).replace("|", "\\|")
-            yield f"| {one.name} | {_WORDS[one.level]} | {evidence} |"
+        for item in selected:
+            evidence = _line(item.evidence).replace("|", "\\|")
+            yield f"| {item.name} | {_LEVEL_LABELS[item.level]} | {evidence} |"
         yield ""
 
 

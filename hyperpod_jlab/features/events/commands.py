@@ -10,17 +10,23 @@ import click
 
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
+from hyperpod_jlab.cli.output import (
+    format_moment,
+    page_options,
+    print_fields,
+    print_json,
+    show_list,
+)
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_argument, region_option
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.events import (
     EVENT_LEVELS,
     EVENT_RESOURCES,
     EventFilter,
+    merge_duplicates,
     newest_first,
-    said_once,
 )
-from hyperpod_jlab.features.events.service import events_in
+from hyperpod_jlab.features.events.service import cluster_events
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.events import ClusterEvent
@@ -86,15 +92,15 @@ def events(
     if event is not None:
         _show(with_services(lambda services: _find(services, cluster, region, event), asking=True))
         return
-    wanted = EventFilter(**options)
+    event_filter = EventFilter(**options)
 
     async def read(services: Hyperpod) -> Rows[ClusterEvent]:
-        meant = await services.clusters.on_hyperpod(cluster, region)
-        kept = events_in(services, meant.region)
-        shown, notes = await kept.events(meant.aws_name, wait=float("inf"))
-        if shown.problem is not None:
-            raise shown.problem
-        return Rows(said_once(newest_first(filter(wanted.matches, shown.rows))), notes)
+        resolved = await services.clusters.resolve_hyperpod(cluster, region)
+        events = cluster_events(services, resolved.region)
+        cached, notes = await events.events(resolved.aws_name, wait=float("inf"))
+        if cached.problem is not None:
+            raise cached.problem
+        return Rows(merge_duplicates(newest_first(filter(event_filter.matches, cached.rows))), notes)
 
     show_list("events", _TITLES, with_services(read, asking=True), _row, (limit, cursor))
 
@@ -102,21 +108,21 @@ def events(
 async def _find(
     services: Hyperpod, cluster: str | None, region: str | None, event: str
 ) -> ClusterEvent:
-    meant = await services.clusters.on_hyperpod(cluster, region)
-    return await events_in(services, meant.region).event(meant.aws_name, event)
+    resolved = await services.clusters.resolve_hyperpod(cluster, region)
+    return await cluster_events(services, resolved.region).event(resolved.aws_name, event)
 
 
 def _row(event: ClusterEvent) -> Sequence[str]:
-    often = f" ({event.times} times)" if event.times > 1 else ""
-    kept = " (from the journal)" if event.journal else ""
+    times_text = f" ({event.times} times)" if event.times > 1 else ""
+    source_note = " (from the journal)" if event.journal else ""
     return (
-        moment(event.time),
+        format_moment(event.time),
         event.level or "-",
         event.resource,
         event.group or "-",
         event.instance or "-",
         event.event_id,
-        f"{event.description or ''}{often}{kept}",
+        f"{event.description or ''}{times_text}{source_note}",
     )
 
 
@@ -127,7 +133,7 @@ def _show(event: ClusterEvent) -> None:
     print_fields(
         [
             ("event", event.event_id),
-            ("time", moment(event.time)),
+            ("time", format_moment(event.time)),
             ("level", event.level),
             ("of", event.resource),
             ("group", event.group),

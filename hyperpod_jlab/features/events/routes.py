@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, age_of
-from hyperpod_jlab.core.events import ClusterEvent, EventFilter, EventRow, newest_first, said_once
-from hyperpod_jlab.features.events.service import events_in
+from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, aws_freshness
+from hyperpod_jlab.core.events import ClusterEvent, EventFilter, EventRow, merge_duplicates, newest_first
+from hyperpod_jlab.features.events.service import cluster_events
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import Page, TablePage, page_of
+from hyperpod_jlab.server.pages import Page, TablePage, build_page
 
-MOST_CHOICES = 200
+MAX_CHOICES = 200
 """Groups or instances that are proposed to choose from."""
 
 _Name = Annotated[str, Field(min_length=1, max_length=256)]
@@ -44,11 +44,11 @@ class EventsQuery(AwsTableQuery):
 async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodEvents:
     """The events of a HyperPod cluster, newest first; those that AWS has dropped are from the journal."""
     services = await call.hyperpod()
-    meant = await services.clusters.on_hyperpod(cluster)
-    shown, notes = await events_in(services, meant.region).events(
-        meant.aws_name, refresh=query.refresh
+    resolved = await services.clusters.resolve_hyperpod(cluster)
+    cached, notes = await cluster_events(services, resolved.region).events(
+        resolved.aws_name, refresh=query.refresh
     )
-    events = await asyncio.to_thread(newest_first, shown.rows)
+    events = await asyncio.to_thread(newest_first, cached.rows)
     page = await asyncio.to_thread(_page, events, query)
     return HyperpodEvents(
         events=page.rows,
@@ -56,23 +56,23 @@ async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodE
         instances=_names(event.instance for event in events),
         next=page.next,
         total=page.total,
-        **vars(age_of(shown, notes)),
+        **vars(aws_freshness(cached, notes)),
     )
 
 
 async def show_event(call: Call, cluster: str, event: str) -> ClusterEvent:
     """An event of a HyperPod cluster with its details, which alone tell why something failed."""
     services = await call.hyperpod()
-    meant = await services.clusters.on_hyperpod(cluster)
-    return await events_in(services, meant.region).event(meant.aws_name, event)
+    resolved = await services.clusters.resolve_hyperpod(cluster)
+    return await cluster_events(services, resolved.region).event(resolved.aws_name, event)
 
 
 def _page(events: Sequence[ClusterEvent], query: EventsQuery) -> TablePage[EventRow]:
     """The rows that are asked for. May take a while."""
-    wanted = EventFilter(level=query.level, group=query.group, instance=query.node)
-    rows: list[EventRow] = list(said_once(filter(wanted.matches, events)))
-    return page_of(EventRow, rows, query, name="event_id", sort="-time")
+    event_filter = EventFilter(level=query.level, group=query.group, instance=query.node)
+    rows: list[EventRow] = list(merge_duplicates(filter(event_filter.matches, events)))
+    return build_page(EventRow, rows, query, name="event_id", sort="-time")
 
 
 def _names(names: Iterable[str | None]) -> list[str]:
-    return [name for name in dict.fromkeys(names) if name is not None][:MOST_CHOICES]
+    return [name for name in dict.fromkeys(names) if name is not None][:MAX_CHOICES]

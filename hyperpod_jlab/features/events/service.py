@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.events import describe_event, list_events
 from hyperpod_jlab.clusters.aws import HyperpodClusters
-from hyperpod_jlab.core.cache import Look, Looks, Shown
+from hyperpod_jlab.core.cache import CachedRows, RowCache, RowLoad
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError, UnsupportedError
-from hyperpod_jlab.core.events import KEPT, ClusterEvent
+from hyperpod_jlab.core.events import MAX_EVENTS, ClusterEvent
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.files import locked
@@ -32,13 +32,13 @@ from hyperpod_jlab.storage.files import locked
 
 T = TypeVar("T")
 
-MOST = 10_000
+MAX_EVENTS_IN_JOURNAL = 10_000
 """Events that a journal keeps: the newest."""
 
-OLDEST = 366 * 86_400.0
+MAX_AGE_S = 366 * 86_400.0
 """Seconds for which an event is kept, and a journal to which nothing is added."""
 
-_LARGEST = 16 << 10
+_MAX_EVENT_BYTES = 16 << 10
 """Characters of an event's details that are kept; longer ones are left out."""
 
 _TIMEOUT = 3.0
@@ -50,11 +50,11 @@ _TABLES = (
     "CREATE INDEX events_by_time ON events (time DESC)",
     "CREATE TABLE looks (at REAL NOT NULL)",
 )
-_OF_A_LIST = {"times", "journal"}
+_LIST_FIELDS = {"times", "journal"}
 """What an event has only among others."""
 
-_ADD = "INSERT INTO events VALUES (?, ?, ?, ?) ON CONFLICT (event_id) DO "
-_BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?) ON CONFLICT (event_id) DO "
+_CORRUPT_ERRORS = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 """Errors that a new file would not have."""
 
 
@@ -89,12 +89,12 @@ class EventJournal:
         name = f"{readable}-{hashlib.sha256(arn.encode()).hexdigest()[:16]}.sqlite"
         self.path = journal_folder() / name
 
-    def add(self, events: Iterable[ClusterEvent], looked_at: float | None = None) -> None:
+    def add(self, events: Iterable[ClusterEvent], seen_at: float | None = None) -> None:
         """Keep events that AWS told; what is known of one with details stays.
 
         Args:
             events: The events.
-            looked_at: When AWS was asked, where these are all that it has (Unix seconds).
+            seen_at: When AWS was asked, where these are all that it has (Unix seconds).
 
         Raises:
             StorageError: The journal cannot be written.
@@ -104,27 +104,27 @@ class EventJournal:
         def work(db: sqlite3.Connection) -> None:
             for event in events:
                 row = (event.event_id, event.time, now, _text(event))
-                known = "UPDATE SET event = excluded.event" if event.metadata else "NOTHING"
-                db.execute(_ADD + known, row)
-            if looked_at is not None:
+                on_conflict = "UPDATE SET event = excluded.event" if event.metadata else "NOTHING"
+                db.execute(_INSERT + on_conflict, row)
+            if seen_at is not None:
                 db.execute("DELETE FROM looks")
-                db.execute("INSERT INTO looks VALUES (?)", (looked_at,))
-            db.execute("DELETE FROM events WHERE time < ?", (now - OLDEST,))
+                db.execute("INSERT INTO looks VALUES (?)", (seen_at,))
+            db.execute("DELETE FROM events WHERE time < ?", (now - MAX_AGE_S,))
             db.execute(
                 "DELETE FROM events WHERE event_id IN (SELECT event_id FROM events ORDER BY time DESC LIMIT -1 OFFSET ?)",
-                (MOST,),
+                (MAX_EVENTS_IN_JOURNAL,),
             )
 
         with _errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._use(work)
-            _remove_old(self.path.parent, now - OLDEST)
+            _remove_old(self.path.parent, now - MAX_AGE_S)
 
-    def read(self, seen_before: float | None = None) -> JournalSummary:
+    def read(self, before: float | None = None) -> JournalSummary:
         """What the journal has.
 
         Args:
-            seen_before: Only events that were seen before this moment (Unix seconds): what another process adds meanwhile AWS has still.
+            before: Only events that were seen before this moment (Unix seconds): what another process adds meanwhile AWS has still.
 
         Raises:
             StorageError: The journal cannot be read.
@@ -133,11 +133,11 @@ class EventJournal:
         def work(db: sqlite3.Connection) -> JournalSummary:
             rows = db.execute(
                 "SELECT event FROM events WHERE seen_at < ? ORDER BY time DESC, event_id",
-                (float("inf") if seen_before is None else seen_before,),
+                (float("inf") if before is None else before,),
             )
             events = tuple(replace(_event(text), journal=True) for (text,) in rows)
-            (looked_at,) = db.execute("SELECT max(at) FROM looks").fetchone()
-            return JournalSummary(events, looked_at)
+            (seen_at,) = db.execute("SELECT max(at) FROM looks").fetchone()
+            return JournalSummary(events, seen_at)
 
         with _errors(self.path):
             return self._use(work) if self.path.exists() else JournalSummary()
@@ -151,7 +151,7 @@ class EventJournal:
                 return self._work(work)
             except (sqlite3.Error, ValueError) as error:
                 code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-                if code & 0xFF not in _BROKEN:
+                if code & 0xFF not in _CORRUPT_ERRORS:
                     raise
             for suffix in ("", "-journal"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
@@ -159,9 +159,9 @@ class EventJournal:
 
     def _work(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with contextlib.closing(_open(self.path)) as db:
-            answer = work(db)
+            result = work(db)
             db.commit()
-            return answer
+            return result
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -182,23 +182,23 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _check_owner(folder: Path) -> None:
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise PermissionError(None, "it is another user's, or no folder", str(folder))
 
 
-def _remove_old(folder: Path, before: float) -> None:
+def _remove_old(folder: Path, cutoff: float) -> None:
     """Remove journals of clusters that are long gone."""
     for path in folder.glob("*.sqlite"):
         with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_mtime < before:
+            if path.stat().st_mtime < cutoff:
                 path.unlink()
 
 
 def _text(event: ClusterEvent) -> str:
-    plain = {name: value for name, value in asdict(event).items() if name not in _OF_A_LIST}
+    plain = {name: value for name, value in asdict(event).items() if name not in _LIST_FIELDS}
     text = json.dumps(plain, default=str)
-    return text if len(text) <= _LARGEST else json.dumps({**plain, "metadata": {}})
+    return text if len(text) <= _MAX_EVENT_BYTES else json.dumps({**plain, "metadata": {}})
 
 
 def _event(text: str) -> ClusterEvent:
@@ -214,9 +214,9 @@ def _errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        words = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
         raise StorageError(
-            f"the journal of events cannot be used: {words}",
+            f"the journal of events cannot be used: {reason}",
             code="event_journal",
             hint=f"it may be deleted: {path}",
             detail={"path": str(path)},
@@ -232,12 +232,12 @@ class ClusterEvents:
 
     def __init__(self, clusters: HyperpodClusters) -> None:
         self._clusters = clusters
-        self._looks = Looks()
+        self._cache = RowCache()
         self._notes: dict[str, list[str]] = {}
 
     async def events(
         self, cluster: str, *, refresh: bool = False, wait: float | None = None
-    ) -> tuple[Shown[ClusterEvent], list[str]]:
+    ) -> tuple[CachedRows[ClusterEvent], list[str]]:
         """The events of a cluster in no order, and notes on the journal.
 
         Those of the journal are there before AWS answers, and when it does not.
@@ -252,10 +252,10 @@ class ClusterEvents:
             NotFoundError: There is no such cluster (any more).
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        shown: Shown[ClusterEvent] = await self._looks.get(
-            cluster, lambda look: self._read(look, cluster), refresh=refresh, wait=wait
+        cached: CachedRows[ClusterEvent] = await self._cache.get(
+            cluster, lambda load: self._read(load, cluster), refresh=refresh, wait=wait
         )
-        return shown, self._notes.get(cluster, [])
+        return cached, self._notes.get(cluster, [])
 
     async def event(self, cluster: str, event_id: str) -> ClusterEvent:
         """One event with its details; one that AWS has dropped as the journal has it.
@@ -265,48 +265,48 @@ class ClusterEvents:
         """
         journal, _ = await self._journal(cluster)
         try:
-            found = await describe_event(self._clusters.aws, cluster, event_id)
+            described = await describe_event(self._clusters.aws, cluster, event_id)
         except NotFoundError:
-            kept = await _kept(journal, event_id)
-            if kept is None:
+            stored = await _stored_event(journal, event_id)
+            if stored is None:
                 raise
-            return kept
+            return stored
         if journal is not None:
             try:
-                await asyncio.to_thread(journal.add, [found])
+                await asyncio.to_thread(journal.add, [described])
             except StorageError:
-                return found  # what was asked for is there; `events` says what is wrong
-        return found
+                return described  # what was asked for is there; `events` says what is wrong
+        return described
 
     def forget(self, cluster: str) -> None:
         """Something was done there: whoever looks next has AWS asked again."""
-        self._looks.forget(cluster)
+        self._cache.forget(cluster)
 
     async def close(self) -> None:
         """Stop what goes on."""
-        await self._looks.close()
+        await self._cache.close()
 
-    async def _read(self, look: Look[ClusterEvent], cluster: str) -> None:
+    async def _read(self, load: RowLoad[ClusterEvent], cluster: str) -> None:
         journal, notes = await self._journal(cluster)
-        begun = time.time()
-        kept = JournalSummary()
+        started_at = time.time()
+        summary = JournalSummary()
         if journal is not None:
             try:
-                kept = await asyncio.to_thread(journal.read)
+                summary = await asyncio.to_thread(journal.read)
             except StorageError as error:
                 notes = [f"{error.message} ({error.hint})"]
-        if kept.events:
+        if summary.events:
             # What the journal has is as old as the last look that went into it.
-            look.began_at = kept.looked_at or begun
-            await look.put({one.event_id: one for one in kept.events})
-        told: list[ClusterEvent] = []
+            load.began_at = summary.looked_at or started_at
+            await load.put({event.event_id: event for event in summary.events})
+        events: list[ClusterEvent] = []
         async for page in list_events(self._clusters.aws, cluster):
-            look.began_at = begun
-            told += page
-            await look.put({one.event_id: one for one in with_reasons(page, kept)})
-        _, problems = await remembered(journal, told, begun, whole=True)
-        if len(told) >= KEPT:
-            notes = [f"AWS keeps the newest {KEPT} events of a cluster", *notes]
+            load.began_at = started_at
+            events += page
+            await load.put({event.event_id: event for event in with_reasons(page, summary)})
+        _, problems = await store_events(journal, events, started_at, is_complete=True)
+        if len(events) >= MAX_EVENTS:
+            notes = [f"AWS keeps the newest {MAX_EVENTS} events of a cluster", *notes]
         self._notes[cluster] = list(dict.fromkeys(notes + problems))
 
     async def _journal(self, cluster: str) -> tuple[EventJournal | None, list[str]]:
@@ -316,16 +316,16 @@ class ClusterEvents:
             UnsupportedError: It has none.
         """
         try:
-            described = await self._clusters.described(cluster)
+            described = await self._clusters.describe(cluster)
         except NotFoundError:
             raise
         except HyperpodError:
-            return journal_of(None, cluster)
-        check_kept(described)
-        return journal_of(described, cluster)
+            return open_journal(None, cluster)
+        check_has_events(described)
+        return open_journal(described, cluster)
 
 
-def check_kept(cluster: HyperpodCluster) -> None:
+def check_has_events(cluster: HyperpodCluster) -> None:
     """Check that AWS keeps events of a cluster.
 
     Raises:
@@ -340,67 +340,73 @@ def check_kept(cluster: HyperpodCluster) -> None:
         )
 
 
-def journal_of(
-    described: HyperpodCluster | None, asked: str
+def open_journal(
+    described: HyperpodCluster | None, requested_name: str
 ) -> tuple[EventJournal | None, list[str]]:
     """The journal of a cluster, or None and what is to be said of that: nobody knows its ARN.
 
     Args:
         described: The cluster, where it could be described.
-        asked: The name or ARN by which it was asked for.
+        requested_name: The name or ARN by which it was asked for.
     """
-    arn = described.arn if described else asked
+    arn = described.arn if described else requested_name
     if arn.startswith("arn:"):
         return EventJournal(arn), []
-    return None, [f"{asked} could not be described, so the journal of its events was left out"]
+    return None, [
+        f"{requested_name} could not be described, so the journal of its events was left out"
+    ]
 
 
-async def remembered(
-    journal: EventJournal | None, told: Iterable[ClusterEvent], begun: float, *, whole: bool
+async def store_events(
+    journal: EventJournal | None,
+    events: Iterable[ClusterEvent],
+    started_at: float,
+    *,
+    is_complete: bool,
 ) -> tuple[list[ClusterEvent], list[str]]:
     """Put what AWS told into the journal.
 
     Args:
         journal: The journal; None where there is none.
-        told: What AWS told.
-        begun: When it was asked (Unix seconds).
-        whole: Whether that is all that AWS has.
+        events: What AWS told.
+        started_at: When it was asked (Unix seconds).
+        is_complete: Whether that is all that AWS has.
 
     Returns:
         These and the events that only the journal has, and what is to be said of the journal.
     """
-    told = list(told)
+    events = list(events)
     if journal is None:
-        return told, []
+        return events, []
     try:
-        kept = await asyncio.to_thread(journal.read, begun)
-        await asyncio.to_thread(journal.add, told, begun if whole else None)
+        summary = await asyncio.to_thread(journal.read, started_at)
+        await asyncio.to_thread(journal.add, events, started_at if is_complete else None)
     except StorageError as error:
-        return told, [f"{error.message} ({error.hint})"]
-    listed = {event.event_id for event in told}
-    older = [event for event in kept.events if event.event_id not in listed]
-    return [*with_reasons(told, kept), *older], []
+        return events, [f"{error.message} ({error.hint})"]
+    listed_ids = {event.event_id for event in events}
+    older_events = [event for event in summary.events if event.event_id not in listed_ids]
+    return [*with_reasons(events, summary), *older_events], []
 
 
-def with_reasons(told: Iterable[ClusterEvent], kept: JournalSummary) -> list[ClusterEvent]:
+def with_reasons(events: Iterable[ClusterEvent], summary: JournalSummary) -> list[ClusterEvent]:
     """Events as AWS lists them, which says no reasons, with the reasons of those whose details are in the journal."""
-    reasons = {event.event_id: event.reason for event in kept.events if event.reason}
-    return [replace(one, reason=reasons.get(one.event_id, one.reason)) for one in told]
+    reasons = {event.event_id: event.reason for event in summary.events if event.reason}
+    return [replace(item, reason=reasons.get(item.event_id, item.reason)) for item in events]
 
 
-async def _kept(journal: EventJournal | None, event_id: str) -> ClusterEvent | None:
+async def _stored_event(journal: EventJournal | None, event_id: str) -> ClusterEvent | None:
     if journal is None:
         return None
     try:
-        kept = await asyncio.to_thread(journal.read)
+        summary = await asyncio.to_thread(journal.read)
     except StorageError:
         return None
-    found = (event for event in kept.events if event.event_id == event_id)
-    return next(found, None)
+    matches = (event for event in summary.events if event.event_id == event_id)
+    return next(matches, None)
 
 
-def events_in(services: Hyperpod, region: str | None) -> ClusterEvents:
+def cluster_events(services: Hyperpod, region: str | None) -> ClusterEvents:
     """The events of HyperPod clusters of a region, kept for all who look."""
-    return services.kept(
+    return services.get_or_make(
         ClusterEvents, region, lambda: ClusterEvents(services.hyperpod_clusters(region))
     )

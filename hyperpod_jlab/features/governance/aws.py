@@ -24,9 +24,9 @@ async def list_quotas(aws: Aws, arn: str) -> list[TeamQuota]:
         HyperpodError: See `aws.errors`.
     """
     return [
-        _quota(one)
+        _quota(item)
         async for page in aws.pages("sagemaker", "ListComputeQuotas", ClusterArn=arn)
-        for one in page.get("ComputeQuotaSummaries", [])
+        for item in page.get("ComputeQuotaSummaries", [])
     ]
 
 
@@ -37,8 +37,8 @@ async def quota_failure(aws: Aws, quota_id: str) -> str | None:
         NotFoundError: It has been deleted.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("sagemaker", "DescribeComputeQuota", ComputeQuotaId=quota_id)
-    return told.get("FailureReason")
+    response = await aws.call("sagemaker", "DescribeComputeQuota", ComputeQuotaId=quota_id)
+    return response.get("FailureReason")
 
 
 async def list_policies(aws: Aws, arn: str) -> list[ClusterPolicy]:
@@ -47,51 +47,51 @@ async def list_policies(aws: Aws, arn: str) -> list[ClusterPolicy]:
     Raises:
         HyperpodError: Not even the list could be had (see `aws.errors`).
     """
-    found = []
+    policies = []
     async for page in aws.pages("sagemaker", "ListClusterSchedulerConfigs", ClusterArn=arn):
-        for one in page.get("ClusterSchedulerConfigSummaries", []):
-            listed = ClusterPolicy(
-                str(one["ClusterSchedulerConfigId"]), str(one["Name"]), str(one["Status"])
+        for item in page.get("ClusterSchedulerConfigSummaries", []):
+            policy = ClusterPolicy(
+                str(item["ClusterSchedulerConfigId"]), str(item["Name"]), str(item["Status"])
             )
             try:
-                found.append(await _described(aws, listed))
+                policies.append(await _describe(aws, policy))
             except NotFoundError:  # deleted since it was listed
                 continue
             except HyperpodError as error:
-                found.append(replace(listed, reason=error.message))
-    return found
+                policies.append(replace(policy, reason=error.message))
+    return policies
 
 
-async def _described(aws: Aws, policy: ClusterPolicy) -> ClusterPolicy:
-    told = await aws.call(
+async def _describe(aws: Aws, policy: ClusterPolicy) -> ClusterPolicy:
+    response = await aws.call(
         "sagemaker",
         "DescribeClusterSchedulerConfig",
         ClusterSchedulerConfigId=policy.policy_id,
     )
-    rules = told.get("SchedulerConfig") or {}
+    rules = response.get("SchedulerConfig") or {}
     return replace(
         policy,
-        status=str(told["Status"]),
+        status=str(response["Status"]),
         fair_share=rules.get("FairShare"),
         idle_sharing=rules.get("IdleResourceSharing"),
         priorities=in_order(
-            PriorityClass(str(one["Name"]), int(one["Weight"]))
-            for one in rules.get("PriorityClasses") or ()
+            PriorityClass(str(item["Name"]), int(item["Weight"]))
+            for item in rules.get("PriorityClasses") or ()
         ),
-        reason=told.get("FailureReason"),
+        reason=response.get("FailureReason"),
     )
 
 
-def _quota(told: Mapping[str, Any]) -> TeamQuota:
-    rules = told.get("ComputeQuotaConfig") or {}
+def _quota(description: Mapping[str, Any]) -> TeamQuota:
+    rules = description.get("ComputeQuotaConfig") or {}
     sharing = rules.get("ResourceSharingConfig") or {}
-    target = told.get("ComputeQuotaTarget") or {}
+    target = description.get("ComputeQuotaTarget") or {}
     return TeamQuota(
-        quota_id=str(told["ComputeQuotaId"]),
-        name=str(told["Name"]),
+        quota_id=str(description["ComputeQuotaId"]),
+        name=str(description["Name"]),
         team=str(target.get("TeamName", "")),
-        status=str(told["Status"]),
-        enabled=told.get("ActivationState") != "Disabled",
+        status=str(description["Status"]),
+        enabled=description.get("ActivationState") != "Disabled",
         weight=target.get("FairShareWeight"),
         allocated=_allocations(rules.get("ComputeQuotaResources") or ()),
         sharing=sharing.get("Strategy"),
@@ -101,19 +101,19 @@ def _quota(told: Mapping[str, Any]) -> TeamQuota:
     )
 
 
-def _allocations(told: Iterable[Mapping[str, Any]]) -> tuple[Allocation, ...]:
-    found = []
-    for one in told:
-        part = one.get("AcceleratorPartition") or {}
-        found.append(
+def _allocations(items: Iterable[Mapping[str, Any]]) -> tuple[Allocation, ...]:
+    allocations = []
+    for item in items:
+        part = item.get("AcceleratorPartition") or {}
+        allocations.append(
             Allocation(
-                instance_type=str(one["InstanceType"]),
-                count=one.get("Count"),
-                accelerators=one.get("Accelerators"),
-                cpus=one.get("VCpu"),
-                memory_gib=one.get("MemoryInGiB"),
+                instance_type=str(item["InstanceType"]),
+                count=item.get("Count"),
+                accelerators=item.get("Accelerators"),
+                cpus=item.get("VCpu"),
+                memory_gib=item.get("MemoryInGiB"),
                 partition=part.get("Type"),
                 partitions=part.get("Count"),
             )
         )
-    return tuple(found)
+    return tuple(allocations)

@@ -14,7 +14,7 @@ from hyperpod_jlab.cli.parameters import cluster_argument, region_option
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.governance.models import PRIORITY_LABEL
-from hyperpod_jlab.features.governance.service import governance_of
+from hyperpod_jlab.features.governance.service import read_joined_governance
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Quota
@@ -55,29 +55,30 @@ def quotas(cluster: str | None, region: str | None) -> None:
     """Show quotas and priorities."""
 
     async def read(hyperpod: Hyperpod) -> Governance:
-        shown, _ = await governance_of(hyperpod, cluster, region, wait=_TIMEOUT)
-        return shown.rows[0]
+        cached, _ = await read_joined_governance(hyperpod, cluster, region, wait=_TIMEOUT)
+        return cached.rows[0]
 
-    found = with_services(read, asking=True)
+    governance = with_services(read, asking=True)
     if invocation().as_json:
-        print_json(found)
+        print_json(governance)
         return
-    print_table(Table(_TITLES, [_row(one) for one in found.quotas], empty="no quotas"))
-    for policy in found.policies:
+    print_table(Table(_TITLES, [_row(quota) for quota in governance.quotas], empty="no quotas"))
+    for policy in governance.policies:
         _print_policy(policy)
-    print_notes(found.notes)
+    print_notes(governance.notes)
 
 
 def _print_policy(policy: ClusterPolicy) -> None:
     print()
-    words = [f"policy {policy.name}: {policy.state}"]
+    parts = [f"policy {policy.name}: {policy.state}"]
     if policy.fair_share is not None:
-        words.append(f"fair share {policy.fair_share.lower()}")
+        parts.append(f"fair share {policy.fair_share.lower()}")
     if policy.idle_sharing is not None:
-        words.append(f"sharing of unallocated resources {policy.idle_sharing.lower()}")
-    print(printable(", ".join(words)))
+        parts.append(f"sharing of unallocated resources {policy.idle_sharing.lower()}")
+    print(printable(", ".join(parts)))
     rows = [
-        (one.name, str(one.weight), f"{PRIORITY_LABEL}: {one.label}") for one in policy.priorities
+        (priority.name, str(priority.weight), f"{PRIORITY_LABEL}: {priority.label}")
+        for priority in policy.priorities
     ]
     print_table(Table(("PRIORITY", "WEIGHT", "LABEL"), rows))
 
@@ -110,29 +111,33 @@ def _allocations(allocated: Iterable[Allocation]) -> str:
     return ", ".join(map(_allocation, allocated)) or "-"
 
 
-def _allocation(one: Allocation) -> str:
+def _allocation(allocation: Allocation) -> str:
     parts = [
-        f"{amount:g} {word}"
-        for amount, word in (
-            (one.accelerators, "accelerators"),
-            (one.partitions, one.partition),
-            (one.cpus, "vCPUs"),
-            (one.memory_gib, "GiB"),
+        f"{amount:g} {unit}"
+        for amount, unit in (
+            (allocation.accelerators, "accelerators"),
+            (allocation.partitions, allocation.partition),
+            (allocation.cpus, "vCPUs"),
+            (allocation.memory_gib, "GiB"),
         )
         if amount is not None
     ]
-    head = one.instance_type if one.count is None else f"{one.count} {one.instance_type}"
+    head = (
+        allocation.instance_type
+        if allocation.count is None
+        else f"{allocation.count} {allocation.instance_type}"
+    )
     return " ".join([head, *parts])
 
 
-def _used(used: Iterable[Quota]) -> str:
+def _used(quotas: Iterable[Quota]) -> str:
     """Such as ``nvidia.com/gpu 3/8 (1 borrowed)``."""
-    return ", ".join(map(_use, used)) or "-"
+    return ", ".join(map(_use, quotas)) or "-"
 
 
-def _use(one: Quota) -> str:
+def _use(quota: Quota) -> str:
     def text(amount: float) -> str:
-        return format_size(int(amount)) if one.resource in _BYTES else f"{amount:g}"
+        return format_size(int(amount)) if quota.resource in _BYTES else f"{amount:g}"
 
-    borrowed = f" ({text(one.borrowed)} borrowed)" if one.borrowed else ""
-    return f"{one.resource} {text(one.used)}/{text(one.nominal)}{borrowed}"
+    borrowed = f" ({text(quota.borrowed)} borrowed)" if quota.borrowed else ""
+    return f"{quota.resource} {text(quota.used)}/{text(quota.nominal)}{borrowed}"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hyperpod_jlab.core.cluster import Queue, Quota
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.wire import Wire, wire_property
 
 STATES = {
     "Creating": "creating",
@@ -93,7 +93,7 @@ class TeamQuota(Wire):
     waiting: int | None = None
 
     @property
-    @shown
+    @wire_property
     def state(self) -> str:
         """The state in our words; ``disabled`` where it is well but does not count."""
         state = STATES.get(self.status, self.status)
@@ -105,13 +105,13 @@ class TeamQuota(Wire):
         return self.state == "failed"
 
     @property
-    @shown
+    @wire_property
     def namespace(self) -> str:
         """The team's namespace."""
         return f"hyperpod-ns-{self.team}"
 
     @property
-    @shown
+    @wire_property
     def queue(self) -> str:
         """The team's local queue of Kueue."""
         return f"{self.namespace}-localqueue"
@@ -130,7 +130,7 @@ class PriorityClass(Wire):
     weight: int
 
     @property
-    @shown
+    @wire_property
     def label(self) -> str:
         """The value of the label `PRIORITY_LABEL` of work that has it."""
         return f"{self.name}-priority"
@@ -159,7 +159,7 @@ class ClusterPolicy(Wire):
     reason: str | None = None
 
     @property
-    @shown
+    @wire_property
     def state(self) -> str:
         """The state in our words."""
         return STATES.get(self.status, self.status)
@@ -186,18 +186,18 @@ def with_use(quotas: Iterable[TeamQuota], queues: Sequence[Queue]) -> tuple[Team
 
 
 def _used(quota: TeamQuota, queues: Sequence[Queue]) -> TeamQuota:
-    own = [queue for queue in queues if queue.cluster_queue == quota.cluster_queue]
-    if not own:
+    own_queues = [queue for queue in queues if queue.cluster_queue == quota.cluster_queue]
+    if not own_queues:
         return quota
     # Local queues of one cluster queue share its quota, but each has its own jobs.
     return replace(
         quota,
-        used=own[0].quotas,
-        running=sum(queue.running for queue in own),
-        waiting=sum(queue.waiting for queue in own),
+        used=own_queues[0].quotas,
+        running=sum(queue.running for queue in own_queues),
+        waiting=sum(queue.waiting for queue in own_queues),
     )
 
 
 def in_order(priorities: Iterable[PriorityClass]) -> tuple[PriorityClass, ...]:
     """Priority classes, the most important first."""
-    return tuple(sorted(priorities, key=lambda one: (-one.weight, one.name)))
+    return tuple(sorted(priorities, key=lambda priority: (-priority.weight, priority.name)))

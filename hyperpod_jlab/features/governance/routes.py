@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hyperpod_jlab.clusters.routes import AwsAged, AwsQuery, age_of
+from hyperpod_jlab.clusters.routes import AwsAged, AwsQuery, aws_freshness
 from hyperpod_jlab.features.governance.models import Governance
-from hyperpod_jlab.features.governance.service import governance_of
+from hyperpod_jlab.features.governance.service import read_joined_governance
 from hyperpod_jlab.server.call import Call
 
 
@@ -17,6 +17,10 @@ class ClusterGovernance(AwsAged, Governance):
 
 async def show_governance(call: Call, cluster: str, query: AwsQuery) -> ClusterGovernance:
     """The task governance of a HyperPod cluster on EKS; what is in use where the cluster is configured."""
-    shown, loading = await governance_of(await call.hyperpod(), cluster, refresh=query.refresh)
-    found = shown.rows[0]
-    return ClusterGovernance(**{**vars(found), **vars(age_of(shown, found.notes, loading=loading))})
+    cached, loading = await read_joined_governance(
+        await call.hyperpod(), cluster, refresh=query.refresh
+    )
+    governance = cached.rows[0]
+    return ClusterGovernance(
+        **{**vars(governance), **vars(aws_freshness(cached, governance.notes, loading=loading))}
+    )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.cache import Shown
+from hyperpod_jlab.core.cache import CachedRows
 from hyperpod_jlab.core.cluster import Queue
 from hyperpod_jlab.core.errors import (
     HyperpodError,
@@ -20,7 +20,7 @@ from hyperpod_jlab.features.governance.aws import list_policies, list_quotas, qu
 from hyperpod_jlab.features.governance.models import ClusterPolicy, Governance, TeamQuota, with_use
 from hyperpod_jlab.run.services import Hyperpod
 
-_FAILURES = 10
+_MAX_FAILURES = 10
 """Failed quotas that AWS is asked about: each is a call of its own."""
 
 
@@ -56,16 +56,18 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
             raise policies
         notes.append(f"AWS did not return the cluster's policy: {policies}")
         policies = []
-    explained, unsaid = await _explained(aws, quotas)
-    notes += unsaid + _undescribed(policies)
+    explained_quotas, unexplained = await _explain_failures(aws, quotas)
+    notes += unexplained + _undescribed_notes(policies)
     if not quotas and not policies and not notes:
         notes.append(
             "the cluster has no quotas and no policy; an administrator creates them in the SageMaker console, under Task governance"
         )
-    return Governance(cluster.name, tuple(explained), tuple(policies), tuple(notes))
+    return Governance(cluster.name, tuple(explained_quotas), tuple(policies), tuple(notes))
 
 
-def joined(governance: Governance, queues: Sequence[Queue] | HyperpodError | None) -> Governance:
+def with_queues(
+    governance: Governance, queues: Sequence[Queue] | HyperpodError | None
+) -> Governance:
     """Governance with what Kueue says is in use.
 
     Args:
@@ -83,15 +85,17 @@ def joined(governance: Governance, queues: Sequence[Queue] | HyperpodError | Non
     return replace(governance, quotas=with_use(governance.quotas, queues))
 
 
-async def _explained(aws: Aws, quotas: Sequence[TeamQuota]) -> tuple[list[TeamQuota], list[str]]:
+async def _explain_failures(
+    aws: Aws, quotas: Sequence[TeamQuota]
+) -> tuple[list[TeamQuota], list[str]]:
     """The quotas with why they failed, and what is to be said where AWS does not tell it."""
-    failed = [quota for quota in quotas if quota.failed][:_FAILURES]
-    told = await asyncio.gather(
-        *(quota_failure(aws, quota.quota_id) for quota in failed), return_exceptions=True
+    failed_quotas = [quota for quota in quotas if quota.failed][:_MAX_FAILURES]
+    failures = await asyncio.gather(
+        *(quota_failure(aws, quota.quota_id) for quota in failed_quotas), return_exceptions=True
     )
     reasons: dict[str, str | None] = {}
     notes: dict[str, None] = {}
-    for quota, reason in zip(failed, told, strict=True):
+    for quota, reason in zip(failed_quotas, failures, strict=True):
         if isinstance(reason, NotFoundError):
             continue
         if isinstance(reason, HyperpodError):
@@ -100,11 +104,11 @@ async def _explained(aws: Aws, quotas: Sequence[TeamQuota]) -> tuple[list[TeamQu
             raise reason
         else:
             reasons[quota.quota_id] = reason
-    found = [replace(one, reason=reasons.get(one.quota_id, one.reason)) for one in quotas]
-    return found, list(notes)
+    updated = [replace(item, reason=reasons.get(item.quota_id, item.reason)) for item in quotas]
+    return updated, list(notes)
 
 
-def _undescribed(policies: Sequence[ClusterPolicy]) -> list[str]:
+def _undescribed_notes(policies: Sequence[ClusterPolicy]) -> list[str]:
     return [
         f"the policy {policy.name}: {policy.reason}"
         for policy in policies
@@ -112,7 +116,7 @@ def _undescribed(policies: Sequence[ClusterPolicy]) -> list[str]:
     ]
 
 
-_ALONG = 1.0
+_QUEUES_WAIT_S = 1.0
 """Seconds to wait for Kueue's queues; until they come the answer is shown without."""
 
 
@@ -120,19 +124,19 @@ class SlowSchedulerError(UnreachableError):
     """The scheduler has not answered yet."""
 
 
-async def governance_of(
+async def read_joined_governance(
     services: Hyperpod,
     cluster: str | None,
     region: str | None = None,
     *,
     refresh: bool = False,
-    wait: float = _ALONG,
-) -> tuple[Shown[Governance], bool]:
+    wait: float = _QUEUES_WAIT_S,
+) -> tuple[CachedRows[Governance], bool]:
     """The task governance of a HyperPod cluster on EKS, a list of one, with what of it is in use where the cluster is configured.
 
     Args:
         services: The services.
-        cluster: The cluster (see `Clusters.on_hyperpod`).
+        cluster: The cluster (see `Clusters.resolve_hyperpod`).
         region: Its region; default: see `aws.session.Aws`.
         refresh: Ask AWS now.
         wait: Seconds to wait for Kueue's queues.
@@ -145,12 +149,14 @@ async def governance_of(
         NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
-    meant = await services.clusters.on_hyperpod(cluster, region)
-    aws = services.hyperpod_clusters(meant.region)
-    shown = await aws.of_cluster("governance", meant.aws_name, read_governance, refresh=refresh)
-    queues = await _queues(services, await aws.described(meant.aws_name), wait)
-    rows = [joined(one, queues) for one in shown.rows]
-    return replace(shown, rows=rows), isinstance(queues, SlowSchedulerError)
+    resolved = await services.clusters.resolve_hyperpod(cluster, region)
+    aws = services.hyperpod_clusters(resolved.region)
+    cached = await aws.read_for_cluster(
+        "governance", resolved.aws_name, read_governance, refresh=refresh
+    )
+    queues = await _queues(services, await aws.describe(resolved.aws_name), wait)
+    rows = [with_queues(governance, queues) for governance in cached.rows]
+    return replace(cached, rows=rows), isinstance(queues, SlowSchedulerError)
 
 
 async def _queues(
@@ -160,9 +166,9 @@ async def _queues(
     if not cluster.configured_as:
         return None
     name = cluster.configured_as[0]
-    asked = services.snapshots.last(("queues", name), lambda: services.queues(name))
+    query = services.snapshots.last(("queues", name), lambda: services.queues(name))
     try:
-        return (await asyncio.wait_for(asked, wait)).said
+        return (await asyncio.wait_for(query, wait)).value
     except TimeoutError:
         return SlowSchedulerError(f"{name} has not answered yet")
     except HyperpodError as error:

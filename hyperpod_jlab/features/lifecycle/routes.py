@@ -54,5 +54,5 @@ async def show_lifecycle(call: Call) -> LifecycleAnswer:  # noqa: ARG001 - every
 
 async def show_lifecycle_log(call: Call) -> LifecycleLog:  # noqa: ARG001 - every endpoint is given its call
     """The end of its log."""
-    found = await asyncio.to_thread(read_log)
-    return LifecycleLog(str(found.path), found.text, found.cut)
+    log_end = await asyncio.to_thread(read_log)
+    return LifecycleLog(str(log_end.path), log_end.text, log_end.cut)

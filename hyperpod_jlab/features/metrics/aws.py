@@ -17,16 +17,16 @@ from hyperpod_jlab.features.metrics.models import METRICS, Metric, TimeRange, Ti
 
 Dimensions = tuple[tuple[str, str], ...]
 
-QUERIES = 500
+MAX_QUERIES = 500
 """Metrics that one call can ask for: the most that AWS takes."""
 
-_AT_ONCE = 4
+_CONCURRENCY = 4
 """Calls that are under way at the same time."""
 
 _NODE_NAME = "hyperpod-"
 """What HyperPod puts before the instance id to name a node of Kubernetes."""
 
-_EVERY_NODE = "node_cpu_utilization"
+_PROBE_METRIC = "node_cpu_utilization"
 """A metric that each node has, once: others are there again for each of its devices."""
 
 
@@ -47,7 +47,7 @@ SLURM = "/aws/sagemaker/Clusters"
 
 _HEALTH = "hyperpod_node_health_status_"
 
-ON_NODES = {
+NODE_METRICS = {
     "gpu-utilization": Source("node_gpu_utilization"),
     "gpu-memory": Source("node_gpu_memory_utilization"),
     "gpu-temperature": Source("node_gpu_temperature"),
@@ -64,25 +64,25 @@ ON_NODES = {
 }
 """Metrics of each node of an EKS cluster, and of all of them together."""
 
-ON_PODS = {
+POD_METRICS = {
     "gpu-utilization": Source("pod_gpu_utilization"),
     "gpu-memory": Source("pod_gpu_memory_utilization"),
     "gpu-temperature": Source("pod_gpu_temperature"),
 }
 """Metrics of the GPUs of a pod."""
 
-_OF_POD = frozenset({"ClusterName", "Namespace", "PodName", "FullPodName"})
+_POD_DIMENSIONS = frozenset({"ClusterName", "Namespace", "PodName", "FullPodName"})
 """Dimensions of such a metric over all GPUs of a pod, as CloudWatch's agent is configured for it (its ``awsemf`` exporter for Container
 Insights): ``PodName`` is that of the pod's owner."""
 
-ON_EKS = {
-    **ON_NODES,
+EKS_METRICS = {
+    **NODE_METRICS,
     "nodes": Source("cluster_node_count"),
     "nodes-failed": Source("cluster_failed_node_count", "Maximum"),
 }
 """Metrics of an EKS cluster."""
 
-ON_SLURM = {
+SLURM_METRICS = {
     "gpu-utilization": Source("node_gpu_utilization"),
     "gpu-memory": Source("node_gpu_memory_utilization"),
     "cpu": Source("node_cpu_utilization"),
@@ -107,29 +107,32 @@ class MetricQuery:
     dimensions: Dimensions
 
 
-def ask_for(
+def build_queries(
     sources: Mapping[str, Source], namespace: str, dimensions: Mapping[str, str]
 ) -> list[MetricQuery]:
     """Metrics of one thing."""
-    on = tuple(sorted(dimensions.items()))
-    return [MetricQuery(METRICS[name], source, namespace, on) for name, source in sources.items()]
+    dimension_pairs = tuple(sorted(dimensions.items()))
+    return [
+        MetricQuery(METRICS[name], source, namespace, dimension_pairs)
+        for name, source in sources.items()
+    ]
 
 
-async def read_courses(
-    aws: Aws, asked: Sequence[MetricQuery], window: TimeRange
+async def read_series(
+    aws: Aws, queries: Sequence[MetricQuery], window: TimeRange
 ) -> list[TimeSeries]:
     """The course of each metric, in the order asked for; one that CloudWatch does not have is without points.
 
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    room = asyncio.Semaphore(_AT_ONCE)
+    semaphore = asyncio.Semaphore(_CONCURRENCY)
 
-    async def read(some: Sequence[MetricQuery]) -> list[TimeSeries]:
-        async with room:
-            return await _read(aws, some, window)
+    async def read(batch: Sequence[MetricQuery]) -> list[TimeSeries]:
+        async with semaphore:
+            return await _read(aws, batch, window)
 
-    parts = [asked[at : at + QUERIES] for at in range(0, len(asked), QUERIES)]
+    parts = [queries[start : start + MAX_QUERIES] for start in range(0, len(queries), MAX_QUERIES)]
     return [course for part in await asyncio.gather(*map(read, parts)) for course in part]
 
 
@@ -139,17 +142,19 @@ async def nodes_with_metrics(aws: Aws, eks: str) -> dict[str, dict[str, str]]:
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    found: dict[str, dict[str, str]] = {}
+    nodes: dict[str, dict[str, str]] = {}
     filters = [
         {"Name": "ClusterName", "Value": eks},
         {"Name": "InstanceId"},
         {"Name": "NodeName"},
     ]
-    async for page in _metrics(aws, Namespace=INSIGHTS, MetricName=_EVERY_NODE, Dimensions=filters):
-        for one in page:
-            dimensions = {pair["Name"]: pair["Value"] for pair in one["Dimensions"]}
-            found[dimensions["InstanceId"].removeprefix(_NODE_NAME)] = dimensions
-    return found
+    async for page in _metrics(
+        aws, Namespace=INSIGHTS, MetricName=_PROBE_METRIC, Dimensions=filters
+    ):
+        for metric in page:
+            dimensions = {pair["Name"]: pair["Value"] for pair in metric["Dimensions"]}
+            nodes[dimensions["InstanceId"].removeprefix(_NODE_NAME)] = dimensions
+    return nodes
 
 
 async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimensions]:
@@ -160,62 +165,66 @@ async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimens
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    wanted = {source.name for source in ON_NODES.values()}
-    found: dict[str, Dimensions] = {}
+    names = {source.name for source in NODE_METRICS.values()}
+    by_name: dict[str, Dimensions] = {}
     filters = [
         {"Name": "ClusterName", "Value": eks},
         {"Name": "NodeName", "Value": f"{_NODE_NAME}{instance}"},
     ]
     async for page in _metrics(aws, Namespace=INSIGHTS, Dimensions=filters):
-        for one in page:
-            on = tuple(sorted((pair["Name"], pair["Value"]) for pair in one["Dimensions"]))
-            if one["MetricName"] in wanted and {name for name, _ in on} == {
+        for metric in page:
+            dimensions = tuple(
+                sorted((pair["Name"], pair["Value"]) for pair in metric["Dimensions"])
+            )
+            if metric["MetricName"] in names and {name for name, _ in dimensions} == {
                 *("ClusterName", "InstanceId", "NodeName"),
             }:
-                found[one["MetricName"]] = on
-    return found
+                by_name[metric["MetricName"]] = dimensions
+    return by_name
 
 
-async def pods_with_gpus(aws: Aws, eks: str, beginning: str) -> list[dict[str, str]]:
+async def pods_with_gpus(aws: Aws, eks: str, name_prefix: str) -> list[dict[str, str]]:
     """The pods of an EKS cluster with GPUs that CloudWatch has metrics of in the last two weeks, as the dimensions of those.
 
     Args:
         aws: AWS.
         eks: Name of the EKS cluster.
-        beginning: Only pods called so, or so and a dash and more.
+        name_prefix: Only pods called so, or so and a dash and more.
 
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    name = ON_PODS["gpu-utilization"].name
+    name = POD_METRICS["gpu-utilization"].name
     filters = [{"Name": "ClusterName", "Value": eks}, {"Name": "FullPodName"}]
-    found = []
+    pods = []
     async for page in _metrics(aws, Namespace=INSIGHTS, MetricName=name, Dimensions=filters):
-        for one in page:
-            on = {pair["Name"]: pair["Value"] for pair in one["Dimensions"]}
-            if on.keys() == _OF_POD and f"{on['FullPodName']}-".startswith(f"{beginning}-"):
-                found.append(on)
-    return found
+        for metric in page:
+            dimensions = {pair["Name"]: pair["Value"] for pair in metric["Dimensions"]}
+            if dimensions.keys() == _POD_DIMENSIONS and f"{dimensions['FullPodName']}-".startswith(
+                f"{name_prefix}-"
+            ):
+                pods.append(dimensions)
+    return pods
 
 
-async def _metrics(aws: Aws, **given: Any) -> AsyncIterator[list[dict[str, Any]]]:
+async def _metrics(aws: Aws, **parameters: Any) -> AsyncIterator[list[dict[str, Any]]]:
     token: dict[str, str] = {}
     while True:
-        page = await aws.call("cloudwatch", "ListMetrics", **given, **token)
+        page = await aws.call("cloudwatch", "ListMetrics", **parameters, **token)
         yield page.get("Metrics", [])
         if not page.get("NextToken"):
             return
         token = {"NextToken": page["NextToken"]}
 
 
-async def _read(aws: Aws, asked: Sequence[MetricQuery], window: TimeRange) -> list[TimeSeries]:
-    points: dict[str, dict[float, float]] = {_id(at): {} for at in range(len(asked))}
+async def _read(aws: Aws, queries: Sequence[MetricQuery], window: TimeRange) -> list[TimeSeries]:
+    points: dict[str, dict[float, float]] = {_id(index): {} for index in range(len(queries))}
     token: dict[str, str] = {}
     while True:
         page = await aws.call(
             "cloudwatch",
             "GetMetricData",
-            MetricDataQueries=[_query(at, one, window) for at, one in enumerate(asked)],
+            MetricDataQueries=[_query(index, query, window) for index, query in enumerate(queries)],
             StartTime=datetime.fromtimestamp(window.begin, UTC),
             EndTime=datetime.fromtimestamp(window.end, UTC),
             ScanBy="TimestampAscending",
@@ -229,27 +238,27 @@ async def _read(aws: Aws, asked: Sequence[MetricQuery], window: TimeRange) -> li
         token = {"NextToken": page["NextToken"]}
     return [
         TimeSeries(
-            one.metric,
-            tuple((t, v * one.source.factor) for t, v in sorted(points[_id(at)].items())),
+            query.metric,
+            tuple((t, v * query.source.factor) for t, v in sorted(points[_id(index)].items())),
         )
-        for at, one in enumerate(asked)
+        for index, query in enumerate(queries)
     ]
 
 
-def _id(at: int) -> str:
-    return f"m{at}"
+def _id(index: int) -> str:
+    return f"m{index}"
 
 
-def _query(at: int, asked: MetricQuery, window: TimeRange) -> dict[str, Any]:
+def _query(index: int, query: MetricQuery, window: TimeRange) -> dict[str, Any]:
     return {
-        "Id": _id(at),
+        "Id": _id(index),
         "MetricStat": {
             "Metric": {
-                "Namespace": asked.namespace,
-                "MetricName": asked.source.name,
-                "Dimensions": [{"Name": name, "Value": value} for name, value in asked.dimensions],
+                "Namespace": query.namespace,
+                "MetricName": query.source.name,
+                "Dimensions": [{"Name": name, "Value": value} for name, value in query.dimensions],
             },
             "Period": window.period,
-            "Stat": asked.source.statistic,
+            "Stat": query.source.statistic,
         },
     }

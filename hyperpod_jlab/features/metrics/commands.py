@@ -18,10 +18,15 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.features.metrics.models import METRICS
-from hyperpod_jlab.features.metrics.service import BY_NODE, node_metrics_in, run_metrics_in
+from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, node_metrics, run_metrics
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.features.metrics.models import MetricSet, RunMeasured, TimeRange, TimeSeries
+    from hyperpod_jlab.features.metrics.models import (
+        MetricSet,
+        RunMetricSets,
+        TimeRange,
+        TimeSeries,
+    )
     from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
@@ -31,31 +36,32 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-=+*#@"
 
 
-def sparkline(values: Sequence[float | None], highest: float, width: int) -> str:
-    """Values as bars between nought and `highest`, one character each; a value that is not there is a gap.
+def sparkline(values: Sequence[float | None], maximum: float, width: int) -> str:
+    """Values as bars between nought and `maximum`, one character each; a value that is not there is a gap.
 
     Args:
         values: The values, in the order of time.
-        highest: What a whole bar stands for.
+        maximum: What a whole bar stands for.
         width: The most characters; of more values each character is the highest of some.
     """
-    bars = _BLOCKS if _takes_blocks() else _ASCII
+    blocks = _BLOCKS if _supports_blocks() else _ASCII
     count = min(width, len(values))
     parts = [
-        values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)
+        values[len(values) * index // count : len(values) * (index + 1) // count]
+        for index in range(count)
     ]
-    return "".join(_bar(part, highest, bars) for part in parts)
+    return "".join(_bar(part, maximum, blocks) for part in parts)
 
 
-def _bar(part: Sequence[float | None], highest: float, bars: str) -> str:
-    known = [value for value in part if value is not None]
-    if not known:
+def _bar(part: Sequence[float | None], maximum: float, blocks: str) -> str:
+    present = [value for value in part if value is not None]
+    if not present:
         return " "
-    share = max(known) / highest if highest > 0 else 0.0
-    return bars[max(0, min(len(bars) - 1, int(share * len(bars))))]
+    share = max(present) / maximum if maximum > 0 else 0.0
+    return blocks[max(0, min(len(blocks) - 1, int(share * len(blocks))))]
 
 
-def _takes_blocks() -> bool:
+def _supports_blocks() -> bool:
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     try:
         _BLOCKS.encode(encoding)
@@ -64,8 +70,8 @@ def _takes_blocks() -> bool:
     return True
 
 
-_WIDEST, _NARROWEST, _BESIDE = 60, 10, 70
-_NODE_COURSE = "gpu-utilization"
+_MAX_WIDTH, _MIN_WIDTH, _LABEL_WIDTH = 60, 10, 70
+_NODE_METRIC = "gpu-utilization"
 _NODE_WIDTH = 20
 _HOUR = 3600.0
 
@@ -152,8 +158,8 @@ def _check(node: str | None, by_node: bool, limit: int | None) -> None:
 
 
 def _check_run(cluster: str | None, node: str | None, since: float | None) -> None:
-    given = {"--cluster": cluster, "--node": node, "--since": since}
-    for option, value in given.items():
+    options = {"--cluster": cluster, "--node": node, "--since": since}
+    for option, value in options.items():
         if value is not None:
             raise InvalidInputError(f"{option} is not for a run", code="usage")
 
@@ -168,36 +174,36 @@ def _show_cluster(
     limit: int | None,
 ) -> None:
     async def read(hyperpod: Hyperpod) -> list[MetricSet]:
-        meant = await hyperpod.clusters.on_hyperpod(cluster, region)
-        service = node_metrics_in(hyperpod, meant.region)
+        resolved = await hyperpod.clusters.resolve_hyperpod(cluster, region)
+        service = node_metrics(hyperpod, resolved.region)
         if by_node:
-            return await service.of_nodes(meant.aws_name, since, limit)
+            return await service.read_nodes(resolved.aws_name, since, limit)
         if node is not None:
-            return [await service.of_node(meant.aws_name, node, since)]
-        return [await service.of_cluster(meant.aws_name, since)]
+            return [await service.read_node(resolved.aws_name, node, since)]
+        return [await service.read_cluster(resolved.aws_name, since)]
 
-    found = with_services(read, asking=True)
+    metric_sets = with_services(read, asking=True)
     if by_node:
-        _show_nodes(found)
+        _show_nodes(metric_sets)
     else:
-        _show(found[0])
+        _show(metric_sets[0])
 
 
 def _show_run(
     text: str, attempt: int | None, region: str | None, *, by_node: bool, limit: int | None
 ) -> None:
-    async def read(hyperpod: Hyperpod) -> RunMeasured:
+    async def read(hyperpod: Hyperpod) -> RunMetricSets:
         run_id = await find_run(hyperpod, text)
-        service = run_metrics_in(hyperpod, region)
-        return await service.of_run(run_id, attempt)
+        service = run_metrics(hyperpod, region)
+        return await service.read_run(run_id, attempt)
 
-    found = with_services(read, asking=True)
+    measured = with_services(read, asking=True)
     if by_node:
-        _show_nodes(found.nodes[:limit])
+        _show_nodes(measured.nodes[:limit])
     elif invocation().as_json:
-        print_json(found)
+        print_json(measured)
     else:
-        _show(found.whole, found.run_id)
+        _show(measured.whole, measured.run_id)
 
 
 def _show(measured: MetricSet, run_id: str | None = None) -> None:
@@ -211,7 +217,7 @@ def _show(measured: MetricSet, run_id: str | None = None) -> None:
         (
             course.metric.name,
             *(_value(course, value) for value in _figures(course)),
-            sparkline(_steps(course, window), _highest(course), _room()),
+            sparkline(_values_by_period(course, window), _chart_maximum(course), _chart_width()),
             course.metric.meaning,
         )
         for course in measured.courses.values()
@@ -221,35 +227,37 @@ def _show(measured: MetricSet, run_id: str | None = None) -> None:
     _print_notes([measured])
 
 
-def _print_notes(found: Sequence[MetricSet]) -> None:
-    for note in dict.fromkeys(note for one in found for note in one.notes):
+def _print_notes(metric_sets: Sequence[MetricSet]) -> None:
+    for note in dict.fromkeys(note for metric_set in metric_sets for note in metric_set.notes):
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
-def _show_nodes(found: Sequence[MetricSet]) -> None:
+def _show_nodes(metric_sets: Sequence[MetricSet]) -> None:
     if invocation().as_json:
-        print_list("nodes", found, None)
+        print_list("nodes", metric_sets, None)
         return
     rows = [
         (
-            one.node or "-",
-            *(_last(one, name) for name in BY_NODE),
-            _node_course(one),
+            metric_set.node or "-",
+            *(_last(metric_set, name) for name in NODE_TABLE_METRICS),
+            _node_course(metric_set),
         )
-        for one in found
+        for metric_set in metric_sets
     ]
     titles = ("INSTANCE", "GPU", "GPU MEMORY", "EFA IN", "EFA OUT", "CPU", "GPU COURSE")
     print_table(Table(titles, rows, empty="no metrics of nodes in this time"))
-    _print_notes(found)
+    _print_notes(metric_sets)
 
 
 def _headline(measured: MetricSet, run_id: str | None) -> str:
     window = measured.window
-    what = f"{run_id} on {measured.cluster}" if run_id else measured.cluster
+    subject = f"{run_id} on {measured.cluster}" if run_id else measured.cluster
     node = f", node {measured.node}" if measured.node else ""
     length = format_duration(window.end - window.begin)
-    each = format_duration(window.period)
-    return f"{printable(what + node)}: {length}, a value each {each}, from {measured.source}"
+    period_text = format_duration(window.period)
+    return (
+        f"{printable(subject + node)}: {length}, a value each {period_text}, from {measured.source}"
+    )
 
 
 def _figures(course: TimeSeries) -> tuple[float, float, float, float]:
@@ -274,25 +282,27 @@ def _last(measured: MetricSet, name: str) -> str:
 
 
 def _node_course(measured: MetricSet) -> str:
-    course = measured.courses.get(_NODE_COURSE)
+    course = measured.courses.get(_NODE_METRIC)
     if course is None:
         return ""
-    return sparkline(_steps(course, measured.window), _highest(course), _NODE_WIDTH)
+    return sparkline(
+        _values_by_period(course, measured.window), _chart_maximum(course), _NODE_WIDTH
+    )
 
 
-def _steps(course: TimeSeries, window: TimeRange) -> list[float | None]:
+def _values_by_period(course: TimeSeries, window: TimeRange) -> list[float | None]:
     """A value for each period of the window; None where there is none."""
-    known = dict(course.points)
+    value_by_time = dict(course.points)
     count = int((window.end - window.begin) // window.period) + 1
-    return [known.get(window.begin + window.period * at) for at in range(count)]
+    return [value_by_time.get(window.begin + window.period * index) for index in range(count)]
 
 
-def _highest(course: TimeSeries) -> float:
+def _chart_maximum(course: TimeSeries) -> float:
     """What a whole bar stands for: all of what there is, else the highest value."""
     return 100.0 if METRICS[course.metric.name].unit == "percent" else max(course.values)
 
 
-def _room() -> int:
+def _chart_width() -> int:
     if not is_terminal(sys.stdout):
-        return _WIDEST
-    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns - _BESIDE))
+        return _MAX_WIDTH
+    return max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size().columns - _LABEL_WIDTH))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
-from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, wire_property
 
 Unit = Literal["percent", "celsius", "bytes/s", "packets/s", "count"]
 
@@ -102,19 +102,19 @@ class TimeSeries(Wire):
     points: _Points
 
     @property
-    @shown
+    @wire_property
     def name(self) -> str:
         """The metric's name."""
         return self.metric.name
 
     @property
-    @shown
+    @wire_property
     def unit(self) -> Unit:
         """The metric's unit."""
         return self.metric.unit
 
     @property
-    @shown
+    @wire_property
     def meaning(self) -> str:
         """What is measured."""
         return self.metric.meaning
@@ -125,25 +125,25 @@ class TimeSeries(Wire):
         return tuple(value for _, value in self.points)
 
     @property
-    @shown
+    @wire_property
     def mean(self) -> Rounded:
         """The mean of the values, of which there is one at the least."""
         return sum(self.values) / len(self.points)
 
     @property
-    @shown
+    @wire_property
     def last(self) -> Rounded:
         """The last value."""
         return self.points[-1][1]
 
     @property
-    @shown
+    @wire_property
     def lowest(self) -> Rounded:
         """The lowest value."""
         return min(self.values)
 
     @property
-    @shown
+    @wire_property
     def highest(self) -> Rounded:
         """The highest value."""
         return max(self.values)
@@ -176,36 +176,36 @@ class MetricSet(Wire):
     notes: tuple[str, ...] = ()
 
     @property
-    @shown
+    @wire_property
     def begin(self) -> Time:
         """From when."""
         return self.window.begin
 
     @property
-    @shown
+    @wire_property
     def end(self) -> Time:
         """To when."""
         return self.window.end
 
     @property
-    @shown
+    @wire_property
     def period_s(self) -> int:
         """Of how many seconds each point is the mean or the sum."""
         return self.window.period
 
     @property
-    @shown
+    @wire_property
     def metrics(self) -> list[TimeSeries]:
         """The metrics that have values."""
         return list(self.courses.values())
 
-    def noting(self, *notes: str) -> MetricSet:
+    def with_notes(self, *notes: str) -> MetricSet:
         """The same, with more to say; that comes first."""
         return replace(self, notes=(*notes, *self.notes))
 
 
 @dataclass(frozen=True)
-class RunMeasured:
+class RunMetricSets:
     """What was measured on the nodes of a run while they were its own.
 
     Attributes:
@@ -219,23 +219,26 @@ class RunMeasured:
     nodes: tuple[MetricSet, ...]
 
 
-def mean_course(courses: Sequence[TimeSeries]) -> TimeSeries:
+def mean_series(courses: Sequence[TimeSeries]) -> TimeSeries:
     """The mean of the courses of one metric, of which there is one at the least; a period that only some have a value in is the mean of those."""
     values: dict[float, list[float]] = {}
     for course in courses:
         for moment, value in course.points:
             values.setdefault(moment, []).append(value)
-    means = ((moment, sum(some) / len(some)) for moment, some in sorted(values.items()))
-    return TimeSeries(courses[0].metric, tuple(means))
+    points = (
+        (moment, sum(values_at_time) / len(values_at_time))
+        for moment, values_at_time in sorted(values.items())
+    )
+    return TimeSeries(courses[0].metric, tuple(points))
 
 
-def within(course: TimeSeries, spans: Iterable[tuple[float, float]], period: int) -> TimeSeries:
+def clip(course: TimeSeries, spans: Iterable[tuple[float, float]], period: int) -> TimeSeries:
     """The points whose period lies in one of some times (Unix seconds), also those of which a part does."""
-    known = tuple(spans)
+    known_spans = tuple(spans)
     points = tuple(
         (moment, value)
         for moment, value in course.points
-        if any(begin < moment + period and moment < end for begin, end in known)
+        if any(begin < moment + period and moment < end for begin, end in known_spans)
     )
     return TimeSeries(course.metric, points)
 
@@ -243,21 +246,21 @@ def within(course: TimeSeries, spans: Iterable[tuple[float, float]], period: int
 # --------------------------------------------------------------------------------------------------
 # The times that metrics are shown of, in periods that CloudWatch can answer.
 
-LONGEST = 63 * 86400
+MAX_SECONDS = 63 * 86400
 """Seconds that can be looked back."""
 
-_POINTS = 60
-_COARSE_AFTER = 15 * 86400
+_MAX_POINTS = 60
+_COARSE_AFTER_S = 15 * 86400
 """Seconds after which CloudWatch keeps points of five minutes only."""
 
 
-def last(seconds: float) -> TimeRange:
+def last_seconds(seconds: float) -> TimeRange:
     """The last seconds, in at most 60 periods that CloudWatch can answer; the first begins where CloudWatch's own do.
 
     Raises:
         InvalidInputError: It does not keep such points so long, or there is none in so short a time.
     """
-    if not 60 <= seconds <= LONGEST:
+    if not 60 <= seconds <= MAX_SECONDS:
         raise InvalidInputError(
             "metrics can be shown of one minute to 63 days",
             hint="CloudWatch keeps points of five minutes for 63 days",
@@ -267,7 +270,7 @@ def last(seconds: float) -> TimeRange:
     return _window(now - seconds, now, seconds)
 
 
-def between(begin: float, end: float | None) -> TimeRange:
+def time_range(begin: float, end: float | None) -> TimeRange:
     """A time that was, in the same periods; the last is whole, so it may end later.
 
     Args:
@@ -278,16 +281,16 @@ def between(begin: float, end: float | None) -> TimeRange:
         UnsupportedError: It began longer ago than CloudWatch keeps such points.
     """
     now = time.time()
-    if now - begin > LONGEST:
+    if now - begin > MAX_SECONDS:
         raise UnsupportedError("it began more than 63 days ago; its metrics are no longer kept")
-    found = _window(begin, now if end is None else end, now - begin)
+    window = _window(begin, now if end is None else end, now - begin)
     if end is None:
-        return found
-    whole = max(math.ceil((end - found.begin) / found.period), 1) * found.period
-    return TimeRange(found.begin, found.begin + whole, found.period)
+        return window
+    duration = max(math.ceil((end - window.begin) / window.period), 1) * window.period
+    return TimeRange(window.begin, window.begin + duration, window.period)
 
 
 def _window(begin: float, end: float, age: float) -> TimeRange:
-    step = 300 if age > _COARSE_AFTER else 60
-    period = max(math.ceil((end - begin) / _POINTS / step), 1) * step
+    step = 300 if age > _COARSE_AFTER_S else 60
+    period = max(math.ceil((end - begin) / _MAX_POINTS / step), 1) * step
     return TimeRange(begin // period * period, end, period)

@@ -22,7 +22,7 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnreachableError,
     UnsupportedError,
-    without_passwords,
+    mask_credentials,
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.features.metrics.models import METRICS, TimeRange, TimeSeries
@@ -73,18 +73,20 @@ def workspace_at(url: str, region: str) -> Workspace:
     Raises:
         InvalidInputError: It is none of a workspace, or not one of AWS: signed requests go nowhere else.
     """
-    found = _URL.fullmatch(url.strip())
-    address = urlsplit(found[1]) if found else None
-    host = (address.hostname or "") if address else ""
-    theirs = address is not None and address.scheme == "https" and host.endswith(_AWS_HOSTS)
-    if found is None or not (theirs or host in _LOOPBACK):
+    match = _URL.fullmatch(url.strip())
+    address = urlsplit(match[1]) if match else None
+    host_name = (address.hostname or "") if address else ""
+    is_aws_host = (
+        address is not None and address.scheme == "https" and host_name.endswith(_AWS_HOSTS)
+    )
+    if match is None or not (is_aws_host or host_name in _LOOPBACK):
         raise InvalidInputError(
-            f"'{without_passwords(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
+            f"'{mask_credentials(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
             hint="one looks like https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-0123abcd-...",
             detail={"field": "prometheus"},
         )
-    named = _REGION.search(host)
-    return Workspace(found[1], named[1] if named else region)
+    region_match = _REGION.search(host_name)
+    return Workspace(match[1], region_match[1] if region_match else region)
 
 
 async def workspace_of_addon(aws: Aws, eks: str) -> Workspace | None:
@@ -95,19 +97,21 @@ async def workspace_of_addon(aws: Aws, eks: str) -> Workspace | None:
         HyperpodError: See `aws.errors`.
     """
     try:
-        told = await aws.call("eks", "DescribeAddon", clusterName=eks, addonName=ADDON)
+        response = await aws.call("eks", "DescribeAddon", clusterName=eks, addonName=ADDON)
     except NotFoundError:
         return None
-    named = _configuration(told["addon"].get("configurationValues") or "").get("ampWorkspace")
-    if not isinstance(named, dict):
+    workspace_setting = _configuration(response["addon"].get("configurationValues") or "").get(
+        "ampWorkspace"
+    )
+    if not isinstance(workspace_setting, dict):
         return None
     region = await aws.region()
-    if named.get("prometheusEndpoint"):
+    if workspace_setting.get("prometheusEndpoint"):
         try:
-            return workspace_at(str(named["prometheusEndpoint"]), region)
+            return workspace_at(str(workspace_setting["prometheusEndpoint"]), region)
         except InvalidInputError as error:
             raise UnsupportedError(f"the add-on {ADDON} of {eks}: {error.message}") from None
-    arn = _ARN.fullmatch(str(named.get("arn") or ""))
+    arn = _ARN.fullmatch(str(workspace_setting.get("arn") or ""))
     if arn is None:
         return None
     suffix = ".cn" if arn[1] == "aws-cn" else ""
@@ -133,15 +137,15 @@ async def query_range(
     periods = int((window.end - window.begin) // window.period)
     if periods < 1:
         return []
-    form = {
+    query_form = {
         "query": expression,
         "start": str(window.begin + window.period),
         "end": str(window.begin + window.period * periods),
         "step": str(window.period),
     }
-    told = await aws.post(call, f"{workspace.url}/api/v1/query_range", form)
+    response = await aws.post(call, f"{workspace.url}/api/v1/query_range", query_form)
     try:
-        return [_series(one, window.period) for one in told["data"]["result"]]
+        return [_series(series, window.period) for series in response["data"]["result"]]
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UnreachableError(
             f"the workspace {workspace.url} gave an answer that is none of Prometheus",
@@ -150,19 +154,19 @@ async def query_range(
         ) from None
 
 
-def _series(told: Mapping[str, Any], period: int) -> Series:
-    values = ((float(moment) - period, float(text)) for moment, text in told["values"])
-    labels = {str(name): str(value) for name, value in told["metric"].items()}
+def _series(item: Mapping[str, Any], period: int) -> Series:
+    values = ((float(moment) - period, float(text)) for moment, text in item["values"])
+    labels = {str(name): str(value) for name, value in item["metric"].items()}
     return Series(labels, tuple(pair for pair in values if abs(pair[1]) < float("inf")))
 
 
 def _configuration(text: str) -> dict[str, Any]:
     """An add-on's configuration: EKS takes JSON and YAML; nothing where it is neither."""
     try:
-        told = json.loads(text or "{}")
+        document = json.loads(text or "{}")
     except ValueError:
-        told = _yaml(text)
-    return told if isinstance(told, dict) else {}
+        document = _yaml(text)
+    return document if isinstance(document, dict) else {}
 
 
 def _yaml(text: str) -> Any:
@@ -189,7 +193,7 @@ def _yaml(text: str) -> Any:
 
 _NAME = re.compile(r"[0-9A-Za-z._-]+")
 
-_LEAST_RATE = 120
+_MIN_RATE_S = 120
 """Seconds that a rate is taken over at the least: exporters are read each 15 to 60 seconds, and a rate needs two values."""
 
 
@@ -215,13 +219,13 @@ class Expression:
             period: Seconds of a period.
             pods: Only GPUs of pods whose name begins so.
         """
-        of = f'{self.label}=~"{_any_of(names)}"'
+        selector = f'{self.label}=~"{_name_pattern(names)}"'
         if pods is not None:
-            of += f',pod=~"{_literal(pods)}(-.*)?"'
-        text = self.text.replace("$of", of).replace("$for", f"{period}s")
-        return text.replace("$rate", f"{max(period, _LEAST_RATE)}s")
+            selector += f',pod=~"{_literal(pods)}(-.*)?"'
+        text = self.text.replace("$of", selector).replace("$for", f"{period}s")
+        return text.replace("$rate", f"{max(period, _MIN_RATE_S)}s")
 
-    def of_all(self, names: Iterable[str], period: int) -> str:
+    def overall(self, names: Iterable[str], period: int) -> str:
         """The mean over the nodes, or the value of the cluster."""
         text = self.by_node(names, period)
         return text if self.whole else f"avg({text})"
@@ -232,7 +236,7 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def _any_of(names: Iterable[str]) -> str:
+def _name_pattern(names: Iterable[str]) -> str:
     return "|".join(map(_literal, names))
 
 
@@ -253,11 +257,11 @@ def _gpu(value: str, label: str) -> Expression:
 
 def _gpus(label: str) -> dict[str, Expression]:
     """Metrics of the DCGM exporter; use is in percent, memory in MiB."""
-    used = "avg_over_time(DCGM_FI_DEV_FB_USED{$of}[$for])"
+    used_memory = "avg_over_time(DCGM_FI_DEV_FB_USED{$of}[$for])"
     free = "avg_over_time(DCGM_FI_DEV_FB_FREE{$of}[$for])"
     return {
         "gpu-utilization": _gpu("avg_over_time(DCGM_FI_DEV_GPU_UTIL{$of}[$for])", label),
-        "gpu-memory": _gpu(f"100 * {used} / ({used} + {free})", label),
+        "gpu-memory": _gpu(f"100 * {used_memory} / ({used_memory} + {free})", label),
         "gpu-temperature": _gpu("avg_over_time(DCGM_FI_DEV_GPU_TEMP{$of}[$for])", label),
     }
 
@@ -283,7 +287,7 @@ _HOST = {
 """Metrics of the node exporter, by its ``instance``."""
 
 
-def _at_address(text: str) -> Expression:
+def _by_address(text: str) -> Expression:
     """A metric of the node exporter on EKS, whose instance is an address: joined with the node that has it."""
     addressed = (
         f'label_replace({text.replace("$of", "")}, "internal_ip", "$1", "instance", '
@@ -295,19 +299,19 @@ def _at_address(text: str) -> Expression:
     )
 
 
-def _health(word: str) -> Expression:
+def _health(state: str) -> Expression:
     """Whether HyperPod labels a node so, in percent of the time."""
-    labelled = f'kubelet_node_name{{sagemaker_amazonaws_com_node_health_status="{word}",$of}}'
-    every = "kubelet_node_name{$of}"
-    so = f"sum by (node) (count_over_time({labelled}[$for]))"
-    of = f"sum by (node) (count_over_time({every}[$for]))"
-    return Expression(f"100 * ({so} / {of} or 0 * {of})", "node")
+    labelled = f'kubelet_node_name{{sagemaker_amazonaws_com_node_health_status="{state}",$of}}'
+    all_nodes = "kubelet_node_name{$of}"
+    state_count = f"sum by (node) (count_over_time({labelled}[$for]))"
+    count = f"sum by (node) (count_over_time({all_nodes}[$for]))"
+    return Expression(f"100 * ({state_count} / {count} or 0 * {count})", "node")
 
 
-PER_NODE_ON_EKS = {
+EKS_NODE_METRICS = {
     **_gpus("Hostname"),
     **_EFA,
-    **{name: _at_address(one) for name, one in _HOST.items()},
+    **{name: _by_address(one) for name, one in _HOST.items()},
     "healthy": _health("Schedulable"),
     "deep-health-check": _health("Unschedulable"),
     "to-reboot": _health("UnschedulablePendingReboot"),
@@ -315,13 +319,13 @@ PER_NODE_ON_EKS = {
 }
 """Metrics of each node of an EKS cluster; the nodes are called by their names in Kubernetes."""
 
-OF_EKS = {
-    **PER_NODE_ON_EKS,
+EKS_METRICS = {
+    **EKS_NODE_METRICS,
     "nodes": Expression("count(last_over_time(kube_node_info{$of}[$rate]))", "node", whole=True),
 }
 """Metrics of an EKS cluster."""
 
-PER_NODE_WITH_SLURM = {
+SLURM_NODE_METRICS = {
     **_gpus("instance"),
     **_EFA,
     **{name: Expression(one, "instance") for name, one in _HOST.items()},
@@ -329,29 +333,29 @@ PER_NODE_WITH_SLURM = {
 """Metrics of each node of a cluster with Slurm; the nodes are called as Slurm calls them."""
 
 
-def _of_slurm(text: str) -> Expression:
+def _slurm_expression(text: str) -> Expression:
     return Expression(f"max(sum by (instance) ({text}))", "instance", whole=True)
 
 
-OF_SLURM = {
-    **PER_NODE_WITH_SLURM,
+SLURM_METRICS = {
+    **SLURM_NODE_METRICS,
     "nodes": Expression(
         "count(last_over_time(node_uname_info{$of}[$rate]))", "instance", whole=True
     ),
-    "gpus-idle": _of_slurm("last_over_time(slurm_gpus_idle{$of}[$rate])"),
-    "jobs-running": _of_slurm("last_over_time(slurm_queue_running{$of}[$rate])"),
-    "jobs-waiting": _of_slurm("last_over_time(slurm_queue_pending{$of}[$rate])"),
+    "gpus-idle": _slurm_expression("last_over_time(slurm_gpus_idle{$of}[$rate])"),
+    "jobs-running": _slurm_expression("last_over_time(slurm_queue_running{$of}[$rate])"),
+    "jobs-waiting": _slurm_expression("last_over_time(slurm_queue_pending{$of}[$rate])"),
 }
 """Metrics of a cluster with Slurm; those of Slurm itself are of SckyzO/slurm_exporter, which runs on the controller."""
 
-OF_GPUS = frozenset(_gpus(""))
+GPU_METRICS = frozenset(_gpus(""))
 """Metrics that can be had of a run's own pods."""
 
 
 # --------------------------------------------------------------------------------------------------
 # Metrics of HyperPod clusters, of their nodes and of runs, out of a workspace of Amazon Managed Service for Prometheus.
 
-_AT_ONCE = 4
+_CONCURRENCY = 4
 """Queries that are under way at the same time."""
 
 
@@ -375,10 +379,10 @@ class PrometheusMetrics:
         self._aws = aws
         self._workspace = workspace
         on_eks = cluster.eks_arn is not None
-        self._whole = OF_EKS if on_eks else OF_SLURM
-        self._each = PER_NODE_ON_EKS if on_eks else PER_NODE_WITH_SLURM
+        self._cluster_metrics = EKS_METRICS if on_eks else SLURM_METRICS
+        self._node_metrics = EKS_NODE_METRICS if on_eks else SLURM_NODE_METRICS
 
-    async def of_cluster(self, names: Sequence[str], window: TimeRange) -> list[TimeSeries]:
+    async def read_cluster(self, names: Sequence[str], window: TimeRange) -> list[TimeSeries]:
         """The course of each metric, also of those without a value.
 
         Args:
@@ -388,17 +392,20 @@ class PrometheusMetrics:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        known = list(filter(is_name, names))
-        if not known:
-            return [TimeSeries(METRICS[name], ()) for name in self._whole]
-        asked = {name: one.of_all(known, window.period) for name, one in self._whole.items()}
-        found = await self._ask(asked, window)
+        valid_names = list(filter(is_name, names))
+        if not valid_names:
+            return [TimeSeries(METRICS[name], ()) for name in self._cluster_metrics]
+        queries = {
+            name: expression.overall(valid_names, window.period)
+            for name, expression in self._cluster_metrics.items()
+        }
+        results = await self._ask(queries, window)
         return [
             TimeSeries(METRICS[name], series[0].points if series else ())
-            for name, series in found.items()
+            for name, series in results.items()
         ]
 
-    async def of_nodes(
+    async def read_nodes(
         self,
         names: Sequence[str],
         window: TimeRange,
@@ -416,33 +423,41 @@ class PrometheusMetrics:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        wanted = {
-            name: one for name, one in self._each.items() if metrics is None or name in metrics
+        expressions = {
+            name: expression
+            for name, expression in self._node_metrics.items()
+            if metrics is None or name in metrics
         }
-        known = list(filter(is_name, names))
-        asked = {
-            name: one.by_node(known, window.period, pods if name in OF_GPUS else None)
-            for name, one in wanted.items()
-            if known
+        valid_names = list(filter(is_name, names))
+        queries = {
+            name: expression.by_node(
+                valid_names, window.period, pods if name in GPU_METRICS else None
+            )
+            for name, expression in expressions.items()
+            if valid_names
         }
-        found = await self._ask(asked, window)
-        return {node: list(_courses_of(node, wanted, found)) for node in names}
+        results = await self._ask(queries, window)
+        return {node: list(_node_series(node, expressions, results)) for node in names}
 
-    async def _ask(self, asked: Mapping[str, str], window: TimeRange) -> dict[str, list[Series]]:
-        room = asyncio.Semaphore(_AT_ONCE)
+    async def _ask(self, queries: Mapping[str, str], window: TimeRange) -> dict[str, list[Series]]:
+        semaphore = asyncio.Semaphore(_CONCURRENCY)
 
         async def ask(expression: str) -> list[Series]:
-            async with room:
+            async with semaphore:
                 return await query_range(self._aws, self._workspace, expression, window)
 
-        answers = await asyncio.gather(*map(ask, asked.values()))
-        return dict(zip(asked, answers, strict=True))
+        responses = await asyncio.gather(*map(ask, queries.values()))
+        return dict(zip(queries, responses, strict=True))
 
 
-def _courses_of(
-    node: str, wanted: Mapping[str, Expression], found: Mapping[str, Iterable[Series]]
+def _node_series(
+    node: str, expressions: Mapping[str, Expression], results: Mapping[str, Iterable[Series]]
 ) -> Iterable[TimeSeries]:
-    for name, expression in wanted.items():
-        own = (one for one in found.get(name, ()) if one.labels.get(expression.label) == node)
-        first = next(own, None)
+    for name, expression in expressions.items():
+        node_series = (
+            series
+            for series in results.get(name, ())
+            if series.labels.get(expression.label) == node
+        )
+        first = next(node_series, None)
         yield TimeSeries(METRICS[name], first.points if first else ())

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hyperpod_jlab.features.metrics.models import LONGEST, MetricSet, RunMeasured
-from hyperpod_jlab.features.metrics.service import MetricQuery, metric_looks_in
+from hyperpod_jlab.features.metrics.models import MAX_SECONDS, MetricSet, RunMetricSets
+from hyperpod_jlab.features.metrics.service import MetricRequest, metric_cache
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 
@@ -23,7 +23,7 @@ class HyperpodNodeMetrics:
 class MetricsQuery(RequestModel):
     """Which time, and which node."""
 
-    seconds: Annotated[int, Field(ge=60, le=LONGEST)] = 3600
+    seconds: Annotated[int, Field(ge=60, le=MAX_SECONDS)] = 3600
     """How long to look back."""
     node: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     """Only this node: its instance id or its name in Kubernetes."""
@@ -32,7 +32,7 @@ class MetricsQuery(RequestModel):
 class NodeMetricsQuery(RequestModel):
     """Which time, and how many nodes."""
 
-    seconds: Annotated[int, Field(ge=60, le=LONGEST)] = 3600
+    seconds: Annotated[int, Field(ge=60, le=MAX_SECONDS)] = 3600
     """How long to look back."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     """At most so many nodes."""
@@ -48,10 +48,12 @@ class RunMetricsQuery(RequestModel):
 async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> MetricSet:
     """The metrics of a HyperPod cluster or of one of its nodes; at most a minute old."""
     hyperpod = await call.hyperpod()
-    meant = await hyperpod.clusters.on_hyperpod(cluster)
-    looks = metric_looks_in(hyperpod, meant.region)
-    (found,) = await looks.get(MetricQuery(meant.aws_name, query.seconds, node=query.node))
-    return found
+    resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
+    cache = metric_cache(hyperpod, resolved.region)
+    (metric_set,) = await cache.get(
+        MetricRequest(resolved.aws_name, query.seconds, node=query.node)
+    )
+    return metric_set
 
 
 async def list_node_metrics(
@@ -59,14 +61,16 @@ async def list_node_metrics(
 ) -> HyperpodNodeMetrics:
     """The most important metrics of each node of a HyperPod cluster on EKS; at most a minute old."""
     hyperpod = await call.hyperpod()
-    meant = await hyperpod.clusters.on_hyperpod(cluster)
-    looks = metric_looks_in(hyperpod, meant.region)
-    found = await looks.get(MetricQuery(meant.aws_name, query.seconds, nodes=query.limit))
-    return HyperpodNodeMetrics(tuple(found))
+    resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
+    cache = metric_cache(hyperpod, resolved.region)
+    metric_sets = await cache.get(
+        MetricRequest(resolved.aws_name, query.seconds, nodes=query.limit)
+    )
+    return HyperpodNodeMetrics(tuple(metric_sets))
 
 
-async def show_run_metrics(call: Call, run_id: str, query: RunMetricsQuery) -> RunMeasured:
+async def show_run_metrics(call: Call, run_id: str, query: RunMetricsQuery) -> RunMetricSets:
     """The metrics of a run on a HyperPod cluster, over the time in which it ran; at most a minute old."""
-    looks = metric_looks_in(await call.hyperpod())
-    whole, *nodes = await looks.get(MetricQuery(run=run_id, attempt=query.attempt))
-    return RunMeasured(run_id, whole, tuple(nodes))
+    cache = metric_cache(await call.hyperpod())
+    overall, *nodes = await cache.get(MetricRequest(run=run_id, attempt=query.attempt))
+    return RunMetricSets(run_id, overall, tuple(nodes))

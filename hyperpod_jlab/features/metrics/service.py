@@ -26,34 +26,34 @@ from hyperpod_jlab.core.run import Attempt, Run
 from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
 from hyperpod_jlab.engines.registry import find_scheduler
 from hyperpod_jlab.features.metrics.aws import (
+    EKS_METRICS,
     INSIGHTS,
-    ON_EKS,
-    ON_NODES,
-    ON_PODS,
-    ON_SLURM,
+    NODE_METRICS,
+    POD_METRICS,
     SLURM,
-    ask_for,
+    SLURM_METRICS,
+    build_queries,
     metrics_of_node,
     nodes_with_metrics,
     pods_with_gpus,
-    read_courses,
+    read_series,
 )
-from hyperpod_jlab.features.metrics.aws import MetricQuery as Asked
+from hyperpod_jlab.features.metrics.aws import MetricQuery as CloudWatchQuery
 from hyperpod_jlab.features.metrics.models import (
     METRICS,
     MetricSet,
-    RunMeasured,
+    RunMetricSets,
     Source,
     TimeRange,
     TimeSeries,
-    between,
-    last,
-    mean_course,
-    within,
+    clip,
+    last_seconds,
+    mean_series,
+    time_range,
 )
 from hyperpod_jlab.features.metrics.prometheus import (
     ADDON,
-    OF_GPUS,
+    GPU_METRICS,
     PrometheusMetrics,
     Workspace,
     node_name,
@@ -76,28 +76,28 @@ def eks_of(cluster: HyperpodCluster) -> str | None:
     return cluster.eks_arn.rpartition("/")[2] if cluster.eks_arn else None
 
 
-def notes_on(
-    cluster: HyperpodCluster, source: Source, shown: Collection[str], missing: Sequence[str]
+def build_notes(
+    cluster: HyperpodCluster, source: Source, present: Collection[str], missing: Sequence[str]
 ) -> tuple[str, ...]:
     """What is to be said.
 
     Args:
         cluster: The cluster.
         source: Where the metrics are from.
-        shown: Names of those that are there.
+        present: Names of those that are there.
         missing: Names of those that could be there and are not.
     """
-    if not shown:
-        return (_none(cluster, source),)
+    if not present:
+        return (_no_metrics_note(cluster, source),)
     if source == "CloudWatch" and eks_of(cluster) is None:
         return ()
-    why = "the add-on is too old for them" if source == "CloudWatch" else "nothing exports them"
+    reason = "the add-on is too old for them" if source == "CloudWatch" else "nothing exports them"
     absent = set(missing)
     notes = []
     if absent >= _GPUS:
-        notes.append(f"no metrics of GPUs: the nodes have none, or {why}")
+        notes.append(f"no metrics of GPUs: the nodes have none, or {reason}")
     if absent >= _EFA:
-        notes.append(f"no metrics of EFA: the nodes have none, or {why}")
+        notes.append(f"no metrics of EFA: the nodes have none, or {reason}")
     if absent >= _HEALTH:
         notes.append(
             "no metrics of health: the add-on is too old for HyperPod's; update it"
@@ -107,7 +107,7 @@ def notes_on(
     return tuple(notes)
 
 
-def _none(cluster: HyperpodCluster, source: Source) -> str:
+def _no_metrics_note(cluster: HyperpodCluster, source: Source) -> str:
     eks = eks_of(cluster)
     if source == "Prometheus":
         return f"the workspace has no metrics of {cluster.name} in this time"
@@ -131,14 +131,14 @@ def _no_metrics_of_slurm(cluster: HyperpodCluster) -> str:
     )
 
 
-BY_NODE = ("gpu-utilization", "gpu-memory", "efa-received", "efa-sent", "cpu")
+NODE_TABLE_METRICS = ("gpu-utilization", "gpu-memory", "efa-received", "efa-sent", "cpu")
 """The metrics of each node in a table of nodes."""
 
-_KNOWN_FOR = 300.0
+_WORKSPACE_TTL_S = 300.0
 """Seconds for which it is remembered which workspace a cluster has, or why that is not known."""
 
-_Measuring = Callable[[PrometheusMetrics], Awaitable[list[MetricSet]]]
-_Otherwise = Callable[[], Awaitable[list[MetricSet]]]
+_ReadPrometheus = Callable[[PrometheusMetrics], Awaitable[list[MetricSet]]]
+_ReadFallback = Callable[[], Awaitable[list[MetricSet]]]
 
 
 class NodeMetrics:
@@ -152,9 +152,9 @@ class NodeMetrics:
     def __init__(self, aws: Aws, settings: Settings | None = None) -> None:
         self.aws = aws
         self._settings = settings or Settings()
-        self._workspaces: Cache[str, Workspace | HyperpodError | None] = Cache(_KNOWN_FOR)
+        self._workspaces: Cache[str, Workspace | HyperpodError | None] = Cache(_WORKSPACE_TTL_S)
 
-    async def of_cluster(self, cluster: str, seconds: float) -> MetricSet:
+    async def read_cluster(self, cluster: str, seconds: float) -> MetricSet:
         """Metrics of a whole cluster over the last seconds.
 
         Raises:
@@ -162,26 +162,32 @@ class NodeMetrics:
             NotFoundError: There is no such cluster.
             HyperpodError: See `aws.errors`.
         """
-        window = last(seconds)
-        found = await find_cluster(self.aws, cluster)
+        window = last_seconds(seconds)
+        description = await find_cluster(self.aws, cluster)
 
         async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
-            named = await self._named(found)
-            courses = await prometheus.of_cluster(list(named), window)
-            return [measured(found, None, window, courses, "Prometheus")]
+            node_names = await self._instances_by_name(description)
+            courses = await prometheus.read_cluster(list(node_names), window)
+            return [build_metric_set(description, None, window, courses, "Prometheus")]
 
-        async def otherwise() -> list[MetricSet]:
-            eks = eks_of(found)
+        async def fallback() -> list[MetricSet]:
+            eks = eks_of(description)
             if eks is not None:
-                asked = ask_for(ON_EKS, INSIGHTS, {"ClusterName": eks})
+                queries = build_queries(EKS_METRICS, INSIGHTS, {"ClusterName": eks})
             else:
-                asked = ask_for(ON_SLURM, SLURM, {"ClusterId": found.arn.rpartition("/")[2]})
-            return [measured(found, None, window, await read_courses(self.aws, asked, window))]
+                queries = build_queries(
+                    SLURM_METRICS, SLURM, {"ClusterId": description.arn.rpartition("/")[2]}
+                )
+            return [
+                build_metric_set(
+                    description, None, window, await read_series(self.aws, queries, window)
+                )
+            ]
 
-        (one,) = await self.first_of(found, ask, otherwise)
-        return one
+        (metric_set,) = await self.read_with_fallback(description, ask, fallback)
+        return metric_set
 
-    async def of_node(self, cluster: str, node: str, seconds: float) -> MetricSet:
+    async def read_node(self, cluster: str, node: str, seconds: float) -> MetricSet:
         """Metrics of one node of a cluster over the last seconds.
 
         Args:
@@ -195,25 +201,25 @@ class NodeMetrics:
             UnsupportedError: Only CloudWatch could be asked, which has none of single nodes.
             HyperpodError: See `aws.errors`.
         """
-        window = last(seconds)
-        found = await find_cluster(self.aws, cluster)
+        window = last_seconds(seconds)
+        description = await find_cluster(self.aws, cluster)
 
         async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
             instance = await find_instance(self.aws, cluster, node)
-            name = node_name(found, instance)
-            courses = (await prometheus.of_nodes([name], window))[name] if name else []
-            return [measured(found, instance.name, window, courses, "Prometheus")]
+            name = node_name(description, instance)
+            courses = (await prometheus.read_nodes([name], window))[name] if name else []
+            return [build_metric_set(description, instance.name, window, courses, "Prometheus")]
 
-        async def otherwise() -> list[MetricSet]:
-            return [await self._node_of_eks(found, node, window)]
+        async def fallback() -> list[MetricSet]:
+            return [await self._node_of_eks(description, node, window)]
 
-        (one,) = await self.first_of(found, ask, otherwise)
-        return one
+        (metric_set,) = await self.read_with_fallback(description, ask, fallback)
+        return metric_set
 
-    async def of_nodes(
+    async def read_nodes(
         self, cluster: str, seconds: float, limit: int | None = None
     ) -> list[MetricSet]:
-        """The most important metrics (`BY_NODE`) of each node of a cluster, by instance id; nodes of which there are none are left out.
+        """The most important metrics (`NODE_TABLE_METRICS`) of each node of a cluster, by instance id; nodes of which there are none are left out.
 
         Raises:
             InvalidInputError: These are too many seconds, or what the configuration names is no workspace.
@@ -221,23 +227,27 @@ class NodeMetrics:
             UnsupportedError: Only CloudWatch could be asked, which has none of single nodes.
             HyperpodError: See `aws.errors`.
         """
-        window = last(seconds)
-        found = await find_cluster(self.aws, cluster)
+        window = last_seconds(seconds)
+        description = await find_cluster(self.aws, cluster)
 
         async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
-            named = sorted((await self._named(found)).items(), key=lambda pair: pair[1].name)
-            names = {name: instance.name for name, instance in named[:limit]}
-            courses = await prometheus.of_nodes(list(names), window, BY_NODE)
+            named_nodes = sorted(
+                (await self._instances_by_name(description)).items(), key=lambda pair: pair[1].name
+            )
+            names = {name: instance.name for name, instance in named_nodes[:limit]}
+            courses = await prometheus.read_nodes(list(names), window, NODE_TABLE_METRICS)
             rows = (
-                measured(found, names[name], window, own, "Prometheus", notes=False)
-                for name, own in courses.items()
+                build_metric_set(
+                    description, names[name], window, node_courses, "Prometheus", notes=False
+                )
+                for name, node_courses in courses.items()
             )
             return [row for row in rows if row.courses]
 
-        async def otherwise() -> list[MetricSet]:
-            return await self.nodes_of_eks(found, window, BY_NODE, limit=limit)
+        async def fallback() -> list[MetricSet]:
+            return await self.nodes_of_eks(description, window, NODE_TABLE_METRICS, limit=limit)
 
-        return await self.first_of(found, ask, otherwise)
+        return await self.read_with_fallback(description, ask, fallback)
 
     async def nodes_of_eks(
         self,
@@ -245,7 +255,7 @@ class NodeMetrics:
         window: TimeRange,
         metrics: Sequence[str],
         *,
-        only: Collection[str] | None = None,
+        only_nodes: Collection[str] | None = None,
         limit: int | None = None,
     ) -> list[MetricSet]:
         """What CloudWatch has of each node of a cluster on EKS, by instance id; nodes that it had none of are left out.
@@ -253,86 +263,103 @@ class NodeMetrics:
         Args:
             cluster: The cluster.
             window: When.
-            metrics: Which of `ON_NODES`.
-            only: Only instances with these ids.
+            metrics: Which of `NODE_METRICS`.
+            only_nodes: Only instances with these ids.
             limit: At most so many nodes.
 
         Raises:
             UnsupportedError: It is not on EKS.
             HyperpodError: See `aws.errors`.
         """
-        known = sorted((await nodes_with_metrics(self.aws, _nodes_of(cluster))).items())
-        chosen = [pair for pair in known if only is None or pair[0] in only][:limit]
-        sources = {name: ON_NODES[name] for name in metrics}
-        asked = [one for _, on in chosen for one in ask_for(sources, INSIGHTS, on)]
-        courses = await read_courses(self.aws, asked, window)
+        all_nodes = sorted((await nodes_with_metrics(self.aws, _nodes_of(cluster))).items())
+        selected = [pair for pair in all_nodes if only_nodes is None or pair[0] in only_nodes][
+            :limit
+        ]
+        sources = {name: NODE_METRICS[name] for name in metrics}
+        queries = [
+            query
+            for _, dimensions in selected
+            for query in build_queries(sources, INSIGHTS, dimensions)
+        ]
+        courses = await read_series(self.aws, queries, window)
         count = len(sources)
         rows = [
-            measured(cluster, name, window, courses[at * count : (at + 1) * count], notes=False)
-            for at, (name, _) in enumerate(chosen)
+            build_metric_set(
+                cluster, name, window, courses[index * count : (index + 1) * count], notes=False
+            )
+            for index, (name, _) in enumerate(selected)
         ]
         return [row for row in rows if row.courses]
 
-    async def first_of(
-        self, cluster: HyperpodCluster, ask: _Measuring, otherwise: _Otherwise
+    async def read_with_fallback(
+        self, cluster: HyperpodCluster, from_prometheus: _ReadPrometheus, fallback: _ReadFallback
     ) -> list[MetricSet]:
         """What the cluster's workspace tells, or what CloudWatch does where there is none, it cannot be read or has nothing; that is said then.
 
         Args:
             cluster: The cluster.
-            ask: Asks the workspace.
-            otherwise: Asks CloudWatch.
+            from_prometheus: Asks the workspace.
+            fallback: Asks CloudWatch.
 
         Raises:
             InvalidInputError: What the configuration or the add-on names is no workspace.
             HyperpodError: Of CloudWatch; of the workspace where CloudWatch can have no such metrics or knows none of the nodes.
         """
-        failed: HyperpodError | None = None
-        why: str | None = None
+        workspace_error: HyperpodError | None = None
+        reason: str | None = None
         try:
             workspace = await self._workspace(cluster)
             if workspace is not None:
-                told = await ask(PrometheusMetrics(self.aws, workspace, cluster))
-                if any(one.courses for one in told):
-                    return told
-                why = f"the workspace {workspace.url} has no metrics of this in this time"
+                metric_sets = await from_prometheus(PrometheusMetrics(self.aws, workspace, cluster))
+                if any(metric_set.courses for metric_set in metric_sets):
+                    return metric_sets
+                reason = f"the workspace {workspace.url} has no metrics of this in this time"
         except (DeniedError, UnreachableError, UnsupportedError) as error:
-            failed, why = error, f"Amazon Managed Service for Prometheus: {error.message}"
+            workspace_error, reason = (
+                error,
+                f"Amazon Managed Service for Prometheus: {error.message}",
+            )
         try:
-            found = await otherwise()
+            cloudwatch_sets = await fallback()
         except UnsupportedError as error:
-            if failed is not None:
-                raise failed from None
-            if why is not None:
+            if workspace_error is not None:
+                raise workspace_error from None
+            if reason is not None:
                 raise UnsupportedError(
-                    f"{why}, and {error.message}", hint=error.hint, detail=error.detail
+                    f"{reason}, and {error.message}", hint=error.hint, detail=error.detail
                 ) from None
             raise
-        if failed is not None and not found:
-            raise failed
-        return found if why is None else [one.noting(why) for one in found]
+        if workspace_error is not None and not cloudwatch_sets:
+            raise workspace_error
+        return (
+            cloudwatch_sets
+            if reason is None
+            else [metric_set.with_notes(reason) for metric_set in cloudwatch_sets]
+        )
 
     async def _node_of_eks(
         self, cluster: HyperpodCluster, node: str, window: TimeRange
     ) -> MetricSet:
         eks = _nodes_of(cluster)
         instance = (await find_instance(self.aws, cluster.name, node)).name
-        known = await metrics_of_node(self.aws, eks, instance)
-        asked = [
-            Asked(METRICS[name], source, INSIGHTS, known[source.name])
-            for name, source in ON_NODES.items()
-            if source.name in known
+        dimensions_by_name = await metrics_of_node(self.aws, eks, instance)
+        queries = [
+            CloudWatchQuery(METRICS[name], source, INSIGHTS, dimensions_by_name[source.name])
+            for name, source in NODE_METRICS.items()
+            if source.name in dimensions_by_name
         ]
-        courses = await read_courses(self.aws, asked, window)
-        there = {course.metric.name for course in courses}
-        absent = [TimeSeries(METRICS[name], ()) for name in ON_NODES if name not in there]
-        return measured(cluster, instance, window, [*courses, *absent])
+        courses = await read_series(self.aws, queries, window)
+        present = {course.metric.name for course in courses}
+        absent = [TimeSeries(METRICS[name], ()) for name in NODE_METRICS if name not in present]
+        return build_metric_set(cluster, instance, window, [*courses, *absent])
 
-    async def _named(self, cluster: HyperpodCluster) -> dict[str, Instance]:
+    async def _instances_by_name(self, cluster: HyperpodCluster) -> dict[str, Instance]:
         """The instances of a cluster by what the workspace calls them."""
-        every = [one async for page in list_instances(self.aws, cluster.name) for one in page]
-        named = ((node_name(cluster, one), one) for one in every)
-        return {name: one for name, one in named if name is not None}
+        instances = [
+            instance async for page in list_instances(self.aws, cluster.name) for instance in page
+        ]
+        pairs = ((node_name(cluster, instance), instance) for instance in instances)
+        return {name: instance for name, instance in pairs if name is not None}
 
     async def _workspace(self, cluster: HyperpodCluster) -> Workspace | None:
         """The workspace that has a cluster's metrics: the one of the configuration, else its add-on's. Kept for a while, also when it is not known."""
@@ -343,10 +370,10 @@ class NodeMetrics:
             except (DeniedError, UnreachableError, UnsupportedError) as error:
                 return error
 
-        known = await self._workspaces.get(cluster.arn, find)
-        if isinstance(known, HyperpodError):
-            raise known
-        return known
+        cached = await self._workspaces.get(cluster.arn, find)
+        if isinstance(cached, HyperpodError):
+            raise cached
+        return cached
 
     async def _find_workspace(self, cluster: HyperpodCluster) -> Workspace | None:
         for name in configured_as(self._settings, cluster):
@@ -374,7 +401,7 @@ def _nodes_of(cluster: HyperpodCluster) -> str:
     return eks
 
 
-def measured(
+def build_metric_set(
     cluster: HyperpodCluster,
     node: str | None,
     window: TimeRange,
@@ -394,10 +421,10 @@ def measured(
         notes: Whether to say what is missing.
     """
     by_name = {course.metric.name: course for course in courses if course.points}
-    shown = {name: by_name[name] for name in METRICS if name in by_name}
+    present = {name: by_name[name] for name in METRICS if name in by_name}
     missing = tuple(course.metric.name for course in courses if not course.points)
-    told = notes_on(cluster, source, shown.keys(), missing) if notes else ()
-    return MetricSet(cluster.name, node, window, source, shown, missing, told)
+    all_notes = build_notes(cluster, source, present.keys(), missing) if notes else ()
+    return MetricSet(cluster.name, node, window, source, present, missing, all_notes)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -406,7 +433,7 @@ def measured(
 # On EKS those of GPUs are of the run's own pods where the pods are told apart: the workspace does that for each node, CloudWatch for the run as a whole. All
 # others are of whole nodes.
 
-OF_RUN = (
+RUN_METRICS = (
     "gpu-utilization",
     "gpu-memory",
     "gpu-temperature",
@@ -425,7 +452,7 @@ _PODS = (
     "GPUs are those of the run's pods; of a single node all are counted, also those of other jobs"
 )
 
-_SHARED = "GPUs are counted on whole nodes: other jobs on them count too"
+_SHARED_NODES_NOTE = "GPUs are counted on whole nodes: other jobs on them count too"
 
 
 class RunMetrics:
@@ -444,7 +471,7 @@ class RunMetrics:
         self._runs = runs
         self._settings = settings
 
-    async def of_run(self, run_id: str, attempt: int | None = None) -> RunMeasured:
+    async def read_run(self, run_id: str, attempt: int | None = None) -> RunMetricSets:
         """Metrics of a run's nodes, over all its attempts.
 
         Args:
@@ -461,16 +488,18 @@ class RunMetrics:
         run = await self._runs.get(run_id)
         cluster = self._hyperpod_of(run)
         attempts = _attempts(run, attempt)
-        begin = min(one.started_at or 0.0 for one in attempts)
-        ends = [one.ended_at for one in attempts if one.ended_at is not None]
-        window = between(begin, max(ends) if len(ends) == len(attempts) else None)
-        names = list(dict.fromkeys(node for one in attempts for node in one.nodes))
+        begin = min(item.started_at or 0.0 for item in attempts)
+        ends = [item.ended_at for item in attempts if item.ended_at is not None]
+        window = time_range(begin, max(ends) if len(ends) == len(attempts) else None)
+        names = list(dict.fromkeys(node for item in attempts for node in item.nodes))
         metrics = self._metrics_in(region_of(cluster))
-        found = await find_cluster(metrics.aws, cluster)
-        rows = await _on_nodes(metrics, found, names, window, run)
-        own = [_own(one, attempts) for one in rows if one.node is not None]
-        pods = [one for one in rows if one.node is None]
-        return RunMeasured(run_id, _whole(found, own, pods, window), tuple(own))
+        description = await find_cluster(metrics.aws, cluster)
+        rows = await _read_run_nodes(metrics, description, names, window, run)
+        own_rows = [_clip_to_attempts(item, attempts) for item in rows if item.node is not None]
+        pods = [item for item in rows if item.node is None]
+        return RunMetricSets(
+            run_id, _mean_of_nodes(description, own_rows, pods, window), tuple(own_rows)
+        )
 
     def _hyperpod_of(self, run: Run) -> str:
         """The HyperPod cluster that a run is on.
@@ -487,7 +516,10 @@ class RunMetrics:
             )
         config = self._settings.clusters.get(run.cluster)
         kinds = {run.orchestrator, config.orchestrator if config is not None else None}
-        if any(kind and (found := find_scheduler(kind)) and found.here for kind in kinds):
+        if any(
+            kind and (scheduler := find_scheduler(kind)) and scheduler.runs_locally
+            for kind in kinds
+        ):
             raise UnsupportedError(
                 f"{run.run_id} ran on this machine: metrics are of HyperPod clusters",
                 detail=detail,
@@ -502,7 +534,7 @@ class RunMetrics:
         return hyperpod
 
 
-async def _on_nodes(
+async def _read_run_nodes(
     metrics: NodeMetrics,
     cluster: HyperpodCluster,
     names: Sequence[str],
@@ -511,44 +543,46 @@ async def _on_nodes(
 ) -> list[MetricSet]:
     async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
         pods = _pods_of(run) if cluster.eks_arn is not None else None
-        courses = await prometheus.of_nodes(names, window, OF_RUN, pods)
+        courses = await prometheus.read_nodes(names, window, RUN_METRICS, pods)
         shared = pods is None or not _has_gpus(courses.values())
         if pods is not None and shared:
-            without = await prometheus.of_nodes(names, window, OF_GPUS)
-            courses = {name: _joined(courses[name], without[name]) for name in names}
+            without_pods = await prometheus.read_nodes(names, window, GPU_METRICS)
+            courses = {name: _with_gpus(courses[name], without_pods[name]) for name in names}
         rows = (
-            measured(cluster, name, window, own, "Prometheus", notes=False)
-            for name, own in courses.items()
+            build_metric_set(cluster, name, window, node_courses, "Prometheus", notes=False)
+            for name, node_courses in courses.items()
         )
-        notes = (_SHARED,) if shared and _has_gpus(courses.values()) else ()
-        return [row.noting(*notes) for row in rows if row.courses]
+        notes = (_SHARED_NODES_NOTE,) if shared and _has_gpus(courses.values()) else ()
+        return [row.with_notes(*notes) for row in rows if row.courses]
 
-    async def otherwise() -> list[MetricSet]:
+    async def fallback() -> list[MetricSet]:
         by_id = {name.removeprefix(_NODE): name for name in names}
-        rows = await metrics.nodes_of_eks(cluster, window, OF_RUN, only=by_id.keys())
+        rows = await metrics.nodes_of_eks(cluster, window, RUN_METRICS, only_nodes=by_id.keys())
         if not rows:
             return []
-        pods = await _gpus_of_pods(metrics.aws, cluster, run, window)
-        note = _PODS if pods.courses else _SHARED
-        named = [replace(row, node=by_id[row.node or ""]).noting(note) for row in rows]
-        return [*named, *([pods] if pods.courses else [])]
+        pods = await _read_pod_gpus(metrics.aws, cluster, run, window)
+        note = _PODS if pods.courses else _SHARED_NODES_NOTE
+        named_rows = [replace(row, node=by_id[row.node or ""]).with_notes(note) for row in rows]
+        return [*named_rows, *([pods] if pods.courses else [])]
 
-    return await metrics.first_of(cluster, ask, otherwise)
+    return await metrics.read_with_fallback(cluster, ask, fallback)
 
 
-async def _gpus_of_pods(
+async def _read_pod_gpus(
     aws: Aws, cluster: HyperpodCluster, run: Run, window: TimeRange
 ) -> MetricSet:
     """What CloudWatch has of the GPUs of a run's pods: the mean over the pods."""
     eks = eks_of(cluster) or ""
     pods = await pods_with_gpus(aws, eks, _pods_of(run))
-    asked = [one for on in pods for one in ask_for(ON_PODS, INSIGHTS, on)]
-    courses = await read_courses(aws, asked, window) if asked else []
-    means = [
-        mean_course([one for one in courses if one.metric.name == name])
-        for name in (ON_PODS if courses else ())
+    queries = [
+        query for dimensions in pods for query in build_queries(POD_METRICS, INSIGHTS, dimensions)
     ]
-    return measured(cluster, None, window, means, notes=False)
+    courses = await read_series(aws, queries, window) if queries else []
+    mean_courses = [
+        mean_series([query for query in courses if query.metric.name == name])
+        for name in (POD_METRICS if courses else ())
+    ]
+    return build_metric_set(cluster, None, window, mean_courses, notes=False)
 
 
 def _pods_of(run: Run) -> str:
@@ -563,36 +597,36 @@ def _attempts(run: Run, number: int | None) -> list[Attempt]:
         NotFoundError: There is no such attempt.
         ConflictError: None began.
     """
-    every = [one for one in run.status.attempts if number is None or one.number == number]
-    if number is not None and not every:
+    selected = [item for item in run.status.attempts if number is None or item.number == number]
+    if number is not None and not selected:
         raise NotFoundError(
             f"{run.run_id} has no attempt {number}",
             hint=f"see: hpj show {run.run_id}",
             detail={"field": "attempt", "run_id": run.run_id},
         )
-    begun = [one for one in every if one.started_at is not None and one.nodes]
-    if not begun:
+    started = [item for item in selected if item.started_at is not None and item.nodes]
+    if not started:
         raise ConflictError(
             f"{run.run_id} has not begun on any node ({run.state}), so it has no metrics",
             code="wrong_state",
             hint=f"see: hpj why {run.run_id}",
             detail={"run_id": run.run_id, "state": run.state},
         )
-    return begun
+    return started
 
 
-def _own(row: MetricSet, attempts: Iterable[Attempt]) -> MetricSet:
+def _clip_to_attempts(row: MetricSet, attempts: Iterable[Attempt]) -> MetricSet:
     """What was measured on a node while the run was on it."""
     spans = [
-        (one.started_at or 0.0, one.ended_at or float("inf"))
-        for one in attempts
-        if row.node in one.nodes
+        (item.started_at or 0.0, item.ended_at or float("inf"))
+        for item in attempts
+        if row.node in item.nodes
     ]
-    kept = {name: within(course, spans, row.window.period) for name, course in row.courses.items()}
-    return replace(row, courses={name: course for name, course in kept.items() if course.points})
+    clipped = {name: clip(course, spans, row.window.period) for name, course in row.courses.items()}
+    return replace(row, courses={name: course for name, course in clipped.items() if course.points})
 
 
-def _whole(
+def _mean_of_nodes(
     cluster: HyperpodCluster,
     rows: Sequence[MetricSet],
     pods: Sequence[MetricSet],
@@ -600,43 +634,45 @@ def _whole(
 ) -> MetricSet:
     """The mean over the nodes, with what is said of any of them; what is known of the run's pods goes before that."""
     courses = []
-    for name in OF_RUN:
-        own = [row.courses[name] for row in pods if name in row.courses]
-        some = own or [row.courses[name] for row in rows if name in row.courses]
-        courses.extend([mean_course(some)] if some else [])
-    there = {course.metric.name for course in courses}
+    for name in RUN_METRICS:
+        pod_courses = [row.courses[name] for row in pods if name in row.courses]
+        source_courses = pod_courses or [row.courses[name] for row in rows if name in row.courses]
+        courses.extend([mean_series(source_courses)] if source_courses else [])
+    present = {course.metric.name for course in courses}
     source = rows[0].source if rows else "CloudWatch"
-    whole = measured(cluster, None, window, courses, source, notes=False)
+    overall = build_metric_set(cluster, None, window, courses, source, notes=False)
     notes = tuple(dict.fromkeys(note for row in rows for note in row.notes))
-    missing = tuple(name for name in OF_RUN if name not in there)
+    missing = tuple(name for name in RUN_METRICS if name not in present)
     if not rows:
         notes = (
             f"neither the workspace of {cluster.name} nor CloudWatch has metrics of the run's nodes for this time",
         )
-    return replace(whole, missing=missing, notes=notes)
+    return replace(overall, missing=missing, notes=notes)
 
 
 def _has_gpus(courses: Iterable[Sequence[TimeSeries]]) -> bool:
-    return any(one.points for own in courses for one in own if one.metric.name in OF_GPUS)
+    return any(
+        course.points for group in courses for course in group if course.metric.name in GPU_METRICS
+    )
 
 
-def _joined(courses: Sequence[TimeSeries], gpus: Sequence[TimeSeries]) -> list[TimeSeries]:
+def _with_gpus(courses: Sequence[TimeSeries], gpus: Sequence[TimeSeries]) -> list[TimeSeries]:
     """Courses, with those of GPUs instead of their own."""
-    return [*gpus, *(one for one in courses if one.metric.name not in OF_GPUS)]
+    return [*gpus, *(course for course in courses if course.metric.name not in GPU_METRICS)]
 
 
 # --------------------------------------------------------------------------------------------------
 # Metrics for many who look: AWS, which bills by the metric and by the query, is asked once a minute for each thing.
 
-FRESH = 60.0
+TTL_S = 60.0
 """Seconds for which an answer is good: CloudWatch has no newer value before."""
 
-_MOST = 64
+_MAX_ENTRIES = 64
 """Answers that are kept."""
 
 
 @dataclass(frozen=True)
-class MetricQuery:
+class MetricRequest:
     """What is looked at.
 
     Attributes:
@@ -656,7 +692,7 @@ class MetricQuery:
     attempt: int | None = None
 
 
-class MetricLooks:
+class MetricCache:
     """Answers by what was asked. One that failed is not kept, and whoever asks meanwhile gets the same.
 
     Args:
@@ -667,43 +703,49 @@ class MetricLooks:
     def __init__(self, metrics: NodeMetrics, runs: RunMetrics) -> None:
         self._metrics = metrics
         self._runs = runs
-        self._cache: Cache[MetricQuery, list[MetricSet]] = Cache(lambda _: FRESH, limit=_MOST)
+        self._cache: Cache[MetricRequest, list[MetricSet]] = Cache(
+            lambda _: TTL_S, limit=_MAX_ENTRIES
+        )
 
-    async def get(self, query: MetricQuery) -> list[MetricSet]:
+    async def get(self, query: MetricRequest) -> list[MetricSet]:
         """What was measured; for a cluster or a node a list of one, for a run its mean and then each of its nodes.
 
         Raises:
             HyperpodError: See `NodeMetrics` and `RunMetrics`.
         """
-        return await self._cache.get(query, lambda: self._look(query))
+        return await self._cache.get(query, lambda: self._load(query))
 
-    async def _look(self, query: MetricQuery) -> list[MetricSet]:
+    async def _load(self, query: MetricRequest) -> list[MetricSet]:
         if query.run is not None:
-            found = await self._runs.of_run(query.run, query.attempt)
-            return [found.whole, *found.nodes]
+            run_metrics = await self._runs.read_run(query.run, query.attempt)
+            return [run_metrics.whole, *run_metrics.nodes]
         if query.nodes is not None:
-            return await self._metrics.of_nodes(query.cluster, query.seconds, query.nodes)
+            return await self._metrics.read_nodes(query.cluster, query.seconds, query.nodes)
         if query.node is not None:
-            return [await self._metrics.of_node(query.cluster, query.node, query.seconds)]
-        return [await self._metrics.of_cluster(query.cluster, query.seconds)]
+            return [await self._metrics.read_node(query.cluster, query.node, query.seconds)]
+        return [await self._metrics.read_cluster(query.cluster, query.seconds)]
 
 
-def node_metrics_in(services: Hyperpod, region: str | None = None) -> NodeMetrics:
+def node_metrics(services: Hyperpod, region: str | None = None) -> NodeMetrics:
     """The metrics of HyperPod clusters of a region and of their nodes; default: see `aws.session.Aws`."""
-    return services.kept(NodeMetrics, region, lambda: NodeMetrics(Aws(region), services.settings))
-
-
-def run_metrics_in(services: Hyperpod, region: str | None = None) -> RunMetrics:
-    """The metrics of runs; the region is that of clusters that the configuration has by a plain name."""
-    return RunMetrics(
-        lambda own: node_metrics_in(services, own or region), services.runs, services.settings
+    return services.get_or_make(
+        NodeMetrics, region, lambda: NodeMetrics(Aws(region), services.settings)
     )
 
 
-def metric_looks_in(services: Hyperpod, region: str | None = None) -> MetricLooks:
+def run_metrics(services: Hyperpod, region: str | None = None) -> RunMetrics:
+    """The metrics of runs; the region is that of clusters that the configuration has by a plain name."""
+    return RunMetrics(
+        lambda own_region: node_metrics(services, own_region or region),
+        services.runs,
+        services.settings,
+    )
+
+
+def metric_cache(services: Hyperpod, region: str | None = None) -> MetricCache:
     """Both, kept for all who look."""
-    return services.kept(
-        MetricLooks,
+    return services.get_or_make(
+        MetricCache,
         region,
-        lambda: MetricLooks(node_metrics_in(services, region), run_metrics_in(services, region)),
+        lambda: MetricCache(node_metrics(services, region), run_metrics(services, region)),
     )

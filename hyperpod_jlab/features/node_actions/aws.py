@@ -18,7 +18,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.node_actions import RepairKind
 
-BATCH = 25
+BATCH_SIZE = 25
 """The most instances that one call takes."""
 
 _OPERATIONS: dict[RepairKind, str] = {
@@ -26,7 +26,7 @@ _OPERATIONS: dict[RepairKind, str] = {
     "replace": "BatchReplaceClusterNodes",
 }
 
-_KINDS: dict[str, tuple[type[HyperpodError], str, str | None]] = {
+_ERROR_TYPES: dict[str, tuple[type[HyperpodError], str, str | None]] = {
     "InstanceIdNotFound": (NotFoundError, "no_such_node", "see: hpj nodes NAME"),
     "InvalidInstanceStatus": (
         ConflictError,
@@ -67,44 +67,46 @@ async def repair_instances(
     Returns:
         By instance id: None where AWS took it, else why not. Once AWS refuses a whole batch, or does not answer, those after it are not sent, and say so.
     """
-    found: dict[str, HyperpodError | None] = {}
-    stopped: HyperpodError | None = None
-    for begin in range(0, len(instances), BATCH):
-        batch = list(instances[begin : begin + BATCH])
-        if stopped is not None:
-            found.update({one: _not_sent(stopped) for one in batch})
+    results: dict[str, HyperpodError | None] = {}
+    stop_error: HyperpodError | None = None
+    for begin in range(0, len(instances), BATCH_SIZE):
+        batch = list(instances[begin : begin + BATCH_SIZE])
+        if stop_error is not None:
+            results.update({instance: _not_sent_error(stop_error) for instance in batch})
             continue
         try:
-            answer = await aws.call(
+            response = await aws.call(
                 "sagemaker", _OPERATIONS[action], ClusterName=cluster, NodeIds=batch
             )
         except HyperpodError as error:
-            stopped = error
-            found.update({one: _whole_batch(error) for one in batch})
+            stop_error = error
+            results.update({instance: _batch_error(error) for instance in batch})
         else:
-            found.update(_each(answer, batch))
-    return found
+            results.update(_parse_results(response, batch))
+    return results
 
 
-def _each(answer: Mapping[str, Any], batch: Sequence[str]) -> dict[str, HyperpodError | None]:
-    taken = set(answer.get("Successful") or ())
-    failed = {one.get("NodeId"): one for one in answer.get("Failed") or ()}
+def _parse_results(
+    response: Mapping[str, Any], batch: Sequence[str]
+) -> dict[str, HyperpodError | None]:
+    accepted = set(response.get("Successful") or ())
+    failures = {item.get("NodeId"): item for item in response.get("Failed") or ()}
     return {
-        name: _refusal(failed[name])
-        if name in failed
-        else (None if name in taken else _no_word(name))
+        name: _parse_failure(failures[name])
+        if name in failures
+        else (None if name in accepted else _no_answer_error(name))
         for name in batch
     }
 
 
-def _refusal(told: Mapping[str, Any]) -> HyperpodError:
-    code, message = str(told.get("ErrorCode", "")), str(told.get("Message") or "")
-    kind, ours, hint = _KINDS.get(code, (RefusedError, "refused", None))
-    words = message or code or "AWS does not say why"
-    return kind(words, code=ours, hint=hint, detail={"aws_code": code, "aws_message": message})
+def _parse_failure(failure: Mapping[str, Any]) -> HyperpodError:
+    code, message = str(failure.get("ErrorCode", "")), str(failure.get("Message") or "")
+    kind, own_code, hint = _ERROR_TYPES.get(code, (RefusedError, "refused", None))
+    reason = message or code or "AWS does not say why"
+    return kind(reason, code=own_code, hint=hint, detail={"aws_code": code, "aws_message": message})
 
 
-def _no_word(name: str) -> HyperpodError:
+def _no_answer_error(name: str) -> HyperpodError:
     return UnreachableError(
         f"AWS took the request and said nothing of {name}",
         code="aws_failed",
@@ -112,7 +114,7 @@ def _no_word(name: str) -> HyperpodError:
     )
 
 
-def _whole_batch(error: HyperpodError) -> HyperpodError:
+def _batch_error(error: HyperpodError) -> HyperpodError:
     """What a refusal of all means for one; without an answer it may have been done."""
     if error.code != "aws_unreachable":
         return error
@@ -124,7 +126,7 @@ def _whole_batch(error: HyperpodError) -> HyperpodError:
     )
 
 
-def _not_sent(cause: HyperpodError) -> HyperpodError:
+def _not_sent_error(cause: HyperpodError) -> HyperpodError:
     return ConflictError(
         f"not sent, since those before it were not done: {cause.message}",
         code="not_sent",

@@ -15,7 +15,7 @@ from hyperpod_jlab.cli.parameters import cluster_option, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.node_actions import NodeActionKind
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ _EXAMPLES = (
     "hpj node resume ip-10-1-2-3 --cluster ml-slurm",
 )
 
-_ASKED = {"reboot": "Reboot", "replace": "Replace"}
+_QUESTION_VERBS = {"reboot": "Reboot", "replace": "Replace"}
 """What is asked for, since what runs there ends."""
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 """Nodes that are named with an error which they share."""
 
-_DONE: dict[NodeActionKind, str] = {
+_RESULT_LABELS: dict[NodeActionKind, str] = {
     "reboot": "is being rebooted",
     "replace": "is being replaced",
     "drain": "takes no new jobs",
@@ -78,9 +78,15 @@ def node(
     as_json = invocation().as_json
     if dry_run:
         _show_plan(plan)
-        _raise_worst([(one.name, one.refusal) for one in plan.nodes if one.refusal is not None])
+        _raise_worst(
+            [
+                (node_plan.name, node_plan.refusal)
+                for node_plan in plan.nodes
+                if node_plan.refusal is not None
+            ]
+        )
         return
-    if action in _ASKED and plan.possible:
+    if action in _QUESTION_VERBS and plan.possible:
         if not as_json:
             _print_plan(plan)
         if not (yes or _confirmed(plan)):
@@ -97,15 +103,15 @@ def _confirmed(plan: NodeActionPlan) -> bool:
         InvalidInputError: Nobody can be asked.
     """
     count = len(plan.possible)
-    words = f"{_ASKED[plan.action]} {count} {'node' if count == 1 else 'nodes'}"
+    question = f"{_QUESTION_VERBS[plan.action]} {count} {'node' if count == 1 else 'nodes'}"
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
-            f"confirmation is needed; this would {words.lower()}",
+            f"confirmation is needed; this would {question.lower()}",
             code="not_confirmed",
             hint="add --yes to do it, or --dry-run to see what would become of them",
-            detail=plain(plan),
+            detail=to_plain(plan),
         )
-    return click.confirm(f"{words}?", err=True)
+    return click.confirm(f"{question}?", err=True)
 
 
 def _show_plan(plan: NodeActionPlan) -> None:
@@ -117,14 +123,14 @@ def _show_plan(plan: NodeActionPlan) -> None:
 
 def _print_plan(plan: NodeActionPlan) -> None:
     """What will become of the nodes, on stdout: it is what the user decides by."""
-    for one in plan.possible:
-        about = f", {one.instance.instance_type}" if one.instance else ""
-        print(printable(f"{plan.action} {one.label}{about}"))
-        for effect in one.effects:
+    for node_plan in plan.possible:
+        about = f", {node_plan.instance.instance_type}" if node_plan.instance else ""
+        print(printable(f"{plan.action} {node_plan.label}{about}"))
+        for effect in node_plan.effects:
             print(printable(f"  {effect}"))
-    for one in plan.nodes if plan.possible else ():
-        if one.refusal is not None:
-            print(printable(f"left out: {_named([one.name], one.refusal)}"))
+    for node_plan in plan.nodes if plan.possible else ():
+        if node_plan.refusal is not None:
+            print(printable(f"left out: {_with_names([node_plan.name], node_plan.refusal)}"))
     for effect in plan.effects if plan.possible else ():
         print(printable(effect))
     for note in plan.notes:
@@ -138,17 +144,17 @@ def _print_results(action: NodeActionKind, results: list[NodeResult], plan: Node
     else:
         for result in results:
             if result.error is None:
-                print(printable(f"{result.name} {_DONE[action]}"))
+                print(printable(f"{result.name} {_RESULT_LABELS[action]}"))
     _raise_worst([(result.name, result.error) for result in results if result.error is not None])
 
 
-def _raise_worst(failed: Sequence[tuple[str, HyperpodError]]) -> None:
+def _raise_worst(errors_by_node: Sequence[tuple[str, HyperpodError]]) -> None:
     """Tell all errors, each with the nodes that it is about; the worst is raised."""
-    if not failed:
+    if not errors_by_node:
         return
     names: dict[tuple[str, str], list[str]] = {}
     errors: dict[tuple[str, str], HyperpodError] = {}
-    for name, error in failed:
+    for name, error in errors_by_node:
         key = (error.code, error.message)
         names.setdefault(key, []).append(name)
         errors.setdefault(key, error)
@@ -156,16 +162,16 @@ def _raise_worst(failed: Sequence[tuple[str, HyperpodError]]) -> None:
     if not invocation().as_json:
         for key, error in errors.items():
             if key != worst:
-                print(f"error: {printable(_named(names[key], error))}", file=sys.stderr)
+                print(f"error: {printable(_with_names(names[key], error))}", file=sys.stderr)
     error = errors[worst]
     raise type(error)(
-        _named(names[worst], error), code=error.code, hint=error.hint, detail=error.detail
+        _with_names(names[worst], error), code=error.code, hint=error.hint, detail=error.detail
     )
 
 
-def _named(names: Sequence[str], error: HyperpodError) -> str:
+def _with_names(names: Sequence[str], error: HyperpodError) -> str:
     """The message, with the names of those nodes that it is about where it does not have them itself."""
     if len(names) == 1 and names[0] in error.message:
         return error.message
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{', '.join(names[:_MOST_NAMES])}{more}: {error.message}"
+    remainder = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{', '.join(names[:_MAX_NAMES])}{remainder}: {error.message}"

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperpod_jlab.core.node_actions import (
-    LONGEST_REASON,
-    MOST_NODES,
+    MAX_NODES,
+    MAX_REASON_LENGTH,
     NodeAction,
     NodeActionPlan,
     NodeResult,
@@ -18,7 +18,7 @@ from hyperpod_jlab.features.node_actions.service import (
     NodeAbility,
     NodeActions,
     NodeRequest,
-    abilities_on,
+    list_abilities,
 )
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
@@ -32,10 +32,10 @@ class NodeActionBody(RequestModel):
     """What to do: AWS reboots and replaces, the scheduler drains (no new jobs; those that run go on) and resumes."""
     nodes: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=256)]],
-        Field(min_length=1, max_length=MOST_NODES),
+        Field(min_length=1, max_length=MAX_NODES),
     ]
     """Instance ids, the scheduler's names, or names in the private network."""
-    reason: Annotated[str | None, Field(min_length=1, max_length=LONGEST_REASON)] = None
+    reason: Annotated[str | None, Field(min_length=1, max_length=MAX_REASON_LENGTH)] = None
     """With the action `drain`: why, in one line, for others to read. A preview can be had without."""
 
 
@@ -56,7 +56,7 @@ class NodeResults:
 
 async def list_node_actions(call: Call, cluster: str) -> NodeAbilities:
     """What can be done to nodes of a cluster. AWS is asked at most for the description of one that is not configured."""
-    return NodeAbilities(await abilities_on(await call.hyperpod(), cluster))
+    return NodeAbilities(await list_abilities(await call.hyperpod(), cluster))
 
 
 async def preview_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeActionPlan:

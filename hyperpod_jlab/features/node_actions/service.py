@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.clusters.service import ClusterName, NodeList
+from hyperpod_jlab.clusters.service import NodeList, ResolvedCluster
 from hyperpod_jlab.core.cluster import Job, notes_of
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.core.node_actions import (
-    MOST_NODES,
+    MAX_NODES,
     NODE_ACTIONS,
     NodeAction,
     NodeActionKind,
@@ -25,8 +25,8 @@ from hyperpod_jlab.core.node_actions import (
     NodePlan,
     NodeResult,
     check_reason,
-    effects_of,
-    effects_on,
+    general_effects,
+    node_effects,
     one_line,
 )
 from hyperpod_jlab.core.nodes import JoinedNode, find_node
@@ -55,34 +55,36 @@ class NodeAbility:
     problem: HyperpodError | None
 
 
-async def abilities_on(services: Hyperpod, cluster: str) -> list[NodeAbility]:
+async def list_abilities(services: Hyperpod, cluster: str) -> list[NodeAbility]:
     """What can be done to nodes of a cluster, as far as it is known without asking AWS or the scheduler for more than the cluster's description.
 
     Raises:
         NotFoundError: There is no such cluster.
     """
     clusters = services.clusters
-    meant = await clusters.named(cluster)
-    configured = meant.configured
-    if configured is None and meant.hyperpod is not None:
-        found, _ = await clusters.described(meant.hyperpod, meant.region)
-        configured = next(iter(found.configured_as), None)
+    resolved = await clusters.resolve(cluster)
+    configured = resolved.configured
+    if configured is None and resolved.hyperpod is not None:
+        description, _ = await clusters.describe_hyperpod(resolved.hyperpod, resolved.region)
+        configured = next(iter(description.configured_as), None)
 
     async def check(action: NodeActionKind) -> None:
         match action:
             case "drain" | "resume":
                 if configured is None:
-                    raise _unconfigured(cluster, action)
+                    raise _unconfigured_error(cluster, action)
                 check_drain(services.engines.get(configured), action)
             case "reboot" | "replace":
-                if meant.hyperpod is None:
-                    raise meant.problem or clusters.no_hyperpod(meant.configured or cluster)
-                await check_repair(services.hyperpod_clusters(meant.region).aws, action)
+                if resolved.hyperpod is None:
+                    raise resolved.problem or clusters.not_hyperpod_error(
+                        resolved.configured or cluster
+                    )
+                await check_repair(services.hyperpod_clusters(resolved.region).aws, action)
 
     return [await _ability(action, check) for action in NODE_ACTIONS]
 
 
-def _unconfigured(cluster: str, action: NodeActionKind) -> InvalidInputError:
+def _unconfigured_error(cluster: str, action: NodeActionKind) -> InvalidInputError:
     return InvalidInputError(
         f"cannot {action}: {cluster} is not in your configuration",
         code="no_configured_cluster",
@@ -112,10 +114,10 @@ async def _ability(
 
 _INSTANCE = re.compile(r"(hyperpod-)?i-[0-9a-f]{8}([0-9a-f]{9})?")
 
-_WAIT = 60.0
+_WAIT_S = 60.0
 """Seconds to wait for all nodes."""
 
-_NOT_KNOWN = "which jobs run on the nodes is not known"
+_JOBS_UNKNOWN_NOTE = "which jobs run on the nodes is not known"
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class NodeRequest:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _ClusterFacts:
     """What a plan is made of.
 
     Attributes:
@@ -180,31 +182,33 @@ class NodeActions:
             HyperpodError: The nodes cannot be listed (see `aws.errors` and the engines).
         """
         names = list(dict.fromkeys(name.strip() for name in request.nodes))
-        if not 0 < len(names) <= MOST_NODES:
+        if not 0 < len(names) <= MAX_NODES:
             raise InvalidInputError(
-                f"{len(names)} nodes are named; there must be 1 to {MOST_NODES}",
+                f"{len(names)} nodes are named; there must be 1 to {MAX_NODES}",
                 detail={"field": "nodes"},
             )
         check_reason(request.action, request.reason)
         reason = one_line(request.reason)
-        meant = await self._services.clusters.named(request.cluster, request.region)
+        resolved = await self._services.clusters.resolve(request.cluster, request.region)
         if request.action in {"reboot", "replace"}:
-            if meant.hyperpod is None:
-                raise meant.problem or self._services.clusters.no_hyperpod(meant.configured or "")
-            cluster = meant.hyperpod
-            known = await self._instances(meant)
+            if resolved.hyperpod is None:
+                raise resolved.problem or self._services.clusters.not_hyperpod_error(
+                    resolved.configured or ""
+                )
+            cluster = resolved.hyperpod
+            facts = await self._instances(resolved)
         else:
             if needs_reason:
-                _check_given(request.action, reason)
-            cluster = await self._configured(meant, request.action)
-            known = await self._nodes(cluster, request.action, names)
+                _check_reason(request.action, reason)
+            cluster = await self._configured(resolved, request.action)
+            facts = await self._nodes(cluster, request.action, names)
         return NodeActionPlan(
             action=request.action,
             cluster=cluster,
-            region=meant.region,
-            nodes=_each_once([_plan_of(name, request.action, known) for name in names]),
-            effects=effects_of(request.action),
-            notes=known.notes,
+            region=resolved.region,
+            nodes=_unique([_node_plan(name, request.action, facts) for name in names]),
+            effects=general_effects(request.action),
+            notes=facts.notes,
             reason=reason,
         )
 
@@ -214,116 +218,135 @@ class NodeActions:
         Raises:
             UnreachableError: The scheduler does not answer. That AWS does not is told with each node.
         """
-        told: dict[str, HyperpodError | None] = {}
+        results: dict[str, HyperpodError | None] = {}
         ids: dict[str, str] = {}
         match plan.action:
             case "reboot" | "replace" as action:
-                ids = {one.name: one.instance.name for one in plan.possible if one.instance}
+                ids = {
+                    node_plan.name: node_plan.instance.name
+                    for node_plan in plan.possible
+                    if node_plan.instance
+                }
                 if ids:
                     aws = self._services.hyperpod_clusters(plan.region).aws
-                    told = await repair_instances(aws, plan.cluster, action, [*ids.values()])
+                    results = await repair_instances(aws, plan.cluster, action, [*ids.values()])
             case "drain" | "resume" as action:
-                ids = {one.name: one.node.name for one in plan.possible if one.node}
+                ids = {
+                    node_plan.name: node_plan.node.name
+                    for node_plan in plan.possible
+                    if node_plan.node
+                }
                 if ids:
                     engine = self._services.engines.get(plan.cluster)
-                    orders = require(engine.node_control, engine, f"cannot {action} nodes")
-                    told = await orders.act_on_nodes(action, [*ids.values()], plan.reason)
-        found = {name: told[ident] for name, ident in ids.items()}
+                    node_control = require(engine.node_control, engine, f"cannot {action} nodes")
+                    results = await node_control.act_on_nodes(action, [*ids.values()], plan.reason)
+        by_name = {name: results[ident] for name, ident in ids.items()}
         return [
             NodeResult(
-                one.name,
-                instance=one.instance.name if one.instance else None,
-                node=one.node.name if one.node else None,
-                error=one.refusal or found.get(one.name),
+                node_plan.name,
+                instance=node_plan.instance.name if node_plan.instance else None,
+                node=node_plan.node.name if node_plan.node else None,
+                error=node_plan.refusal or by_name.get(node_plan.name),
             )
-            for one in plan.nodes
+            for node_plan in plan.nodes
         ]
 
-    async def _configured(self, meant: ClusterName, action: NodeActionKind) -> str:
+    async def _configured(self, resolved: ResolvedCluster, action: NodeActionKind) -> str:
         """The configured cluster that a request is about.
 
         Raises:
             InvalidInputError: It is not configured.
         """
-        if meant.configured is not None:
-            return meant.configured
-        found, _ = await self._services.clusters.described(meant.aws_name, meant.region)
-        if not found.configured_as:
-            raise _unconfigured(found.name, action)
-        return found.configured_as[0]
+        if resolved.configured is not None:
+            return resolved.configured
+        description, _ = await self._services.clusters.describe_hyperpod(
+            resolved.aws_name, resolved.region
+        )
+        if not description.configured_as:
+            raise _unconfigured_error(description.name, action)
+        return description.configured_as[0]
 
-    async def _instances(self, meant: ClusterName) -> _Known:
+    async def _instances(self, resolved: ResolvedCluster) -> _ClusterFacts:
         """The nodes of a HyperPod cluster for what AWS does to them.
 
         Raises:
             HyperpodError: AWS does not list all instances (see `aws.errors`).
         """
         services = self._services
-        found, unknown = await services.clusters.described(meant.aws_name, meant.region)
-        listed = await self._joined(meant)
-        notes = list(listed.notes)
-        if not unknown and found.state != "in-service":
+        description, unknown = await services.clusters.describe_hyperpod(
+            resolved.aws_name, resolved.region
+        )
+        listing = await self._joined(resolved)
+        notes = list(listing.notes)
+        if not unknown and description.state != "in-service":
             notes.append(
-                f"the cluster is {found.state}; AWS repairs nodes of one that is in-service"
+                f"the cluster is {description.state}; AWS repairs nodes of one that is in-service"
             )
-        names = found.configured_as
-        jobs, problem = await self._jobs(names[0]) if names else (None, _NOT_KNOWN)
+        names = description.configured_as
+        jobs, problem = await self._jobs(names[0]) if names else (None, _JOBS_UNKNOWN_NOTE)
         if problem is not None:
             notes.append(problem)
-        return _Known(
-            rows=listed.nodes,
+        return _ClusterFacts(
+            rows=listing.nodes,
             notes=tuple(notes),
             scheduler=find_scheduler(
-                services.settings.clusters[names[0]].orchestrator if names else found.orchestrator
+                services.settings.clusters[names[0]].orchestrator
+                if names
+                else description.orchestrator
             ),
-            roles={group.name: group.slurm_role or "" for group in found.groups or ()},
+            roles={group.name: group.slurm_role or "" for group in description.groups or ()},
             jobs=jobs,
         )
 
-    async def _nodes(self, cluster: str, action: NodeActionKind, names: Sequence[str]) -> _Known:
+    async def _nodes(
+        self, cluster: str, action: NodeActionKind, names: Sequence[str]
+    ) -> _ClusterFacts:
         """The nodes of a configured cluster for what its scheduler does to them."""
         engine = self._services.engines.get(cluster)
         check_drain(engine, action)
         by_host = engine.scheduler.names_nodes_by_host
         if by_host and any(_INSTANCE.fullmatch(name.lower()) for name in names):
-            found = await self._joined(await self._services.clusters.named(cluster))
-            rows, notes = found.nodes, found.notes
+            joined = await self._joined(await self._services.clusters.resolve(cluster))
+            rows, notes = joined.nodes, joined.notes
         else:
-            listed = await require_tables(engine).nodes()
-            rows, notes = [JoinedNode(None, node) for node in listed], notes_of(listed)
+            scheduler_nodes = await require_tables(engine).nodes()
+            rows, notes = (
+                [JoinedNode(None, node) for node in scheduler_nodes],
+                notes_of(scheduler_nodes),
+            )
         jobs, problem = await self._jobs(cluster)
-        told = () if problem is None else (problem,)
-        return _Known(rows, (*notes, *told), engine.scheduler, {}, jobs)
+        problem_notes = () if problem is None else (problem,)
+        return _ClusterFacts(rows, (*notes, *problem_notes), engine.scheduler, {}, jobs)
 
-    async def _joined(self, meant: ClusterName) -> NodeList[JoinedNode]:
+    async def _joined(self, resolved: ResolvedCluster) -> NodeList[JoinedNode]:
         """All nodes. A table may be without the instances where AWS does not list them; a node that is named by one may not.
 
         Raises:
             HyperpodError: AWS does not list all instances (see `aws.errors`).
         """
         services = self._services
-        if meant.problem is not None:
-            raise meant.problem
-        if meant.hyperpod is not None:
-            await services.hyperpod_clusters(meant.region).every_instance(meant.hyperpod)
-        name = meant.configured or meant.hyperpod
-        return await services.clusters.joined_nodes(name, meant.region, wait=_WAIT)
+        if resolved.problem is not None:
+            raise resolved.problem
+        if resolved.hyperpod is not None:
+            await services.hyperpod_clusters(resolved.region).all_instances(resolved.hyperpod)
+        name = resolved.configured or resolved.hyperpod
+        return await services.clusters.joined_nodes(name, resolved.region, wait=_WAIT_S)
 
     async def _jobs(self, cluster: str) -> tuple[Mapping[str, Sequence[Job]] | None, str | None]:
         """The jobs that run, by their nodes; or why that is not known."""
         try:
-            listed = await require_tables(self._services.engines.get(cluster)).jobs()
+            rows = await require_tables(self._services.engines.get(cluster)).jobs()
         except HyperpodError as error:
-            return None, f"{_NOT_KNOWN}: {error.message}"
-        found: dict[str, list[Job]] = defaultdict(list)
-        for job in listed:
+            return None, f"{_JOBS_UNKNOWN_NOTE}: {error.message}"
+        jobs_by_node: dict[str, list[Job]] = defaultdict(list)
+        for job in rows:
             if job.state in {"running", "suspended"}:
                 for node in job.nodes:
-                    found[node].append(job)
-        return found, None
+                    jobs_by_node[node].append(job)
+        return jobs_by_node, None
 
 
-def _check_given(action: NodeActionKind, reason: str | None) -> None:
+def _check_reason(action: NodeActionKind, reason: str | None) -> None:
     if action == "drain" and reason is None:
         raise InvalidInputError(
             "it is not said why",
@@ -333,16 +356,16 @@ def _check_given(action: NodeActionKind, reason: str | None) -> None:
         )
 
 
-def _plan_of(name: str, action: NodeActionKind, known: _Known) -> NodePlan:
+def _node_plan(name: str, action: NodeActionKind, facts: _ClusterFacts) -> NodePlan:
     try:
-        row = find_node(known.rows, name)
+        row = find_node(facts.rows, name)
     except HyperpodError as error:
         return NodePlan(name, refusal=error)
     node = row.node
-    jobs = None if known.jobs is None or node is None else tuple(known.jobs.get(node.name, ()))
-    role = known.roles.get(row.instance.instance_group) if row.instance else None
+    jobs = None if facts.jobs is None or node is None else tuple(facts.jobs.get(node.name, ()))
+    role = facts.roles.get(row.instance.instance_group) if row.instance else None
     refusal = _refusal(name, action, row, role)
-    effects = effects_on(action, scheduler=known.scheduler, role=role, node=node, jobs=jobs)
+    effects = node_effects(action, scheduler=facts.scheduler, role=role, node=node, jobs=jobs)
     return NodePlan(name, row.instance, node, jobs, () if refusal else effects, refusal)
 
 
@@ -351,10 +374,10 @@ def _refusal(
 ) -> HyperpodError | None:
     if action in {"drain", "resume"}:
         if row.node is not None:
-            return _takes_jobs(name, row.node.state) if action == "resume" else None
-        words = f"the scheduler has no node '{name}'"
+            return _already_resumed(name, row.node.state) if action == "resume" else None
+        message = f"the scheduler has no node '{name}'"
         return NotFoundError(
-            f"{words}: {row.remark}" if row.remark else words,
+            f"{message}: {row.remark}" if row.remark else message,
             code="no_such_node",
             hint="see: hpj nodes",
         )
@@ -373,7 +396,7 @@ def _refusal(
     return None
 
 
-def _takes_jobs(name: str, state: str) -> HyperpodError | None:
+def _already_resumed(name: str, state: str) -> HyperpodError | None:
     if state not in {"up", "reserved"}:
         return None
     return ConflictError(
@@ -381,10 +404,10 @@ def _takes_jobs(name: str, state: str) -> HyperpodError | None:
     )
 
 
-def _each_once(plans: Sequence[NodePlan]) -> tuple[NodePlan, ...]:
+def _unique(plans: Sequence[NodePlan]) -> tuple[NodePlan, ...]:
     """The plans, of each machine the first: one may have been named in two ways."""
-    found: dict[tuple[str, str | None], NodePlan] = {}
+    plans_by_machine: dict[tuple[str, str | None], NodePlan] = {}
     for plan in plans:
         machine = plan.instance.name if plan.instance else plan.node.name if plan.node else None
-        found.setdefault(("machine", machine) if machine else ("name", plan.name), plan)
-    return tuple(found.values())
+        plans_by_machine.setdefault(("machine", machine) if machine else ("name", plan.name), plan)
+    return tuple(plans_by_machine.values())

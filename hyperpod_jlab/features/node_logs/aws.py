@@ -13,7 +13,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.features.node_logs.models import NodeLog
 
-PAGE = 10_000
+MAX_EVENTS_PER_PAGE = 10_000
 """Lines on a page: the most that AWS gives; a page has a megabyte at the most."""
 
 _STREAMS_PAGE = 50
@@ -37,14 +37,16 @@ async def list_logs(
         HyperpodError: See `aws.errors`.
     """
     token: dict[str, str] = {}
-    which: dict[str, Any] = {"orderBy": "LastEventTime", "descending": True}
+    parameters: dict[str, Any] = {"orderBy": "LastEventTime", "descending": True}
     if prefix is not None:
-        which = {"logStreamNamePrefix": prefix}
+        parameters = {"logStreamNamePrefix": prefix}
     while True:
-        page = await _read(aws, "DescribeLogStreams", group, limit=_STREAMS_PAGE, **which, **token)
+        page = await _read(
+            aws, "DescribeLogStreams", group, limit=_STREAMS_PAGE, **parameters, **token
+        )
         yield [
-            NodeLog(str(one["logStreamName"]), _seconds(one.get("lastEventTimestamp")))
-            for one in page.get("logStreams", [])
+            NodeLog(str(item["logStreamName"]), _seconds(item.get("lastEventTimestamp")))
+            for item in page.get("logStreams", [])
         ]
         if not page.get("nextToken"):
             return
@@ -66,29 +68,29 @@ async def events(
         NotFoundError: There is no such group (``no_log_group``) or stream (``no_log``).
         HyperpodError: See `aws.errors`.
     """
-    given: dict[str, Any] = {"startFromHead": since is not None, "limit": PAGE}
+    parameters: dict[str, Any] = {"startFromHead": since is not None, "limit": MAX_EVENTS_PER_PAGE}
     if since is not None:
-        given["startTime"] = since
+        parameters["startTime"] = since
     direction = "nextBackwardToken" if since is None else "nextForwardToken"
     token: dict[str, str] = {}
     while True:
-        page = await _read(aws, "GetLogEvents", group, logStreamName=stream, **given, **token)
+        page = await _read(aws, "GetLogEvents", group, logStreamName=stream, **parameters, **token)
         if page.get("events"):
-            yield [(int(one["timestamp"]), str(one["message"])) for one in page["events"]]
+            yield [(int(item["timestamp"]), str(item["message"])) for item in page["events"]]
         # A page without a line is not the end: that is where AWS gives the same token again.
         if page.get(direction) in {None, token.get("nextToken")}:
             return
         token = {"nextToken": page[direction]}
 
 
-async def _read(aws: Aws, operation: str, group: str, **given: Any) -> dict[str, Any]:
+async def _read(aws: Aws, operation: str, group: str, **parameters: Any) -> dict[str, Any]:
     try:
-        return await aws.call("logs", operation, logGroupName=group, **given)
+        return await aws.call("logs", operation, logGroupName=group, **parameters)
     except NotFoundError as error:
-        raise _absent(error, group) from error
+        raise _not_found_error(error, group) from error
 
 
-def _absent(error: HyperpodError, group: str) -> NotFoundError:
+def _not_found_error(error: HyperpodError, group: str) -> NotFoundError:
     if "log group" not in error.detail.get("aws_message", ""):
         return NotFoundError(error.message, code="no_log", detail=error.detail)
     return NotFoundError(

@@ -16,14 +16,14 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.following import write_bytes
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
-from hyperpod_jlab.cli.output import Table, moment, print_list, print_table
+from hyperpod_jlab.cli.output import Table, format_moment, print_list, print_table
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_option, region_option
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.text import terminal_json
-from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.node_logs.models import NODE_KINDS
-from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogs, lines_of
+from hyperpod_jlab.features.node_logs.service import MAX_LINES, TAIL, NodeLogs, lines_of
 from hyperpod_jlab.features.node_logs.spool import Spools
 from hyperpod_jlab.logs.service import LogRequest
 
@@ -49,7 +49,7 @@ _EXAMPLES = (
 
 
 @dataclass
-class _Reading:
+class _NodeLogOptions:
     """The options as given, and how far the logs were written."""
 
     cluster: str | None
@@ -65,15 +65,15 @@ class _Reading:
 
     def interruption(self) -> InterruptionError:
         """The words for the user when Ctrl-C ends it."""
-        words = ["hpj", "node-logs", *([self.node] if self.node else []), "-f"]
+        arguments = ["hpj", "node-logs", *([self.node] if self.node else []), "-f"]
         options = {"--cluster": self.cluster, "--log": self.log, "--region": self.region}
         for name, value in {**options, "--cursor": self.cursor}.items():
-            words += [name, value] if value is not None else []
+            arguments += [name, value] if value is not None else []
         for stream in self.streams:
-            words += ["--stream", stream]
+            arguments += ["--stream", stream]
         return InterruptionError(
             "interrupted",
-            hint=f"continue with: {shlex.join(words)}" if self.follow else None,
+            hint=f"continue with: {shlex.join(arguments)}" if self.follow else None,
             detail={"cursor": self.cursor},
         )
 
@@ -92,7 +92,7 @@ class _Reading:
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
     "--tail",
-    type=click.IntRange(0, MOST_LINES),
+    type=click.IntRange(0, MAX_LINES),
     metavar="N",
     help=f"Start with the last N lines. Default: {TAIL}.",
 )
@@ -115,60 +115,72 @@ class _Reading:
 @region_option
 def node_logs(**options: Any) -> None:
     """Print logs of nodes."""
-    reading = _Reading(**options)
-    _check(reading)
-    if reading.node is None and not reading.streams:
-        _list(reading)
+    log_options = _NodeLogOptions(**options)
+    _check(log_options)
+    if log_options.node is None and not log_options.streams:
+        _list(log_options)
         return
-    invocation().on_interrupt = reading.interruption
-    with_services(lambda hyperpod: _write(hyperpod, reading))
+    invocation().on_interrupt = log_options.interruption
+    with_services(lambda hyperpod: _write(hyperpod, log_options))
 
 
-def _check(reading: _Reading) -> None:
-    if reading.limit is not None and (reading.node is not None or reading.streams):
-        raise _misfit("--limit is for the list of logs; --tail says how many lines")
-    if reading.node is not None and reading.streams:
-        raise _misfit("give a node or --stream, not both")
-    begins = [name for name in ("tail", "since", "cursor") if getattr(reading, name) is not None]
-    if len(begins) > 1:
-        raise _misfit(f"--{begins[0]} and --{begins[1]} both say where to begin: give one of them")
-    if reading.node is None:
-        chosen = [name for name in ("log", *begins) if getattr(reading, name) is not None]
-        if chosen and (chosen[0] == "log" or not reading.streams):
-            raise _misfit(f"--{chosen[0]} needs a node")
-        if reading.follow and not reading.streams:
-            raise _misfit("--follow needs a node or --stream")
+def _check(log_options: _NodeLogOptions) -> None:
+    if log_options.limit is not None and (log_options.node is not None or log_options.streams):
+        raise _usage_error("--limit is for the list of logs; --tail says how many lines")
+    if log_options.node is not None and log_options.streams:
+        raise _usage_error("give a node or --stream, not both")
+    start_options = [
+        name for name in ("tail", "since", "cursor") if getattr(log_options, name) is not None
+    ]
+    if len(start_options) > 1:
+        raise _usage_error(
+            f"--{start_options[0]} and --{start_options[1]} both say where to begin: give one of them"
+        )
+    if log_options.node is None:
+        conflicting = [
+            name for name in ("log", *start_options) if getattr(log_options, name) is not None
+        ]
+        if conflicting and (conflicting[0] == "log" or not log_options.streams):
+            raise _usage_error(f"--{conflicting[0]} needs a node")
+        if log_options.follow and not log_options.streams:
+            raise _usage_error("--follow needs a node or --stream")
 
 
-def _misfit(message: str) -> InvalidInputError:
+def _usage_error(message: str) -> InvalidInputError:
     return InvalidInputError(message, code="usage", hint="see: hpj node-logs --help")
 
 
-def _list(reading: _Reading) -> None:
+def _list(log_options: _NodeLogOptions) -> None:
     async def read(hyperpod: Hyperpod) -> Sequence[NodeLog]:
-        service, cluster = await _service(hyperpod, reading)
-        return await service.logs(cluster, reading.limit)
+        service, cluster = await _service(hyperpod, log_options)
+        return await service.logs(cluster, log_options.limit)
 
     logs = with_services(read, asking=True)
     if invocation().as_json:
         print_list("logs", logs, None)
         return
     rows = [
-        (log.kind, log.instance_group or "-", log.instance or "-", moment(log.last_at), log.stream)
+        (
+            log.kind,
+            log.instance_group or "-",
+            log.instance or "-",
+            format_moment(log.last_at),
+            log.stream,
+        )
         for log in logs
     ]
     print_table(Table(("LOG", "GROUP", "INSTANCE", "LAST LINE", "STREAM"), rows, empty="no logs"))
 
 
-async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
-    service, cluster = await _service(hyperpod, reading)
-    streams = reading.streams
-    if reading.node is not None:
-        streams = await service.streams_of(cluster, reading.node, reading.log)
-    begins = reading.since is not None or reading.cursor is not None
-    tail = TAIL if reading.tail is None and not begins else reading.tail
+async def _write(hyperpod: Hyperpod, log_options: _NodeLogOptions) -> None:
+    service, cluster = await _service(hyperpod, log_options)
+    streams = log_options.streams
+    if log_options.node is not None:
+        streams = await service.streams_of(cluster, log_options.node, log_options.log)
+    has_start = log_options.since is not None or log_options.cursor is not None
+    tail = TAIL if log_options.tail is None and not has_start else log_options.tail
     request = LogRequest(
-        "", tail=tail, since=reading.since, cursor=reading.cursor, follow=reading.follow
+        "", tail=tail, since=log_options.since, cursor=log_options.cursor, follow=log_options.follow
     )
     as_json = invocation().as_json
     async with aclosing(service.lines(cluster, streams, request)) as batches:
@@ -179,19 +191,19 @@ async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
                     if line.mark is not None:
                         print(f"--- {printable(line.line)} ---", file=sys.stderr, flush=True)
             text = "".join(map(_as_json if as_json else _as_text, lines))
-            note = partial(setattr, reading, "cursor", batch.after.text())
+            note = partial(setattr, log_options, "cursor", batch.after.text())
             write_bytes(text.encode("utf-8", "backslashreplace"), note)
 
 
-async def _service(hyperpod: Hyperpod, reading: _Reading) -> tuple[NodeLogs, str]:
+async def _service(hyperpod: Hyperpod, log_options: _NodeLogOptions) -> tuple[NodeLogs, str]:
     """The logs, and the cluster's name or ARN in AWS."""
-    meant = await hyperpod.clusters.on_hyperpod(reading.cluster, reading.region)
-    spools = hyperpod.kept(Spools, meant.region, Spools)
-    return NodeLogs(Aws(meant.region), spools), meant.aws_name
+    resolved = await hyperpod.clusters.resolve_hyperpod(log_options.cluster, log_options.region)
+    spools = hyperpod.get_or_make(Spools, resolved.region, Spools)
+    return NodeLogs(Aws(resolved.region), spools), resolved.aws_name
 
 
 def _as_json(line: NodeLogLine) -> str:
-    return terminal_json(json.dumps(plain(line), ensure_ascii=False)) + "\n"
+    return terminal_json(json.dumps(to_plain(line), ensure_ascii=False)) + "\n"
 
 
 def _as_text(line: NodeLogLine) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hyperpod_jlab.core.wire import HIDDEN, Time, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Time, Wire, wire_property
 
 LOG_KINDS = {
     "lifecycle": "LifecycleConfig",
@@ -30,20 +30,20 @@ class NodeLog(Wire):
     last_at: Time | None = None
 
     @property
-    @shown
+    @wire_property
     def kind(self) -> str:
         """Our word for its kind; AWS' own where there is none."""
         first = self.stream.partition("/")[0]
-        return next((word for word, name in LOG_KINDS.items() if name == first), first)
+        return next((kind_name for kind_name, name in LOG_KINDS.items() if name == first), first)
 
     @property
-    @shown
+    @wire_property
     def instance_group(self) -> str | None:
         """The instance group of the node that writes it; None where it is of no single node."""
         return self._parts[0] if self._parts else None
 
     @property
-    @shown
+    @wire_property
     def instance(self) -> str | None:
         """The instance that writes it; None where it is of no single node."""
         return self._parts[1] if self._parts else None
@@ -71,13 +71,13 @@ class NodeLogLine(Wire):
     cursor: str
 
     @property
-    @shown
+    @wire_property
     def stream(self) -> str:
         """The log's name."""
         return self.log.stream
 
     @property
-    @shown
+    @wire_property
     def kind(self) -> str:
         """The log's kind."""
         return self.log.kind

@@ -17,13 +17,13 @@ from hyperpod_jlab.features.node_logs.service import NodeLogs, lines_of
 from hyperpod_jlab.features.node_logs.spool import Spools
 from hyperpod_jlab.logs.lines import LogBatch
 from hyperpod_jlab.logs.service import LogRequest, SearchHit
-from hyperpod_jlab.run.log_routes import MOST_LINES, LogPage, page_answer
+from hyperpod_jlab.run.log_routes import MAX_LINES, LogPage, to_log_page
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.log_messages import LogName, Moment, Subscribe
-from hyperpod_jlab.server.requests import RequestModel, Several
+from hyperpod_jlab.server.log_messages import LogName, SinceTime, Subscribe
+from hyperpod_jlab.server.requests import CommaSeparated, RequestModel
 
-MOST_NODE_LINES = 2000
+MAX_NODE_LINES = 2000
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ class NodeLinesQuery(RequestModel):
     """The node: its instance id, or its name in Slurm or Kubernetes."""
     log: Literal["lifecycle", "health"] | None = None
     """Only this log of the node."""
-    streams: Annotated[list[LogName], Several, Field(max_length=20)] | None = None
+    streams: Annotated[list[LogName], CommaSeparated, Field(max_length=20)] | None = None
     """Instead of a node's logs these; in a query several times, or once with commas."""
-    limit: Annotated[int, Field(ge=1, le=MOST_NODE_LINES)] = 200
+    limit: Annotated[int, Field(ge=1, le=MAX_NODE_LINES)] = 200
     """At most so many lines: the last ones, or with `since` or `cursor` the next ones."""
-    since: Moment | None = None
+    since: SinceTime | None = None
     """Begin at this time: Unix seconds, or ISO 8601."""
     cursor: Annotated[str | None, Field(max_length=16384)] = None
     """Go on from here."""
@@ -87,15 +87,15 @@ class NodeLinesQuery(RequestModel):
 async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
     """The logs of a HyperPod cluster, by its name or ARN."""
     service, cluster = await service_of(call, cluster)
-    found = await service.logs(cluster, query.limit + 1, query.kind)
-    return HyperpodLogs(list(found[: query.limit]), len(found) > query.limit)
+    logs = await service.logs(cluster, query.limit + 1, query.kind)
+    return HyperpodLogs(list(logs[: query.limit]), len(logs) > query.limit)
 
 
 async def list_logs_of_node(call: Call, cluster: str, node: str) -> HyperpodNodeLogs:
     """The logs of a node of a HyperPod cluster, whether they are written or not. One that AWS does not list any more is found by its instance id."""
     service, cluster = await service_of(call, cluster)
     streams = await service.streams_of(cluster, node)
-    return HyperpodNodeLogs([HyperpodNodeLog(one, NodeLog(one).kind) for one in streams])
+    return HyperpodNodeLogs([HyperpodNodeLog(stream, NodeLog(stream).kind) for stream in streams])
 
 
 async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> HyperpodLogLines:
@@ -107,10 +107,10 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     if query.node is not None:
         streams = await service.streams_of(cluster, query.node, query.log)
     since = query.since
-    begins = since is not None or query.cursor is not None
+    has_start = since is not None or query.cursor is not None
     request = LogRequest(
         "",
-        tail=None if begins else query.limit,
+        tail=None if has_start else query.limit,
         since=since if since is None or isinstance(since, float) else since.timestamp(),
         cursor=query.cursor,
     )
@@ -120,9 +120,9 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
             lines += lines_of(batch.head(query.limit + 1 - len(lines)))
             if len(lines) > query.limit:
                 break
-    shown = lines[: query.limit]
-    cursor = shown[-1].cursor if shown else query.cursor
-    return HyperpodLogLines(shown, cursor, len(lines) > query.limit)
+    page_lines = lines[: query.limit]
+    cursor = page_lines[-1].cursor if page_lines else query.cursor
+    return HyperpodLogLines(page_lines, cursor, len(lines) > query.limit)
 
 
 async def follow_node_logs(
@@ -144,12 +144,12 @@ async def service_of(call: Call, cluster: str) -> tuple[NodeLogs, str]:
 
 async def _service(hyperpod: Hyperpod, cluster: str) -> tuple[NodeLogs, str]:
     """Clusters and instances are those that this server knows already."""
-    meant = await hyperpod.clusters.on_hyperpod(cluster)
-    clusters = hyperpod.hyperpod_clusters(meant.region)
-    spools = hyperpod.kept(Spools, meant.region, Spools)
+    resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
+    clusters = hyperpod.hyperpod_clusters(resolved.region)
+    spools = hyperpod.get_or_make(Spools, resolved.region, Spools)
     # Its calls are counted by themselves.
-    service = NodeLogs(Aws(meant.region), spools, clusters.described, clusters.known_instances)
-    return service, meant.aws_name
+    service = NodeLogs(Aws(resolved.region), spools, clusters.describe, clusters.known_instances)
+    return service, resolved.aws_name
 
 
 # --------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ async def _service(hyperpod: Hyperpod, cluster: str) -> tuple[NodeLogs, str]:
 class _StreamsQuery(RequestModel):
     """Which logs."""
 
-    streams: Annotated[list[LogName], Several, Field(min_length=1, max_length=20)]
+    streams: Annotated[list[LogName], CommaSeparated, Field(min_length=1, max_length=20)]
     """The logs, by AWS' names; in a query several times, or once with commas."""
     cursor: Annotated[str | None, Field(max_length=16384)] = None
     """Go on from here."""
@@ -170,7 +170,7 @@ class NodePageQuery(_StreamsQuery):
 
     direction: Literal["backward", "forward"] = "backward"
     """Before the cursor (or the end), or from the cursor (or the start) on."""
-    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
     """At most so many lines."""
 
 
@@ -181,7 +181,7 @@ class NodeSearchQuery(_StreamsQuery):
     """The regular expression."""
     ignore_case: bool = False
     """Whether upper and lower case are the same to it."""
-    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
     """At most so many hits."""
 
 
@@ -205,12 +205,12 @@ async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> Node
     """A page of logs of a HyperPod cluster's nodes, in the order of time; a log that is not there has no lines. The log socket follows it from `after` on."""
     service, cluster = await service_of(call, cluster)
     page = await service.page(cluster, query.streams, query.cursor, query.direction, query.limit)
-    return NodeLogPage(**vars(await asyncio.to_thread(page_answer, page)), calls=service.aws.calls)
+    return NodeLogPage(**vars(await asyncio.to_thread(to_log_page, page)), calls=service.aws.calls)
 
 
 async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> NodeLogHits:
     """Search logs of a HyperPod cluster's nodes for a regular expression, forward; after some seconds what was found by then is answered."""
     service, cluster = await service_of(call, cluster)
     request = LogRequest("", grep=query.grep, ignore_case=query.ignore_case, cursor=query.cursor)
-    found = await service.search(cluster, query.streams, request, query.limit)
-    return NodeLogHits(list(found.hits), found.next, service.aws.calls)
+    result = await service.search(cluster, query.streams, request, query.limit)
+    return NodeLogHits(list(result.hits), result.next, service.aws.calls)

@@ -11,12 +11,12 @@ from functools import partial
 
 from hyperpod_jlab.aws.consoles import log_group
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.clusters.aws import find_cluster, find_instance, is_called
+from hyperpod_jlab.clusters.aws import find_cluster, find_instance, has_name
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.features.node_logs.aws import list_logs
 from hyperpod_jlab.features.node_logs.models import LOG_KINDS, NODE_KINDS, NodeLog, NodeLogLine
-from hyperpod_jlab.features.node_logs.spool import SOON, SpooledLogs, Spools
+from hyperpod_jlab.features.node_logs.spool import MIN_INTERVAL_S, SpooledLogs, Spools
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.pattern import parse_pattern
 from hyperpod_jlab.logs.service import (
@@ -27,17 +27,17 @@ from hyperpod_jlab.logs.service import (
     SearchResult,
 )
 
-MOST_LINES = 10_000
+MAX_LINES = 10_000
 """The most lines that one look at the end of a log gives."""
 
 TAIL = 100
 """How many of the last lines are given where nobody says it."""
 
-SEARCH_SECONDS = 5.0
+SEARCH_TIMEOUT_S = 5.0
 """Seconds after which a search gives what it found so far."""
 
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
-_KNOWN = float("inf")
+_ANY_AGE = float("inf")
 
 
 class NodeLogs:
@@ -47,7 +47,7 @@ class NodeLogs:
         aws: AWS in that region.
         spools: The logs that are looked at.
         describe: Knows a cluster by its name or ARN; default: AWS is asked each time.
-        known: Instances of a cluster that need not be asked for.
+        known_instances: Instances of a cluster that need not be asked for.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class NodeLogs:
         aws: Aws,
         spools: Spools,
         describe: Callable[[str], Awaitable[HyperpodCluster]] | None = None,
-        known: Callable[[str], Sequence[Instance]] | None = None,
+        known_instances: Callable[[str], Sequence[Instance]] | None = None,
     ) -> None:
         self.aws = aws
         self._spools = spools
         self._describe = describe or partial(find_cluster, aws)
-        self._known = known or (lambda _: ())
+        self._known_instances = known_instances or (lambda _: ())
 
     async def logs(
         self, cluster: str, limit: int | None = None, kind: str | None = None
@@ -77,15 +77,15 @@ class NodeLogs:
             HyperpodError: See `aws.errors`.
         """
         group = await self.group(cluster)
-        found: list[NodeLog] = []
+        matching: list[NodeLog] = []
         prefix = None if kind is None else f"{LOG_KINDS[kind]}/"
         async for page in list_logs(self.aws, group, prefix):
-            found += page
-            if kind is None and limit is not None and len(found) >= limit:
+            matching += page
+            if kind is None and limit is not None and len(matching) >= limit:
                 break
         if kind is not None:
-            found.sort(key=lambda log: log.last_at or 0, reverse=True)
-        return found[:limit]
+            matching.sort(key=lambda log: log.last_at or 0, reverse=True)
+        return matching[:limit]
 
     async def streams_of(self, cluster: str, node: str, kind: str | None = None) -> tuple[str, ...]:
         """The names of a node's logs, whether they have been written or not.
@@ -106,18 +106,22 @@ class NodeLogs:
                 hint="leave out the node to see which logs there are, and name one as --stream",
                 detail={"field": "kind"},
             )
-        known = (one for one in self._known(cluster) if is_called(one, node))
+        instances = (
+            instance for instance in self._known_instances(cluster) if has_name(instance, node)
+        )
         try:
-            one = next(known, None) or await find_instance(self.aws, cluster, node)
+            instance = next(instances, None) or await find_instance(self.aws, cluster, node)
         except NotFoundError as error:
             if error.code != "no_such_node" or not _INSTANCE.fullmatch(node):
                 raise
             # It may have been replaced, and why it went is what its logs tell.
-            found = [log for log in await self.logs(cluster) if log.instance == node]
-            if not found:
+            own_logs = [log for log in await self.logs(cluster) if log.instance == node]
+            if not own_logs:
                 raise
-            return tuple(sorted(log.stream for log in found if log.kind in kinds))
-        return tuple(f"{LOG_KINDS[word]}/{one.instance_group}/{one.name}" for word in kinds)
+            return tuple(sorted(log.stream for log in own_logs if log.kind in kinds))
+        return tuple(
+            f"{LOG_KINDS[log_kind]}/{instance.instance_group}/{instance.name}" for log_kind in kinds
+        )
 
     async def group(self, cluster: str) -> str:
         """The log group of a cluster.
@@ -126,8 +130,8 @@ class NodeLogs:
             NotFoundError: There is no such cluster.
             HyperpodError: See `aws.errors`.
         """
-        found = await self._describe(cluster)
-        return log_group(found.arn, found.name)
+        description = await self._describe(cluster)
+        return log_group(description.arn, description.name)
 
     async def lines(
         self, cluster: str, streams: Sequence[str], request: LogRequest
@@ -146,13 +150,15 @@ class NodeLogs:
             InvalidInputError: The cursor is none of these logs.
             HyperpodError: See `aws.errors`.
         """
-        logs = await self._read(cluster, streams, request, SOON if request.follow else 0.0)
+        logs = await self._read(
+            cluster, streams, request, MIN_INTERVAL_S if request.follow else 0.0
+        )
         if not request.follow and not any(spool.there for spool in logs.spools):
-            raise _no_logs(streams)
+            raise _no_logs_error(streams)
         async with AsyncExitStack() as followed:
             if request.follow:
                 for spool in logs.spools:
-                    await followed.enter_async_context(spool.following(self.aws))
+                    await followed.enter_async_context(spool.follow(self.aws))
             lines = self._spools.service.lines(replace(request, run_id=logs.key))
             async with aclosing(lines) as batches:
                 async for batch in batches:
@@ -176,7 +182,7 @@ class NodeLogs:
         """
         is_back = direction == "backward" and cursor is not None
         request = LogRequest("", cursor=cursor)
-        logs = await self._read(cluster, streams, request, _KNOWN if is_back else 0.0)
+        logs = await self._read(cluster, streams, request, _ANY_AGE if is_back else 0.0)
         request = replace(request, run_id=logs.key)
         return await self._spools.service.page(request, direction, limit)
 
@@ -188,10 +194,10 @@ class NodeLogs:
         Raises:
             HyperpodError: As with `page`, or the pattern is wrong or takes too long.
         """
-        age = 0.0 if request.cursor is None else _KNOWN
+        age = 0.0 if request.cursor is None else _ANY_AGE
         logs = await self._read(cluster, streams, request, age)
         request = replace(request, run_id=logs.key)
-        return await self._spools.service.search(request, "forward", limit, SEARCH_SECONDS)
+        return await self._spools.service.search(request, "forward", limit, SEARCH_TIMEOUT_S)
 
     async def _read(
         self, cluster: str, streams: Sequence[str], request: LogRequest, age: float
@@ -212,7 +218,7 @@ def lines_of(batch: LogBatch) -> list[NodeLogLine]:
     Raises:
         InvalidInputError: A log is not any more what it was when the cursor was given.
     """
-    found = []
+    node_lines = []
     for line in batch:
         if line.mark == "truncated":
             raise InvalidInputError(
@@ -223,11 +229,11 @@ def lines_of(batch: LogBatch) -> list[NodeLogLine]:
             )
         if line.mark is None:
             time = line.time or 0.0
-            found.append(NodeLogLine(time, NodeLog(line.node), line.line, line.cursor))
-    return found
+            node_lines.append(NodeLogLine(time, NodeLog(line.node), line.line, line.cursor))
+    return node_lines
 
 
-def _no_logs(streams: Sequence[str]) -> NotFoundError:
+def _no_logs_error(streams: Sequence[str]) -> NotFoundError:
     return NotFoundError(
         f"none of these logs has been written: {', '.join(streams)}",
         code="no_log",

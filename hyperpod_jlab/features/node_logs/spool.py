@@ -1,6 +1,6 @@
 """CloudWatch's logs as sources of the log plane: each is read once into a file on this machine, for all who look at it.
 
-The newest lines are read page by page, at most `MOST_PAGES` of them; from then on what is new is appended. Files are the same bytes whoever reads them, so a cursor
+The newest lines are read page by page, at most `MAX_PAGES` of them; from then on what is new is appended. Files are the same bytes whoever reads them, so a cursor
 holds in any process. CloudWatch is asked when a page is opened and while somebody follows, and never else.
 """
 
@@ -25,19 +25,19 @@ from hyperpod_jlab.logs.service import LogService
 from hyperpod_jlab.logs.source import Activity, Chunk, Mark, Origin
 from hyperpod_jlab.logs.stream import Position, Stream
 
-MOST_PAGES = 32
+MAX_PAGES = 32
 """Pages of a log, each of a megabyte or 10,000 lines, that are read when it is first opened."""
 
-MOST_LOGS = 64
+MAX_LOGS = 64
 """Logs that are kept while nobody follows them."""
 
-SOON, LATE, TROUBLED = 2.0, 30.0, 60.0
+MIN_INTERVAL_S, MAX_INTERVAL_S, ERROR_INTERVAL_S = 2.0, 30.0, 60.0
 """Seconds between two looks at a log that is followed: after new lines, when none came for long, and when CloudWatch does not answer."""
 
-MOST_FAILURES = 10
+MAX_FAILURES = 10
 """Looks in a row that may fail for want of an answer while a log is followed."""
 
-_CUT = Mark("gap", "earlier lines are not shown")
+_GAP_MARK = Mark("gap", "earlier lines are not shown")
 _INDEX_RECORD = struct.Struct("<qq")
 _NS = 1_000_000
 
@@ -58,7 +58,7 @@ class LogSpool:
         self.name = name
         self.path = path
         self.there = self.cut = False
-        self.trouble: HyperpodError | None = None
+        self.error: HyperpodError | None = None
         self.failure: HyperpodError | None = None
         self._group = group
         self._size = self._index_size = 0
@@ -71,7 +71,7 @@ class LogSpool:
         path.with_suffix(".idx").touch()
 
     @property
-    def followed(self) -> bool:
+    def is_followed(self) -> bool:
         """Whether somebody follows it."""
         return self._followers > 0
 
@@ -85,7 +85,7 @@ class LogSpool:
         async with self._reading:
             if time.monotonic() - self._read_at < age:
                 return False
-            before = self._size
+            size_before = self._size
             try:
                 await (self._fill(aws) if self._size == 0 else self._extend(aws))
                 self.there = True
@@ -93,11 +93,11 @@ class LogSpool:
                 if error.code != "no_log":
                     raise
             self._read_at = time.monotonic()
-            self.trouble = None
-            return self._size > before
+            self.error = None
+            return self._size > size_before
 
     @contextlib.asynccontextmanager
-    async def following(self, aws: Aws) -> AsyncIterator[None]:
+    async def follow(self, aws: Aws) -> AsyncIterator[None]:
         """See that new lines come, as long as somebody is in here."""
         if self._task is None or self._task.done():
             self.failure = None
@@ -112,24 +112,26 @@ class LogSpool:
                 self._task = None
 
     async def _poll(self, aws: Aws) -> None:
-        wait, failures = SOON, 0
+        wait, failures = MIN_INTERVAL_S, 0
         while True:
             await asyncio.sleep(wait)
             try:
-                wait = SOON if await self.refresh(aws) else min(wait * 1.5, LATE)
+                wait = (
+                    MIN_INTERVAL_S if await self.refresh(aws) else min(wait * 1.5, MAX_INTERVAL_S)
+                )
                 failures = 0
             except HyperpodError as error:
                 failures += 1
-                if not isinstance(error, UnreachableError) or failures > MOST_FAILURES:
-                    self.trouble, self.failure = None, error
+                if not isinstance(error, UnreachableError) or failures > MAX_FAILURES:
+                    self.error, self.failure = None, error
                     return
-                self.trouble = error
-                wait = min(wait * 2, TROUBLED)
+                self.error = error
+                wait = min(wait * 2, ERROR_INTERVAL_S)
 
     async def _fill(self, aws: Aws) -> None:
         pages: list[list[Event]] = []
         async for page in events(aws, self._group, self.name):
-            if len(pages) == MOST_PAGES:
+            if len(pages) == MAX_PAGES:
                 self.cut = True
                 break
             pages.insert(0, page)
@@ -139,21 +141,21 @@ class LogSpool:
 
     async def _extend(self, aws: Aws) -> None:
         """CloudWatch gives lines no numbers but keeps their order: those of the last millisecond that are known are left out."""
-        last, known = self._last
+        last, last_texts = self._last
         async for page in events(aws, self._group, self.name, since=last):
-            new: list[Event] = []
+            new_events: list[Event] = []
             for event in page:
-                if event[0] == last and known:
-                    known -= 1
+                if event[0] == last and last_texts:
+                    last_texts -= 1
                 else:
-                    new.append(event)
-            self._append(new)
+                    new_events.append(event)
+            self._append(new_events)
 
-    def _append(self, new: Sequence[Event]) -> None:
+    def _append(self, events: Sequence[Event]) -> None:
         """Write lines and their times. In one go: whoever breaks the reading off leaves no half of it."""
         data, index = bytearray(), bytearray()
         last, count = self._last
-        for milliseconds, text in new:
+        for milliseconds, text in events:
             if milliseconds != last:
                 index += _INDEX_RECORD.pack(milliseconds * _NS, self._size + len(data))
                 last, count = milliseconds, 0
@@ -186,23 +188,23 @@ class SpooledLog(BundleFile):
         super().__init__(stream, spool.path)
         self._spool = spool
 
-    def read(self, place: Position, limit: int) -> Chunk:
+    def read(self, position: Position, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
-        chunk = super().read(place, limit)
+        chunk = super().read(position, limit)
         if not chunk.data:
-            trouble = self._spool.trouble
-            if trouble is None or chunk.mark is not None:
+            error = self._spool.error
+            if error is None or chunk.mark is not None:
                 return chunk
             return replace(
-                chunk, mark=Mark("unreadable", f"cannot load new lines: {trouble.message}")
+                chunk, mark=Mark("unreadable", f"cannot load new lines: {error.message}")
             )
         base = chunk.offset
         stamps = self.stamps(base, base + len(chunk.data))
-        cut = _CUT if base == 0 and self._spool.cut else None
+        gap = _GAP_MARK if base == 0 and self._spool.cut else None
         return replace(
             chunk,
             stamps=tuple((offset - base, time) for offset, time in stamps),
-            mark=chunk.mark or cut,
+            mark=chunk.mark or gap,
         )
 
     def known_end(self) -> Position:
@@ -266,7 +268,7 @@ class Spools:
         self._folder: TemporaryDirectory[str] | None = None
         self._spools: OrderedDict[tuple[str, str], LogSpool] = OrderedDict()
         self._opened: dict[str, SpooledLogs] = {}
-        self._made = 0
+        self._count = 0
 
     def opened(self, group: str, streams: Sequence[str]) -> SpooledLogs:
         """Logs of a group. CloudWatch is not asked."""
@@ -295,19 +297,19 @@ class Spools:
         if key not in self._spools:
             if self._folder is None:
                 self._folder = TemporaryDirectory(prefix="hyperpod-node-logs-")
-            self._made += 1
-            path = Path(self._folder.name) / f"{self._made}.log"
+            self._count += 1
+            path = Path(self._folder.name) / f"{self._count}.log"
             self._spools[key] = LogSpool(group, stream, path)
         self._spools.move_to_end(key)
         return self._spools[key]
 
     def _forget(self) -> None:
         """Drop what was not looked at for longest."""
-        idle = [key for key, spool in self._spools.items() if not spool.followed]
-        for key in idle[:-MOST_LOGS]:
-            gone = self._spools.pop(key)
+        idle = [key for key, spool in self._spools.items() if not spool.is_followed]
+        for key in idle[:-MAX_LOGS]:
+            removed = self._spools.pop(key)
             self._opened = {
-                key: logs for key, logs in self._opened.items() if gone not in logs.spools
+                key: logs for key, logs in self._opened.items() if removed not in logs.spools
             }
-            gone.path.unlink(missing_ok=True)
-            gone.path.with_suffix(".idx").unlink(missing_ok=True)
+            removed.path.unlink(missing_ok=True)
+            removed.path.with_suffix(".idx").unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.features.ports.service import MOST_PORT, forwarded, open_port
+from hyperpod_jlab.features.ports.service import MAX_PORT, forward_port, open_port
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.errors import HyperpodError
@@ -34,7 +34,7 @@ RUN is a run id, the beginning of one, or 'last'. PORT is the port on the node.
     examples=("hpj forward last 6006", "hpj forward last 8000 --node 1 --local-port 9000"),
 )
 @click.argument("run", type=RUN)
-@click.argument("port", type=click.IntRange(1, MOST_PORT), metavar="PORT")
+@click.argument("port", type=click.IntRange(1, MAX_PORT), metavar="PORT")
 @click.option(
     "--node",
     type=click.IntRange(min=0),
@@ -44,7 +44,7 @@ RUN is a run id, the beginning of one, or 'last'. PORT is the port on the node.
 )
 @click.option(
     "--local-port",
-    type=click.IntRange(1, MOST_PORT),
+    type=click.IntRange(1, MAX_PORT),
     metavar="PORT",
     help="Port on this machine. Default: a free port.",
 )
@@ -59,21 +59,21 @@ async def _forward(hyperpod: Hyperpod, text: str, node: int, port: int, local_po
     first = await open_port(hyperpod.engines, hyperpod.runs, run_id, node, port)
     await first.close()
 
-    async with forwarded(
+    async with forward_port(
         lambda: open_port(hyperpod.engines, hyperpod.runs, run_id, node, port),
         local_port,
-        _complain,
-    ) as here:
+        _print_error,
+    ) as listening_port:
         if invocation().as_json:
-            print_json({"run_id": run_id, "node": node, "port": port, "local_port": here})
+            print_json({"run_id": run_id, "node": node, "port": port, "local_port": listening_port})
         else:
             print(
-                f"http://127.0.0.1:{here} forwards to port {port} of node {node} of {run_id}; press Ctrl-C to stop"
+                f"http://127.0.0.1:{listening_port} forwards to port {port} of node {node} of {run_id}; press Ctrl-C to stop"
             )
         sys.stdout.flush()
         ended = await hyperpod.runs.wait(run_id)
     print(f"{run_id} has ended ({ended.state})", file=sys.stderr)
 
 
-def _complain(error: HyperpodError) -> None:
+def _print_error(error: HyperpodError) -> None:
     print(printable(str(error)), file=sys.stderr, flush=True)

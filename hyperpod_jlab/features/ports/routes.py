@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.features.ports.service import open_port as open_port_of_run
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.port_keys import TICKET_SECONDS, place_of
+from hyperpod_jlab.server.port_keys import TICKET_TTL_S, parse_address
 
 _SETTLE_SECONDS = 0.5
 
@@ -23,10 +23,10 @@ class OpenedPort:
 
 async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
     """Open a port of a running run's node for the browser: ``{port}`` of node 0, ``{node}:{port}`` of another one."""
-    place = place_of(run_id, port)
+    address = parse_address(run_id, port)
     hyperpod = await call.hyperpod()
     stream = await open_port_of_run(
-        hyperpod.engines, hyperpod.runs, place.run_id, place.node, place.port
+        hyperpod.engines, hyperpod.runs, address.run_id, address.node, address.port
     )
     try:
         # Of a pod's port it is said only after the connection that nothing listens there. Most programs say nothing by themselves.
@@ -38,6 +38,6 @@ async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
         await stream.close()
     return OpenedPort(
         path=f"runs/{run_id}/ports/{port}/",
-        ticket=call.process.port_keys.issue(call.username, place),
-        seconds=int(TICKET_SECONDS),
+        ticket=call.process.port_keys.issue(call.username, address),
+        seconds=int(TICKET_TTL_S),
     )

@@ -20,7 +20,7 @@ from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.run.service import Runs
 from hyperpod_jlab.storage.owners import is_own
 
-MOST_PORT = 65_535
+MAX_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Access:
     shells: tuple[Shell, ...] = ()
 
 
-async def access_of(engines: Engines, runs: Runs, run_id: str) -> Access:
+async def read_access(engines: Engines, runs: Runs, run_id: str) -> Access:
     """What of a run's nodes can be reached now.
 
     Raises:
@@ -75,9 +75,9 @@ async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: 
         RefusedError: Nothing listens there; may also be raised by the connection's first read.
         UnreachableError: The cluster does not answer.
     """
-    if not 1 <= port <= MOST_PORT:
+    if not 1 <= port <= MAX_PORT:
         raise InvalidInputError(
-            f"{port} is not a port number (1 to {MOST_PORT})", detail={"field": "port"}
+            f"{port} is not a port number (1 to {MAX_PORT})", detail={"field": "port"}
         )
     if node < 0:
         raise InvalidInputError(
@@ -119,12 +119,12 @@ def _ports_of(run: Run, engine: Orchestrator) -> Ports:
 # --------------------------------------------------------------------------------------------------
 # A port of a run's node at a port of this machine: whoever connects to one is connected to the other.
 
-_HERE = "127.0.0.1"
+_LOOPBACK = "127.0.0.1"
 _CHUNK = 65_536
 
 
 @contextlib.asynccontextmanager
-async def forwarded(
+async def forward_port(
     connect: Callable[[], Awaitable[PortStream]],
     local_port: int,
     on_error: Callable[[HyperpodError], None],
@@ -151,7 +151,7 @@ async def forwarded(
             writer.close()
 
     try:
-        server = await asyncio.start_server(serve, _HERE, local_port)
+        server = await asyncio.start_server(serve, _LOOPBACK, local_port)
     except OSError as error:
         raise InvalidInputError(
             f"port {local_port} of this machine cannot be used: {error.strerror or error}",
@@ -168,15 +168,15 @@ async def _join(
     writer: asyncio.StreamWriter,
     connect: Callable[[], Awaitable[PortStream]],
 ) -> None:
-    far = await connect()
+    stream = await connect()
 
     async def up() -> None:
         while data := await reader.read(_CHUNK):
-            await far.write(data)
+            await stream.write(data)
         await asyncio.Event().wait()  # half of it is closed: what comes back still counts
 
     async def down() -> None:
-        while data := await far.read(_CHUNK):
+        while data := await stream.read(_CHUNK):
             writer.write(data)
             await writer.drain()
 
@@ -190,4 +190,4 @@ async def _join(
         sending.cancel()
         receiving.cancel()
         await asyncio.gather(sending, receiving, return_exceptions=True)
-        await far.close()
+        await stream.close()

@@ -64,21 +64,21 @@ async def create_task(
         ConflictError: Another task runs on the file system.
         HyperpodError: See `aws.errors`.
     """
-    given: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "FileSystemId": file_system,
         "Type": KINDS[verb],
         "Report": {"Enabled": True, "Path": report, **_REPORT} if report else {"Enabled": False},
     }
     if verb == "release" or "/" not in paths:  # the others take everything where no path is given
-        given["Paths"] = list(paths)
+        parameters["Paths"] = list(paths)
     if verb == "release":
         age = {"Unit": "DAYS", "Value": unused_days}
-        given["ReleaseConfiguration"] = {"DurationSinceLastAccess": age}
+        parameters["ReleaseConfiguration"] = {"DurationSinceLastAccess": age}
     try:
-        told = await aws.call("fsx", "CreateDataRepositoryTask", **given)
+        response = await aws.call("fsx", "CreateDataRepositoryTask", **parameters)
     except HyperpodError as error:
         raise _refusal(error) from error
-    return _task(told["DataRepositoryTask"])
+    return _task(response["DataRepositoryTask"])
 
 
 async def list_tasks(
@@ -95,23 +95,25 @@ async def list_tasks(
         NotFoundError: There is no task of an id.
         HyperpodError: See `aws.errors`.
     """
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     if tasks:
-        given["TaskIds"] = list(tasks)
+        parameters["TaskIds"] = list(tasks)
     else:
-        given["MaxResults"] = _PAGE
+        parameters["MaxResults"] = _PAGE
     if file_systems:
-        given["Filters"] = [{"Name": "file-system-id", "Values": list(file_systems)}]
-    found: list[RepositoryTask] = []
+        parameters["Filters"] = [{"Name": "file-system-id", "Values": list(file_systems)}]
+    found_tasks: list[RepositoryTask] = []
     while True:  # botocore has no paginator for it
         try:
-            told = await aws.call("fsx", "DescribeDataRepositoryTasks", **given)
+            response = await aws.call("fsx", "DescribeDataRepositoryTasks", **parameters)
         except HyperpodError as error:
             raise _refusal(error) from error
-        found += map(_task, told.get("DataRepositoryTasks") or [])
-        if not told.get("NextToken"):
-            return sorted(found, key=lambda task: (str(task.created), task.task_id), reverse=True)
-        given["NextToken"] = told["NextToken"]
+        found_tasks += map(_task, response.get("DataRepositoryTasks") or [])
+        if not response.get("NextToken"):
+            return sorted(
+                found_tasks, key=lambda task: (str(task.created), task.task_id), reverse=True
+            )
+        parameters["NextToken"] = response["NextToken"]
 
 
 async def cancel_task(aws: Aws, task: str) -> str:
@@ -123,37 +125,37 @@ async def cancel_task(aws: Aws, task: str) -> str:
         HyperpodError: See `aws.errors`.
     """
     try:
-        told = await aws.call("fsx", "CancelDataRepositoryTask", TaskId=task)
+        response = await aws.call("fsx", "CancelDataRepositoryTask", TaskId=task)
     except HyperpodError as error:
         raise _refusal(error) from error
-    return str(told.get("Lifecycle") or "")
+    return str(response.get("Lifecycle") or "")
 
 
 def _refusal(error: HyperpodError) -> HyperpodError:
     """FSx' own refusals as errors of ours; all others as they are."""
-    known = _REFUSALS.get(str(error.detail.get("aws_code")))
-    if known is None:
+    refusal = _REFUSALS.get(str(error.detail.get("aws_code")))
+    if refusal is None:
         return error
-    kind, code, hint = known
+    kind, code, hint = refusal
     message = str(error.detail.get("aws_message") or "") or error.message
     return kind(message, code=code, hint=hint, detail=error.detail)
 
 
-def _task(told: Mapping[str, Any]) -> RepositoryTask:
-    status = told.get("Status") or {}
-    report = told.get("Report") or {}
+def _task(item: Mapping[str, Any]) -> RepositoryTask:
+    status = item.get("Status") or {}
+    report = item.get("Report") or {}
     return RepositoryTask(
-        task_id=str(told["TaskId"]),
-        file_system=told.get("FileSystemId") or told.get("FileCacheId"),
-        kind=kind_of(str(told.get("Type", ""))),
-        state=str(told.get("Lifecycle", "")),
-        paths=tuple(told.get("Paths") or ()),
-        created=told.get("CreationTime"),
-        started=told.get("StartTime"),
-        ended=told.get("EndTime"),
+        task_id=str(item["TaskId"]),
+        file_system=item.get("FileSystemId") or item.get("FileCacheId"),
+        kind=kind_of(str(item.get("Type", ""))),
+        state=str(item.get("Lifecycle", "")),
+        paths=tuple(item.get("Paths") or ()),
+        created=item.get("CreationTime"),
+        started=item.get("StartTime"),
+        ended=item.get("EndTime"),
         total=status.get("TotalCount"),
         succeeded=status.get("SucceededCount"),
         failed=status.get("FailedCount"),
-        problem=(told.get("FailureDetails") or {}).get("Message"),
+        problem=(item.get("FailureDetails") or {}).get("Message"),
         report=report.get("Path") if report.get("Enabled") else None,
     )

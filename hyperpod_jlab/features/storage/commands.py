@@ -14,11 +14,11 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, json_option, with_services
-from hyperpod_jlab.cli.output import Table, moment, print_fields, print_json, print_table
+from hyperpod_jlab.cli.output import Table, format_moment, print_fields, print_json, print_table
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import RefusedError, StorageError
-from hyperpod_jlab.core.file_system import MEANINGS
+from hyperpod_jlab.core.file_system import STATE_MEANINGS
 from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.storage.files import (
     RepositoryTaskService,
@@ -28,7 +28,7 @@ from hyperpod_jlab.features.storage.files import (
     file_states,
     move,
 )
-from hyperpod_jlab.features.storage.service import link_partition, storage_of
+from hyperpod_jlab.features.storage.service import link_partition, open_storage
 from hyperpod_jlab.run.clean import carry_out, plan_migration
 from hyperpod_jlab.storage.home_link import NAME, remove_link
 
@@ -38,10 +38,15 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.file_system import Association, FileSystem, Verb
     from hyperpod_jlab.features.storage.files import Result
     from hyperpod_jlab.features.storage.models import RepositoryTask
-    from hyperpod_jlab.features.storage.service import Linked, PathView, Side, StorageOverview
+    from hyperpod_jlab.features.storage.service import (
+        PartitionLink,
+        PathView,
+        Side,
+        StorageOverview,
+    )
     from hyperpod_jlab.run.clean import MigrationPlan
     from hyperpod_jlab.run.services import Hyperpod
-    from hyperpod_jlab.storage.migration import Migrated
+    from hyperpod_jlab.storage.migration import MigrationResult
 
 _HELP = """\
 Show the file systems and partitions of this machine: which one stores runs, how much space is free, which other users have access and what
@@ -141,7 +146,7 @@ def storage(context: click.Context, no_aws: bool) -> None:
         return
 
     async def look(hyperpod: Hyperpod) -> StorageOverview:
-        return await storage_of(hyperpod, ask_aws=not no_aws).overview()
+        return await open_storage(hyperpod, ask_aws=not no_aws).overview()
 
     overview = with_services(look, asking=True)
     if invocation().as_json:
@@ -157,12 +162,12 @@ def storage(context: click.Context, no_aws: bool) -> None:
 @click.pass_context
 def show_path(context: click.Context, path: Path, no_aws: bool) -> None:
     """Show a path."""
-    given = context.parent.params if context.parent else {}
-    asks = not (no_aws or given.get("no_aws"))
+    parent_options = context.parent.params if context.parent else {}
+    asks = not (no_aws or parent_options.get("no_aws"))
     absolute = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - links stay as they are named
 
     async def look(hyperpod: Hyperpod) -> PathView:
-        return await storage_of(hyperpod, ask_aws=asks).of_path(absolute)
+        return await open_storage(hyperpod, ask_aws=asks).view_path(absolute)
 
     view = with_services(look, asking=True)
     if invocation().as_json:
@@ -217,9 +222,9 @@ _TASKS_HELP = """\
 Show the data repository tasks with which AWS exports, imports and releases files, and their progress. Without TASK, show the tasks of the file systems
 that are mounted here, or of all file systems in the region if the mounts do not identify theirs.
 """
-_REST = "A file that fails is listed with the reason; the others continue."
-_EITHER = "Uses the Lustre program lfs on this machine, or a data repository task of AWS, which continues after the command ends; see 'hpj storage tasks'."
-_LFS_ONLY = "Requires the Lustre program lfs on this machine."
+_CONTINUE_HELP = "A file that fails is listed with the reason; the others continue."
+_EITHER_WAY_HELP = "Uses the Lustre program lfs on this machine, or a data repository task of AWS, which continues after the command ends; see 'hpj storage tasks'."
+_LFS_ONLY_HELP = "Requires the Lustre program lfs on this machine."
 
 
 @click.command(
@@ -232,14 +237,14 @@ def state(paths: tuple[Path, ...]) -> None:
     """Show states."""
 
     async def work(_: Hyperpod) -> TransferResult:
-        return TransferResult(await file_states(_whole(paths)))
+        return TransferResult(await file_states(_absolute_paths(paths)))
 
-    _tell(with_services(work, asking=True))
+    _print_result(with_services(work, asking=True))
 
 
 @click.command(
     cls=HpjCommand,
-    help=f"Restore the data of released files from S3 before it is needed. {_REST}\n\n{_LFS_ONLY}",
+    help=f"Restore the data of released files from S3 before it is needed. {_CONTINUE_HELP}\n\n{_LFS_ONLY_HELP}",
     examples=("hpj storage hydrate /fsx/alice/data/*.tar",),
 )
 @_PATHS
@@ -251,7 +256,7 @@ def hydrate(paths: tuple[Path, ...], by: Way | None) -> None:
 
 @click.command(
     cls=HpjCommand,
-    help=f"Free the space of files on the file system. Their data stays in S3 and is restored when they are read. {_REST}\n\n{_EITHER}",
+    help=f"Free the space of files on the file system. Their data stays in S3 and is restored when they are read. {_CONTINUE_HELP}\n\n{_EITHER_WAY_HELP}",
     examples=(
         "hpj storage release /fsx/alice/data/*.tar",
         "hpj storage release ~/fsx/data --by aws --unused-for 30",
@@ -265,13 +270,13 @@ def release(
     paths: tuple[Path, ...], by: Way | None, unused_for: int | None, report: str | None
 ) -> None:
     """Take files off."""
-    chosen = unused_for is not None or report is not None
-    _move("release", paths, by, TaskOptions(unused_for or 0, report) if chosen else None)
+    has_task_options = unused_for is not None or report is not None
+    _move("release", paths, by, TaskOptions(unused_for or 0, report) if has_task_options else None)
 
 
 @click.command(
     cls=HpjCommand,
-    help=f"Copy files to S3. {_REST}\n\n{_EITHER}",
+    help=f"Copy files to S3. {_CONTINUE_HELP}\n\n{_EITHER_WAY_HELP}",
     examples=("hpj storage export /fsx/alice/data/*.tar", "hpj storage export ~/fsx/data --by aws"),
 )
 @_PATHS
@@ -293,9 +298,11 @@ def import_(paths: tuple[Path, ...], report: str | None, region: str | None) -> 
 
     async def work(_: Hyperpod) -> TransferResult:
         options = TaskOptions(report=report)
-        return await RepositoryTaskService(Aws(region)).begin("import", _whole(paths), options)
+        return await RepositoryTaskService(Aws(region)).begin(
+            "import", _absolute_paths(paths), options
+        )
 
-    _tell(with_services(work, asking=True))
+    _print_result(with_services(work, asking=True))
 
 
 @click.command(
@@ -309,16 +316,16 @@ def tasks(tasks: tuple[str, ...], region: str | None) -> None:
     """Show tasks."""
 
     async def work(_: Hyperpod) -> list[RepositoryTask]:
-        return await RepositoryTaskService(Aws(region)).known(tasks)
+        return await RepositoryTaskService(Aws(region)).list_known_tasks(tasks)
 
-    found = with_services(work, asking=True)
+    rows = with_services(work, asking=True)
     if invocation().as_json:
-        print_json({"tasks": found})
+        print_json({"tasks": rows})
     else:
         print_table(
             Table(
                 ("TASK", "DOES", "STATE", "FILES", "FAILED", "ASKED", "PATHS"),
-                list(map(_task_row, found)),
+                list(map(_task_row, rows)),
             )
         )
 
@@ -351,32 +358,32 @@ def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOpti
         )
 
     async def work(_: Hyperpod) -> TransferResult:
-        return await move(verb, _whole(paths), RepositoryTaskService(Aws()), by, options)
+        return await move(verb, _absolute_paths(paths), RepositoryTaskService(Aws()), by, options)
 
-    _tell(with_services(work, asking=True))
+    _print_result(with_services(work, asking=True))
 
 
-def _whole(paths: tuple[Path, ...]) -> list[Path]:
+def _absolute_paths(paths: tuple[Path, ...]) -> list[Path]:
     """The paths as absolute ones, each once; links stay as they are named."""
     absolute = (Path(os.path.abspath(path.expanduser())) for path in paths)  # noqa: PTH100
     return list(dict.fromkeys(absolute))
 
 
-def _tell(moved: TransferResult) -> None:
+def _print_result(transfer: TransferResult) -> None:
     """Print what became of each path.
 
     Raises:
         HyperpodError: AWS refused some.
         RefusedError: Some were refused otherwise.
     """
-    results = moved.results
+    results = transfer.results
     if invocation().as_json:
-        print_json({"files": results, "tasks": moved.tasks})
+        print_json({"files": results, "tasks": transfer.tasks})
     else:
         print_table(Table(("FILE", "STATE", "DONE", "MEANING"), list(map(_row, results))))
     refused = [result for result in results if result.done == "refused"]
-    if moved.errors:
-        raise moved.errors[0]
+    if transfer.errors:
+        raise transfer.errors[0]
     if refused:
         first = refused[0]
         raise RefusedError(
@@ -390,27 +397,27 @@ def _tell(moved: TransferResult) -> None:
 
 def _row(result: Result) -> tuple[str, str, str, str]:
     file = result.file
-    words = result.reason or (MEANINGS[file.state] if file else "")
+    reason = result.reason or (STATE_MEANINGS[file.state] if file else "")
     if file is not None and file.progress:
-        words = f"{words}, {file.progress}"
+        reason = f"{reason}, {file.progress}"
     if result.task is not None:
-        words = f"AWS task: {result.task}"
-    return result.path, file.state if file else "-", result.done, words
+        reason = f"AWS task: {result.task}"
+    return result.path, file.state if file else "-", result.done, reason
 
 
 def _task_row(task: RepositoryTask) -> Sequence[str]:
-    total, done = task.total, (task.succeeded or 0) + (task.failed or 0)
-    words = ", ".join(task.paths) or "everything"
+    total, finished = task.total, (task.succeeded or 0) + (task.failed or 0)
+    paths_text = ", ".join(task.paths) or "everything"
     if task.problem:
-        words = f"{words}: {task.problem}"
+        paths_text = f"{paths_text}: {task.problem}"
     return (
         task.task_id,
         task.kind,
         task.state,
-        "-" if total is None else f"{done}/{total}",
+        "-" if total is None else f"{finished}/{total}",
         "-" if task.failed is None else str(task.failed),
-        moment(task.created.timestamp() if task.created else None),
-        words,
+        format_moment(task.created.timestamp() if task.created else None),
+        paths_text,
     )
 
 
@@ -431,11 +438,11 @@ An existing link is kept. Any other file of that name is not changed. Removing t
 def link(name: str) -> None:
     """Make the link."""
 
-    async def work(hyperpod: Hyperpod) -> Linked:
-        return await link_partition(storage_of(hyperpod), hyperpod.partition, Path.home(), name)
+    async def work(hyperpod: Hyperpod) -> PartitionLink:
+        return await link_partition(open_storage(hyperpod), hyperpod.partition, Path.home(), name)
 
     linked = with_services(work, asking=True)
-    _storage_link_tell(linked.path, linked.partition, "made" if linked.made else "already there")
+    _print_link(linked.path, linked.partition, "made" if linked.made else "already there")
 
 
 @click.command(
@@ -452,14 +459,14 @@ def unlink(name: str) -> None:
         return hyperpod.partition.root
 
     root = with_services(work)
-    _storage_link_tell(Path.home() / name, root, "removed")
+    _print_link(Path.home() / name, root, "removed")
 
 
-def _storage_link_tell(path: Path, root: Path, done: str) -> None:
+def _print_link(path: Path, root: Path, verb: str) -> None:
     if invocation().as_json:
-        print_json({"link": str(path), "partition": str(root), "done": done})
+        print_json({"link": str(path), "partition": str(root), "done": verb})
     else:
-        print(printable(f"{path} -> {root}: {done}"))
+        print(printable(f"{path} -> {root}: {verb}"))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -481,13 +488,13 @@ Run ids do not change. Runs that have not ended are not moved; run the command a
 @click.option("--dry-run", is_flag=True, help="List what would be moved. Move nothing.")
 def migrate(dry_run: bool) -> None:
     """Move runs."""
-    plan, moved = with_services(lambda hyperpod: _migrated(hyperpod, dry_run=dry_run))
+    plan, result = with_services(lambda hyperpod: _plan_and_migrate(hyperpod, dry_run=dry_run))
     if invocation().as_json:
-        print_json(_document(plan, moved))
+        print_json(_document(plan, result))
     else:
-        _print(plan, moved)
-    if moved is not None and moved.problems:
-        run_id, reason = moved.problems[0]
+        _print(plan, result)
+    if result is not None and result.problems:
+        run_id, reason = result.problems[0]
         raise StorageError(
             f"{run_id} could not be moved: {reason}",
             hint="it stays readable in its old folder; ask an administrator to check that folder",
@@ -495,7 +502,9 @@ def migrate(dry_run: bool) -> None:
         )
 
 
-async def _migrated(hyperpod: Hyperpod, *, dry_run: bool) -> tuple[MigrationPlan, Migrated | None]:
+async def _plan_and_migrate(
+    hyperpod: Hyperpod, *, dry_run: bool
+) -> tuple[MigrationPlan, MigrationResult | None]:
     async with slow_steps("looking for runs") as steps:
         plan = await plan_migration(hyperpod)
         if dry_run:
@@ -504,26 +513,26 @@ async def _migrated(hyperpod: Hyperpod, *, dry_run: bool) -> tuple[MigrationPlan
         return plan, await carry_out(hyperpod, plan)
 
 
-def _print(plan: MigrationPlan, moved: Migrated | None) -> None:
+def _print(plan: MigrationPlan, result: MigrationResult | None) -> None:
     for run_id, reason in plan.kept:
         print(f"{run_id} is kept: {reason}", file=sys.stderr)
-    if moved is None:
+    if result is None:
         for run_id in plan.runs:
             print(run_id)
         print(f"{len(plan.runs)} runs would be moved", file=sys.stderr)
         return
-    for run_id, reason in moved.problems:
+    for run_id, reason in result.problems:
         print(f"{run_id} is kept: {printable(reason)}", file=sys.stderr)
-    print(f"{len(moved.runs)} runs and {moved.code} files of code moved", file=sys.stderr)
+    print(f"{len(result.runs)} runs and {result.code} files of code moved", file=sys.stderr)
 
 
-def _document(plan: MigrationPlan, moved: Migrated | None) -> dict[str, object]:
-    kept = [*plan.kept, *(moved.problems if moved is not None else ())]
+def _document(plan: MigrationPlan, result: MigrationResult | None) -> dict[str, object]:
+    problems = [*plan.kept, *(result.problems if result is not None else ())]
     return {
-        "moved": moved is not None,
-        "runs": list(plan.runs if moved is None else moved.runs),
-        "kept": [{"run_id": run_id, "reason": reason} for run_id, reason in kept],
-        "code": 0 if moved is None else moved.code,
+        "moved": result is not None,
+        "runs": list(plan.runs if result is None else result.runs),
+        "kept": [{"run_id": run_id, "reason": reason} for run_id, reason in problems],
+        "code": 0 if result is None else result.code,
     }
 
 
@@ -551,7 +560,7 @@ def print_overview(overview: StorageOverview) -> None:
         ]
     )
     print()
-    rows = [_storage_tables_row(place) for place in overview.file_systems]
+    rows = [_storage_tables_row(info) for info in overview.file_systems]
     print_table(Table(_FILE_SYSTEM_TITLES, rows))
     _print_aws(overview.file_systems)
     print()
@@ -562,106 +571,113 @@ def print_overview(overview: StorageOverview) -> None:
     _print_notes([*(separation.sentences if separation else ()), *overview.notes])
 
 
-def _print_separation(found: Separation | None) -> None:
+def _print_separation(separation: Separation | None) -> None:
     """Who owns the folders above our own, and whether that keeps other users out."""
-    if found is None:
+    if separation is None:
         return
     print()
     rows = [
-        (str(one.path), str(one.uid), f"{one.mode:04o}", one.reason if one.problem else "ok")
-        for one in found.parents
+        (
+            str(parent.path),
+            str(parent.uid),
+            f"{parent.mode:04o}",
+            parent.reason if parent.problem else "ok",
+        )
+        for parent in separation.parents
     ]
     print_table(Table(("FOLDER ABOVE", "OWNER", "MODE", ""), rows))
 
 
 def print_path(view: PathView) -> None:
     """One path."""
-    place = view
+    info = view
     print_fields(
         [
-            ("path", place.path),
-            ("runs stored here", "yes" if place.runs_go_here else "no"),
-            *_file_system_fields(place),
-            ("on the file system", place.path_there),
-            ("problem", place.problem),
+            ("path", info.path),
+            ("runs stored here", "yes" if info.runs_go_here else "no"),
+            *_file_system_fields(info),
+            ("on the file system", info.path_there),
+            ("problem", info.problem),
         ]
     )
-    _print_aws([place])
+    _print_aws([info])
     print()
     _print_sides(view.clusters, in_studio=view.studio)
-    _print_evidence(place)
+    _print_evidence(info)
     _print_notes(view.notes)
 
 
-def _file_system_fields(place: MountInfo) -> list[tuple[str, str | None]]:
-    isolation = place.isolation
-    others = None if isolation is None else ", ".join(isolation.readers) or "no permission"
+def _file_system_fields(info: MountInfo) -> list[tuple[str, str | None]]:
+    isolation = info.isolation
+    readers = None if isolation is None else ", ".join(isolation.readers) or "no permission"
     return [
-        ("file system", f"{place.kind or 'unknown'} at {place.mount}"),
-        ("mounted from", place.source),
-        ("access", _access(place)),
-        ("free", f"{_free(place)} of {_size(place)}" if place.room else None),
+        ("file system", f"{info.kind or 'unknown'} at {info.mount}"),
+        ("mounted from", info.source),
+        ("access", _access(info)),
+        ("free", f"{_free(info)} of {_size(info)}" if info.room else None),
         ("isolation", isolation.words if isolation else None),
-        ("others", others),
+        ("others", readers),
     ]
 
 
-def _storage_tables_row(place: MountInfo) -> Sequence[str]:
-    isolation = place.isolation
-    others = ", ".join(isolation.readers) if isolation else ""
+def _storage_tables_row(info: MountInfo) -> Sequence[str]:
+    isolation = info.isolation
+    readers = ", ".join(isolation.readers) if isolation else ""
     return (
-        place.path,
-        place.kind or "-",
-        place.mounted_folder or "-",
-        _free(place),
-        _size(place),
-        _access(place),
-        "stored here" if place.runs_go_here else "-",
+        info.path,
+        info.kind or "-",
+        info.mounted_folder or "-",
+        _free(info),
+        _size(info),
+        _access(info),
+        "stored here" if info.runs_go_here else "-",
         isolation.words if isolation else "-",
-        place.problem or others or ("no permission" if isolation else "-"),
+        info.problem or readers or ("no permission" if isolation else "-"),
     )
 
 
-def _access(place: MountInfo) -> str:
-    if place.read_only:
+def _access(info: MountInfo) -> str:
+    if info.read_only:
         return "read only"
-    if place.writable is None:
-        return "not created yet" if not place.exists and place.problem is None else "-"
-    return "read and write" if place.writable else "not writable for you"
+    if info.writable is None:
+        return "not created yet" if not info.exists and info.problem is None else "-"
+    return "read and write" if info.writable else "not writable for you"
 
 
-def _free(place: MountInfo) -> str:
-    return format_size(place.room.free) if place.room else "-"
+def _free(info: MountInfo) -> str:
+    return format_size(info.room.free) if info.room else "-"
 
 
-def _size(place: MountInfo) -> str:
-    return format_size(place.room.total) if place.room else "-"
+def _size(info: MountInfo) -> str:
+    return format_size(info.room.total) if info.room else "-"
 
 
-def _print_aws(places: Sequence[MountInfo]) -> None:
-    for found in dict.fromkeys(place.aws for place in places if place.aws is not None):
+def _print_aws(infos: Sequence[MountInfo]) -> None:
+    for file_system in dict.fromkeys(info.aws for info in infos if info.aws is not None):
         print()
         print_fields(
             [
-                ("at AWS", found.name),
-                ("state", ": ".join(filter(None, (found.state, found.problem)))),
-                ("type", _type(found)),
-                ("capacity", format_size(found.capacity) if found.capacity else None),
-                ("throughput", found.throughput),
-                ("maintenance", found.maintenance),
-                ("root of a client", _squash(found)),
-                *(("linked", _association(link)) for link in found.associations or ()),
+                ("at AWS", file_system.name),
+                ("state", ": ".join(filter(None, (file_system.state, file_system.problem)))),
+                ("type", _type(file_system)),
+                ("capacity", format_size(file_system.capacity) if file_system.capacity else None),
+                ("throughput", file_system.throughput),
+                ("maintenance", file_system.maintenance),
+                ("root of a client", _squash(file_system)),
+                *(("linked", _association(link)) for link in file_system.associations or ()),
             ]
         )
 
 
-def _type(found: FileSystem) -> str:
-    version = f"Lustre {found.version}" if found.version else None
-    return " ".join(filter(None, (found.deployment, found.storage_type, version)))
+def _type(file_system: FileSystem) -> str:
+    version = f"Lustre {file_system.version}" if file_system.version else None
+    return " ".join(filter(None, (file_system.deployment, file_system.storage_type, version)))
 
 
-def _squash(found: FileSystem) -> str:
-    return f"is mapped to {found.root_squash}" if found.root_squash else "has full access"
+def _squash(file_system: FileSystem) -> str:
+    return (
+        f"is mapped to {file_system.root_squash}" if file_system.root_squash else "has full access"
+    )
 
 
 def _association(link: Association) -> str:
@@ -674,7 +690,7 @@ def _association(link: Association) -> str:
 
 
 def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
-    here = "STUDIO" if in_studio else "HERE"
+    column = "STUDIO" if in_studio else "HERE"
     rows = [
         (
             side.cluster,
@@ -686,14 +702,14 @@ def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
         )
         for side in sides
     ]
-    print_table(Table(("CLUSTER", "KIND", "SIDE", here, "THERE", "REASON"), rows))
+    print_table(Table(("CLUSTER", "KIND", "SIDE", column, "THERE", "REASON"), rows))
 
 
-def _print_evidence(place: MountInfo) -> None:
-    if place.isolation is None:
+def _print_evidence(info: MountInfo) -> None:
+    if info.isolation is None:
         return
-    print(f"\nisolation: {place.isolation.words}, because")
-    for line in place.isolation.evidence:
+    print(f"\nisolation: {info.isolation.words}, because")
+    for line in info.isolation.evidence:
         print(f"  - {printable(line)}")
 
 

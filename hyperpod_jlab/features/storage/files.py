@@ -25,8 +25,8 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.file_system import Association, FileState, State, Verb, verdict_of
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.file_system import Association, FileState, State, Verb, decide
+from hyperpod_jlab.core.wire import Wire, wire_property
 from hyperpod_jlab.features.storage.aws import cancel_task, create_task, list_tasks
 from hyperpod_jlab.features.storage.models import (
     MAX_PATHS,
@@ -38,7 +38,7 @@ from hyperpod_jlab.features.storage.models import (
 )
 from hyperpod_jlab.storage.lfs import PROGRAM, Lfs
 from hyperpod_jlab.storage.mounts import mount_of
-from hyperpod_jlab.storage.timeouts import within
+from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 Way = Literal["lfs", "aws"]
 """By Lustre's program on this machine, or by a data repository task of AWS."""
@@ -68,7 +68,7 @@ class Result(Wire):
     task: str | None = None
 
     @property
-    @shown
+    @wire_property
     def state(self) -> State | None:
         """Its state in one word."""
         return self.file.state if self.file else None
@@ -146,38 +146,44 @@ async def move(
                 hint="data is restored when a file is read, for example: cat FILE > /dev/null",
             )
         return await tasks.begin(verb, paths, options)
-    results = await _by_lfs(verb, paths)
+    results = await _move_with_lfs(verb, paths)
     denied = [
-        Path(one.path)
-        for one in results
-        if one.done == "refused" and NOT_PERMITTED in (one.reason or "")
+        Path(result.path)
+        for result in results
+        if result.done == "refused" and NOT_PERMITTED in (result.reason or "")
     ]
     if verb == "hydrate" or not may_ask_aws or not denied:
         return TransferResult(results)
-    moved = await tasks.begin(verb, denied, options)
-    by_aws = {one.path: one for one in moved.results}
-    for number, before in enumerate(results):
-        if (now := by_aws.get(before.path)) is not None:
-            refused = now.done == "refused"
-            reason = f"{before.reason}; AWS: {now.reason}" if refused else now.reason
-            results[number] = replace(now, file=before.file, reason=reason)
-    return replace(moved, results=results)
+    task_result = await tasks.begin(verb, denied, options)
+    by_aws = {result.path: result for result in task_result.results}
+    for number, lfs_result in enumerate(results):
+        if (aws_result := by_aws.get(lfs_result.path)) is not None:
+            refused = aws_result.done == "refused"
+            reason = (
+                f"{lfs_result.reason}; AWS: {aws_result.reason}" if refused else aws_result.reason
+            )
+            results[number] = replace(aws_result, file=lfs_result.file, reason=reason)
+    return replace(task_result, results=results)
 
 
-async def _by_lfs(verb: Verb, paths: Sequence[Path]) -> list[Result]:
+async def _move_with_lfs(verb: Verb, paths: Sequence[Path]) -> list[Result]:
     lfs = Lfs()
     results = {result.path: result for result in await file_states(paths, lfs)}
     by_device: dict[int | None, list[str]] = {}
     for path, result in results.items():
         if result.file is None:
             continue
-        verdict = verdict_of(verb, result.file)
-        if verdict.does == "ask":
-            by_device.setdefault(await within(Path(path), partial(_device, path)), []).append(path)
+        decision = decide(verb, result.file)
+        if decision.outcome == "ask":
+            by_device.setdefault(
+                await run_with_timeout(Path(path), partial(_device, path)), []
+            ).append(path)
         else:
-            results[path] = Result(path, verdict.does, result.file, verdict.reason, verdict.hint)
-    for some in by_device.values():  # one request is for files of one file system
-        for path, problem in (await _ask(lfs, verb, some)).items():
+            results[path] = Result(
+                path, decision.outcome, result.file, decision.reason, decision.hint
+            )
+    for device_paths in by_device.values():  # one request is for files of one file system
+        for path, problem in (await _request(lfs, verb, device_paths)).items():
             file, hint = results[path].file, None
             if problem is not None and NOT_PERMITTED in problem:
                 hint = "Lustre allows this only for root: use sudo, or AWS with --by aws"
@@ -187,19 +193,19 @@ async def _by_lfs(verb: Verb, paths: Sequence[Path]) -> list[Result]:
     return list(results.values())
 
 
-async def _ask(lfs: Lfs, verb: Verb, paths: list[str]) -> dict[str, str | None]:
+async def _request(lfs: Lfs, verb: Verb, paths: list[str]) -> dict[str, str | None]:
     """Ask for files; where a request is refused as a whole, one by one, for the reason may be one of them."""
-    answers = await lfs.ask(verb, paths)
-    failed = [path for path, problem in answers.items() if problem is not None]
-    if len(paths) == 1 or not failed:
-        return answers
-    for path, state in (await lfs.states(failed)).items():
+    responses = await lfs.ask(verb, paths)
+    failed_paths = [path for path, problem in responses.items() if problem is not None]
+    if len(paths) == 1 or not failed_paths:
+        return responses
+    for path, state in (await lfs.states(failed_paths)).items():
         # What the refused request has done already is not asked for again.
-        if isinstance(state, FileState) and verdict_of(verb, state).does == "nothing":
-            answers[path] = None
+        if isinstance(state, FileState) and decide(verb, state).outcome == "nothing":
+            responses[path] = None
         else:
-            answers |= await lfs.ask(verb, [path])
-    return answers
+            responses |= await lfs.ask(verb, [path])
+    return responses
 
 
 def _device(path: str) -> int | None:
@@ -225,7 +231,7 @@ async def _problem(path: Path) -> str | None:
         kind = mount_of(path).kind
         return None if kind == "lustre" else f"it is on {kind or 'something else'}, not on Lustre"
 
-    return await within(path, look)
+    return await run_with_timeout(path, look)
 
 
 class RepositoryTaskService:
@@ -242,32 +248,32 @@ class RepositoryTaskService:
         self, verb: TaskVerb, paths: Sequence[Path], options: TaskOptions | None = None
     ) -> TransferResult:
         """Ask for files and folders: one task for each file system. One that is refused stops no other."""
-        moved = TransferResult([])
+        transfer = TransferResult([])
         results: dict[str, Result] = {}
         by_mount: dict[LustreMount, dict[str, str]] = {}
         for path in map(str, paths):
-            mount, there = await _placed(Path(path))
+            mount, remote_path = await _locate(Path(path))
             if mount is None:
-                results[path] = Result(path, "refused", reason=there)
+                results[path] = Result(path, "refused", reason=remote_path)
             else:
                 results[path] = Result(path, "asked")
-                by_mount.setdefault(mount, {})[path] = there
-        for mount, there_by_path in by_mount.items():
+                by_mount.setdefault(mount, {})[path] = remote_path
+        for mount, remote_by_path in by_mount.items():
             try:
-                wanted = await self._wanted(verb, mount, there_by_path, results)
-                task = await self._make(verb, *wanted, options or TaskOptions())
+                targets = await self._task_targets(verb, mount, remote_by_path, results)
+                task = await self._make(verb, *targets, options or TaskOptions())
             except HyperpodError as error:
-                moved.errors.append(error)
-                told = Result("", "refused", reason=error.message, hint=error.hint)
+                transfer.errors.append(error)
+                refusal = Result("", "refused", reason=error.message, hint=error.hint)
             else:
-                moved.tasks.extend(task)
-                told = Result("", "asked", task=task[0].task_id if task else None)
-            for path in there_by_path:
+                transfer.tasks.extend(task)
+                refusal = Result("", "asked", task=task[0].task_id if task else None)
+            for path in remote_by_path:
                 if results[path].done == "asked":
-                    results[path] = replace(told, path=path)
-        return replace(moved, results=list(results.values()))
+                    results[path] = replace(refusal, path=path)
+        return replace(transfer, results=list(results.values()))
 
-    async def known(self, tasks: Sequence[str] = ()) -> list[RepositoryTask]:
+    async def list_known_tasks(self, tasks: Sequence[str] = ()) -> list[RepositoryTask]:
         """Tasks of the file systems that are mounted here, or of all of the region where none is or the mounts do not name them.
 
         Args:
@@ -278,9 +284,9 @@ class RepositoryTaskService:
             HyperpodError: See `aws.errors`.
         """
         mounted = {mount.file_system for mount in lustre_mounts()}
-        known = sorted(name for name in mounted if name is not None)
+        known_names = sorted(name for name in mounted if name is not None)
         everywhere = bool(tasks) or None in mounted
-        return await list_tasks(self._aws, () if everywhere else known, tasks)
+        return await list_tasks(self._aws, () if everywhere else known_names, tasks)
 
     async def cancel(self, task: str) -> str:
         """Cancel a task; returns its state in AWS' word.
@@ -292,59 +298,63 @@ class RepositoryTaskService:
         """
         return await cancel_task(self._aws, task)
 
-    async def _wanted(
-        self, verb: TaskVerb, mount: LustreMount, there: dict[str, str], results: dict[str, Result]
+    async def _task_targets(
+        self,
+        verb: TaskVerb,
+        mount: LustreMount,
+        remote_paths: dict[str, str],
+        results: dict[str, Result],
     ) -> tuple[str, list[str]]:
         """The file system and what its task is to be given; paths without a link are refused in `results`."""
-        name, links = await self._linked(mount, needs_links=verb == "import")
-        wanted: dict[str, None] = {}
-        for path, path_there in there.items():
-            places = None if links is None else linked_places(path_there, links)
-            if places == []:
+        name, links = await self._file_system_links(mount, needs_links=verb == "import")
+        targets: dict[str, None] = {}
+        for path, remote_path in remote_paths.items():
+            linked = None if links is None else linked_places(remote_path, links)
+            if linked == []:
                 folders = ", ".join(link.folder for link in links or ())
                 hint = f"linked folders, from the root of the file system: {folders}"
                 reason = "it is not in a folder that is linked to S3"
                 hint = hint if folders else "no folders are linked"
                 results[path] = Result(path, "refused", reason=reason, hint=hint)
             else:
-                given = (places or []) if verb == "import" else [task_path(path_there)]
-                wanted |= dict.fromkeys(given)
-        return name, list(wanted)
+                task_paths = (linked or []) if verb == "import" else [task_path(remote_path)]
+                targets |= dict.fromkeys(task_paths)
+        return name, list(targets)
 
     async def _make(
-        self, verb: TaskVerb, name: str, wanted: list[str], options: TaskOptions
+        self, verb: TaskVerb, name: str, targets: list[str], options: TaskOptions
     ) -> list[RepositoryTask]:
-        if not wanted:
+        if not targets:
             return []
-        if len(wanted) > MAX_PATHS:
+        if len(targets) > MAX_PATHS:
             raise InvalidInputError(
-                f"a task accepts at most {MAX_PATHS} paths, but {len(wanted)} are given",
+                f"a task accepts at most {MAX_PATHS} paths, but {len(targets)} are given",
                 code="too_many_paths",
                 hint="give the folder that contains them",
                 detail={"field": "paths"},
             )
         days, report = options.unused_days, options.report
-        return [await create_task(self._aws, name, verb, wanted, days, report)]
+        return [await create_task(self._aws, name, verb, targets, days, report)]
 
-    async def _linked(
+    async def _file_system_links(
         self, mount: LustreMount, *, needs_links: bool
     ) -> tuple[str, Sequence[Association] | None]:
         """The file system of a mount, and its links to S3: None where they may not be read and are not needed."""
         name = mount.file_system
         try:
-            found = await find_file_system(self._aws, mount)
+            description = await find_file_system(self._aws, mount)
         except HyperpodError as error:
             if error.code != "missing_right" or name is None:
                 raise
         else:
-            if found is None:
+            if description is None:
                 raise NotFoundError(
                     f"AWS does not have exactly one file system with the mount name {mount.mount_name}",
                     hint="run this where the mount shows the id of the file system, as in Studio",
                 )
-            if found.associations is not None:
-                return found.name, found.associations
-            name = found.name
+            if description.associations is not None:
+                return description.name, description.associations
+            name = description.name
         try:
             return name, await list_associations(self._aws, name)
         except HyperpodError as error:
@@ -353,7 +363,7 @@ class RepositoryTaskService:
             return name, None
 
 
-async def _placed(path: Path) -> tuple[LustreMount | None, str]:
+async def _locate(path: Path) -> tuple[LustreMount | None, str]:
     """A path's mount and its place on the file system, or None and why a task cannot have it."""
 
     def look() -> tuple[LustreMount | None, str]:
@@ -363,11 +373,14 @@ async def _placed(path: Path) -> tuple[LustreMount | None, str]:
         except OSError as error:
             return None, error.strerror or str(error)
         mount = mount_of(path)
-        part = next((one for one in lustre_mounts() if str(one.point) == mount.point), None)
+        part = next(
+            (part_mount for part_mount in lustre_mounts() if str(part_mount.point) == mount.point),
+            None,
+        )
         if part is None:
             return None, f"it is on {mount.kind or 'something else'}, not on Lustre"
-        there = part.path_there(path.resolve())
-        problem = path_problem(there)
-        return (part, there) if problem is None else (None, problem)
+        remote_path = part.path_there(path.resolve())
+        problem = path_problem(remote_path)
+        return (part, remote_path) if problem is None else (None, problem)
 
-    return await within(path, look)
+    return await run_with_timeout(path, look)

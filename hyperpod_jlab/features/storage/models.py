@@ -27,8 +27,8 @@ KINDS: Final[dict[TaskVerb, str]] = {
 MAX_PATHS: Final = 100
 """Paths that a task takes."""
 
-_LONGEST: Final = 4096
-_FORBIDDEN: Final = frozenset("\0\x85\u2028\u2029\r\n")
+_MAX_PATH_LENGTH: Final = 4096
+_FORBIDDEN_CHARACTERS: Final = frozenset("\0\x85\u2028\u2029\r\n")
 
 
 IsoDatetime = Annotated[datetime, As(str, datetime.isoformat)]
@@ -70,40 +70,40 @@ class RepositoryTask:
     report: str | None = None
 
 
-def kind_of(word: str) -> str:
+def kind_of(aws_kind: str) -> str:
     """Our word for AWS' word of what a task does, or that word itself."""
-    return next((verb for verb, kind in KINDS.items() if kind == word), word)
+    return next((verb for verb, kind in KINDS.items() if kind == aws_kind), aws_kind)
 
 
-def path_problem(path_there: str) -> str | None:
+def path_problem(remote_path: str) -> str | None:
     """Why a task cannot be given a path on the file system; None when it can."""
-    if not _FORBIDDEN.isdisjoint(path_there):
+    if not _FORBIDDEN_CHARACTERS.isdisjoint(remote_path):
         return "a task does not accept a name with a line break"
-    if len(path_there) > _LONGEST:
-        return f"a task does not accept a path longer than {_LONGEST} characters"
+    if len(remote_path) > _MAX_PATH_LENGTH:
+        return f"a task does not accept a path longer than {_MAX_PATH_LENGTH} characters"
     return None
 
 
-def task_path(path_there: str) -> str:
+def task_path(remote_path: str) -> str:
     """A path on the file system as a task wants it: relative to the file system's root, which itself is ``/``."""
-    return path_there.strip("/") or "/"
+    return remote_path.strip("/") or "/"
 
 
-def linked_places(path_there: str, links: Sequence[Association]) -> list[str]:
+def linked_places(remote_path: str, links: Sequence[Association]) -> list[str]:
     """The places in S3 that belong to a path on the file system.
 
     Args:
-        path_there: The file or folder, from the file system's root.
+        remote_path: The file or folder, from the file system's root.
         links: The file system's links.
 
     Returns:
         One for what lies in a linked folder; for a folder above linked ones the place of each of those; none where nothing is linked.
     """
-    path = PurePosixPath(path_there)
-    above = [link for link in links if path.is_relative_to(link.folder)]
-    if above:
-        link = max(above, key=lambda one: len(PurePosixPath(one.folder).parts))
+    path = PurePosixPath(remote_path)
+    matching = [link for link in links if path.is_relative_to(link.folder)]
+    if matching:
+        link = max(matching, key=lambda item: len(PurePosixPath(item.folder).parts))
         rest = path.relative_to(link.folder)
-        place = link.repository.rstrip("/")
-        return [place if rest == PurePosixPath() else f"{place}/{rest}"]
+        repository = link.repository.rstrip("/")
+        return [repository if rest == PurePosixPath() else f"{repository}/{rest}"]
     return [link.repository for link in links if PurePosixPath(link.folder).is_relative_to(path)]

@@ -14,7 +14,12 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.spec import Path as PathText
 from hyperpod_jlab.features.storage.files import RepositoryTaskService, Result, file_states, move
 from hyperpod_jlab.features.storage.models import RepositoryTask
-from hyperpod_jlab.features.storage.service import Side, StorageOverview, link_partition, storage_of
+from hyperpod_jlab.features.storage.service import (
+    Side,
+    StorageOverview,
+    link_partition,
+    open_storage,
+)
 from hyperpod_jlab.run.submit_routes import under_root
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -30,17 +35,17 @@ class StorageQuery(RequestModel):
 async def show_storage(call: Call, query: StorageQuery) -> StorageOverview:
     """The file systems and partitions of this machine, who else can read them, and their paths on each side."""
     hyperpod = await call.hyperpod()
-    service = storage_of(hyperpod, ask_aws=query.aws)
+    service = open_storage(hyperpod, ask_aws=query.aws)
     return await hyperpod.snapshots.get(("storage", query.aws), service.overview)
 
 
 # --------------------------------------------------------------------------------------------------
 # Requests on files of the file browser: the partition as a link, a file's path on each side, where its bytes are and moving them.
 
-_MOST = 500
+_MAX_FILES = 500
 
 FilePath = Annotated[PathText, Field(min_length=1, max_length=4096)]
-Files = Annotated[list[FilePath], Field(min_length=1, max_length=_MOST)]
+Files = Annotated[list[FilePath], Field(min_length=1, max_length=_MAX_FILES)]
 
 StorageAction = TypeAliasType("StorageAction", Literal["hydrate", "release", "export"])
 """What can be done to bytes of a file, under a name in the schemas."""
@@ -140,7 +145,9 @@ class TaskState:
 async def link_storage(call: Call, body: LinkBody) -> StorageLinkMade:
     """Make a link to the partition in the server's root, so that the file browser shows it. One that is there already stays."""
     hyperpod = await call.hyperpod()
-    linked = await link_partition(storage_of(hyperpod), hyperpod.partition, _root(call), body.name)
+    linked = await link_partition(
+        open_storage(hyperpod), hyperpod.partition, _root(call), body.name
+    )
     return StorageLinkMade(
         path=linked.path.name,
         link=str(linked.path),
@@ -153,27 +160,27 @@ async def show_paths(call: Call, query: PathsQuery) -> StoragePaths:
     """A file's or folder's path on each side."""
     hyperpod = await call.hyperpod()
     (path,) = _absolute(call, [query.path], "path").values()
-    view = await storage_of(hyperpod, ask_aws=False).of_path(path)
+    view = await open_storage(hyperpod, ask_aws=False).view_path(path)
     return StoragePaths(str(path), view.studio, view.clusters)
 
 
 async def show_states(call: Call, body: FilesBody) -> StoredFiles:
     """Where the bytes of files are, on a file system that is linked to S3. Nothing is done to them."""
     paths = _absolute(call, body.paths, "paths")
-    return _told(paths, await file_states(list(paths.values())))
+    return _to_stored_files(paths, await file_states(list(paths.values())))
 
 
 async def move_files(call: Call, body: FilesActionBody) -> StoredFiles:
     """Ask for bytes of files to be moved. One that is refused stops no other."""
     paths = _absolute(call, body.paths, "paths")
     tasks = RepositoryTaskService(Aws())
-    moved = await move(body.action, list(paths.values()), tasks, body.by)
-    return _told(paths, moved.results)
+    result = await move(body.action, list(paths.values()), tasks, body.by)
+    return _to_stored_files(paths, result.results)
 
 
 async def list_tasks(call: Call) -> RepositoryTasks:  # noqa: ARG001 - every endpoint is given its call
     """Tasks of the file systems that are mounted here, or of all in the region where the mounts do not name theirs."""
-    return RepositoryTasks(list(await RepositoryTaskService(Aws()).known()))
+    return RepositoryTasks(list(await RepositoryTaskService(Aws()).list_known_tasks()))
 
 
 async def cancel_task(call: Call, task: str) -> TaskState:  # noqa: ARG001 - as above
@@ -196,7 +203,7 @@ def _absolute(call: Call, paths: list[Any], field: str) -> dict[str, Path]:
     return {str(path): under_root(root, root / str(path).strip("/"), field) for path in paths}
 
 
-def _told(paths: dict[str, Path], results: list[Result]) -> StoredFiles:
+def _to_stored_files(paths: dict[str, Path], results: list[Result]) -> StoredFiles:
     by_path = {result.path: result for result in results}
     return StoredFiles([_file(name, by_path[str(path)]) for name, path in paths.items()])
 

@@ -21,12 +21,18 @@ from hyperpod_jlab.clusters.configuration import choose_partition
 from hyperpod_jlab.clusters.identity import (
     IdentityQueries,
     Separation,
-    Whose,
+    UserIdentity,
     find_profile,
-    find_whose,
+    find_user_identity,
     separation_of,
 )
-from hyperpod_jlab.clusters.mounts import MountInfo, inspect, look_at, look_at_mount, mount_points
+from hyperpod_jlab.clusters.mounts import (
+    MountInfo,
+    inspect,
+    inspect_mount,
+    mount_points,
+    try_inspect,
+)
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.file_system import FileSystem
@@ -38,7 +44,7 @@ from hyperpod_jlab.storage.home_link import NAME, make_link
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.timeouts import within
+from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 # --------------------------------------------------------------------------------------------------
 # Whether configured clusters mount the file system that runs go to, by what AWS says of the HyperPod clusters behind them.
@@ -48,7 +54,7 @@ async def other_file_systems(
     clusters: Mapping[str, ClusterConfig],
     mounts: Sequence[LustreMount],
     point: str,
-    asked: IdentityQueries,
+    queries: IdentityQueries,
 ) -> list[str]:
     """A sentence for each cluster whose instances mount other file systems than the one that runs go to.
 
@@ -56,41 +62,45 @@ async def other_file_systems(
         clusters: The configured clusters by name.
         mounts: What of Lustre is mounted here.
         point: Where the file system that runs go to is mounted.
-        asked: Whom to ask. What cannot be had leaves a note there.
+        queries: Whom to ask. What cannot be had leaves a note there.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     for name, config in clusters.items():
         hyperpod = config.hyperpod_cluster
         if hyperpod is None:
             continue
-        if asked.aws is None:
+        if queries.aws is None:
             break
-        bare = HyperpodCluster(hyperpod, "", "", "")
-        told = await asked.about(
+        placeholder = HyperpodCluster(hyperpod, "", "", "")
+        description = await queries.about(
             "sagemaker",
             f"the HyperPod cluster {hyperpod}",
-            describe_cluster(asked.aws, bare),
+            describe_cluster(queries.aws, placeholder),
         )
-        if isinstance(told, HyperpodCluster):
-            found += _words(name, told, mounted_here(told, mounts), point)
-    return found
+        if isinstance(description, HyperpodCluster):
+            sentences += _file_system_sentences(
+                name, description, mounted_here(description, mounts), point
+            )
+    return sentences
 
 
-def _words(
-    name: str, cluster: HyperpodCluster, here: tuple[str, ...] | None, point: str
+def _file_system_sentences(
+    name: str, cluster: HyperpodCluster, mounted_paths: tuple[str, ...] | None, point: str
 ) -> list[str]:
-    if here is None or point in here:  # life cycle scripts may mount what AWS knows nothing of
+    if (
+        mounted_paths is None or point in mounted_paths
+    ):  # life cycle scripts may mount what AWS knows nothing of
         return []
-    which = ", ".join(f"{one.dns_name} ({one.mount_name})" for one in cluster.storage)
-    if here:
+    systems = ", ".join(f"{storage.dns_name} ({storage.mount_name})" for storage in cluster.storage)
+    if mounted_paths:
         return [
             (
-                f"runs on {name} may not find files from here: its instances mount {which}, which is mounted at {here[0]} here: set path "
+                f"runs on {name} may not find files from here: its instances mount {systems}, which is mounted at {mounted_paths[0]} here: set path "
                 "under [storage] to a folder there"
             )
         ]
     return [
-        f"runs on {name} may not find files from here: its instances mount {which}, which is not mounted on this machine"
+        f"runs on {name} may not find files from here: its instances mount {systems}, which is not mounted on this machine"
     ]
 
 
@@ -184,62 +194,66 @@ class Storage:
 
     async def overview(self) -> StorageOverview:
         """All storage here. What cannot be looked at, or AWS does not tell, is said and no error."""
-        studio, mounts, asked = self._begin()
-        whose = await find_whose(studio, asked)
+        studio, mounts, queries = self._begin()
+        user = await find_user_identity(studio, queries)
         root = self._partition.root
         choice = await asyncio.to_thread(choose_partition, self._settings)
-        partition = await look_at(root, whose)
+        partition = await try_inspect(root, user)
         points = dict.fromkeys([partition.mount, *mount_points()])
-        seen = await asyncio.gather(*(look_at_mount(point, whose) for point in points))
-        places = [replace(one, runs_go_here=one.path == partition.mount) for one in seen]
-        places = [await self._with_aws(one, mounts, studio, whose, asked) for one in places]
-        its = next(one for one in places if one.runs_go_here)
-        others = await other_file_systems(self._settings.clusters, mounts, its.mount, asked)
-        separation = await self._separation(partition, whose)
+        infos = await asyncio.gather(*(inspect_mount(point, user) for point in points))
+        file_systems = [replace(info, runs_go_here=info.path == partition.mount) for info in infos]
+        file_systems = [
+            await self._with_aws(info, mounts, studio, user, queries) for info in file_systems
+        ]
+        partition_info = next(info for info in file_systems if info.runs_go_here)
+        other_systems = await other_file_systems(
+            self._settings.clusters, mounts, partition_info.mount, queries
+        )
+        separation = await self._separation(partition, user)
         partition = replace(
             partition,
             runs_go_here=True,
-            private_of=its.private_of,
-            offered=its.offered,
-            aws=its.aws,
-            file_system=its.file_system,
+            private_of=partition_info.private_of,
+            offered=partition_info.offered,
+            aws=partition_info.aws,
+            file_system=partition_info.file_system,
         )
         return StorageOverview(
             partition=StoragePartition(
                 **vars(partition),
-                chosen_by=choice.by,
+                chosen_by=choice.chosen_by,
                 folder=str(self._partition.folder),
                 shared=self._partition.shared,
                 index=_text(default_path(self._partition)),
             ),
-            file_systems=tuple(places),
+            file_systems=tuple(file_systems),
             clusters=self._sides(root),
             studio=studio is not None,
-            shared_space=whose.in_shared_space,
+            shared_space=user.in_shared_space,
             separation=separation,
             notes=(
                 *(studio.problems if studio is not None else ()),
                 *choice.notes,
-                *self._warnings(partition, whose),
-                *others,
-                *dict.fromkeys(asked.notes),
+                *self._warnings(partition, user),
+                *other_systems,
+                *dict.fromkeys(queries.notes),
             ),
         )
 
-    async def _separation(self, place: MountInfo, whose: Whose) -> Separation | None:
-        identity = whose.on_network if place.network else whose.on_disk
+    async def _separation(self, info: MountInfo, user: UserIdentity) -> Separation | None:
+        identity = user.on_network if info.network else user.on_disk
         partition = self._partition
 
-        def judge() -> Separation:
+        def check() -> Separation:
             with storage_errors(partition.root):
                 return separation_of(partition, identity)
 
         try:
-            return await within(partition.root, judge)
+            return await run_with_timeout(partition.root, check)
         except StorageError:  # the place's own problem says it
             return None
 
-    async def of_path(self, path: Path) -> PathView:
+    async def view_path(self, path: Path) -> PathView:
         """The same of one path.
 
         Args:
@@ -249,31 +263,34 @@ class Storage:
             NotFoundError: It is not there.
             StorageError: It cannot be looked at.
         """
-        studio, mounts, asked = self._begin()
-        whose = await find_whose(studio, asked)
-        place = await inspect(path, whose)
-        if not place.exists:
+        studio, mounts, queries = self._begin()
+        user = await find_user_identity(studio, queries)
+        info = await inspect(path, user)
+        if not info.exists:
             raise NotFoundError(
                 f"{path} not found",
                 hint="give an existing file or folder",
                 detail={"path": str(path)},
             )
-        place = await self._with_aws(place, mounts, studio, whose, asked)
-        inner = await within(path, lambda: self._on_partition(path))
-        runs = inner.is_relative_to(self._partition.root)
-        notes = tuple(dict.fromkeys(asked.notes))
-        place = replace(place, runs_go_here=runs)
+        info = await self._with_aws(info, mounts, studio, user, queries)
+        partition_path = await run_with_timeout(path, lambda: self._on_partition(path))
+        runs = partition_path.is_relative_to(self._partition.root)
+        notes = tuple(dict.fromkeys(queries.notes))
+        info = replace(info, runs_go_here=runs)
         return PathView(
-            **vars(place), clusters=self._sides(inner), studio=studio is not None, notes=notes
+            **vars(info),
+            clusters=self._sides(partition_path),
+            studio=studio is not None,
+            notes=notes,
         )
 
     def _on_partition(self, path: Path) -> Path:
         """A path as it lies on the partition, also where it leads there by a link; any other one as it is."""
         root = self._partition.root
-        real, real_root = path.resolve(), root.resolve()
-        if path.is_relative_to(root) or not real.is_relative_to(real_root):
+        resolved, resolved_root = path.resolve(), root.resolve()
+        if path.is_relative_to(root) or not resolved.is_relative_to(resolved_root):
             return path
-        return root / real.relative_to(real_root)
+        return root / resolved.relative_to(resolved_root)
 
     def _begin(self) -> tuple[Studio | None, list[LustreMount], IdentityQueries]:
         studio, mounts = find_studio(), lustre_mounts()
@@ -281,30 +298,30 @@ class Storage:
 
     async def _with_aws(
         self,
-        place: MountInfo,
+        info: MountInfo,
         mounts: list[LustreMount],
         studio: Studio | None,
-        whose: Whose,
-        asked: IdentityQueries,
+        user: UserIdentity,
+        queries: IdentityQueries,
     ) -> MountInfo:
         """The place with what AWS knows of its file system, and whose private partition it is."""
-        mount = next((one for one in reversed(mounts) if str(one.point) == place.mount), None)
+        mount = next((item for item in reversed(mounts) if str(item.point) == info.mount), None)
         if mount is None:
-            return place
-        owner = await _private_of(mount, studio, whose, asked)
-        closed = owner is not None and whose.in_shared_space
-        problem = place.problem
-        if closed and problem is None:
+            return info
+        owner = await _private_owner(mount, studio, user, queries)
+        is_closed = owner is not None and user.in_shared_space
+        problem = info.problem
+        if is_closed and problem is None:
             problem = (
                 f"not offered: it is the private partition of {owner}, but this space is shared"
             )
-        found = await _described(mount, asked)
+        file_system = await _find_file_system(mount, queries)
         return replace(
-            place,
+            info,
             private_of=owner,
-            offered=not closed,
-            aws=found,
-            file_system=place.file_system or (found.name if found else None),
+            offered=not is_closed,
+            aws=file_system,
+            file_system=info.file_system or (file_system.name if file_system else None),
             problem=problem,
         )
 
@@ -320,70 +337,74 @@ class Storage:
             if not paths.shared:
                 reason = "no storage of its pods is configured: code is packed into the job"
                 return Side(name, kind, side, str(path), None, reason)
-            there = paths.to_there(str(path))
+            cluster_path = paths.to_cluster_path(str(path))
         except HyperpodError as error:
             return Side(name, kind, side, str(path), None, error.message)
-        return Side(name, kind, side, str(path), str(there))
+        return Side(name, kind, side, str(path), str(cluster_path))
 
-    def _warnings(self, partition: MountInfo, whose: Whose) -> list[str]:
+    def _warnings(self, partition: MountInfo, user: UserIdentity) -> list[str]:
         """What is to be known of where runs go."""
-        found = []
+        warnings = []
         if not partition.offered:
-            found.append(
+            warnings.append(
                 f"runs are stored in the private partition of {partition.private_of}, which all users of this shared space can use: set "
                 "path under [storage] in the configuration to another folder"
             )
-        elif whose.in_shared_space:
-            found.append("this space is shared: all its users see and control its runs")
+        elif user.in_shared_space:
+            warnings.append("this space is shared: all its users see and control its runs")
         if partition.read_only:
-            found.append(f"runs cannot be stored in {partition.path}: it is read-only here")
+            warnings.append(f"runs cannot be stored in {partition.path}: it is read-only here")
         for name, config in self._settings.clusters.items():
-            if config.runs_as not in {None, current_user()}:
-                found.append(
-                    f"runs on {name} run as {config.runs_as}: all users whose jobs run as {config.runs_as} there can read them"
+            if config.run_user not in {None, current_user()}:
+                warnings.append(
+                    f"runs on {name} run as {config.run_user}: all users whose jobs run as {config.run_user} there can read them"
                 )
             if config.volume_claim is not None:
-                found.append(
+                warnings.append(
                     f"pods of {name} mount the claim {config.volume_claim}: users who can create pods in its namespace can read that "
                     "whole volume as any user"
                 )
-        return found
+        return warnings
 
 
-async def _private_of(
-    mount: LustreMount, studio: Studio | None, whose: Whose, asked: IdentityQueries
+async def _private_owner(
+    mount: LustreMount, studio: Studio | None, user: UserIdentity, queries: IdentityQueries
 ) -> str | None:
     """The user profile that a mounted folder is the private partition of: those are called like their profiles."""
     name = PurePosixPath(mount.folder).name
     if not name or studio is None:
         return None
-    if name in {studio.user_profile, whose.profile}:
+    if name in {studio.user_profile, user.profile}:
         return name
-    if not whose.in_shared_space:  # only there it makes a difference
+    if not user.in_shared_space:  # only there it makes a difference
         return None
-    profile = await find_profile(studio, name, asked)
+    profile = await find_profile(studio, name, queries)
     return profile.name if profile else None
 
 
-async def _described(mount: LustreMount, asked: IdentityQueries) -> FileSystem | None:
-    if asked.aws is None:
+async def _find_file_system(mount: LustreMount, queries: IdentityQueries) -> FileSystem | None:
+    if queries.aws is None:
         return None
-    named = mount.file_system or mount.mount_name
-    found = await asked.about("fsx", f"the file system {named}", find_file_system(asked.aws, mount))
-    if not isinstance(found, FileSystem):
-        if found is None:
-            asked.notes.append(
-                f"AWS does not have exactly one file system with the mount name {named}"
-            )
-        elif found.code == "not_found":
-            asked.notes.append(f"AWS has no file system {named} in this region")
-        return None
-    if found.associations is not None or asked.aws is None:
-        return found
-    links = await asked.about(
-        "fsx", f"links of {found.name} to S3", list_associations(asked.aws, found.name)
+    name = mount.file_system or mount.mount_name
+    file_system = await queries.about(
+        "fsx", f"the file system {name}", find_file_system(queries.aws, mount)
     )
-    return replace(found, associations=links) if isinstance(links, tuple) else found
+    if not isinstance(file_system, FileSystem):
+        if file_system is None:
+            queries.notes.append(
+                f"AWS does not have exactly one file system with the mount name {name}"
+            )
+        elif file_system.code == "not_found":
+            queries.notes.append(f"AWS has no file system {name} in this region")
+        return None
+    if file_system.associations is not None or queries.aws is None:
+        return file_system
+    links = await queries.about(
+        "fsx",
+        f"links of {file_system.name} to S3",
+        list_associations(queries.aws, file_system.name),
+    )
+    return replace(file_system, associations=links) if isinstance(links, tuple) else file_system
 
 
 def _text(path: Path | None) -> str | None:
@@ -395,7 +416,7 @@ def _text(path: Path | None) -> str | None:
 
 
 @dataclass(frozen=True)
-class Linked:
+class PartitionLink:
     """The partition in a file browser's folder: by a link, or as a folder that lies there itself.
 
     Attributes:
@@ -411,7 +432,7 @@ class Linked:
 
 async def link_partition(
     storage: Storage, partition: Partition, folder: Path, name: str = NAME
-) -> Linked:
+) -> PartitionLink:
     """Make a link to the partition.
 
     Args:
@@ -426,23 +447,23 @@ async def link_partition(
         ConflictError: Something else has the name.
         StorageError: The partition is not there, or the folder cannot be written.
     """
-    place = (await storage.overview()).partition
-    if not place.offered:
+    partition_info = (await storage.overview()).partition
+    if not partition_info.offered:
         raise DeniedError(
-            f"{place.path} is the private partition of {place.private_of}; the link would give all users of this shared space access to it",
+            f"{partition_info.path} is the private partition of {partition_info.private_of}; the link would give all users of this shared space access to it",
             code="private_partition",
             hint="set path under [storage] in the configuration to another folder",
-            detail={"path": place.path},
+            detail={"path": partition_info.path},
         )
 
-    def work() -> Linked:
+    def work() -> PartitionLink:
         partition.prepare()
-        return Linked(folder / name, partition.root, make_link(folder, partition.root, name))
+        return PartitionLink(folder / name, partition.root, make_link(folder, partition.root, name))
 
     return await asyncio.to_thread(work)
 
 
-def storage_of(services: Hyperpod, *, ask_aws: bool = True) -> Storage:
+def open_storage(services: Hyperpod, *, ask_aws: bool = True) -> Storage:
     """The file systems and partitions of this machine.
 
     Args:

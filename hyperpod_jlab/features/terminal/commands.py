@@ -13,7 +13,7 @@ from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import cluster_argument, cluster_option, region_option
 from hyperpod_jlab.cli.terminal import is_terminal
 from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
-from hyperpod_jlab.features.terminal.service import PROGRAMS, missing_programs, terminal_on
+from hyperpod_jlab.features.terminal.service import PROGRAMS, build_terminal, missing_programs
 from hyperpod_jlab.features.terminal.service import ssh_config as blocks_for
 
 _HELP = """\
@@ -37,15 +37,15 @@ def terminal(node: str, cluster: str | None, opening: bool, region: str | None) 
     """Print or run the command for a terminal."""
     if opening:
         _check()
-    found = with_services(
-        lambda hyperpod: terminal_on(hyperpod, cluster, node, region), asking=True
+    node_terminal = with_services(
+        lambda hyperpod: build_terminal(hyperpod, cluster, node, region), asking=True
     )
     if opening:
-        _open(found.command)
+        _open(node_terminal.command)
     elif invocation().as_json:
-        print_json(found)
+        print_json(node_terminal)
     else:
-        print(found.line)
+        print(node_terminal.line)
 
 
 def _check() -> None:
@@ -93,8 +93,10 @@ _SSH_CONFIG_EXAMPLES = (
 @region_option
 def ssh_config(cluster: str | None, user: str | None, region: str | None) -> None:
     """Print the blocks."""
-    found = with_services(lambda hyperpod: blocks_for(hyperpod, cluster, user, region), asking=True)
+    ssh_blocks = with_services(
+        lambda hyperpod: blocks_for(hyperpod, cluster, user, region), asking=True
+    )
     if invocation().as_json:
-        print_json(found)
+        print_json(ssh_blocks)
     else:
-        print(found.text, end="")
+        print(ssh_blocks.text, end="")

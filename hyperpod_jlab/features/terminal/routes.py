@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from hyperpod_jlab.core.wire import Wire, shown
+from hyperpod_jlab.core.wire import Wire, wire_property
 from hyperpod_jlab.features.terminal.service import (
     PROGRAMS,
     NodeTerminal,
+    build_terminal,
     missing_programs,
-    terminal_on,
 )
 from hyperpod_jlab.server.call import Call
 
@@ -30,7 +30,7 @@ class HyperpodTerminal(NodeTerminal, Wire):
     missing: list[MissingProgram]
 
     @property
-    @shown
+    @wire_property
     def line(self) -> str:
         """The command as a line for a shell."""
         return super().line
@@ -38,8 +38,8 @@ class HyperpodTerminal(NodeTerminal, Wire):
 
 async def show_terminal(call: Call, cluster: str, node: str) -> HyperpodTerminal:
     """The command that opens a terminal on a node. No session is begun."""
-    found = await terminal_on(await call.hyperpod(), cluster, node)
+    node_terminal = await build_terminal(await call.hyperpod(), cluster, node)
     missing = await asyncio.to_thread(missing_programs)
     return HyperpodTerminal(
-        **vars(found), missing=[MissingProgram(name, PROGRAMS[name]) for name in missing]
+        **vars(node_terminal), missing=[MissingProgram(name, PROGRAMS[name]) for name in missing]
     )

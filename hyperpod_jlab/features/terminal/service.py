@@ -15,7 +15,7 @@ from typing import Final
 from hyperpod_jlab.aws.clusters import LoginNodes, find_login_nodes, node_target
 from hyperpod_jlab.clusters.aws import find_cluster, find_instance
 from hyperpod_jlab.core.errors import InternalError, InvalidInputError
-from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
+from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
 from hyperpod_jlab.run.services import Hyperpod
 
 PROGRAMS: Final = {
@@ -49,14 +49,14 @@ class NodeTerminal:
         return shlex.join(self.command)
 
 
-async def terminal_on(
+async def build_terminal(
     services: Hyperpod, cluster: str | None, node: str, region: str | None = None
 ) -> NodeTerminal:
     """The way to a terminal on a node. No session is begun.
 
     Args:
         services: The services.
-        cluster: The cluster (see `Clusters.on_hyperpod`).
+        cluster: The cluster (see `Clusters.resolve_hyperpod`).
         region: Its region; default: see `aws.session.Aws`.
         node: The node (see `hyperpod_instances.find_instance`).
 
@@ -64,12 +64,12 @@ async def terminal_on(
         NotFoundError: There is no such cluster or node.
         HyperpodError: See `aws.errors`.
     """
-    meant = await services.clusters.on_hyperpod(cluster, region)
-    aws = services.hyperpod_clusters(meant.region).aws
-    found = await find_cluster(aws, meant.aws_name)
-    one = await find_instance(aws, meant.aws_name, node)
-    target = node_target(found.arn, one)
-    return NodeTerminal(one.name, target, session_command(target, await aws.region()))
+    resolved = await services.clusters.resolve_hyperpod(cluster, region)
+    aws = services.hyperpod_clusters(resolved.region).aws
+    description = await find_cluster(aws, resolved.aws_name)
+    instance = await find_instance(aws, resolved.aws_name, node)
+    target = node_target(description.arn, instance)
+    return NodeTerminal(instance.name, target, session_command(target, await aws.region()))
 
 
 def session_command(target: str, region: str) -> tuple[str, ...]:
@@ -78,23 +78,23 @@ def session_command(target: str, region: str) -> tuple[str, ...]:
     Raises:
         InternalError: A word is not plain.
     """
-    return plain_words(("aws", "ssm", "start-session", "--target", target, "--region", region))
+    return check_arguments(("aws", "ssm", "start-session", "--target", target, "--region", region))
 
 
-def plain_words(words: Sequence[str]) -> tuple[str, ...]:
+def check_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
     """A command, once it is sure that no shell reads anything else in its words: people paste it, JupyterLab types it.
 
     Raises:
         InternalError: A word is not plain.
     """
-    for word in words:
-        if _PLAIN.fullmatch(word) is None:
+    for argument in arguments:
+        if _PLAIN.fullmatch(argument) is None:
             raise InternalError(
-                f"{word!r} is not safe in a shell command",
+                f"{argument!r} is not safe in a shell command",
                 code="strange_name",
                 hint="AWS names clusters, groups and instances otherwise; open the terminal by hand",
             )
-    return tuple(words)
+    return tuple(arguments)
 
 
 def missing_programs() -> list[str]:
@@ -105,7 +105,7 @@ def missing_programs() -> list[str]:
 # --------------------------------------------------------------------------------------------------
 # Blocks for ssh's configuration, by which ssh reaches the login nodes of a HyperPod cluster through AWS Systems Manager: no port has to be open, no network shared.
 
-_BY_SSH = "--document-name AWS-StartSSHSession --parameters portNumber=%p"
+_SSH_DOCUMENT_ARGS = "--document-name AWS-StartSSHSession --parameters portNumber=%p"
 """What AWS documents for ssh through Session Manager."""
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*")
@@ -145,7 +145,7 @@ class SshConfig(Wire):
     note: str | None
 
     @property
-    @shown
+    @wire_property
     def text(self) -> str:
         """The blocks, and what of them belongs into our configuration."""
         names = ", ".join(f'"{host.name}"' for host in self.hosts)
@@ -171,7 +171,7 @@ async def ssh_config(
 
     Args:
         services: The services.
-        cluster: The cluster (see `Clusters.on_hyperpod`).
+        cluster: The cluster (see `Clusters.resolve_hyperpod`).
         user: Who logs in.
         region: The cluster's region; default: see `aws.session.Aws`.
 
@@ -186,19 +186,19 @@ async def ssh_config(
             hint="give the name that the user has on the cluster",
             detail={"field": "user"},
         )
-    meant = await services.clusters.on_hyperpod(cluster, region)
-    aws = services.hyperpod_clusters(meant.region).aws
-    nodes = await find_login_nodes(aws, meant.aws_name)
+    resolved = await services.clusters.resolve_hyperpod(cluster, region)
+    aws = services.hyperpod_clusters(resolved.region).aws
+    nodes = await find_login_nodes(aws, resolved.aws_name)
     return SshConfig(
         nodes.cluster.name, _hosts(nodes, await aws.region()), user=user, note=nodes.note
     )
 
 
 def _hosts(nodes: LoginNodes, region: str) -> tuple[SshHost, ...]:
-    found = []
-    for number, one in enumerate(nodes.instances, 1):
-        target = node_target(nodes.cluster.arn, one)
+    hosts = []
+    for number, instance in enumerate(nodes.instances, 1):
+        target = node_target(nodes.cluster.arn, instance)
         # In these quotes AWS documents it: a shell finds the AWS CLI as in a terminal.
-        proxy = f'sh -c "{" ".join(session_command(target, region))} {_BY_SSH}"'
-        found.append(SshHost(f"{nodes.cluster.name}-{number}", one.name, target, proxy))
-    return tuple(found)
+        proxy = f'sh -c "{" ".join(session_command(target, region))} {_SSH_DOCUMENT_ARGS}"'
+        hosts.append(SshHost(f"{nodes.cluster.name}-{number}", instance.name, target, proxy))
+    return tuple(hosts)

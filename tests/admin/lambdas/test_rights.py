@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from hyperpod_jlab.admin.lambdas.settings import (
-    OF_EKS,
-    OF_SESSIONS,
+    EKS_PERMISSION,
+    SESSION_PERMISSIONS,
     Function,
     actions_on_everything,
     rights,
@@ -69,7 +69,7 @@ def test_the_stack_under_exactly_its_policy(account, endpoint, stack, environmen
     assert stack.delete()["Status"] == "SUCCESS"
     asked = {call.action for call in endpoint.calls}
     # See test_kubernetes and test_controller.
-    of_folders = {OF_EKS.action, *(one.action for one in OF_SESSIONS)}
+    of_folders = {EKS_PERMISSION.action, *(one.action for one in SESSION_PERMISSIONS)}
     assert asked | of_folders == {one.action for one in rights("custom_resource")}
 
 

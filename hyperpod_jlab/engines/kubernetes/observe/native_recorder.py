@@ -184,6 +184,6 @@ class PodRecorder:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return sorted(descent.names(folder))
+        return sorted(descent.list_names(folder))
     except OSError:
         return []

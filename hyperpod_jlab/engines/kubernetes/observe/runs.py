@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError, UnreachableError
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair
-from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
@@ -343,7 +343,7 @@ class ArrayTaskTracker:
     def _is_settled(self, child: BundleReader) -> bool:
         if self._is_spooled and not is_done(child):
             return False
-        return derive(child.read(), Moment(time.time(), "alive")).ended
+        return derive(child.read(), StateContext(time.time(), "alive")).ended
 
 
 def has_open_task(array: str, observations: Mapping[str, Observation]) -> bool:
@@ -652,7 +652,7 @@ def _is_cancelled(records: RunRecords, snapshot: RunSnapshot) -> bool:
 def _has_succeeded(bundle: BundleReader) -> bool:
     """Whether the records of a run of this user's say so. Blocking."""
     return bundle.is_own and (
-        derive(bundle.read(), Moment(time.time(), "alive")).state == "succeeded"
+        derive(bundle.read(), StateContext(time.time(), "alive")).state == "succeeded"
     )
 
 
@@ -672,7 +672,9 @@ def _record_end(bundle: BundleReader, location: RunLocation, snapshot: RunSnapsh
 
 def _has_logs(bundle: BundleReader) -> bool:
     with contextlib.suppress(OSError):
-        return any(name.startswith("attempt-") for name in descent.names(bundle.records / "logs"))
+        return any(
+            name.startswith("attempt-") for name in descent.list_names(bundle.records / "logs")
+        )
     return False
 
 

@@ -462,7 +462,7 @@ def parse_attempt(path: str) -> int | None:
 def attempt_folders(status: Path) -> list[tuple[int, Path]]:
     """The folders of a run's attempts by number, the oldest first."""
     try:
-        folders = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.names(status)]
+        folders = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.list_names(status)]
     except OSError:
         return []
     return sorted((int(match[1]), folder) for match, folder in folders if match is not None)

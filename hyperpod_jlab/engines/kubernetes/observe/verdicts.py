@@ -353,7 +353,7 @@ def last_output(bundle: BundleReader) -> str | None:
 def _files(folder: Path, names: re.Pattern[str]) -> list[Path]:
     """The files of a folder whose names match, in order."""
     try:
-        file_names = descent.names(folder, _MAX_FILES)
+        file_names = descent.list_names(folder, _MAX_FILES)
     except OSError:
         return []
     return [folder / name for name in sorted(filter(names.fullmatch, file_names))]

@@ -246,7 +246,7 @@ def _files_below(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
     folder = stat.S_ISDIR(file_status.st_mode)
     if folder or stat.S_ISREG(file_status.st_mode):
         yield path, file_status
-    for name in descent.names(path) if folder else ():
+    for name in descent.list_names(path) if folder else ():
         yield from _files_below(path / name)
 
 

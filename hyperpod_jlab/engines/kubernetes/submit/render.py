@@ -72,12 +72,12 @@ def pod_command(
         unpack: Whether the bundle has to be unpacked in the pod first.
         resumed: Whether HyperPod resumes the run.
     """
-    bundle = render_input.paths.there / render_input.bundle
+    bundle = render_input.paths.remote / render_input.bundle
     if unpack:  # what travels in the job's own object lies on no storage that others may write to
         python_args = ["-I", "-c", UNPACK, str(bundle), str(bundle / "launcher.py")]
     else:
         python_args = guard_command(
-            render_input.guard_policy.guard_args(render_input.paths.there, render_input.bundle)
+            render_input.guard_policy.guard_args(render_input.paths.remote, render_input.bundle)
         )
     return [
         literal(render_input.python or "python3"),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hyperpod_jlab.aws.clusters import asked_type
+from hyperpod_jlab.aws.clusters import find_instance_type
 from hyperpod_jlab.core.config import PodStorage
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -350,7 +350,7 @@ class Sender:
         name, config = spec.resources.instance_type, self._connection.config
         if name is None or (config.eks is None and config.hyperpod is None):
             return instance_type(name)
-        resolved_type = await asked_type(name)
+        resolved_type = await find_instance_type(name)
         if isinstance(resolved_type, InstanceType):
             self._instances[name] = resolved_type
         return resolved_type
