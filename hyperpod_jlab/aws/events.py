@@ -8,7 +8,12 @@ from typing import Any
 
 from hyperpod_jlab.aws.clusters import check_cluster_name
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent, find_failure_message
+from hyperpod_jlab.core.events import (
+    EVENT_LEVELS,
+    EVENT_RESOURCES,
+    ClusterEvent,
+    find_failure_message,
+)
 
 _RESOURCES = {theirs: ours for ours, theirs in EVENT_RESOURCES.items()}
 

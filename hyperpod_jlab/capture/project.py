@@ -343,7 +343,8 @@ def _is_broad(root: Path) -> bool:
         return False
     own_folders = (
         resolved / partition_folder.folder.name / "runs"
-        for partition_folder in Partition(resolved).own_folders)
+        for partition_folder in Partition(resolved).own_folders
+    )
     return any(folder.is_dir() for folder in own_folders) or resolved.is_mount()
 
 

@@ -79,7 +79,9 @@ def _add_repairs(
             continue
         attempt = find_attempt(bundle, observation)
         if attempt is not None:
-            result[bundle.run_id] = with_repair_reason(observation, list_nodes(attempt), repairs, scheduler)
+            result[bundle.run_id] = with_repair_reason(
+                observation, list_nodes(attempt), repairs, scheduler
+            )
     return result
 
 

@@ -440,7 +440,12 @@ class LogBatch(Sequence[LogLine]):
             return self._mark_line(position, block)
         segment_index = segment if block.selected is None else block.selected.index(segment)
         return LogLine(
-            self, position, block, segment, block.times()[segment_index], block.texts()[segment_index]
+            self,
+            position,
+            block,
+            segment,
+            block.times()[segment_index],
+            block.texts()[segment_index],
         )
 
     def __iter__(self) -> Iterator[LogLine]:

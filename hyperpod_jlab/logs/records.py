@@ -44,7 +44,9 @@ class Bound:
         if self._max_files is not None and self._files_left <= 0:
             return []
         try:
-            names = descent.list_names(folder, None if self._max_files is None else self._files_left)
+            names = descent.list_names(
+                folder, None if self._max_files is None else self._files_left
+            )
         except OSError:  # the files' own trouble shows when they are read
             names = []
         self._files_left -= 1 + len(names)

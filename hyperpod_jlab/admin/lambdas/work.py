@@ -410,7 +410,8 @@ async def open_provisioner(
     )
     connection = ClusterConnection(config)
     try:
-        yield RemoteFolderProvisioner(KubernetesTaskRunner(connection, connection.namespace, claim, image)
+        yield RemoteFolderProvisioner(
+            KubernetesTaskRunner(connection, connection.namespace, claim, image)
         )
     finally:
         await connection.close()

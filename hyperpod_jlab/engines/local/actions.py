@@ -35,9 +35,9 @@ async def _cancel(bundle: BundleReader) -> None:
     records = await asyncio.to_thread(bundle.read)
     if records.owner is None:
         return
-    liveness = liveness(records.owner)
-    if liveness == "dead":
+    state = liveness(records.owner)
+    if state == "dead":
         grace = bundle.spec().stop_grace
         await asyncio.to_thread(end_processes, bundle.records, grace)
-    elif liveness == "alive" and not any(entry.action == "cancel" for entry in records.actions):
+    elif state == "alive" and not any(entry.action == "cancel" for entry in records.actions):
         signal_cancel(records.owner.pid)

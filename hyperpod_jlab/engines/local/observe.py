@@ -43,12 +43,12 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
     ]
     if owner is None or any(observation.state == "ended" for observation in candidates):
         return None
-    liveness = liveness(owner)
-    if liveness == "alive":
+    state = liveness(owner)
+    if state == "alive":
         return None
     newest = max(candidates, key=lambda observation: observation.time, default=None)
     heartbeat = owner.heartbeat or owner.time
-    if liveness == "dead":
+    if state == "dead":
         return Observation(
             # It ended when it was heard last, whenever one looks; and this is the last word.
             time=max(heartbeat, newest.time + 0.001 if newest else 0.0),

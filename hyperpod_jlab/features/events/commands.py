@@ -100,7 +100,9 @@ def events(
         cached, notes = await events.events(resolved.aws_name, wait=float("inf"))
         if cached.problem is not None:
             raise cached.problem
-        return Rows(merge_duplicates(newest_first(filter(event_filter.matches, cached.rows))), notes)
+        return Rows(
+            merge_duplicates(newest_first(filter(event_filter.matches, cached.rows))), notes
+        )
 
     show_list("events", _TITLES, with_services(read, asking=True), _row, (limit, cursor))
 

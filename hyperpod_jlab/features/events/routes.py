@@ -10,7 +10,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, aws_freshness
-from hyperpod_jlab.core.events import ClusterEvent, EventFilter, EventRow, merge_duplicates, newest_first
+from hyperpod_jlab.core.events import (
+    ClusterEvent,
+    EventFilter,
+    EventRow,
+    merge_duplicates,
+    newest_first,
+)
 from hyperpod_jlab.features.events.service import cluster_events
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import Page, TablePage, build_page
