@@ -51,13 +51,13 @@ def reach_notes(clusters: Sequence[Cluster]) -> list[str]:
     others = [word for word in words if word not in {READY, "configured"}]
     refused = Counter(reach.sentence for reach in reaches if reach.word == "no-right")
     notes = [
-        f"for {count} of {len(reaches)} HyperPod clusters it is not known whether you can submit to them from here: {sentence}"
+        f"it is unknown whether you can submit to {count} of {len(reaches)} HyperPod clusters from here: {sentence}"
         for sentence, count in refused.items()
     ]
     if ready:
-        notes.append(f"{ready} can be added to the configuration: hpj config add NAME")
+        notes.append(f"you can add {ready} to the configuration: hpj config add NAME")
     if others:
-        notes.append("what is missing to submit to a cluster from here: hpj show NAME")
+        notes.append("'hpj show NAME' shows what is missing to submit to a cluster from here")
     return notes
 
 
@@ -80,7 +80,7 @@ def software(status: str | None) -> str:
 # --------------------------------------------------------------------------------------------------
 # The details of a cluster.
 
-_GROUP_TITLES = ("GROUP", "STATE", "TYPE", "NODES", "ROLE", "CAPACITY", "LIFE CYCLE SCRIPT")
+_GROUP_TITLES = ("GROUP", "STATE", "TYPE", "NODES", "ROLE", "CAPACITY", "LIFECYCLE SCRIPT")
 
 
 async def find_cluster(services: Hyperpod, name: str) -> Cluster:
@@ -109,7 +109,7 @@ def show_cluster(cluster: Cluster) -> None:
 def _facts(cluster: Cluster) -> list[tuple[str, str | None]]:
     facts = [
         ("cluster", cluster.name),
-        ("scheduler", cluster.orchestrator),
+        ("orchestrator", cluster.orchestrator),
         ("configured", "yes" if cluster.configured else f"no; add it with: {cluster.configure}"),
         ("default", "yes" if cluster.default else None),
         ("state", cluster.state),
@@ -162,7 +162,7 @@ def _group_row(group: InstanceGroup) -> Sequence[str]:
 
 _LONGEST_NAME = 24
 _CLUSTER_TITLES = (
-    *("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "CONFIGURED"),
+    *("CLUSTER", "ORCHESTRATOR", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "CONFIGURED"),
     *("HYPERPOD", "AWS STATE", "INSTANCES", "GROUPS", "SOFTWARE", "CREATED"),
     *("MOUNTED HERE", "SUBMIT", "REASON"),
 )
@@ -173,9 +173,9 @@ _NODE_TITLES = (
 )
 _QUEUE_TITLES = (
     *("QUEUE", "STATE", "NODES FREE", "GPUS FREE", "CPUS FREE", "SLOTS FREE"),
-    *("LIMIT", "USUAL", "RUNNING", "WAITING", "WHO", "REASON"),
+    *("TIME LIMIT", "DEFAULT LIMIT", "RUNNING", "WAITING", "ALLOWED", "REASON"),
 )
-_JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "LIMIT")
+_JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "TIME LIMIT")
 _TIMEOUT = 15.0
 """Seconds to wait for a cluster: longer than a page does, for nobody asks again here."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 STUDIO_MOUNT = Path("/mnt/custom-file-systems/fsx_lustre")
 """Where Studio mounts FSx for Lustre file systems, each in a folder of its own."""
 
-_NAME_ONE = "name another one as path under [storage] in the configuration"
+_NAME_ONE = "set path under [storage] in the configuration to use another one"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def choose_partition(settings: Settings) -> PartitionChoice:
             raise InvalidInputError(
                 f"storage.path must be an absolute path, not {settings.storage.path}",
                 code="invalid_config",
-                hint="write the whole path",
+                hint="start it with a slash, such as /home/sagemaker-user/fsx",
                 detail={"field": "storage.path"},
             )
         return PartitionChoice(_partition(root, shared), "the configuration")
@@ -66,15 +66,15 @@ def choose_partition(settings: Settings) -> PartitionChoice:
     if not mounts:
         return PartitionChoice(_partition(_data_folder(), shared), "default")
     closed = _closed(mounts)
-    notes = [f"{path} is not offered in this shared space: {why}" for path, why in closed.items()]
+    notes = [f"{path} cannot be used in this shared space: {why}" for path, why in closed.items()]
     offered = [path for path in mounts if path not in closed]
     if not offered:
-        notes.append(f"runs go to a folder of this machine, which no cluster sees: {_NAME_ONE}")
+        notes.append(f"runs go to a folder of this machine, which clusters cannot see; {_NAME_ONE}")
         return PartitionChoice(_partition(_data_folder(), shared), "default", tuple(notes))
     chosen = min(offered, key=lambda path: (mounts[path].read_only, path))
     if len(offered) > 1:
         others = ", ".join(str(path) for path in offered if path != chosen)
-        notes.append(f"runs go to {chosen}, though {others} is mounted too: {_NAME_ONE}")
+        notes.append(f"runs go to {chosen}, although {others} is mounted too; {_NAME_ONE}")
     return PartitionChoice(_partition(chosen, shared), "Studio's mount", tuple(notes))
 
 
@@ -138,7 +138,8 @@ def load_settings(files: list[Path] | None = None) -> Settings:
             InvalidInputError(
                 f"default_cluster: cluster '{settings.default_cluster}' not found",
                 code="invalid_config",
-                hint="add it under [clusters], or name another: " + ", ".join(settings.clusters),
+                hint="add it under [clusters], or choose another one: "
+                + ", ".join(settings.clusters),
                 detail={"field": "default_cluster"},
             ),
         )
@@ -177,7 +178,7 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         if os.environ.get("HYPERPOD_CONFIG") == str(path):
-            raise _broken(path, "file not found ($HYPERPOD_CONFIG names it)") from None
+            raise _broken(path, "file not found (set by $HYPERPOD_CONFIG)") from None
         return {}
     except OSError as error:
         raise _broken(path, f"cannot be read: {error.strerror}") from error
@@ -192,7 +193,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidInputError(
             f"{path}, line {line}, column {column}: {words}",
             code="invalid_config",
-            hint="mend the file; it is TOML",
+            hint="fix the file; its format is TOML",
             detail={"path": str(path), "line": line, "column": column},
         ) from error
 
@@ -244,9 +245,9 @@ def add_cluster(name: str, block: str) -> Path:
     known = [path for path in config_files() if path.exists()]
     if name in load_settings(known).clusters:
         raise ConflictError(
-            f"the configuration has a cluster '{name}' already",
+            f"the configuration already has a cluster '{name}'",
             code="cluster_exists",
-            hint="give it another name: hpj config add NAME --hyperpod CLUSTER",
+            hint="use another name: hpj config add NAME --hyperpod CLUSTER",
             detail={"cluster": name},
         )
 
@@ -267,7 +268,7 @@ def add_cluster(name: str, block: str) -> Path:
         raise InvalidInputError(
             f"the cluster cannot be added to {user_file()}: {error.message}",
             code="cannot_add",
-            hint="add it with an editor; its table is in the detail, and printed by: hpj config add NAME --dry-run",
+            hint="add it with an editor; to print its table: hpj config add NAME --dry-run",
             detail={"path": str(user_file()), "config": block},
         ) from error
 
@@ -333,5 +334,5 @@ def current_folder() -> Path:
         raise InvalidInputError(
             f"the current folder cannot be used: {error.strerror}",
             code="no_current_folder",
-            hint="it was removed; change to one that is there, as with: cd ~",
+            hint="it may have been removed; change to another folder, such as: cd ~",
         ) from error

@@ -129,7 +129,7 @@ async def look_at_mount(point: str, whose: Whose) -> MountInfo:
     """A whole file system, by where it is mounted."""
     place = await look_at(Path(point), whose)
     if place.problem is None and not place.exists:
-        problem = "the folder that it is mounted at is not there"
+        problem = "the folder where it is mounted does not exist"
         return replace(_unseen(Path(point)), problem=problem)
     if not place.network:
         # A disk of this machine: who may do what is a matter of each folder, not of its topmost one.

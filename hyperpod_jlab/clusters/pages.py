@@ -35,8 +35,8 @@ def decode(cursor: str, fits: Callable[[Any], bool], what: str) -> tuple[Any, st
     except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
         pass
     raise InvalidInputError(
-        f"this is not a cursor of {what}",
+        f"invalid cursor for {what}",
         code="invalid_cursor",
-        hint="take it from 'next' of the page before",
+        hint="use the value of 'next' of the previous page",
         detail={"field": "cursor"},
     )

@@ -137,7 +137,7 @@ class Reaches:
                         return await self._look_at_slurm(cluster)
                     return await self._look_at_eks(cluster)
             except TimeoutError:
-                return ReachFacts(UnreachableError(f"there was no answer within {LONGEST:g} s"))
+                return ReachFacts(UnreachableError(f"no answer within {LONGEST:g} s"))
             except HyperpodError as error:
                 return ReachFacts(error)
 

@@ -127,13 +127,13 @@ def one_line(reason: str | None) -> str | None:
     words = " ".join("".join(sign if sign.isprintable() else " " for sign in reason or "").split())
     if len(words) > LONGEST_REASON:
         raise InvalidInputError(
-            f"the reason has {len(words)} characters; it may have {LONGEST_REASON}",
+            f"the reason has {len(words)} characters, but at most {LONGEST_REASON} are allowed",
             detail={"field": "reason"},
         )
     if words.lower().startswith("action:"):
         raise InvalidInputError(
-            "a reason that begins with 'Action:' is an order to HyperPod's agent",
-            hint="to repair a node: hpj node reboot, or hpj node replace",
+            "a reason cannot begin with 'Action:', because HyperPod's agent treats it as a command",
+            hint="to repair a node, use hpj node reboot or hpj node replace",
             detail={"field": "reason"},
         )
     return words or None
@@ -147,7 +147,7 @@ def check_reason(action: NodeActionKind, reason: str | None) -> None:
     """
     if reason is not None and action != "drain":
         raise InvalidInputError(
-            f"a reason goes with drain, not with {action}", detail={"field": "reason"}
+            f"a reason can be given only with drain, not with {action}", detail={"field": "reason"}
         )
 
 
@@ -158,14 +158,14 @@ def check_reason(action: NodeActionKind, reason: str | None) -> None:
 
 _ALL: dict[NodeActionKind, tuple[str, ...]] = {
     "reboot": (
-        "whatever runs on the nodes ends; instance ids and disks stay; it usually takes 1 to 3 minutes",
+        "all work on the nodes ends; instance ids and disks stay; this usually takes 1 to 3 minutes",
     ),
     "replace": (
-        "whatever runs on the nodes ends; each gets other hardware and a new instance id; it usually takes 20 to 30 minutes",
-        "what lies on the nodes' own disks is lost for good; what lies on FSx stays",
+        "all work on the nodes ends; each gets new hardware and a new instance id; this usually takes 20 to 30 minutes",
+        "data on the nodes' own disks is lost; data on FSx stays",
     ),
-    "drain": ("no new job starts on the nodes; jobs that run there go on to their end",),
-    "resume": ("new jobs may start on the nodes again",),
+    "drain": ("no new jobs start on the nodes; running jobs continue",),
+    "resume": ("new jobs can start on the nodes again",),
 }
 
 _ROLES = {
@@ -199,7 +199,7 @@ def effects_on(
     if action == "resume":
         ordered = node is not None and (node.reason or "").startswith("Action:")
         return (
-            ("HyperPod has been asked to repair it, and may have to be asked again",)
+            ("a repair by HyperPod was requested; after this, you may have to request it again",)
             if ordered
             else ()
         )
@@ -215,6 +215,6 @@ def _on_job(action: NodeActionKind, scheduler: Scheduler | None, job: Job) -> st
     whose = f"job {job.scheduler_id} ({job.name}, of {job.user}"
     named = f"{whose}, run {job.run_id})" if job.run_id else f"{whose})"
     if action == "drain":
-        return f"{named} goes on"
+        return f"{named} continues"
     after = scheduler.after_node_loss if scheduler is not None else None
     return f"{named} ends: {after}" if after else f"{named} ends"

@@ -124,7 +124,9 @@ class Records:
             self._retry_at = time.monotonic() + self.RETRY_AFTER
             if not self._complained:
                 self._complained = True
-                self._note("cannot write %s: %s; the job goes on" % (path, error.strerror or error))
+                self._note(
+                    "cannot write %s: %s; the job continues" % (path, error.strerror or error)
+                )
 
     def put_once(self, path: str, document: Mapping[str, Any]) -> None:
         """Write a record unless there is one."""

@@ -105,13 +105,13 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
         place, arguments = enter_attempt(files, bundle, arguments, signals)
         node = Node(arguments, place, files, signals, Output(outlet, frames))
     except FencedError as error:
-        complain("another job (%s) holds this run; this one ends" % error)
+        complain("another job (%s) already executes this run; this job ends" % error)
         return EXIT_FENCED
     except DoneError as done:
         complain("this run needs no further attempt: %s" % done)
         return 0
     except StopRequested as stop:
-        complain("stopped by %s before the attempt began" % stop.reason)
+        complain("stopped by %s before the attempt started" % stop.reason)
         return STOPPED.exit_code
     except LauncherError as error:
         complain(str(error))
@@ -119,7 +119,7 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
         outlet.flush(1.0)
         return error.exit_code
     except OSError as error:
-        complain("the bundle's storage fails: %s" % error)
+        complain("the storage of the bundle failed: %s" % error)
         return EXIT_LAUNCHER
     return node.run()
 
@@ -148,26 +148,26 @@ def _run_pod(arguments: PodArguments, signals: Signals) -> int:
         status = os.path.join(records, "status")
         history = WrittenHistory(files, status, arguments.scheduler_id, arguments.unshared)
         if arguments.task is not None and history.cancelled():
-            complain("this task was cancelled before it began")
+            complain("this task was cancelled before it started")
             return STOPPED.exit_code
         # Node 0's word is for all: a pod that came anew meanwhile has heard nothing.
         over = [history.over(rank) for rank in (arguments.node_rank, 0)]
         before = over[0] if over[0] is not None else over[1]
         if before is not None:
-            complain("this run is over: this pod does nothing, and ends as before")
+            complain("this run has ended: this pod does nothing and exits with the same code")
             return before
         pod = Pod(arguments, plan.run_id, key, history, signals)
         exit_code = pod.run()
         if pod.gave_up:
             raise LauncherError(
-                "no_meeting", pod.gave_up, "see why the pod does not run", exit_code=exit_code
+                "no_meeting", pod.gave_up, "check why the pod does not run", exit_code=exit_code
             )
     except LauncherError as error:
         complain(str(error))
         leave_word(bundle, arguments, error, frames)
         exit_code = error.exit_code
     except OSError as error:
-        complain("the bundle's storage fails: %s" % error)
+        complain("the storage of the bundle failed: %s" % error)
         exit_code = EXIT_LAUNCHER
     return exit_code
 
@@ -187,8 +187,9 @@ def meeting_key(plan: str, nodes: int) -> bytes:
     if nodes > 1 and not key and b'"meeting_key"' not in text:
         raise LauncherError(
             "no_meeting_key",
-            "the pod has no %s, by which the pods of a run know each other" % KEY_VARIABLE,
-            hint="a patch may have taken the variable away; submit the run again",
+            "the pod has no %s, with which the pods of a run authenticate each other"
+            % KEY_VARIABLE,
+            hint="a patch may have removed the variable; submit the run again",
         )
     return hashlib.sha256(text + os.fsencode(key)).digest()
 
@@ -235,7 +236,7 @@ def run_again(words: Sequence[str]) -> int:
     try:
         return 0 if may_try_again(status, given.scheduler_id, given.max_restarts) else 1
     except OSError as error:
-        complain("the bundle's storage fails: %s" % error)
+        complain("the storage of the bundle failed: %s" % error)
         return 1
 
 
@@ -262,7 +263,9 @@ def parse_pod(words: Sequence[str]) -> PodArguments:
     parser.add_argument("--patience", type=float, default=3600.0, metavar="SECONDS")
     parser.add_argument("--return-patience", type=float, default=900.0, metavar="SECONDS")
     parser.add_argument("--task", type=int)
-    parser.add_argument("--tasks", metavar="1-3,7", help="--task is a place in this list, from 0")
+    parser.add_argument(
+        "--tasks", metavar="1-3,7", help="--task is a position in this list, from 0"
+    )
     parser.add_argument("--unshared", action="store_true")
     parser.add_argument("--frames", action="store_true")
     parser.add_argument("--quiet", action="store_true")
@@ -273,7 +276,7 @@ def parse_pod(words: Sequence[str]) -> PodArguments:
         values["task"] = task_at(tasks, values["task"])
     arguments = PodArguments(**values)
     if not 0 <= arguments.node_rank < arguments.nodes:
-        parser.error("there is no node %d of %d" % (arguments.node_rank, arguments.nodes))
+        parser.error("node %d of %d does not exist" % (arguments.node_rank, arguments.nodes))
     return arguments
 
 
@@ -285,7 +288,7 @@ def task_at(listed: str, place: int) -> int:
         if place < count:
             return int(first) + place
         place -= count
-    raise SystemExit("hyperpod: the array has no task at place %d" % place)
+    raise SystemExit("hyperpod: the array has no task at position %d" % place)
 
 
 def parse_node(words: Sequence[str]) -> NodeArguments:

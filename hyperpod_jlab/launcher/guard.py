@@ -84,7 +84,7 @@ def open_folder(name: str, path: str, at: int, users: Set[int], groups: bool = T
     try:
         folder = os.open(name, flags, dir_fd=None if at < 0 else at)
     except NotADirectoryError:
-        raise UntrustedError("%s is a link or no folder" % path) from None
+        raise UntrustedError("%s is a link or not a folder" % path) from None
     if at >= 0:
         os.close(at)
     check(folder, path, users, groups)
@@ -148,12 +148,12 @@ def read_launcher(bundle: int, users: Set[int]) -> bytes:
         descriptor = os.open("launcher.py", flags, dir_fd=bundle)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise UntrustedError("launcher.py is no plain file") from None
+            raise UntrustedError("launcher.py is not a regular file") from None
         raise
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
-            raise UntrustedError("launcher.py is no plain file")
+            raise UntrustedError("launcher.py is not a regular file")
         if users:
             check(descriptor, "launcher.py", users, True, sticky=False)
         with open(descriptor, "rb", closefd=False) as file:
@@ -177,12 +177,12 @@ def main(words: Sequence[str]) -> int:
         data = read_launcher(at, users)
         os.close(at)
         if hashlib.sha256(data).hexdigest() != digest:
-            raise UntrustedError("launcher.py is not the one that was submitted")
+            raise UntrustedError("launcher.py was changed after the submit")
     except UntrustedError as error:
         os.write(2, os.fsencode("hyperpod: nothing was run: %s\n" % error))
         return error.exit_code
     except OSError as error:
-        os.write(2, os.fsencode("hyperpod: the storage of the bundle fails: %s\n" % error))
+        os.write(2, os.fsencode("hyperpod: the storage of the bundle failed: %s\n" % error))
         return 86
     if words[5:]:
         sys.argv = [path, *words[5:]]

@@ -141,7 +141,7 @@ class WrittenHistory(History):
         error = {
             "code": "launcher_killed",
             "message": "the launcher " + how,
-            "hint": "it may have been the kernel, for want of memory",
+            "hint": "the kernel may have killed it because memory was low",
             "detail": {},
         }
         now = time.time()

@@ -37,8 +37,8 @@ def listen(port: int, patience: float) -> socket.socket:
             listener.setblocking(False)
             return listener
         if time.monotonic() >= deadline:
-            hint = "does the pod use the host's network, and another run's pod the same node?"
-            text = "the meeting's port %d cannot be listened on: %s" % (port, said)
+            hint = "if pods use the host's network, another run may use the port on the same node"
+            text = "cannot listen on the rendezvous port %d: %s" % (port, said)
             raise LauncherError("meeting_port", text, hint)
         time.sleep(0.5)
 
@@ -144,7 +144,7 @@ class Host:
         """See who it is."""
         text = message.get("hello")
         if not isinstance(text, str):
-            raise Broken("it does not say who it is")
+            raise Broken("it did not identify itself")
         wanted = proof_of(self._key, "guest", connection.challenge, text)
         if not is_proof(message.get("proof"), wanted):
             raise Broken("it does not have the run's key")
@@ -154,7 +154,7 @@ class Host:
             card = Card(**hello["card"])
             challenge = str(hello["challenge"])
         except (ValueError, TypeError, KeyError):
-            raise Broken("it says what is no message") from None
+            raise Broken("it sent an invalid message") from None
         self._check(connection, card)
         answer = proof_of(self._key, "host", challenge, self._card.instance)
         connection.send({"host": self._card.instance, "proof": answer})
@@ -164,7 +164,7 @@ class Host:
                 other.close()
         if not self._meeting.join(card.node_rank, card.instance, card.born, card.name):
             connection.send({"do": "gone"})
-            raise Broken("a newer pod has its place")
+            raise Broken("a newer pod replaced it")
         self._connections[connection] = card
         self._tell(connection, time.monotonic())
 

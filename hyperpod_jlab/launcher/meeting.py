@@ -143,7 +143,7 @@ class Meeting:
         if guest is not None and guest.instance != instance:
             if guest.born > born:
                 return False
-            self.note("%s comes anew, as %s" % (guest.words, name))
+            self.note("%s was replaced by %s" % (guest.words, name))
             guest = None
         if guest is None:
             guest = self.guests[rank] = Guest(rank, instance, born, name)
@@ -209,7 +209,7 @@ class Meeting:
         elif not missing:
             self._open(now)
         elif now - self._since > self._patience():
-            self.gave_up = "%s did not come within %d s" % (in_words(missing), self._patience())
+            self.gave_up = "%s did not connect within %d s" % (in_words(missing), self._patience())
             self.note(self.gave_up)
             self._finish("lost", self.gave_up)
         else:
@@ -258,8 +258,8 @@ class Meeting:
         if len(lost) <= self.EARLY_LOSSES:
             return False
         self._known = self._known._replace(attempt=max(self._known.attempt, lost[0]))
-        words = "node 0 was lost, or killed, %d times in a row soon after the start" % len(lost)
-        self._finish("lost", words + "; it may have been the kernel, for want of memory")
+        words = "node 0 was lost or killed %d times in a row soon after the start" % len(lost)
+        self._finish("lost", words + "; the kernel may have killed it because memory was low")
         return True
 
     def _was_interrupted(self) -> bool:
@@ -288,7 +288,7 @@ class Meeting:
         if rank in self._done:
             return None  # whatever becomes of its pod now
         if self._is_lost(rank, now):
-            return AttemptEnd("lost", guest.words + " was lost, or came anew", now)
+            return AttemptEnd("lost", guest.words + " was lost or replaced", now)
         if state.leaving is not None:
             return AttemptEnd("outside", "%s got %s" % (guest.words, state.leaving), now)
         if state.incarnation != self.directive.get("incarnation"):
@@ -312,9 +312,11 @@ class Meeting:
         outside = [guest.words for guest in self.guests.values() if guest.state.leaving]
         if ending.kind == "failure" and (lost or still):
             gone = in_words(sorted([*lost, *still]))
-            ending = AttemptEnd("lost", gone + " was lost, or came anew", ending.since)
+            ending = AttemptEnd("lost", gone + " was lost or replaced", ending.since)
         elif ending.kind == "failure" and outside:
-            ending = AttemptEnd("outside", ", ".join(outside) + " was told to end", ending.since)
+            ending = AttemptEnd(
+                "outside", ", ".join(outside) + " was stopped from outside", ending.since
+            )
         self._ending = None
         self._decide(ending, now)
 

@@ -80,8 +80,8 @@ class Node:
         except StopRequested:
             pass  # _stopped_by tells
         except OSError as error:
-            text = "the node's storage fails: %s" % error
-            self._error = LauncherError("storage", text, "see its free space and quota")
+            text = "the storage of the node failed: %s" % error
+            self._error = LauncherError("storage", text, "check its free space and your quota")
         except Exception as error:  # noqa: BLE001 - a fault of ours must still end the ranks and be told
             import traceback
 
@@ -153,7 +153,7 @@ class Node:
     def _tell_of_broken_stdout(self) -> None:
         if self._outlet.broken is not None and not self._told_of_stdout:
             self._told_of_stdout = True
-            text = "stdout: %s; the logs go on in their files only"
+            text = "stdout: %s; logs continue only in their files"
             self._log.note(text % self._outlet.broken)
 
     def _forward(self, number: int) -> None:
@@ -166,7 +166,7 @@ class Node:
             targets = [state.pid] if policy == "always" else topmost_catchers(state.pid, number)
             if [target for target in targets if send(target, number)]:
                 reached.append(str(state.rank))
-        told = "passed to rank " + ", ".join(reached) if reached else "no rank was told"
+        told = "passed to rank " + ", ".join(reached) if reached else "not passed to a rank"
         self._log.note("%s: %s (%s)" % (signal_name(number), told, policy))
 
     # ---- from the plan to running ranks
@@ -310,7 +310,7 @@ class Node:
         self._children.reap()
         if ranks is not None and ranks.refresh():
             self._write_record()
-        for words, processes in (("killed", ending.killed), ("cannot be ended", ending.left)):
+        for words, processes in (("killed", ending.killed), ("cannot be stopped", ending.left)):
             if processes:
                 names = sorted("%s (%d)" % (name, pid) for pid, name in processes.items())
                 self._log.note("%s: %s" % (words, ", ".join(names[:20])))
@@ -333,7 +333,7 @@ class Node:
             limit, patience = (10.0, 5.0) if self._signalled else (600.0, 10.0)
         missing = self._streams.drain(limit, patience, self._told_to_stop)
         if missing:
-            text = "stdout did not take the last %d bytes; they are in the log files"
+            text = "stdout did not accept the last %d bytes; they are in the log files"
             self._log.note(text % missing)
         self._outcome, self._ended_at = outcome, time.time()
         self._streams.finish(self._records)

@@ -125,7 +125,7 @@ class Visitor:
         elif "host" in message:
             wanted = proof_of(self._key, "host", connection.challenge, str(message["host"]))
             if not is_proof(message.get("proof"), wanted):
-                raise Broken("who answers there does not have the run's key")
+                raise Broken("the process at that address does not have the run's key")
             connection.proven = True
             self.away_since = self.trouble = None
         elif "refused" in message:

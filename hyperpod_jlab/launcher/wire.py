@@ -77,7 +77,7 @@ class Connection:
         """
         self._outgoing += json.dumps(document).encode("utf-8") + b"\n"
         if len(self._outgoing) > self.LONGEST_LINE * 4:
-            raise Broken("it does not read")
+            raise Broken("it does not accept data")
         self.flush()
 
     def flush(self) -> None:
@@ -119,9 +119,9 @@ class Connection:
             try:
                 message = json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError):
-                raise Broken("it says what is no message") from None
+                raise Broken("it sent an invalid message") from None
             if not isinstance(message, dict):
-                raise Broken("it says what is no message")
+                raise Broken("it sent an invalid message")
             messages.append(message)
         self.heard = time.monotonic()
         return messages
@@ -133,9 +133,9 @@ class Connection:
             Broken: It is.
         """
         if now - self.heard > SILENCE:
-            raise Broken("nothing was heard for %d s" % SILENCE)
+            raise Broken("no data for %d s" % SILENCE)
         if not self.proven and now - self.since > HELLO_SECONDS:
-            raise Broken("it does not say who it is")
+            raise Broken("it did not identify itself")
 
     def close(self) -> None:
         """End it."""

@@ -211,7 +211,7 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _Shown | Cluster:
                     detail=no_run.detail,
                 ) from None
             raise type(no_run)(
-                f"{no_run.message}; whether it is a HyperPod cluster is not known: {error.message}",
+                f"{no_run.message}; it is unknown whether it is a HyperPod cluster: {error.message}",
                 code=no_run.code,
                 hint=error.hint or no_run.hint,
                 detail=no_run.detail,

@@ -117,7 +117,7 @@ def test_a_user_number_of_ones_own_is_posix_while_the_modes_are_closed(studio, h
     studio.account.profiles[DOMAIN, "alice"] = Profile(uid=12001)
     found = storage(hpj)["partition"]["isolation"]
     assert (found["level"], found["words"]) == ("posix", "POSIX")
-    assert "the user profile alice was made with a uid of its own, 12001" in found["evidence"]
+    assert "the user profile alice was created with its own uid, 12001" in found["evidence"]
     studio.point.chmod(0o755)
     found = storage(hpj)["partition"]
     assert found["isolation"]["level"] == "mount_path_only"

@@ -153,7 +153,7 @@ class Executor:
     def _reason_to_wait(self, step: EntryStep) -> str | None:
         path = path_behind(step, self._file_system)
         if path in self._lacking:
-            return f"the folder {path} was not created"
+            return f"the folder {path} could not be created"
         return reason_to_wait(step, self._there, self._wanted, self._written)
 
     async def _do(self, step: PlanStep) -> PlanStep | None:

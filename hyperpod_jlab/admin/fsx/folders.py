@@ -297,7 +297,7 @@ def _unlike(path: str, found: Folder | None, wanted: Folder) -> HyperpodError | 
     """What is to be said of a folder that is not as it was wanted, though the system said yes to all."""
     if found == wanted:
         return None
-    said = "not there" if found is None else found.words
+    said = "missing" if found is None else found.words
     return StorageError(
         f"{path} is {said}, although all changes were accepted",
         code="not_as_wanted",

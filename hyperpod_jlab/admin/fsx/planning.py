@@ -149,7 +149,7 @@ def _step(there: ActualState, path: str, folder: Folder, cluster_user: int | Non
         folder = _opened(folder, cluster_user)
     if found is not None and (cluster_user is None or not private):
         folder = _with_others(folder, found)
-    before = NOT_KNOWN if seen is None else "not there"
+    before = NOT_KNOWN if seen is None else "missing"
     state: StepState = "to do"
     reason = None
     if seen is None:
@@ -425,7 +425,7 @@ def _deletion_step(there: ActualState, path: str) -> DeletionStep:
         state, reason = "waits", NOBODY_LOOKS
     else:
         found = seen.get(path)
-        before = "not there" if found is None else "no folder" if found.other else found.words
+        before = "missing" if found is None else "no folder" if found.other else found.words
         state, reason, owner = _deletion_standing(found, owner)
     return DeletionStep(f"folder {path}", state, before, GONE, reason, path=path, owner=owner)
 

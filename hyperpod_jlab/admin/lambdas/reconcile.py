@@ -47,7 +47,7 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG0
     lasting = [one for one in outcome.failed if not is_passing(one.error)]
     if lasting or outcome.blind:
         raise RefusedError(
-            f"not everything is in the wanted state: {outcome.words()}", code="not_done"
+            f"not everything is up to date: {outcome.words()}", code="not_done"
         )
     return plain(outcome)
 

@@ -141,10 +141,10 @@ def _config_step(
     there: ActualState, app: App, script: Script, found: LifecycleConfig | None
 ) -> ConfigStep:
     state: StepState = "to do"
-    before, reason = "not there", None
+    before, reason = "missing", None
     arn = found.arn if found else _arn(there, script.name)
     if found is not None:
-        before = "there"
+        before = "exists"
         if not found.is_ours:
             state, reason = (
                 "blocked",
@@ -160,7 +160,7 @@ def _config_step(
         f"lifecycle configuration {script.name}",
         state,
         before,
-        "there",
+        "exists",
         reason,
         stage=_MAKE,
         script=script,
@@ -299,8 +299,8 @@ def _removals(
         yield RemovalStep(
             f"lifecycle configuration {config.name}",
             "waits" if users else "to do",
-            "there",
-            f"left to {', '.join(sorted(others))}" if others else "not there",
+            "exists",
+            f"left to {', '.join(sorted(others))}" if others else "missing",
             reason,
             stage=_REMOVE,
             config=config,

@@ -282,7 +282,7 @@ def _clean_up(ground: CheckContext, yes: bool) -> None:
     clean, left = run_cancelled(look)
     old = [one for one in left if not one.may_be_in_use]
     for one in left:
-        word = "will be deleted" if one in old else "is not deleted, a run may be using it"
+        word = "will be deleted" if one in old else "is kept, because a run may be using it"
         _say(f"{one.words}: {word}")
     if old:
         _ask("Delete it?", yes)

@@ -246,9 +246,7 @@ async def looks(words: str) -> AsyncIterator[None]:
 NOBODY = "hyperpod-jlab-nobody"
 """A user profile that is not in the temporary domain."""
 
-_NEEDS_ROLE = (
-    "needs --as-role: a role that you can assume and that may do this, for a session without rights"
-)
+_NEEDS_ROLE = "needs --as-role: a role that you can assume and that may do this, for a session without permissions"
 _UPDATE = ("sagemaker:DescribeDomain", "sagemaker:UpdateDomain")
 
 

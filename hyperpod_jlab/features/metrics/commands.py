@@ -138,7 +138,7 @@ def metrics(
             hint="hpj metrics last, or hpj metrics --cluster NAME",
         )
     if attempt is not None:
-        raise InvalidInputError("--attempt is for a run only", code="usage")
+        raise InvalidInputError("--attempt can be used only with a run", code="usage")
     _show_cluster(cluster, node, since or _HOUR, region, by_node=by_node, limit=limit)
 
 
@@ -147,7 +147,7 @@ def _check(node: str | None, by_node: bool, limit: int | None) -> None:
         raise InvalidInputError("give --node or --by-node, not both", code="usage")
     if limit is not None and not by_node:
         raise InvalidInputError(
-            "--limit is for --by-node only", code="usage", detail={"field": "limit"}
+            "--limit can be used only with --by-node", code="usage", detail={"field": "limit"}
         )
 
 
@@ -155,7 +155,7 @@ def _check_run(cluster: str | None, node: str | None, since: float | None) -> No
     given = {"--cluster": cluster, "--node": node, "--since": since}
     for option, value in given.items():
         if value is not None:
-            raise InvalidInputError(f"{option} is not for a run", code="usage")
+            raise InvalidInputError(f"{option} cannot be used with a run", code="usage")
 
 
 def _show_cluster(
@@ -239,7 +239,7 @@ def _show_nodes(found: Sequence[MetricSet]) -> None:
         for one in found
     ]
     titles = ("INSTANCE", "GPU", "GPU MEMORY", "EFA IN", "EFA OUT", "CPU", "GPU COURSE")
-    print_table(Table(titles, rows, empty="no metrics of nodes in this time"))
+    print_table(Table(titles, rows, empty="no metrics of nodes for this time"))
     _print_notes(found)
 
 
@@ -249,7 +249,7 @@ def _headline(measured: MetricSet, run_id: str | None) -> str:
     node = f", node {measured.node}" if measured.node else ""
     length = format_duration(window.end - window.begin)
     each = format_duration(window.period)
-    return f"{printable(what + node)}: {length}, a value each {each}, from {measured.source}"
+    return f"{printable(what + node)}: {length}, one value every {each}, from {measured.source}"
 
 
 def _figures(course: TimeSeries) -> tuple[float, float, float, float]:

@@ -80,7 +80,7 @@ def workspace_at(url: str, region: str) -> Workspace:
     if found is None or not (theirs or host in _LOOPBACK):
         raise InvalidInputError(
             f"'{without_passwords(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
-            hint="one looks like https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-0123abcd-...",
+            hint="example: https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-0123abcd-...",
             detail={"field": "prometheus"},
         )
     named = _REGION.search(host)
@@ -144,7 +144,7 @@ async def query_range(
         return [_series(one, window.period) for one in told["data"]["result"]]
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UnreachableError(
-            f"the workspace {workspace.url} gave an answer that is none of Prometheus",
+            f"the workspace {workspace.url} did not answer as Prometheus does",
             code="aws_failed",
             detail=call.detail,
         ) from None

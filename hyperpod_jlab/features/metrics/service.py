@@ -95,14 +95,14 @@ def notes_on(
     absent = set(missing)
     notes = []
     if absent >= _GPUS:
-        notes.append(f"no metrics of GPUs: the nodes have none, or {why}")
+        notes.append(f"no GPU metrics: the nodes have no GPUs, or {why}")
     if absent >= _EFA:
-        notes.append(f"no metrics of EFA: the nodes have none, or {why}")
+        notes.append(f"no EFA metrics: the nodes have no EFA, or {why}")
     if absent >= _HEALTH:
         notes.append(
-            "no metrics of health: the add-on is too old for HyperPod's; update it"
+            "no health metrics: the add-on is too old; update it"
             if source == "CloudWatch"
-            else "no metrics of health: the workspace has no labels of nodes"
+            else "no health metrics: the workspace has no node labels"
         )
     return tuple(notes)
 
@@ -110,25 +110,16 @@ def notes_on(
 def _none(cluster: HyperpodCluster, source: Source) -> str:
     eks = eks_of(cluster)
     if source == "Prometheus":
-        return f"the workspace has no metrics of {cluster.name} in this time"
+        return f"the workspace has no metrics of {cluster.name} for this time"
     return _no_metrics_of_slurm(cluster) if eks is None else _no_metrics_of_eks(eks, cluster.region)
 
 
 def _no_metrics_of_eks(eks: str, region: str) -> str:
-    return (
-        f"CloudWatch has no metrics of the EKS cluster {eks} in this time; they come from the add-on amazon-cloudwatch-observability: "
-        f"aws eks create-addon --cluster-name {eks} --addon-name amazon-cloudwatch-observability --region {region} "
-        "(the nodes' role needs the policy CloudWatchAgentServerPolicy). Those of HyperPod's own observability add-on "
-        f"({ADDON}) are read from Amazon Managed Service for Prometheus where it is installed"
-    )
+    return f"CloudWatch has no metrics of the EKS cluster {eks} for this time. Install the add-on amazon-cloudwatch-observability: aws eks create-addon --cluster-name {eks} --addon-name amazon-cloudwatch-observability --region {region} (the nodes' role needs the policy CloudWatchAgentServerPolicy). Or install HyperPod's observability add-on ({ADDON}), whose metrics come from Amazon Managed Service for Prometheus"
 
 
 def _no_metrics_of_slurm(cluster: HyperpodCluster) -> str:
-    return (
-        f"CloudWatch has no metrics of {cluster.name} in its namespace {SLURM} in this time. The observability of HyperPod's life cycle "
-        "scripts (exporters for GPUs, EFA and Slurm) writes to Amazon Managed Service for Prometheus: name the workspace in the "
-        'configuration, as prometheus = "https://aps-workspaces..." under the cluster'
-    )
+    return f'CloudWatch has no metrics of {cluster.name} in its namespace {SLURM} for this time. HyperPod\'s lifecycle scripts export metrics (GPUs, EFA, Slurm) to Amazon Managed Service for Prometheus: set that workspace in the configuration, as prometheus = "https://aps-workspaces..." under the cluster'
 
 
 BY_NODE = ("gpu-utilization", "gpu-memory", "efa-received", "efa-sent", "cpu")
@@ -295,7 +286,7 @@ class NodeMetrics:
                 told = await ask(PrometheusMetrics(self.aws, workspace, cluster))
                 if any(one.courses for one in told):
                     return told
-                why = f"the workspace {workspace.url} has no metrics of this in this time"
+                why = f"the workspace {workspace.url} has no such metrics for this time"
         except (DeniedError, UnreachableError, UnsupportedError) as error:
             failed, why = error, f"Amazon Managed Service for Prometheus: {error.message}"
         try:
@@ -367,8 +358,7 @@ def _nodes_of(cluster: HyperpodCluster) -> str:
     if eks is None:
         raise UnsupportedError(
             f"CloudWatch has no metrics of single nodes of {cluster.name}, which is not on EKS",
-            hint="name its workspace of Amazon Managed Service for Prometheus in the configuration (prometheus), "
-            "or leave out the node for the mean over all of them",
+            hint="set its workspace of Amazon Managed Service for Prometheus in the configuration (prometheus), or leave out the node to see the mean of all nodes",
             detail={"cluster": cluster.name},
         )
     return eks
@@ -421,11 +411,9 @@ OF_RUN = (
 _NODE = "hyperpod-"
 """What a node's name in Kubernetes has before the instance's id."""
 
-_PODS = (
-    "GPUs are those of the run's pods; of a single node all are counted, also those of other jobs"
-)
+_PODS = "GPU values of the run cover its own pods; those of a single node cover all its GPUs, including other jobs'"
 
-_SHARED = "GPUs are counted on whole nodes: other jobs on them count too"
+_SHARED = "GPU values cover whole nodes, including other jobs on them"
 
 
 class RunMetrics:
@@ -481,22 +469,22 @@ class RunMetrics:
         detail = {"run_id": run.run_id, "cluster": run.cluster}
         if run.children:
             raise UnsupportedError(
-                f"{run.run_id} is an array: its runs have metrics",
-                hint=f"name one of them: {run.run_id}.0",
+                f"{run.run_id} is an array; only its children have metrics",
+                hint=f"choose a child: {run.run_id}.0",
                 detail=detail,
             )
         config = self._settings.clusters.get(run.cluster)
         kinds = {run.orchestrator, config.orchestrator if config is not None else None}
         if any(kind and (found := scheduler_named(kind)) and found.here for kind in kinds):
             raise UnsupportedError(
-                f"{run.run_id} ran on this machine: metrics are of HyperPod clusters",
+                f"{run.run_id} ran on this machine, and only HyperPod clusters have metrics",
                 detail=detail,
             )
         hyperpod = config.hyperpod_cluster if config is not None else None
         if hyperpod is None:
             raise UnsupportedError(
-                f"it is not known which HyperPod cluster is behind {run.cluster}",
-                hint=f'in the configuration under [clusters.{run.cluster}]: hyperpod = "NAME"',
+                f"the configuration does not name the HyperPod cluster of {run.cluster}",
+                hint=f'write hyperpod = "NAME" under [clusters.{run.cluster}] in the configuration',
                 detail=detail,
             )
         return hyperpod
@@ -573,7 +561,7 @@ def _attempts(run: Run, number: int | None) -> list[Attempt]:
     begun = [one for one in every if one.started_at is not None and one.nodes]
     if not begun:
         raise ConflictError(
-            f"{run.run_id} has not begun on any node ({run.state}), so it has no metrics",
+            f"{run.run_id} has not started on any node ({run.state}), so it has no metrics",
             code="wrong_state",
             hint=f"see: hpj why {run.run_id}",
             detail={"run_id": run.run_id, "state": run.state},

@@ -48,8 +48,8 @@ _MOST_NAMES = 3
 _DONE: dict[NodeActionKind, str] = {
     "reboot": "is being rebooted",
     "replace": "is being replaced",
-    "drain": "takes no new jobs",
-    "resume": "takes jobs again",
+    "drain": "accepts no new jobs",
+    "resume": "accepts jobs again",
 }
 
 
@@ -100,9 +100,9 @@ def _confirmed(plan: NodeActionPlan) -> bool:
     words = f"{_ASKED[plan.action]} {count} {'node' if count == 1 else 'nodes'}"
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
-            f"confirmation is needed; this would {words.lower()}",
+            f"this needs confirmation; it would {words.lower()}",
             code="not_confirmed",
-            hint="add --yes to do it, or --dry-run to see what would become of them",
+            hint="confirm with --yes, or use --dry-run to see the effects",
             detail=plain(plan),
         )
     return click.confirm(f"{words}?", err=True)
@@ -124,7 +124,7 @@ def _print_plan(plan: NodeActionPlan) -> None:
             print(printable(f"  {effect}"))
     for one in plan.nodes if plan.possible else ():
         if one.refusal is not None:
-            print(printable(f"left out: {_named([one.name], one.refusal)}"))
+            print(printable(f"skipped: {_named([one.name], one.refusal)}"))
     for effect in plan.effects if plan.possible else ():
         print(printable(effect))
     for note in plan.notes:

@@ -126,12 +126,12 @@ def node_logs(**options: Any) -> None:
 
 def _check(reading: _Reading) -> None:
     if reading.limit is not None and (reading.node is not None or reading.streams):
-        raise _misfit("--limit is for the list of logs; --tail says how many lines")
+        raise _misfit("--limit limits the list of logs; use --tail for the number of lines")
     if reading.node is not None and reading.streams:
         raise _misfit("give a node or --stream, not both")
     begins = [name for name in ("tail", "since", "cursor") if getattr(reading, name) is not None]
     if len(begins) > 1:
-        raise _misfit(f"--{begins[0]} and --{begins[1]} both say where to begin: give one of them")
+        raise _misfit(f"--{begins[0]} and --{begins[1]} cannot be used together")
     if reading.node is None:
         chosen = [name for name in ("log", *begins) if getattr(reading, name) is not None]
         if chosen and (chosen[0] == "log" or not reading.streams):

@@ -87,7 +87,7 @@ def refusal(status: int, text: str, *, verb: str = "GET", path: str = "") -> Hyp
     )
 
 
-_PROXY = "what answers is no API server: check the server and the proxy in the kubeconfig"
+_PROXY = "the server that answered is not a Kubernetes API server: check the server and the proxy in the kubeconfig"
 
 
 def _read(status: int, text: str, verb: str, path: str) -> Refusal:

@@ -38,7 +38,7 @@ def split(found: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dict[st
     """
     objects = [*_objects(found, file)]
     if not objects:
-        raise wrong(f"{file} is empty", "it must hold one job")
+        raise wrong(f"{file} is empty", "it must contain one job")
     jobs = [one for one in objects if kind_of(one) is not None]
     if not jobs:
         listed = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
