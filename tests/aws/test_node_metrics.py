@@ -57,7 +57,7 @@ async def test_a_cluster_on_eks(example):
     assert times[1] - times[0] == times[2] - times[1] == 60
     assert found.window.begin <= times[0] < times[2] <= found.window.end
     assert "efa-sent" in found.missing
-    assert [note.partition(":")[0] for note in found.notes] == ["no metrics of EFA"]
+    assert [note.partition(":")[0] for note in found.notes] == ["no EFA metrics"]
     (call,) = asked(example)  # all metrics in one
     assert len(call.given["MetricDataQueries"]) == 14
 
@@ -181,7 +181,7 @@ def test_the_table(example, hpj):
     assert "▁▃▅█" in lines[2]
     assert "2.0 GiB/s  1.5 GiB/s  1.0 GiB/s  2.0 GiB/s" in lines[3]
     assert "▅█" in lines[3]
-    assert "note: no metrics of health" in done.err
+    assert "note: no health metrics" in done.err
 
 
 def test_json_and_a_table_by_node(example, hpj):

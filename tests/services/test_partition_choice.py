@@ -41,5 +41,5 @@ def test_one_that_may_be_private_is_not_taken_either(tmp_path):
     found = chosen(tmp_path, "denied")
     assert (found["root"], found["by"]) == (None, "default")
     assert "it is unknown whether /alice belongs to a user profile" in found["notes"][0]
-    assert "which no cluster sees" in found["notes"][2]
+    assert "which clusters cannot see" in found["notes"][2]
     assert found["calls_again"] == 0
