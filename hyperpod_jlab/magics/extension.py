@@ -217,7 +217,7 @@ def _words(line: str) -> list[str]:
 def _unclosed(error: ValueError) -> HyperpodError:
     return CommandLineError(
         f"the line cannot be read: {str(error).lower()}",
-        hint="put a \\ before a quotation mark that stands for itself",
+        hint="put a \\ before a literal quotation mark",
     )
 
 

@@ -248,7 +248,7 @@ async def plan_migration(hyperpod: Hyperpod) -> MigrationPlan:
         if run.status.ended:
             go.append(run_id)
         else:
-            kept.append((run_id, f"it is {run.state}; move it once it has ended"))
+            kept.append((run_id, f"it is {run.state}; move it after it has ended"))
     return MigrationPlan(tuple(go), tuple(kept))
 
 

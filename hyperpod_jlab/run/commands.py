@@ -380,7 +380,7 @@ def why(run: str) -> None:
     if invocation().as_json:
         print_json(told)
         return
-    print(f"{told.run_id}: {printable(told.reason or 'no reason is known')}")
+    print(f"{told.run_id}: {printable(told.reason or 'the reason is unknown')}")
     print_fields(
         [
             ("place", _place(told)),

@@ -422,7 +422,7 @@ async def used_script_stays(trial: WriteContext) -> FactFinding:
     """Whether a script that the domain names can be deleted. It comes last: the script may be gone then."""
     if not await _attached(trial):
         return unknown("the script that was set is missing")
-    trial.tell("try to delete the temporary script while the temporary domain names it")
+    trial.tell("try to delete the temporary script while the temporary domain uses it")
     given = {"StudioLifecycleConfigName": trial.made.name}
     try:
         await trial.aws.call("sagemaker", "DeleteStudioLifecycleConfig", **given)

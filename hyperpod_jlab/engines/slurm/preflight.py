@@ -326,7 +326,7 @@ def _not_there(python: str, given: bool, on_partition: bool, remote: bool) -> Fi
     return Finding(
         level="error" if sure else "warning",
         code="no_python",
-        message=f"there is no interpreter {python} "
+        message=f"no interpreter found at {python} "
         + ("on the storage partition" if on_partition else where),
         hint="set --python to an interpreter on the storage partition or on the nodes"
         if sure
