@@ -214,7 +214,7 @@ def reasons(block: Block) -> Iterator[str]:
     """Why actions are allowed on every resource."""
     every = {one.action: one for one in block.permissions if one.resource == feature.EVERY}
     for action, one in sorted(every.items()):
-        why = NO_SMALLER.get(action, "IAM knows no resource for it.")
+        why = NO_SMALLER.get(action, "IAM defines no resource for it.")
         yield f"{action}: {json.dumps(f'{why} Without it: {one.without}.')}"
 
 

@@ -204,7 +204,9 @@ _TRYING = (
     Permission("sagemaker:CreateUserProfile", PROFILE, "no checks"),
     Permission("sagemaker:CreateSpace", SPACE, "no checks"),
     Permission("sagemaker:AddTags", EVERY, "no checks, because new resources get a tag"),
-    Permission("sagemaker:ListDomains", EVERY, "no checks, because left resources could not be found"),
+    Permission(
+        "sagemaker:ListDomains", EVERY, "no checks, because left resources could not be found"
+    ),
     Permission(
         "sagemaker:ListStudioLifecycleConfigs",
         EVERY,
@@ -437,7 +439,11 @@ FEATURES: tuple[Feature, ...] = (
         "Logs of nodes",
         ("hpj node-logs --cluster NAME", "the log viewer in JupyterLab"),
         (
-            Permission("sagemaker:DescribeCluster", CLUSTER, "no logs, because their names contain the cluster's id"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no logs, because their names contain the cluster's id",
+            ),
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
@@ -517,7 +523,9 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj quotas NAME",),
         (
             Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "no quotas, because they are found by the cluster's ARN"
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no quotas, because they are found by the cluster's ARN",
             ),
             Permission("sagemaker:ListComputeQuotas", EVERY, "no quotas of teams"),
             Permission("sagemaker:DescribeComputeQuota", QUOTA, "reasons of failures are unknown"),
@@ -569,9 +577,15 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj terminal NODE --cluster NAME", "the nodes' page in JupyterLab"),
         (
             Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "no command, because it contains the cluster's id"
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no command, because it contains the cluster's id",
             ),
-            Permission("sagemaker:ListClusterNodes", CLUSTER, "no command, because the node cannot be found"),
+            Permission(
+                "sagemaker:ListClusterNodes",
+                CLUSTER,
+                "no command, because the node cannot be found",
+            ),
             *_session("the command opens no terminal", SHELL_DOCUMENT),
         ),
         changes=True,

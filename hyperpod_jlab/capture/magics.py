@@ -412,7 +412,9 @@ def _hyperpod(_: str, __: str) -> CellVerdict:
 def _cell_magics_time(rest: str, _: str) -> CellVerdict:
     if rest and not rest.startswith("-"):
         return CellVerdict(
-            unknown("%%time does not accept code on its own line", "move that code to the next line")
+            unknown(
+                "%%time does not accept code on its own line", "move that code to the next line"
+            )
         )
     note = "runs the cell, and prints the elapsed time"
     return CellVerdict(MagicTranslation("", note), body=True, around={"magic": "time"})
@@ -453,7 +455,9 @@ def _writefile(rest: str, file: str) -> CellVerdict:
     append = bool(words) and words[0] in {"-a", "--append"}
     paths = words[1:] if append else words
     if len(paths) != 1:
-        return CellVerdict(unknown("%%writefile needs exactly one file name", "use %%writefile [-a] FILE"))
+        return CellVerdict(
+            unknown("%%writefile needs exactly one file name", "use %%writefile [-a] FILE")
+        )
     note = f"writes {paths[0]} in the job, relative to the folder of the rank"
     code = call("writefile", paths[0], f"{file}.txt", append)
     return CellVerdict(MagicTranslation(code, note), suffix=".txt")

@@ -280,7 +280,7 @@ def _print(shown: _Shown) -> None:
             ("ran", elapsed(run) if run.status.started_at else None),
             ("used", usage_words(shown.usage) if shown.usage else None),
             ("files here", run.bundle),
-            ("files there", shown.there if shown.there != run.bundle else None),
+            ("files on the cluster", shown.there if shown.there != run.bundle else None),
         ]
     )
     _print_attempts(run)
@@ -383,9 +383,12 @@ def why(run: str) -> None:
     print(f"{told.run_id}: {printable(told.reason or 'the reason is unknown')}")
     print_fields(
         [
-            ("place", _place(told)),
+            ("position", _place(told)),
             ("counted", told.counted),
-            ("starts", None if told.expected_start is None else moment(told.expected_start)),
+            (
+                "expected start",
+                None if told.expected_start is None else moment(told.expected_start),
+            ),
             ("in use by", "; ".join(_holder(one) for one in told.holders[:_MOST])),
             ("would start now", _would_start(told)),
         ]

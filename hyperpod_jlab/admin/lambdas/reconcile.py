@@ -46,9 +46,7 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG0
         log.warning("%s waits: %s -> %s: %s", step.target, step.before, step.after, step.reason)
     lasting = [one for one in outcome.failed if not is_passing(one.error)]
     if lasting or outcome.blind:
-        raise RefusedError(
-            f"not everything is up to date: {outcome.words()}", code="not_done"
-        )
+        raise RefusedError(f"not everything is up to date: {outcome.words()}", code="not_done")
     return plain(outcome)
 
 

@@ -83,7 +83,11 @@ def why_waiting(board: Board, entries: list[BoardEntry], run_id: str) -> tuple[s
     mine = next((entry for entry in entries if entry.run_id == run_id), None)
     before = f"; {len(ahead)} before it" if ahead else ""
     if len(running) >= board.slots:
-        slots = "the only slot of this machine is" if board.slots == 1 else f"all {board.slots} slots of this machine are"
+        slots = (
+            "the only slot of this machine is"
+            if board.slots == 1
+            else f"all {board.slots} slots of this machine are"
+        )
         names = ", ".join(entry.name for entry in running[:3])
         return f"{slots} in use by {names}{before}", "slots"
     held = sum(len(entry.gpus) for entry in running)

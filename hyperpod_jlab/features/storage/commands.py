@@ -317,7 +317,7 @@ def tasks(tasks: tuple[str, ...], region: str | None) -> None:
     else:
         print_table(
             Table(
-                ("TASK", "DOES", "STATE", "FILES", "FAILED", "ASKED", "PATHS"),
+                ("TASK", "ACTION", "STATE", "FILES", "FAILED", "CREATED", "PATHS"),
                 list(map(_task_row, found)),
             )
         )
@@ -373,7 +373,7 @@ def _tell(moved: TransferResult) -> None:
     if invocation().as_json:
         print_json({"files": results, "tasks": moved.tasks})
     else:
-        print_table(Table(("FILE", "STATE", "DONE", "MEANING"), list(map(_row, results))))
+        print_table(Table(("FILE", "STATE", "RESULT", "MEANING"), list(map(_row, results))))
     refused = [result for result in results if result.done == "refused"]
     if moved.errors:
         raise moved.errors[0]
@@ -686,7 +686,7 @@ def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
         )
         for side in sides
     ]
-    print_table(Table(("CLUSTER", "KIND", "SIDE", here, "THERE", "REASON"), rows))
+    print_table(Table(("CLUSTER", "ORCHESTRATOR", "SIDE", here, "ON THE CLUSTER", "REASON"), rows))
 
 
 def _print_evidence(place: MountInfo) -> None:
