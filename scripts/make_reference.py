@@ -223,7 +223,9 @@ def spec_part() -> str:
     schema = Schema(JobSpec.model_json_schema())
     head = ("field", "option", "type", "default", "meaning")
     parts = [SPEC, "### Fields\n", table(head, spec_rows(schema, schema.document))]
-    parts.append("### `source`: what to run\n\nThe source has one of these forms. `kind` selects the form.\n")
+    parts.append(
+        "### `source`: what to run\n\nThe source has one of these forms. `kind` selects the form.\n"
+    )
     for kind, node in schema.alternatives(schema.document["properties"]["source"]):
         parts.append(f'#### `kind = "{kind}"`\n\n{node["description"]}\n')
         parts.append(table(head, spec_rows(schema, node)))
