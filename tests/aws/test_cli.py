@@ -37,7 +37,9 @@ def test_the_table_of_clusters(example, hpj, home):
     assert "update available" in eks
     assert lines[4].split()[1:4] == ["slurm", "no", "updating-software"]
     assert "Lifecycle scripts did not run successfully." in lines[5]
-    assert "note: 'hpj show NAME' shows what is missing to submit to a cluster from here" in done.err
+    assert (
+        "note: 'hpj show NAME' shows what is missing to submit to a cluster from here" in done.err
+    )
 
 
 def test_clusters_as_json_in_pages(example, hpj):

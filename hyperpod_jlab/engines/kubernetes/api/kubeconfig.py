@@ -62,7 +62,7 @@ def _none_there() -> InvalidInputError:
     looked = ", ".join(str(path) for path in _looked_for())
     if os.environ.get("KUBECONFIG"):
         message = (
-            f"kubeconfig not found: KUBECONFIG is set to {looked or 'nothing'}, which is not a file"
+            f"kubeconfig not found: no file of KUBECONFIG exists ({looked or 'it names none'})"
         )
         hint = "set KUBECONFIG to an existing file, or unset it to use ~/.kube/config"
     else:
