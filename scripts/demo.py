@@ -122,8 +122,12 @@ class Watcher:
             return None
         jobs = asyncio.run(self._hyperpod.jobs(self._cluster))
         running = [f"{job.name} ({job.run_id})" for job in jobs if job.state == "running"]
-        slots = "The only slot" if queues[0].slots == 1 else f"All {queues[0].slots} slots"
-        return f"{slots} of this machine: taken by {', '.join(running) or 'other runs'}."
+        slots = (
+            "The only slot of this machine is"
+            if queues[0].slots == 1
+            else f"All {queues[0].slots} slots of this machine are"
+        )
+        return f"{slots} in use by {', '.join(running) or 'other runs'}."
 
     def now(self, *, begun: bool = True) -> str:
         """The run's state in a few words; `begun` when its ranks have written something."""
@@ -198,16 +202,16 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
     """What to try next."""
     steps = [
         ("hpj runs", "your runs, newest first"),
-        (f"hpj show {run_id}", "this run: attempts, nodes, where its files lie"),
+        (f"hpj show {run_id}", "this run: attempts, nodes, paths of its files"),
         (f"hpj logs {run_id} --rank 1", "the log of one rank"),
         ("hpj submit -c 'hostname; nproc' --nodes 2 --follow", "a command, once on each node"),
         ("examples/function.ipynb", "the Python API: a function, its log, its value"),
     ]
     if place is not None:
         steps += [
-            ("hpj doctor", "where this is: Studio, AWS, file systems, clusters"),
-            ("hpj admin policy", "what AWS has to allow for it; the space's role may do no more"),
-            (f"hpj nodes {demo_hyperpod.CLUSTER}", "the machines, at AWS and in Slurm"),
+            ("hpj doctor", "check Studio, AWS, file systems and clusters"),
+            ("hpj admin policy", "the IAM policy for this; the space's role has no more"),
+            (f"hpj nodes {demo_hyperpod.CLUSTER}", "the nodes, in AWS and in Slurm"),
         ]
         if place.whole is not None:
             steps += [
@@ -219,31 +223,35 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
             ]
         if place.kill_kubernetes is not None:
             on_eks = f"--cluster {demo_hyperpod.EKS_CLUSTER}"
-            steps.append((f"hpj submit -c hostname {on_eks} --follow", "on the other cluster"))
+            steps.append(
+                (f"hpj submit -c hostname {on_eks} --follow", "a run on the other cluster")
+            )
     width = max(len(command) for command, _ in steps)
     say()
     if place is None:
-        say("Try next (with .venv/bin in PATH):")
+        say("Try next (with .venv/bin on the PATH):")
     else:
         say(f"Try next, in a terminal of JupyterLab or after: . {place.environment}")
     for command, words in steps:
         say(f"  {command:<{width}}  # {words}")
     if place is not None and place.whole is not None:
-        say("For an admin: the gear at HyperPod in AWS, in the panel, opens the Admin page.")
+        say("For admins: the gear at HyperPod in AWS, in the panel, opens the Admin page.")
         say(
-            f"Under More there, let the Jupyter server's machine make folders: it has the whole file system at {place.whole}"
+            f"There, under More, create folders with the Jupyter server, and set the mount path to {place.whole}"
         )
     if place is not None:
-        say("To see a machine fail, and another take its place within two minutes, one of:")
+        say("To make a machine fail and be replaced within two minutes, run:")
         for kill in filter(None, (place.kill, place.kill_kubernetes)):
             say(f"  {kill}")
 
 
 def _admin_ways(place: demo_hyperpod.Place) -> list[tuple[str, str, str]]:
     """Clusters, by whom folders are looked at, and a word on each."""
-    ways = [(demo_hyperpod.CLUSTER, "slurm", "what an admin would change; apply does it")]
+    ways = [(demo_hyperpod.CLUSTER, "slurm", "the changes that hpj admin apply would make")]
     if place.kill_kubernetes is not None:
-        ways.append((demo_hyperpod.EKS_CLUSTER, "kubernetes", "the same, by a Job of the other"))
+        ways.append(
+            (demo_hyperpod.EKS_CLUSTER, "kubernetes", "the same, with a Job on the other cluster")
+        )
     return ways
 
 
@@ -267,7 +275,7 @@ def tour(given: argparse.Namespace, place: demo_hyperpod.Place | None = None) ->
     """Go through the steps; returns the exit code."""
     progress = Progress(sys.stderr)
     if not HPJ.exists():
-        raise DemoError(f"there is no {HPJ}; run: make install")
+        raise DemoError(f"{HPJ} not found; run: make install")
     if place is not None and (code := look_around(place)) != 0:
         return code
     say(f"1. PyTorch: {check_torch(progress)}")
@@ -276,7 +284,7 @@ def tour(given: argparse.Namespace, place: demo_hyperpod.Place | None = None) ->
     watcher = Watcher(cluster, run_id)
     taken = watcher.taken()
     if taken:
-        say(f"{taken} The demo's run waits until one is free; `hpj cancel RUN` frees one.")
+        say(f"{taken} The demo's run waits for a free slot. To free one: hpj cancel RUN")
     sizes = [f"--nodes={given.nodes}", f"--processes-per-node={given.processes_per_node}"]
     if place is not None:
         sizes += [f"--queue={demo_hyperpod.QUEUE}", "--time-limit=15m"]
@@ -299,14 +307,14 @@ def hyperpod_tour(given: argparse.Namespace) -> int:
     missing = demo_hyperpod.what_is_missing()
     if missing is not None:
         raise DemoError(missing)
-    say("0. An AWS API, clusters of Slurm and of Kubernetes behind it, and a space of Studio ...")
+    say("0. Starting an AWS API, clusters with Slurm and Kubernetes, and a Studio space ...")
     progress = Progress(sys.stderr)
     try:
         with demo_hyperpod.hyperpod_testbed(
             progress.show, kubernetes=not given.no_kubernetes, admin=given.admin
         ) as place:
             progress.clear()
-            say(f"Up after {progress.elapsed:.0f} s.")
+            say(f"Started after {progress.elapsed:.0f} s.")
             if place.without_kubernetes is not None:
                 say(f"Kubernetes is left out: {place.without_kubernetes}")
             return tour(given, place)
@@ -314,33 +322,33 @@ def hyperpod_tour(given: argparse.Namespace) -> int:
         raise DemoError(str(error)) from error
     finally:
         progress.clear()
-        say("The clusters and all that was started for it are ended.")
+        say("The clusters and everything else of the demo have stopped.")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="Train a small network on the embedded cluster, logs in the terminal."
+        description="Train a small network on the embedded cluster, and print its logs."
     )
-    parser.add_argument(
-        "--no-lab", action="store_true", help="only in the terminal; JupyterLab is not started"
-    )
+    parser.add_argument("--no-lab", action="store_true", help="do not start JupyterLab")
     parser.add_argument(
         "--hyperpod",
         action="store_true",
-        help="on HyperPod clusters: AWS, Slurm, Kubernetes and Studio on this machine (Linux, root, Slurm)",
+        help="use simulated HyperPod clusters: AWS, Slurm, Kubernetes and Studio on this machine (needs Linux, root, Slurm)",
     )
     parser.add_argument(
-        "--no-kubernetes", action="store_true", help="with --hyperpod: only the cluster with Slurm"
+        "--no-kubernetes",
+        action="store_true",
+        help="with --hyperpod: start only the cluster with Slurm",
     )
     parser.add_argument(
-        "--admin", action="store_true", help="with --hyperpod: as an admin of the Studio domain"
+        "--admin", action="store_true", help="with --hyperpod: run as an admin of the Studio domain"
     )
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--processes-per-node", type=int, default=2)
     try:
         given = parser.parse_args()
         if given.admin and not given.hyperpod:
-            parser.error("--admin goes with --hyperpod")
+            parser.error("--admin can be used only with --hyperpod")
         return hyperpod_tour(given) if given.hyperpod else tour(given)
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)

@@ -108,7 +108,7 @@ def serve() -> int:
             deadline = time.monotonic() + TIMEOUT
             while not answers(f"http://127.0.0.1:{port}/api"):
                 if process.poll() is not None or time.monotonic() > deadline:
-                    print(f"demo: JupyterLab does not start; see {LOG}", file=sys.stderr)
+                    print(f"demo: JupyterLab did not start; see {LOG}", file=sys.stderr)
                     return 1
                 time.sleep(0.2)
             print(
@@ -118,5 +118,5 @@ def serve() -> int:
             try:
                 return process.wait()
             except KeyboardInterrupt:
-                print("\nJupyterLab is ended; runs go on.", flush=True)
+                print("\nJupyterLab has stopped; runs continue.", flush=True)
                 return 0

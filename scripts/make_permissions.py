@@ -15,16 +15,16 @@ HEAD = """\
 
 <!-- Written by scripts/make_permissions.py. Do not edit: change hyperpod_jlab/aws/permissions.py, then run `.venv/bin/python scripts/make_permissions.py`. -->
 
-With this page you can give a role the least privilege that the features need. Every feature works with exactly the actions listed here: the tests run each of
-them with its own policy only, and again without each single action. A missing permission is named in the output, and everything else continues.
+With this page you can give a role the least privilege that the features need. Every feature works with exactly the actions listed here: the tests run each
+feature with its own policy, and again without each single action. If an action is denied, the output names it, and everything else works.
 `sts:GetCallerIdentity` needs no permission.
 
 Attach the policy to the role of Studio's spaces (the execution role), or to users who work elsewhere:
 
 ```
-hpj admin policy > policy.json                    # everything that only reads
+hpj admin policy > policy.json                    # all features that only read
 hpj admin policy nodes --region us-west-2         # one feature, one region
-hpj admin policy --partition aws-cn               # ARNs of another AWS partition; in Studio its own is the default
+hpj admin policy --partition aws-cn               # ARNs of another AWS partition. Default in Studio: its own
 ```
 """
 

@@ -30,24 +30,24 @@ HEAD = """\
 
 <!-- Written by scripts/make_reference.py. Do not edit: change the code, then run `.venv/bin/python scripts/make_reference.py`. -->
 
-All fields, keys, commands, states, exit codes and variables, generated from the code: [the spec](#the-spec), [the configuration file](#the-configuration-file),
-[commands](#commands), [the magic](#the-magic), [states](#states), [exit codes](#exit-codes), [the environment of a rank](#the-environment-of-a-rank).
+On this page you can look up [the spec](#the-spec), [the configuration file](#the-configuration-file), [commands](#commands), [the magic](#the-magic),
+[states](#states), [exit codes](#exit-codes) and [the environment of a rank](#the-environment-of-a-rank). It is generated from the code.
 """
 
 SPEC = """\
 ## The spec
 
-A `JobSpec` says what to run and with which resources. The command line, the magic, the submit form, the Python API and REST are generated
-from it. `hpj submit --spec FILE` reads one as JSON or TOML; other options override it. In the Python API an option has the name of its
-flag, with underscores: `--time-limit 2h` is `time_limit="2h"`.
+A `JobSpec` says what to run and with which resources. The options of the command line and the magic, the submit form, the
+Python API and REST are generated from it. `hpj submit --spec FILE` reads a spec from a JSON or TOML file; other options override it. In the Python
+API, an option has the name of its flag, with underscores: `--time-limit 2h` is `time_limit="2h"`.
 """
 
 CONFIGURATION = """\
 ## The configuration file
 
-The configuration is TOML. These files are read, and later ones override earlier ones: `/etc/hyperpod-jlab/config.toml`, then
-`${XDG_CONFIG_HOME:-~/.config}/hyperpod-jlab/config.toml`. If `$HYPERPOD_CONFIG` names a file, only that file is read. You need no file to
-use the cluster `local`. An unknown key is an error that names the nearest valid one.
+The configuration is in TOML files: `/etc/hyperpod-jlab/config.toml`, then `${XDG_CONFIG_HOME:-~/.config}/hyperpod-jlab/config.toml`. The second
+file overrides the first. If `$HYPERPOD_CONFIG` names a file, only that file is read. To use only the cluster `local`, you need no file. For an
+unknown key, the error names the nearest valid key.
 
 ```toml
 default_cluster = "ml-slurm"
@@ -66,31 +66,31 @@ storage = "/fsx/alice"
 COMMANDS_HEAD = """\
 ## Commands
 
-`--json`, anywhere in the line, prints one JSON document (logs: one object per line), and errors as one line of JSON. Words after `--`
-go to your own program. `-h` prints the help of a command.
+`--json`, anywhere on the command line, prints one JSON document. `hpj logs --json` prints one object per line. Errors are one line of JSON.
+Arguments after `--` go to your own program. `-h` prints the help of a command.
 """
 
 MAGIC = """\
 ## The magic
 
-`%load_ext hyperpod_jlab` defines two magics ([how to use them](magic.md)). `%hyperpod COMMAND` is `hpj COMMAND` in the kernel; without a command it lists the
-runs.
+`%load_ext hyperpod_jlab` defines two magics ([how to use them](magic.md)). `%hyperpod COMMAND` runs `hpj COMMAND` in the kernel. Without a
+command, it lists the runs.
 """
 
 STATE_WORDS = {
     "submitting": "the bundle exists; the scheduler has not confirmed the run yet",
-    "waiting": "the scheduler has the run, which has not started or waits for its next attempt",
+    "waiting": "the scheduler has the run; it has not started, or waits for its next attempt",
     "running": "an attempt has started and has not ended",
     "succeeded": "the last attempt ended with 0 on all nodes",
-    "failed": "the last attempt failed and no other will start; `reason` says why",
+    "failed": "the last attempt failed, and no other will start; `reason` says why",
     "cancelled": "its user cancelled it",
     "unknown": "the records cannot be read, or the cluster does not respond",
 }
 
 EXIT_WORDS = {
-    0: "done (`logs -f` too, whatever the run did)",
+    0: "done (`logs -f` too, even if the run failed)",
     1: "with `--wait` or `--follow`: the run did not succeed; "
-    "`hpj admin apply`, `destroy` and `status`: a step waits or is blocked, or (`status`) something is not as wanted; for a cluster: AWS reports a failure",
+    "`hpj admin apply`, `destroy` and `status`: a step waits or is blocked, or (`status`) something is not up to date; for a cluster: AWS reports a failure",
     2: "invalid arguments; or refused by preflight, the scheduler or the storage; or `unsupported`",
     3: "a run or another named object does not exist",
     4: "permission denied",
@@ -110,7 +110,7 @@ VARIABLE_WORDS = {
     "HYPERPOD_RUN_ID": "the run's id",
     "HYPERPOD_ATTEMPT": "number of the attempt, from 1",
     "HYPERPOD_BUNDLE": "absolute path of the bundle",
-    "HYPERPOD_RECORDS": "absolute path of the run's records (another folder than the bundle for a child of an array)",
+    "HYPERPOD_RECORDS": "absolute path of the run's records. For a child of an array, this is a folder in the bundle",
     "HYPERPOD_ARRAY_INDEX": "index of the child; in arrays only",
     "PYTHONUNBUFFERED": "`1`: output is in the log at once",
     "PYTHONFAULTHANDLER": "`1`: a crash leaves a traceback",
@@ -223,7 +223,9 @@ def spec_part() -> str:
     schema = Schema(JobSpec.model_json_schema())
     head = ("field", "option", "type", "default", "meaning")
     parts = [SPEC, "### Fields\n", table(head, spec_rows(schema, schema.document))]
-    parts.append("### `source`: what to run\n\nOne of these, told apart by `kind`.\n")
+    parts.append(
+        "### `source`: what to run\n\nThe source has one of these forms. `kind` selects the form.\n"
+    )
     for kind, node in schema.alternatives(schema.document["properties"]["source"]):
         parts.append(f'#### `kind = "{kind}"`\n\n{node["description"]}\n')
         parts.append(table(head, spec_rows(schema, node)))
@@ -353,8 +355,8 @@ def environment_part() -> str:
     difference = variables_of_a_rank() ^ set(VARIABLE_WORDS)
     if difference:
         raise SystemExit(f"variables without words, or the other way round: {sorted(difference)}")
-    head = "## The environment of a rank\n\nA rank starts with a clean environment: that of a login on the node, the spec's variables "
-    head += "and secrets, the changes of the setup lines, and these variables.\n\n"
+    head = "## The environment of a rank\n\nA rank has the environment of a login on the node, the variables and secrets of the "
+    head += "spec, the changes of the setup lines, and these variables.\n\n"
     return head + table(
         ("variable", "meaning"), ((f"`{name}`", words) for name, words in VARIABLE_WORDS.items())
     )

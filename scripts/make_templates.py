@@ -59,8 +59,8 @@ PASSED_TO = {"iam:PassRole": "sagemaker.amazonaws.com"}
 """To which service a role may be given."""
 
 NO_SMALLER = {
-    "cloudwatch:GetMetricData": "Metrics are no resource; IAM knows data sets only.",
-    "cloudwatch:ListMetrics": "Metrics are no resource; IAM knows data sets only.",
+    "cloudwatch:GetMetricData": "Metrics are not a resource in IAM, which defines only data sets.",
+    "cloudwatch:ListMetrics": "Metrics are not a resource in IAM, which defines only data sets.",
 }
 """Why an action is on every resource though IAM knows resources for it. Of all others it knows none."""
 
@@ -214,7 +214,7 @@ def reasons(block: Block) -> Iterator[str]:
     """Why actions are allowed on every resource."""
     every = {one.action: one for one in block.permissions if one.resource == feature.EVERY}
     for action, one in sorted(every.items()):
-        why = NO_SMALLER.get(action, "IAM knows no resource for it.")
+        why = NO_SMALLER.get(action, "IAM defines no resource for it.")
         yield f"{action}: {json.dumps(f'{why} Without it: {one.without}.')}"
 
 

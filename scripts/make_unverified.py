@@ -15,9 +15,10 @@ HEAD = """\
 
 <!-- Written by scripts/make_unverified.py. Do not edit: change hyperpod_jlab/admin/verify/checks.py, then run `.venv/bin/python scripts/make_unverified.py`. -->
 
-With this page you can check, on your own account, what this project assumes about AWS. It was made without an AWS account: the tests run real boto3 against [a
-simulated AWS API](../testbed/README.md#aws), whose answers are checked against botocore's models. So names, types and limits are as AWS publishes them. The
-facts below go beyond these models: they come from AWS's documentation or samples, or are guesses, and none was tried. One command checks them:
+With this page you can check, on your own account, what this project assumes about AWS. The project was developed without an AWS account. Its tests run real boto3
+against [a simulated AWS API](../testbed/README.md#aws), whose answers are checked against botocore's models. So names, types and limits are as AWS publishes them.
+
+The facts below are not in these models. They come from AWS's documentation or samples, or are guesses, and were never tested. This command checks them:
 
 ```
 hpj admin verify-aws                          # changes nothing
@@ -28,23 +29,25 @@ The report is Markdown, without account ids and role names. Please paste it into
 
 | option | effect |
 | --- | --- |
-| none | Only describes, lists, looks up and simulates. Checks the facts marked *read* |
-| `--as-role ARN` | Assumes one of your roles for sessions with fewer permissions. Some facts are about a missing permission |
-| `--write` | Creates a Studio domain with a user profile, a space and a lifecycle configuration, checks the facts marked *write* on them, and deletes them with the domain's EFS file system and security groups. No application is started. It takes about 15 minutes. VPC, subnets and role are those of `--domain`, unless you name others (`--vpc`, `--subnet`, `--role`) |
+| none | Checks the facts marked *read*. Changes nothing: all calls only describe, list, look up or simulate |
+| `--as-role ARN` | Assumes one of your roles in sessions with fewer permissions. Facts about missing permissions need this |
+| `--write` | Also checks the facts marked *write*. Creates a Studio domain with a user profile, a space and a lifecycle configuration, and deletes them afterwards, with the domain's EFS file system and security groups. No application is started. This takes about 15 minutes. The domain gets the VPC, subnets and role of `--domain`, or those of `--vpc`, `--subnet` and `--role` |
 | `--file-system ID` | A file system of that VPC, for the test profile's list. It is not mounted |
-| `--clean-up` | Deletes what a killed run left behind. The next `--write` does it too |
-| `--only FACT` | Only this fact |
+| `--clean-up` | Deletes what a killed run left behind. The next `--write` does this too |
+| `--only FACT` | Checks only this fact |
 
-With `--write` you see what will be created, and confirm once. Each step is named before it is done. Everything created is called `hyperpod-jlab-verify-` and a
-number, has that name as its tag `hyperpod-jlab-verify`, and is deleted at the end, also after an error and after Ctrl-C. Nothing else is changed. After `kill
--9` this machine knows what is left from a note in `~/.local/state/hyperpod-jlab/verify`, another machine from the tags, except for what is younger than an
-hour. A domain in which someone else created something is not deleted.
+With `--write`, the command first shows what it will create, and you confirm once. It names each step before it starts it.
 
-The exit code is 0 if no fact was found wrong, 1 if one was, else that of the error. Permissions:
+- Everything that it creates has a name `hyperpod-jlab-verify-NUMBER`, and the same name in the tag `hyperpod-jlab-verify`. Nothing else is changed.
+- Everything is deleted at the end, even after an error or Ctrl-C. A domain in which someone else has created something is not deleted.
+- After `kill -9`, the next run finds what is left: on the same machine by a note in `~/.local/state/hyperpod-jlab/verify`, on another machine by the tags. By the
+  tags, it deletes only what is older than an hour.
+
+The exit code is 0 if all checked facts hold, and 1 if a fact does not hold; after an error, it is that of the error. Permissions:
 [`admin-verify`](permissions.md#check-assumptions-about-aws-read-only) and
 [`admin-verify-write`](permissions.md#check-assumptions-about-aws-in-a-temporary-domain-needs-admin-verify-too).
 
-No API can check the facts marked *by hand*. The report says what to do.
+No API can check the facts marked *by hand*. The report says how to check them.
 """
 
 PARTS: Sequence[tuple[str, Sequence[Fact]]] = (

@@ -167,7 +167,7 @@ def test_a_cluster_of_which_aws_keeps_no_events_says_so(
 ) -> None:
     before = asked(aws, EVENTS)
     shown = open_events(account, page, "ml-cluster")
-    note = shown.get_by_text("AWS keeps events only of clusters with continuous provisioning")
+    note = shown.get_by_text("AWS records events only for clusters with continuous provisioning")
     expect(note).to_be_visible()
     expect(shown.get_by_role("alert")).to_have_count(0)
     assert asked(aws, EVENTS) == before

@@ -160,6 +160,6 @@ def test_metrics_of_a_run(
     execute(page, "hyperpod:open-run", {"runId": LOCAL_RUN})
     local = page.locator(RUN_PAGE).locator("visible=true")
     local.get_by_role("tab", name="Metrics").click()
-    expect(local).to_contain_text("ran on this machine: metrics are of HyperPod clusters")
+    expect(local).to_contain_text("ran on this machine, and only HyperPod clusters have metrics")
     assert local.get_by_role("alert").count() == 0
     assert [line for line in console if "exception" in line] == []

@@ -110,8 +110,8 @@ def test_nodes_are_replaced_by_the_keyboard_once_it_was_said_what_becomes_of_the
     asked = page.locator(DIALOG)
     plan = asked.get_by_role("list", name="Effects on nodes")
     expect(plan).to_contain_text(f"Skipped: '{controller}' is Slurm's controller")
-    expect(asked).to_contain_text("what lies on the nodes' own disks is lost for good")
-    expect(asked).to_contain_text("which jobs run on the nodes is not known")
+    expect(asked).to_contain_text("data on the nodes' own disks is lost")
+    expect(asked).to_contain_text("the jobs on the nodes are unknown")
     sound(page, console, DIALOG)
     # Enter leaves them as they are: what can't be taken back needs a word of its own.
     expect(asked.get_by_role("button", name="Cancel")).to_be_focused()
@@ -123,7 +123,7 @@ def test_nodes_are_replaced_by_the_keyboard_once_it_was_said_what_becomes_of_the
     results = shown.get_by_role("list", name="Results")
     expect(results.get_by_role("listitem")).to_have_count(2)
     expect(results).to_contain_text(f"{worker} is being replaced.")
-    expect(results).to_contain_text("AWS replaces none (it can be rebooted)")
+    expect(results).to_contain_text("AWS does not replace (reboot it instead")
     assert sent(aws) == [1]
     expect(shown.get_by_text("1 node selected")).to_be_visible()
     # The table was read again: the old instance ends, and another takes its place.

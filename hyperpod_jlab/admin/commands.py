@@ -16,7 +16,7 @@ _COMMANDS = (
         (
             Entry("plan", "admin.fsx.commands", "Show what would change. Change nothing."),
             Entry("apply", "admin.fsx.commands", "Apply the changes."),
-            Entry("status", "admin.fsx.commands", "Show drift from the wanted state."),
+            Entry("status", "admin.fsx.commands", "Show drift from the desired state."),
             Entry("destroy", "admin.fsx.commands", "Remove what was set up; keep the data."),
         ),
     ),

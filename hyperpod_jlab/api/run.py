@@ -229,7 +229,7 @@ class Run:
         try:
             run = background.call(self._hyperpod.runs.get(self.run_id), _POLL_S)
         except (HyperpodError, TimeoutError):
-            return f"{self.run_id} has not ended after {limit:g} s"
+            return f"{self.run_id} did not end within {limit:g} s"
         reason = f" ({run.status.reason})" if run.status.reason else ""
         return f"{self.run_id} is {run.state}{reason} after {limit:g} s and continues"
 

@@ -132,7 +132,7 @@ _STORAGE_PLAN = (
     Permission("sagemaker:ListSpaces", ANY_RESOURCE, "no plan"),
     Permission("sagemaker:DescribeSpace", SPACE, "no plan"),
     Permission("sagemaker:ListApps", ANY_RESOURCE, "no plan"),
-    Permission("sagemaker:ListTags", ANY_RESOURCE, "no plan: tags show which settings are ours"),
+    Permission("sagemaker:ListTags", ANY_RESOURCE, "no plan, because tags show which settings hpj made"),
     Permission("sagemaker:DescribeCluster", CLUSTER, "no --cluster; use --file-system"),
     Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "no plan"),
     Permission("ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "no plan"),
@@ -144,8 +144,8 @@ _APPLYING = (
     Permission("sagemaker:UpdateDomain", DOMAIN, "no defaults for new profiles"),
     Permission("sagemaker:UpdateUserProfile", PROFILE, "no changes of profiles"),
     Permission("sagemaker:UpdateSpace", SPACE, "no changes of spaces"),
-    Permission("sagemaker:AddTags", ANY_RESOURCE, "no changes: settings are tagged first"),
-    Permission("sagemaker:DeleteTags", ANY_RESOURCE, "tags stay where settings were removed"),
+    Permission("sagemaker:AddTags", ANY_RESOURCE, "no changes, because settings are tagged first"),
+    Permission("sagemaker:DeleteTags", ANY_RESOURCE, "tags of removed settings stay"),
     Permission(
         "ec2:ModifyNetworkInterfaceAttribute",
         INTERFACE,
@@ -158,7 +158,7 @@ _APPLYING = (
         "Studio cannot reach the file system",
     ),
     Permission("ec2:CreateTags", INTERFACE, "Studio cannot reach the file system"),
-    Permission("ec2:DeleteTags", INTERFACE, "tags stay where settings were removed"),
+    Permission("ec2:DeleteTags", INTERFACE, "tags of removed settings stay"),
     Permission("sagemaker:ListStudioLifecycleConfigs", ANY_RESOURCE, "no destroy"),
 )
 
@@ -204,19 +204,19 @@ _VERIFYING = (
 _TEST_RUN = (
     Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no checks"),
     Permission("sagemaker:CreateDomain", DOMAIN, "no checks"),
-    Permission("iam:PassRole", ROLE, "no checks: the temporary domain gets a role"),
+    Permission("iam:PassRole", ROLE, "no checks, because the temporary domain gets a role"),
     Permission("sagemaker:CreateUserProfile", PROFILE, "no checks"),
     Permission("sagemaker:CreateSpace", SPACE, "no checks"),
-    Permission("sagemaker:AddTags", ANY_RESOURCE, "no checks: new resources get a tag"),
+    Permission("sagemaker:AddTags", ANY_RESOURCE, "no checks, because new resources get a tag"),
     Permission(
-        "sagemaker:ListDomains", ANY_RESOURCE, "no checks: left resources could not be found"
+        "sagemaker:ListDomains", ANY_RESOURCE, "no checks, because left resources could not be found"
     ),
     Permission(
         "sagemaker:ListStudioLifecycleConfigs",
         ANY_RESOURCE,
-        "no checks: left resources could not be found",
+        "no checks, because left resources could not be found",
     ),
-    Permission("sagemaker:ListTags", ANY_RESOURCE, "no checks: left resources could not be found"),
+    Permission("sagemaker:ListTags", ANY_RESOURCE, "no checks, because left resources could not be found"),
     Permission("sagemaker:DescribeDomain", DOMAIN, "no checks"),
     Permission("sagemaker:DescribeUserProfile", PROFILE, "no checks"),
     Permission("sagemaker:DescribeSpace", SPACE, "no checks"),
@@ -262,7 +262,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeStudioLifecycleConfig",
                 LIFECYCLE,
-                "no plan once a lifecycle configuration exists: its script is compared",
+                "no plan if a lifecycle configuration exists, because its script is compared",
             ),
             Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no scripts"),
             Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "old scripts stay"),
@@ -287,7 +287,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
             Permission("sagemaker:CreateCluster", CLUSTER, "no new clusters"),
             Permission("sagemaker:UpdateCluster", CLUSTER, "no changes"),
             Permission("sagemaker:DeleteCluster", CLUSTER, "no deletion"),
-            Permission("iam:PassRole", ROLE, "no new clusters: instances get a role"),
+            Permission("iam:PassRole", ROLE, "no new clusters, because instances get a role"),
             Permission("sagemaker:DescribeCluster", CLUSTER, "no changes, no deletion, no --wait"),
             Permission("sagemaker:ListClusterEvents", CLUSTER, "no events with --wait"),
             Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no reasons of failures"),
@@ -312,16 +312,16 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
         "The Admin page (needs `admin-apply` too)",
         ("the Admin page in JupyterLab",),
         (
-            Permission("sagemaker:ListUserProfiles", ANY_RESOURCE, "the page is not offered"),
+            Permission("sagemaker:ListUserProfiles", ANY_RESOURCE, "the page is not shown"),
             Permission(
                 "sagemaker:UpdateUserProfile",
                 PROFILE,
-                "the page is not offered: permission is checked with a profile that does not exist",
+                "the page is not shown, because its permission is checked with a profile that does not exist",
             ),
             Permission(
                 "sagemaker:ListDomains",
                 ANY_RESOURCE,
-                "only the domain of this space can be chosen; the page is not offered outside Studio",
+                "only the domain of this space can be chosen; the page is not shown outside Studio",
             ),
             Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "file systems have no names"),
             Permission(
@@ -439,7 +439,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "no history; for a cluster without events, the message of AWS is shown",
+                "no journal of older events; for a cluster without events, AWS's message is shown",
                 optional=True,
             ),
         ),
@@ -449,7 +449,11 @@ FEATURES: tuple[Feature, ...] = (
         "Logs of nodes",
         ("hpj node-logs --cluster NAME", "the log viewer in JupyterLab"),
         (
-            Permission("sagemaker:DescribeCluster", CLUSTER, "no logs: their names contain its id"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no logs, because their names contain the cluster's id",
+            ),
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
@@ -471,7 +475,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "no metrics: they are found by its id or its EKS cluster",
+                "no metrics, because they are found by the cluster's id or its EKS cluster",
             ),
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no metrics of one node"),
             Permission("cloudwatch:GetMetricData", ANY_RESOURCE, "no metrics"),
@@ -487,7 +491,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
-                "only metrics of runs: series of a cluster are found by its nodes",
+                "only metrics of runs, because metrics of a cluster are found by its nodes",
             ),
             # IAM's reference names the add-on, AWS' page on Studio and EKS the cluster.
             *(
@@ -531,7 +535,9 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj quotas NAME",),
         (
             Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "no quotas: they are found by its ARN"
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no quotas, because they are found by the cluster's ARN",
             ),
             Permission("sagemaker:ListComputeQuotas", ANY_RESOURCE, "no quotas of teams"),
             Permission("sagemaker:DescribeComputeQuota", QUOTA, "reasons of failures are unknown"),
@@ -550,13 +556,13 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "fsx:DescribeFileSystems",
                 ANY_RESOURCE,
-                "nothing, if the mount names the file system, as in Studio",
+                "nothing changes if the mount shows the id of the file system, as in Studio",
                 optional=True,
             ),
             Permission(
                 "fsx:DescribeDataRepositoryAssociations",
                 ANY_RESOURCE,
-                "no import check; AWS reports paths that are not linked later",
+                "imports are not checked first; AWS reports later which paths are not linked",
             ),
         ),
         changes=True,
@@ -583,9 +589,15 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj terminal NODE --cluster NAME", "the nodes' page in JupyterLab"),
         (
             Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "no command: it contains the cluster's id"
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no command, because it contains the cluster's id",
             ),
-            Permission("sagemaker:ListClusterNodes", CLUSTER, "no command: the node is not found"),
+            Permission(
+                "sagemaker:ListClusterNodes",
+                CLUSTER,
+                "no command, because the node cannot be found",
+            ),
             *_session("the command opens no terminal", SHELL_DOCUMENT),
         ),
         changes=True,

@@ -427,7 +427,7 @@ def _cell_magics_time(arguments_text: str, _: str) -> CellTranslation:
     if arguments_text and not arguments_text.startswith("-"):
         return CellTranslation(
             unknown_translation(
-                "%%time takes no code on its own line", "move that code to the next line"
+                "%%time does not accept code on its own line", "move that code to the next line"
             )
         )
     note = "runs the cell, and prints the elapsed time"
@@ -474,7 +474,7 @@ def _writefile(arguments_text: str, file: str) -> CellTranslation:
     paths = parts[1:] if append else parts
     if len(paths) != 1:
         return CellTranslation(
-            unknown_translation("%%writefile takes one file name", "use %%writefile [-a] FILE")
+            unknown_translation("%%writefile needs exactly one file name", "use %%writefile [-a] FILE")
         )
     note = f"writes {paths[0]} in the job, relative to the folder of the rank"
     code = call("writefile", paths[0], f"{file}.txt", append)

@@ -130,7 +130,7 @@ class Lister:
             )
         except subprocess.TimeoutExpired as error:
             raise TooManyFilesError(
-                f"git takes more than {MAX_SECONDS:.0f} s to list it"
+                f"git needs more than {MAX_SECONDS:.0f} s to list it"
             ) from error
         except OSError:
             return None
@@ -179,7 +179,7 @@ class Lister:
 
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
-            raise TooManyFilesError(f"listing it takes more than {MAX_SECONDS:.0f} s")
+            raise TooManyFilesError(f"listing it needs more than {MAX_SECONDS:.0f} s")
 
     def _heed(self, folder: str, names: set[str], ignores: IgnoreTree) -> None:
         """Read the ignore files of a folder that is walked."""

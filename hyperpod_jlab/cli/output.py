@@ -232,7 +232,7 @@ def _page(
 ) -> tuple[Sequence[Item], str | None]:
     if cursor is not None and not cursor.isdecimal():
         raise InvalidInputError(
-            "--cursor: this is not a cursor of this list",
+            "--cursor: invalid cursor for this list",
             code="invalid_cursor",
             hint="use the value of 'next' of the previous page",
             detail={"field": "cursor"},

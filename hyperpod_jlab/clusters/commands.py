@@ -57,13 +57,13 @@ def reach_notes(clusters: Sequence[Cluster]) -> list[str]:
     ]
     refused = Counter(reach.sentence for reach in reach_states if reach.word == "no-right")
     notes = [
-        f"for {count} of {len(reach_states)} HyperPod clusters it is not known whether you can submit to them from here: {sentence}"
+        f"it is unknown whether you can submit to {count} of {len(reach_states)} HyperPod clusters from here: {sentence}"
         for sentence, count in refused.items()
     ]
     if ready_count:
-        notes.append(f"{ready_count} can be added to the configuration: hpj config add NAME")
+        notes.append(f"you can add {ready_count} to the configuration: hpj config add NAME")
     if not_ready:
-        notes.append("what is missing to submit to a cluster from here: hpj show NAME")
+        notes.append("'hpj show NAME' shows what is missing to submit to a cluster from here")
     return notes
 
 
@@ -86,7 +86,7 @@ def software(status: str | None) -> str:
 # --------------------------------------------------------------------------------------------------
 # The details of a cluster.
 
-_GROUP_TITLES = ("GROUP", "STATE", "TYPE", "NODES", "ROLE", "CAPACITY", "LIFE CYCLE SCRIPT")
+_GROUP_TITLES = ("GROUP", "STATE", "TYPE", "NODES", "ROLE", "CAPACITY", "LIFECYCLE SCRIPT")
 
 
 async def find_cluster(services: Hyperpod, name: str) -> Cluster:
@@ -115,7 +115,7 @@ def show_cluster(cluster: Cluster) -> None:
 def _facts(cluster: Cluster) -> list[tuple[str, str | None]]:
     rows = [
         ("cluster", cluster.name),
-        ("scheduler", cluster.orchestrator),
+        ("orchestrator", cluster.orchestrator),
         ("configured", "yes" if cluster.configured else f"no; add it with: {cluster.configure}"),
         ("default", "yes" if cluster.default else None),
         ("state", cluster.state),
@@ -168,7 +168,7 @@ def _group_row(group: InstanceGroup) -> Sequence[str]:
 
 _MAX_NAME_LENGTH = 24
 _CLUSTER_TITLES = (
-    *("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "CONFIGURED"),
+    *("CLUSTER", "ORCHESTRATOR", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "CONFIGURED"),
     *("HYPERPOD", "AWS STATE", "INSTANCES", "GROUPS", "SOFTWARE", "CREATED"),
     *("MOUNTED HERE", "SUBMIT", "REASON"),
 )
@@ -179,9 +179,9 @@ _NODE_TITLES = (
 )
 _QUEUE_TITLES = (
     *("QUEUE", "STATE", "NODES FREE", "GPUS FREE", "CPUS FREE", "SLOTS FREE"),
-    *("LIMIT", "USUAL", "RUNNING", "WAITING", "WHO", "REASON"),
+    *("TIME LIMIT", "DEFAULT LIMIT", "RUNNING", "WAITING", "ALLOWED", "REASON"),
 )
-_JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "LIMIT")
+_JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "TIME LIMIT")
 _TIMEOUT = 15.0
 """Seconds to wait for a cluster: longer than a page does, for nobody asks again here."""
 

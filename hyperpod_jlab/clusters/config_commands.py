@@ -123,14 +123,14 @@ def _block(
         return eks_block(config_name, name, eks, namespace or None)
     if cluster.on_slurm:
         if namespace is not None:
-            raise _option_error("--namespace", f"Slurm schedules on {cluster.name}", "namespace")
+            raise _option_error("--namespace", f"{cluster.name} uses Slurm", "namespace")
         target, commands = slurm
         is_local = login_node is None
         return slurm_block(config_name, name, target, commands if is_local else None, login_node)
     raise InvalidInputError(
         f"{cluster.name}: {cluster.reason}",
         code="unknown_orchestrator",
-        hint="look for a newer hyperpod-jlab",
+        hint="update the package: pip install --upgrade hyperpod-jlab",
     )
 
 
@@ -143,7 +143,7 @@ def _config_name(cluster: HyperpodCluster) -> str:
 
 def _option_error(option: str, reason: str, field: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{option} says nothing here: {reason}", code="usage", detail={"field": field}
+        f"{option} cannot be used here: {reason}", code="usage", detail={"field": field}
     )
 
 
@@ -151,7 +151,7 @@ def _check_not_configured(cluster: HyperpodCluster) -> None:
     if cluster.configured_as:
         configured_names = ", ".join(cluster.configured_as)
         raise ConflictError(
-            f"the configuration has {cluster.name} already, as {configured_names}",
+            f"{cluster.name} is already in the configuration, as {configured_names}",
             code="cluster_exists",
             hint=f"hpj nodes {cluster.configured_as[0]}",
             detail={"configured_as": list(cluster.configured_as)},
@@ -161,7 +161,7 @@ def _check_not_configured(cluster: HyperpodCluster) -> None:
 def _check_name(name: str) -> None:
     if not re.fullmatch(LABEL, name):
         raise InvalidInputError(
-            f"'{name[:60]}' cannot be a cluster's name in the configuration",
-            hint="letters, digits, dots, underscores and hyphens, beginning with a letter or digit; at most 63",
+            f"'{name[:60]}' is not a valid name for a cluster in the configuration",
+            hint="use at most 63 letters, digits, dots, underscores and hyphens, starting with a letter or digit",
             detail={"field": "name"},
         )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 STUDIO_MOUNT = Path("/mnt/custom-file-systems/fsx_lustre")
 """Where Studio mounts FSx for Lustre file systems, each in a folder of its own."""
 
-_NAME_PATH_HINT = "name another one as path under [storage] in the configuration"
+_NAME_PATH_HINT = "set path under [storage] in the configuration to use another one"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def choose_partition(settings: Settings) -> PartitionChoice:
             raise InvalidInputError(
                 f"storage.path must be an absolute path, not {settings.storage.path}",
                 code="invalid_config",
-                hint="write the whole path",
+                hint="start it with a slash, such as /home/sagemaker-user/fsx",
                 detail={"field": "storage.path"},
             )
         return PartitionChoice(_partition(root, shared), "the configuration")
@@ -67,19 +67,19 @@ def choose_partition(settings: Settings) -> PartitionChoice:
         return PartitionChoice(_partition(_data_folder(), shared), "default")
     private = _private_mounts(mounts)
     notes = [
-        f"{path} is not offered in this shared space: {reason}" for path, reason in private.items()
+        f"{path} cannot be used in this shared space: {reason}" for path, reason in private.items()
     ]
     offered = [path for path in mounts if path not in private]
     if not offered:
         notes.append(
-            f"runs go to a folder of this machine, which no cluster sees: {_NAME_PATH_HINT}"
+            f"runs go to a folder of this machine, which clusters cannot see; {_NAME_PATH_HINT}"
         )
         return PartitionChoice(_partition(_data_folder(), shared), "default", tuple(notes))
     best_path = min(offered, key=lambda path: (mounts[path].read_only, path))
     if len(offered) > 1:
         other_mounts = ", ".join(str(path) for path in offered if path != best_path)
         notes.append(
-            f"runs go to {best_path}, though {other_mounts} is mounted too: {_NAME_PATH_HINT}"
+            f"runs go to {best_path}, although {other_mounts} is mounted too; {_NAME_PATH_HINT}"
         )
     return PartitionChoice(_partition(best_path, shared), "Studio's mount", tuple(notes))
 
@@ -144,7 +144,8 @@ def load_settings(files: list[Path] | None = None) -> Settings:
             InvalidInputError(
                 f"default_cluster: cluster '{settings.default_cluster}' not found",
                 code="invalid_config",
-                hint="add it under [clusters], or name another: " + ", ".join(settings.clusters),
+                hint="add it under [clusters], or choose another one: "
+                + ", ".join(settings.clusters),
                 detail={"field": "default_cluster"},
             ),
         )
@@ -183,7 +184,7 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         if os.environ.get("HYPERPOD_CONFIG") == str(path):
-            raise _syntax_error(path, "file not found ($HYPERPOD_CONFIG names it)") from None
+            raise _syntax_error(path, "file not found (set by $HYPERPOD_CONFIG)") from None
         return {}
     except OSError as error:
         raise _syntax_error(path, f"cannot be read: {error.strerror}") from error
@@ -198,7 +199,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidInputError(
             f"{path}, line {line}, column {column}: {message}",
             code="invalid_config",
-            hint="mend the file; it is TOML",
+            hint="fix the file; its format is TOML",
             detail={"path": str(path), "line": line, "column": column},
         ) from error
 
@@ -250,9 +251,9 @@ def add_cluster(name: str, block: str) -> Path:
     existing = [path for path in config_files() if path.exists()]
     if name in load_settings(existing).clusters:
         raise ConflictError(
-            f"the configuration has a cluster '{name}' already",
+            f"the configuration already has a cluster '{name}'",
             code="cluster_exists",
-            hint="give it another name: hpj config add NAME --hyperpod CLUSTER",
+            hint="use another name: hpj config add NAME --hyperpod CLUSTER",
             detail={"cluster": name},
         )
 
@@ -273,7 +274,7 @@ def add_cluster(name: str, block: str) -> Path:
         raise InvalidInputError(
             f"the cluster cannot be added to {user_file()}: {error.message}",
             code="cannot_add",
-            hint="add it with an editor; its table is in the detail, and printed by: hpj config add NAME --dry-run",
+            hint="add it with an editor; to print its table: hpj config add NAME --dry-run",
             detail={"path": str(user_file()), "config": block},
         ) from error
 
@@ -339,5 +340,5 @@ def current_folder() -> Path:
         raise InvalidInputError(
             f"the current folder cannot be used: {error.strerror}",
             code="no_current_folder",
-            hint="it was removed; change to one that is there, as with: cd ~",
+            hint="it may have been removed; change to another folder, such as: cd ~",
         ) from error

@@ -54,7 +54,7 @@ def private_reason(mount: LustreMount) -> str | None:
         return None
     is_private = True if name == studio.user_profile else _is_profile(studio, name)
     if is_private is None:
-        return f"whether {mount.folder} is a user profile's is not known here"
+        return f"it is unknown whether {mount.folder} belongs to a user profile"
     return f"it is the private partition of {name}" if is_private else None
 
 
@@ -237,20 +237,21 @@ async def _profile_identity(
     reason_text = f"Studio gives every user profile the uid {COMMON_UID} on file systems"
     if owner is None:
         return Identity(
-            False, f"{reason_text}, unless it was made with its own; whose this is is not known"
+            False,
+            f"{reason_text}, unless it was created with its own; the owner of this space is unknown",
         )
     if queries.aws is None or studio.domain_id is None:
-        return Identity(False, f"{reason_text}; whether {owner} was made with its own is not known")
+        return Identity(False, f"{reason_text}; it is unknown whether {owner} was created with its own")
     profile = await queries.about(
         "sagemaker",
         f"the user profile {owner}",
         describe_profile(queries.aws, studio.domain_id, owner),
     )
     if not isinstance(profile, Profile):
-        return Identity(False, f"{reason_text}; whether {owner} was made with its own is not known")
+        return Identity(False, f"{reason_text}; it is unknown whether {owner} was created with its own")
     if profile.uid is None:
-        return Identity(False, f"{reason_text}, and {owner} was made without one of its own")
-    return Identity(True, f"the user profile {owner} was made with a uid of its own, {profile.uid}")
+        return Identity(False, f"{reason_text}, and {owner} was created without its own")
+    return Identity(True, f"the user profile {owner} was created with its own uid, {profile.uid}")
 
 
 def _local_identity(name: str, uid: int) -> Identity:
@@ -258,17 +259,14 @@ def _local_identity(name: str, uid: int) -> Identity:
         return Identity(False, f"you are {name} (uid {uid}), an account that all users share")
     return Identity(
         True,
-        f"you are {name} (uid {uid}); whether others use this account too cannot be checked from here",
+        f"you are {name} (uid {uid}); it is unknown whether others use this account too",
     )
 
 
 # --------------------------------------------------------------------------------------------------
 # Whether what an administrator chose, a private or a shared partition, really keeps this user's runs from other users here.
 
-OWN_UID_HINT = (
-    "all users here have the same user number, so only the path that each profile mounts keeps users "
-    "apart: give each user profile a uid of its own (CustomPosixUserConfig) when it is created"
-)
+OWN_UID_HINT = "all users here have the same uid, so only the path that each profile mounts separates them; give each user profile its own uid (CustomPosixUserConfig) when you create it"
 """What is to be known where all users have one number."""
 
 
@@ -298,7 +296,7 @@ class Separation:
             sentences_.append(f"other users can reach your runs: {self.reason}. {self.fix}")
         if self.old_runs:
             sentences_.append(
-                f"{self.old_runs} of your runs lie in the old layout, where other users may exchange them: run hpj storage migrate"
+                f"{self.old_runs} of your runs are in the old layout, where other users may replace them: run hpj storage migrate"
             )
         return sentences_
 
@@ -321,7 +319,7 @@ def separation_of(partition: Partition, identity: Identity) -> Separation:
         return Separation(parent_folders, False, f"{bad.path} {bad.reason}", bad.fix, old_run_count)
     problem = _own_folder_problem(partition.folder)
     if problem is not None:
-        fix = "name another folder as path under [storage], or ask an administrator to remove it"
+        fix = "set path under [storage] in the configuration to another folder, or ask an administrator to remove this one"
         return Separation(parent_folders, False, problem, fix, old_run_count)
     if not identity.own:
         return Separation(parent_folders, False, identity.evidence, OWN_UID_HINT, old_run_count)

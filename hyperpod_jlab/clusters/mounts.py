@@ -129,7 +129,7 @@ async def inspect_mount(point: str, user: UserIdentity) -> MountInfo:
     """A whole file system, by where it is mounted."""
     info = await try_inspect(Path(point), user)
     if info.problem is None and not info.exists:
-        problem = "the folder that it is mounted at is not there"
+        problem = "the folder where it is mounted does not exist"
         return replace(_from_mount_table(Path(point)), problem=problem)
     if not info.network:
         # A disk of this machine: who may do what is a matter of each folder, not of its topmost one.

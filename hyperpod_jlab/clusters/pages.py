@@ -35,8 +35,8 @@ def decode(cursor: str, is_valid: Callable[[Any], bool], kind: str) -> tuple[Any
     except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
         pass
     raise InvalidInputError(
-        f"this is not a cursor of {kind}",
+        f"invalid cursor for {kind}",
         code="invalid_cursor",
-        hint="take it from 'next' of the page before",
+        hint="use the value of 'next' of the previous page",
         detail={"field": "cursor"},
     )

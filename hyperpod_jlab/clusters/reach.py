@@ -139,7 +139,7 @@ class ReachChecker:
                         return await self._check_slurm(cluster)
                     return await self._check_eks(cluster)
             except TimeoutError:
-                return ReachFacts(UnreachableError(f"there was no answer within {TIMEOUT_S:g} s"))
+                return ReachFacts(UnreachableError(f"no answer within {TIMEOUT_S:g} s"))
             except HyperpodError as error:
                 return ReachFacts(error)
 

@@ -22,22 +22,22 @@ class StorageConfig(DescribedModel):
     """The storage partition as this machine sees it."""
 
     path: str | None = None
-    """Its root; default: Studio's mount where there is one, else a folder in the user's data directory."""
+    """Root folder of the partition. Default: Studio's mount, if there is one, otherwise a folder in the user's data directory."""
     shared: bool = False
-    """Whether all users of the partition may read its runs. Each has a folder of their own that nobody else can write to."""
+    """Whether all users of the partition can read its runs. Each user has a folder to which no other user can write."""
     owner: Annotated[int, Field(ge=0), NOT_BOOL] | None = None
-    """User number of your files as nodes see it; default: as this machine's kernel says."""
+    """Your user id on the file system, as the nodes see it. Default: the id that this machine's kernel reports."""
 
 
 class PodStorage(DescribedModel):
     """The storage partition as pods see it."""
 
     claim: str
-    """Persistent volume claim."""
+    """Name of the persistent volume claim."""
     mount: str = "/data"
-    """Where it is mounted in a pod."""
+    """Mount path in the pod."""
     sub_path: str = ""
-    """Folder in the volume that is mounted."""
+    """Folder of the volume that is mounted. Default: the whole volume."""
 
 
 class BaseCluster(DescribedModel):
@@ -98,9 +98,9 @@ class LocalCluster(BaseCluster):
 
     orchestrator: Literal["local"] = "local"
     slots: Annotated[int, Field(ge=1, le=1024), NOT_BOOL] | None = None
-    """Runs at a time; default: one for every two CPUs, at least one."""
+    """Maximum number of runs at once. Default: one for every two CPUs, at least one."""
     python: str | None = None
-    """Interpreter of its runs; default: the one that hyperpod_jlab is installed for."""
+    """Python interpreter of the runs. Default: the one in which hyperpod_jlab is installed."""
 
 
 class SlurmCluster(BaseCluster):
@@ -108,25 +108,25 @@ class SlurmCluster(BaseCluster):
 
     orchestrator: Literal["slurm"]
     hyperpod: str | None = None
-    """The HyperPod cluster behind it."""
+    """Name or ARN of the HyperPod cluster."""
     transport: Literal["here", "ssh"] = "here"
-    """Whether Slurm's commands run on this machine or on a login node."""
+    """here: run the Slurm commands on this machine. ssh: run them on a login node."""
     login_nodes: list[str] = Field([])
-    """Login nodes for ssh: ``[user@]host[:port]``, or names of ssh's configuration. They are shared out among users; each goes on to the next one that answers. Default: those that AWS names of the HyperPod cluster."""
+    """Login nodes for ssh: ``[user@]host[:port]``, or host names of the ssh configuration. Users are spread over them. If a login node does not answer, the next one is used. Default: the login nodes that AWS reports for the HyperPod cluster."""
     ssh_config: str | None = None
-    """Configuration file for ssh (as ``ssh -F``); default: ssh's own."""
+    """Configuration file for ssh (as ``ssh -F``). Default: that of ssh."""
     commands: str | None = None
-    """Folder of Slurm's commands, such as /opt/slurm/bin; default: those on PATH."""
+    """Folder of the Slurm commands, such as /opt/slurm/bin. Default: the commands on PATH."""
     slurm_conf: str | None = None
-    """Slurm's configuration file; default: what SLURM_CONF says, or Slurm's own."""
+    """Slurm's configuration file. Default: $SLURM_CONF, or Slurm's own default."""
     storage: str | None = None
-    """The partition as the nodes see it; default: the same path as here."""
+    """Path of the storage partition on the nodes. Default: the same path as on this machine."""
     python: str | None = None
-    """Interpreter on the nodes; default: the node's python3."""
+    """Python interpreter on the nodes. Default: the node's python3."""
     user: str | None = None
-    """User whom runs run as there, when not this one."""
+    """User that the runs run as on the cluster, if it is not the submitting user."""
     prometheus: str | None = None
-    """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: none."""
+    """Address of the workspace of Amazon Managed Service for Prometheus with the cluster's metrics. Default: none."""
 
     @property
     def hyperpod_cluster(self) -> str | None:
@@ -153,25 +153,25 @@ class KubernetesCluster(BaseCluster):
 
     orchestrator: Literal["kubernetes"]
     hyperpod: str | None = None
-    """The HyperPod cluster behind it."""
+    """Name or ARN of the HyperPod cluster."""
     context: str | None = None
-    """Context of the kubeconfig; default: the current one."""
+    """Context of the kubeconfig. Default: the current context."""
     eks: str | None = None
     """Name of an EKS cluster, instead of a context."""
     namespace: str | None = None
-    """Namespace of the runs; default: the one called default."""
+    """Namespace of the runs. Default: the namespace default."""
     image: str | None = None
     """Container image of the runs."""
     storage: PodStorage | None = None
-    """The partition as pods see it; default: none, then code travels in the job and logs come from the pods."""
+    """The storage partition in pods. Default: none; then code travels in the job, and logs come from the pods."""
     python: str | None = None
-    """Interpreter in the image; default: python3."""
+    """Python interpreter in the image. Default: python3."""
     runtime: str | None = None
-    """Training runtime for TrainJobs; default: torch-distributed."""
+    """Training runtime for TrainJobs. Default: torch-distributed."""
     patch: dict[str, Any] = Field({})
-    """A patch on the manifest of each run, as kubernetes.patch of a spec, which comes after it."""
+    """Patch of the manifest of each run. The kubernetes.patch of a spec is applied after it."""
     prometheus: str | None = None
-    """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: that of HyperPod's observability add-on."""
+    """Address of the workspace of Amazon Managed Service for Prometheus with the cluster's metrics. Default: that of HyperPod's observability add-on."""
 
     @model_validator(mode="after")
     def _check_one_connection(self) -> KubernetesCluster:
@@ -215,7 +215,7 @@ class Settings(DescribedModel):
     """The whole configuration."""
 
     default_cluster: ClusterName = LOCAL
-    """Cluster for runs that name none."""
+    """Cluster for runs that do not name a cluster."""
     storage: StorageConfig = StorageConfig()
     """The storage partition."""
     clusters: dict[ClusterName, ClusterConfig] = Field({})

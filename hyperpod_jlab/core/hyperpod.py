@@ -27,31 +27,31 @@ SEPARATE_FIELDS = frozenset(
 """Fields of a description that are not settings, or are shown elsewhere."""
 
 _MEANINGS = {
-    ("node-recovery", "Automatic"): "nodes that fail are rebooted or replaced by HyperPod",
-    ("node-recovery", "None"): "failed nodes stay as they are until an administrator acts on them",
+    ("node-recovery", "Automatic"): "HyperPod reboots or replaces failed nodes",
+    ("node-recovery", "None"): "failed nodes stay as they are until you reboot or replace them",
     (
         "provisioning",
         "Continuous",
-    ): "instances come and go one by one, while the cluster stays in service; AWS keeps its events",
-    ("autoscaling", "Enable"): "instances are added and removed as the waiting work needs them",
-    ("autoscaling", "Disable"): "the number of instances changes only when it is set",
+    ): "instances are added and removed one by one while the cluster stays in service; AWS records events",
+    ("autoscaling", "Enable"): "HyperPod adds and removes instances to match the waiting work",
+    ("autoscaling", "Disable"): "the number of instances changes only when you change it",
     (
         "tiered-storage",
         "Enable",
-    ): "checkpoints can be kept in the memory of the nodes, and are brought to durable storage from there",
-    ("tiered-storage", "Disable"): "checkpoints are not kept in the memory of the nodes",
+    ): "nodes can keep checkpoints in memory and copy them to durable storage",
+    ("tiered-storage", "Disable"): "nodes do not keep checkpoints in memory",
 }
 """What a setting's value means; values that are newer than this package are shown as they came."""
 
 _GENERAL_MEANINGS = {
-    "subnets": "where its instances have their network interfaces",
-    "security-groups": "what lets traffic to its instances and from them; a file system's has to let them in",
-    "cluster-role": "the role with which HyperPod adds and removes instances",
-    "slurm-configuration": "who writes Slurm's partitions: HyperPod, an administrator, or both",
-    "accounting-database": "where Slurm's accounting lies, instead of on the controller",
-    "eks-cluster": "the EKS cluster whose pods run on its instances",
+    "subnets": "subnets of the instances' network interfaces",
+    "security-groups": "security groups of the instances; those of a file system must allow their traffic",
+    "cluster-role": "role with which HyperPod adds and removes instances",
+    "slurm-configuration": "who configures Slurm's partitions: HyperPod, an administrator, or both",
+    "accounting-database": "database of Slurm's accounting, if it is not on the controller",
+    "eks-cluster": "EKS cluster whose pods run on the instances",
     "restricted-groups": "instance groups for training models such as Amazon Nova",
-    "restricted-environment": "what the restricted instance groups share",
+    "restricted-environment": "environment of the restricted instance groups",
 }
 
 

@@ -129,13 +129,13 @@ def one_line(reason: str | None) -> str | None:
     )
     if len(line) > MAX_REASON_LENGTH:
         raise InvalidInputError(
-            f"the reason has {len(line)} characters; it may have {MAX_REASON_LENGTH}",
+            f"the reason has {len(line)} characters, but at most {MAX_REASON_LENGTH} are allowed",
             detail={"field": "reason"},
         )
     if line.lower().startswith("action:"):
         raise InvalidInputError(
-            "a reason that begins with 'Action:' is an order to HyperPod's agent",
-            hint="to repair a node: hpj node reboot, or hpj node replace",
+            "a reason cannot begin with 'Action:', because HyperPod's agent treats it as a command",
+            hint="to repair a node, use hpj node reboot or hpj node replace",
             detail={"field": "reason"},
         )
     return line or None
@@ -149,7 +149,7 @@ def check_reason(action: NodeActionKind, reason: str | None) -> None:
     """
     if reason is not None and action != "drain":
         raise InvalidInputError(
-            f"a reason goes with drain, not with {action}", detail={"field": "reason"}
+            f"a reason can be given only with drain, not with {action}", detail={"field": "reason"}
         )
 
 
@@ -160,14 +160,14 @@ def check_reason(action: NodeActionKind, reason: str | None) -> None:
 
 _EFFECTS: dict[NodeActionKind, tuple[str, ...]] = {
     "reboot": (
-        "whatever runs on the nodes ends; instance ids and disks stay; it usually takes 1 to 3 minutes",
+        "all work on the nodes ends; instance ids and disks stay; this usually takes 1 to 3 minutes",
     ),
     "replace": (
-        "whatever runs on the nodes ends; each gets other hardware and a new instance id; it usually takes 20 to 30 minutes",
-        "what lies on the nodes' own disks is lost for good; what lies on FSx stays",
+        "all work on the nodes ends; each gets new hardware and a new instance id; this usually takes 20 to 30 minutes",
+        "data on the nodes' own disks is lost; data on FSx stays",
     ),
-    "drain": ("no new job starts on the nodes; jobs that run there go on to their end",),
-    "resume": ("new jobs may start on the nodes again",),
+    "drain": ("no new jobs start on the nodes; running jobs continue",),
+    "resume": ("new jobs can start on the nodes again",),
 }
 
 _ROLE_EFFECTS = {
@@ -201,7 +201,7 @@ def node_effects(
     if action == "resume":
         is_requested = node is not None and (node.reason or "").startswith("Action:")
         return (
-            ("HyperPod has been asked to repair it, and may have to be asked again",)
+            ("a repair by HyperPod was requested; after this, you may have to request it again",)
             if is_requested
             else ()
         )
@@ -219,6 +219,6 @@ def _job_effect(action: NodeActionKind, scheduler: Scheduler | None, job: Job) -
     label = f"job {job.scheduler_id} ({job.name}, of {job.user}"
     full_label = f"{label}, run {job.run_id})" if job.run_id else f"{label})"
     if action == "drain":
-        return f"{full_label} goes on"
+        return f"{full_label} continues"
     outcome = scheduler.after_node_loss if scheduler is not None else None
     return f"{full_label} ends: {outcome}" if outcome else f"{full_label} ends"

@@ -76,7 +76,7 @@ def join_nodes(
         name = key(instance)
         holder = holders.get(name) if name else None
         if holder is not None and holder is not instance:
-            rows.append(JoinedNode(instance, None, f"its place is taken by {holder.name}"))
+            rows.append(JoinedNode(instance, None, f"replaced by {holder.name}"))
             continue
         matches = waiting.get(name) if name else None
         if matches:
@@ -159,19 +159,17 @@ def _no_node_reason(instance: Instance, name: str | None, roles: Mapping[str, st
     if roles.get(instance.instance_group) in _ROLES_WITHOUT_NODE:
         return None
     if name is None:
-        return "AWS does not tell its name, so it cannot be found in the scheduler"
+        return "AWS does not report its name, so it cannot be matched to a node of the scheduler"
     if instance.state in STARTING_STATES:
         return "it has not joined the cluster yet"
     if instance.state in ENDING_STATES:
         return "it has left the cluster"
-    return "the scheduler does not have it"
+    return "the scheduler does not know it"
 
 
 def _no_instance_reason(scheduler: Scheduler) -> str:
     if not scheduler.names_nodes_by_host:
-        return (
-            "AWS does not list its instance: it was replaced or removed, or is about to be listed"
-        )
+        return "AWS does not list its instance: it was replaced or removed, or is not listed yet"
     return "AWS lists no instance of this name: the node is gone, or its instance is being replaced"
 
 
@@ -263,7 +261,7 @@ def find_node(rows: Sequence[JoinedNode], name: str) -> JoinedNode:
     raise ConflictError(
         f"several nodes are called '{name[:100]}': {candidates}",
         code="ambiguous_node",
-        hint="name one by its instance id",
+        hint="use the instance id",
         detail={"node": name[:100], "instances": [row_name.name for row_name in instances]},
     )
 

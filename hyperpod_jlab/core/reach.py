@@ -129,13 +129,13 @@ def _reach_from_description(cluster: HyperpodCluster) -> Reach | None:
             "creating": "wait until it is in service",
             "failed": f"see why: hpj node-logs --cluster {cluster.name}",
         }
-        condition = cluster.state if cluster.state != "failed" else "there, but has failed"
+        condition = cluster.state if cluster.state != "failed" else "in the state failed"
         return Reach("not-in-service", f"it is {condition}", steps.get(cluster.state))
     if cluster.orchestrator is None:
         return Reach(
             "unknown-orchestrator",
-            cluster.reason or "AWS names no orchestrator that is known here",
-            "look for a newer hyperpod-jlab",
+            cluster.reason or "AWS names no orchestrator that this version supports",
+            "update the package: pip install --upgrade hyperpod-jlab",
         )
     return None
 
@@ -147,13 +147,13 @@ def _slurm(
         systems = ", ".join(
             dict.fromkeys(storage.dns_name.split(".")[0] for storage in cluster.storage)
         )
-        message = f"the file system that it mounts ({systems}) is not mounted here, so runs cannot get there"
+        message = f"its file system ({systems}) is not mounted here, so runs cannot reach it"
         return Reach("no-file-system", message, _MOUNT_HINT)
     if target.mount is not None:
         return Reach(
             "other-partition",
-            f"runs go to {target.here}, which is not on the file system that it mounts; that is at {target.mount}",
-            "set the storage partition in the configuration file to a folder there",
+            f"runs go to {target.here}, which is not on its file system; that one is mounted at {target.mount}",
+            "set path under [storage] in the configuration file to a folder there",
             f'[storage]\npath = "{target.mount}"\n',
         )
     has_login_node = any(
@@ -163,22 +163,22 @@ def _slurm(
     if facts is None:
         return _unchecked(slurm_block(cluster.name, name, target))
     if facts.problem is not None and facts.problem.code == "no_slurm_client":
-        message = "no login node of it is configured, and Slurm's commands are not on this machine"
+        message = "its login nodes are not configured, and this machine has no Slurm commands"
         return Reach("no-login-node", message, _login_step(cluster, name), by_ssh)
     if facts.problem is not None:
         return _slurm_problem(
             facts.problem, slurm_block(cluster.name, name, target, facts.commands)
         )
     if not facts.nodes:
-        message = "Slurm answers on this machine, but the cluster has no instances, so it is not clear whether it is this cluster's Slurm"
+        message = "Slurm responds on this machine, but the cluster has no instances, so it is unknown whether this is the cluster's Slurm"
         step = f"hpj nodes {cluster.name}"
         return Reach("not-known", message, step, slurm_block(cluster.name, name, target))
     if not facts.known or facts.known * 2 < facts.nodes:
-        message = "the Slurm that answers on this machine is another cluster's, and no login node of this one is configured"
+        message = "the Slurm on this machine belongs to another cluster, and no login node of this one is configured"
         return Reach("no-login-node", message, _login_step(cluster, name), by_ssh)
     return Reach(
         READY,
-        f"Slurm answers on this machine, and knows {facts.known} of {facts.nodes} instances of it",
+        f"Slurm responds on this machine and knows {facts.known} of its {facts.nodes} instances",
         _ADD_COMMAND.format(name=_name_argument(cluster.name, name)),
         slurm_block(cluster.name, name, target, facts.commands),
     )
@@ -189,7 +189,7 @@ def _slurm_problem(problem: HyperpodError, block: str) -> Reach:
         return Reach("no-right", problem.message, problem.hint, block)
     if problem.code in {"aws_unreachable", "aws_throttled", "aws_failed"}:
         return Reach("not-known", problem.message, problem.hint, block)
-    message = f"Slurm's commands are on this machine, but no controller answers: {problem.message}"
+    message = f"this machine has Slurm commands, but no controller responds: {problem.message}"
     return Reach("no-controller", message, problem.hint or "scontrol ping", block)
 
 
@@ -199,10 +199,8 @@ def _login_step(cluster: HyperpodCluster, name: str) -> str:
         _ADD_COMMAND.format(name=_name_argument(cluster.name, name)) + " --login-node USER@HOST"
     )
     if not groups:
-        return f"name a machine that ssh reaches and that has its Slurm: {command}"
-    return (
-        f"its login nodes are the group {', '.join(groups)} (hpj nodes {cluster.name}): {command}"
-    )
+        return f"configure a login node that ssh can reach: {command}"
+    return f"its login nodes are in the group {', '.join(groups)} (hpj nodes {cluster.name}): {command}"
 
 
 def _kubernetes(cluster: HyperpodCluster, facts: ReachFacts | None, name: str) -> Reach:
@@ -218,11 +216,11 @@ def _kubernetes(cluster: HyperpodCluster, facts: ReachFacts | None, name: str) -
     if not facts.allowed:
         return Reach(
             "no-namespace",
-            "its API server lets you in, but you may not start pods in the namespace called default",
-            f"name your team's namespace: {step} --namespace NAMESPACE",
+            "you have access to its API server, but cannot create pods in the namespace default",
+            f"use your team's namespace: {step} --namespace NAMESPACE",
             eks_block(cluster.name, name, eks, namespace=""),
         )
-    return Reach(READY, f"the API server of the EKS cluster {eks} lets you start pods", step, block)
+    return Reach(READY, f"you can create pods on the EKS cluster {eks}", step, block)
 
 
 _Explanation = tuple[str, str | None]
@@ -235,32 +233,28 @@ def _explain_other(facts: ReachFacts, problem: HyperpodError, eks: str) -> _Expl
 
 def _explain_no_network(facts: ReachFacts, problem: HyperpodError, eks: str) -> _Explanation:
     if facts.private:
-        message = (
-            f"the API server of the EKS cluster {eks} has an address in its VPC only, and this machine does not reach it: "
-            f"{problem.message}"
-        )
+        message = f"the API server of the EKS cluster {eks} has an address only in its VPC, which this machine cannot reach: {problem.message}"
         return message, (
-            "work in a space whose domain is in that VPC, or ask for a way between the networks; "
-            "the security group of the EKS cluster has to let port 443 in"
+            "use a space whose domain is in that VPC, or connect the networks; the security group of the EKS cluster must allow port 443"
         )
-    return f"the API server of the EKS cluster {eks} is not reached: {problem.message}", (
-        problem.hint or "is the way to it barred by a proxy, or by a list of allowed addresses?"
+    return f"the API server of the EKS cluster {eks} cannot be reached: {problem.message}", (
+        problem.hint or "check proxies and lists of allowed addresses"
     )
 
 
 def _explain_denied(facts: ReachFacts, problem: HyperpodError, eks: str) -> _Explanation:
     del facts, problem
     return (
-        f"the EKS cluster {eks} has no access entry for who you are to AWS",
-        f"an administrator adds one for your role: aws eks create-access-entry --cluster-name {eks} --principal-arn ROLE, then associate-access-policy with AmazonSagemakerHyperpodTrainingPolicy",
+        f"the EKS cluster {eks} has no access entry for your AWS identity",
+        f"ask an administrator to add one for your role: aws eks create-access-entry --cluster-name {eks} --principal-arn ROLE, then associate-access-policy with AmazonSagemakerHyperpodTrainingPolicy",
     )
 
 
 def _explain_refused(facts: ReachFacts, problem: HyperpodError, eks: str) -> _Explanation:
     del facts
     return (
-        f"the API server of the EKS cluster {eks} refuses you: {problem.message}",
-        "an administrator looks at the access entry of your role, and its access policies",
+        f"the API server of the EKS cluster {eks} denies you access: {problem.message}",
+        "ask an administrator to check the access entry of your role and its access policies",
     )
 
 
@@ -283,7 +277,7 @@ _EKS_PROBLEMS: dict[str, tuple[str, Callable[[ReachFacts, HyperpodError, str], _
 
 
 def _unchecked(block: str) -> Reach:
-    return Reach(NOT_CHECKED, "not checked yet whether it can be reached from here", None, block)
+    return Reach(NOT_CHECKED, "not checked yet", None, block)
 
 
 def _name_argument(hyperpod: str, name: str) -> str:
@@ -318,10 +312,12 @@ def slurm_block(
             if login_node
             else '# login_nodes = ["USER@HOST"]  # default: those that AWS names'
             if has_login_node
-            else '# login_nodes = ["USER@HOST"]  # to be filled in: a machine that has its Slurm'
+            else '# login_nodes = ["USER@HOST"]  # fill in a login node'
         )
     if target.there is None:
-        lines.append('# storage = "/fsx/..."  # the storage partition on its nodes, if not as here')
+        lines.append(
+            '# storage = "/fsx/..."  # path of the storage partition on its nodes, if it differs'
+        )
     elif target.there != target.here:
         lines.append(f"storage = {quoted(target.there)}")
     return "\n".join(lines) + "\n"
@@ -345,10 +341,8 @@ def eks_block(hyperpod: str, name: str, eks: str, namespace: str | None = None) 
     if namespace:
         lines.append(f"namespace = {quoted(namespace)}")
     elif namespace is not None:
-        lines.append(
-            '# namespace = "hyperpod-ns-TEAM"  # to be filled in: where you may start pods'
-        )
-    lines.append('# image = "..."  # container image of the runs, else name one with each')
+        lines.append('# namespace = "hyperpod-ns-TEAM"  # fill in your namespace')
+    lines.append('# image = "..."  # container image of the runs; otherwise use --image')
     return "\n".join(lines) + "\n"
 
 

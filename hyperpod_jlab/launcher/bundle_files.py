@@ -125,7 +125,7 @@ class Records:
             if not self._has_warned:
                 self._has_warned = True
                 self._log_note(
-                    "cannot write %s: %s; the job goes on" % (path, error.strerror or error)
+                    "cannot write %s: %s; the job continues" % (path, error.strerror or error)
                 )
 
     def write_once(self, path: str, document: Mapping[str, Any]) -> None:

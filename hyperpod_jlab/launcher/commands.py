@@ -107,13 +107,13 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
         attempt_paths, arguments = enter_attempt(files, bundle, arguments, signals)
         node = Node(arguments, attempt_paths, files, signals, Output(outlet, frames))
     except FencedError as error:
-        print_error("another job (%s) holds this run; this one ends" % error)
+        print_error("another job (%s) already executes this run; this job ends" % error)
         return EXIT_FENCED
     except AlreadyDoneError as already_done:
         print_error("this run needs no further attempt: %s" % already_done)
         return 0
     except StopRequested as stop:
-        print_error("stopped by %s before the attempt began" % stop.reason)
+        print_error("stopped by %s before the attempt started" % stop.reason)
         return STOPPED_FAILURE.exit_code
     except LauncherError as error:
         print_error(str(error))
@@ -121,7 +121,7 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
         outlet.flush(1.0)
         return error.exit_code
     except OSError as error:
-        print_error("the bundle's storage fails: %s" % error)
+        print_error("the storage of the bundle failed: %s" % error)
         return EXIT_LAUNCHER
     return node.run()
 
@@ -150,26 +150,26 @@ def _run_pod(arguments: PodArguments, signals: Signals) -> int:
         status = os.path.join(records, "status")
         history = FileHistory(files, status, arguments.scheduler_id, arguments.unshared)
         if arguments.task is not None and history.cancelled():
-            print_error("this task was cancelled before it began")
+            print_error("this task was cancelled before it started")
             return STOPPED_FAILURE.exit_code
         # Node 0's word is for all: a pod that came anew meanwhile has heard nothing.
         exit_codes = [history.read_exit_code(rank) for rank in (arguments.node_rank, 0)]
         previous_exit_code = exit_codes[0] if exit_codes[0] is not None else exit_codes[1]
         if previous_exit_code is not None:
-            print_error("this run is over: this pod does nothing, and ends as before")
+            print_error("this run has ended: this pod does nothing and exits with the same code")
             return previous_exit_code
         pod = Pod(arguments, plan.run_id, key, history, signals)
         exit_code = pod.run()
         if pod.gave_up:
             raise LauncherError(
-                "no_meeting", pod.gave_up, "see why the pod does not run", exit_code=exit_code
+                "no_meeting", pod.gave_up, "check why the pod does not run", exit_code=exit_code
             )
     except LauncherError as error:
         print_error(str(error))
         write_end_observation(bundle, arguments, error, frames)
         exit_code = error.exit_code
     except OSError as error:
-        print_error("the bundle's storage fails: %s" % error)
+        print_error("the storage of the bundle failed: %s" % error)
         exit_code = EXIT_LAUNCHER
     return exit_code
 
@@ -189,8 +189,9 @@ def rendezvous_key(plan: str, nodes: int) -> bytes:
     if nodes > 1 and not key and b'"meeting_key"' not in text:
         raise LauncherError(
             "no_meeting_key",
-            "the pod has no %s, by which the pods of a run know each other" % KEY_VARIABLE,
-            hint="a patch may have taken the variable away; submit the run again",
+            "the pod has no %s, with which the pods of a run authenticate each other"
+            % KEY_VARIABLE,
+            hint="a patch may have removed the variable; submit the run again",
         )
     return hashlib.sha256(text + os.fsencode(key)).digest()
 
@@ -237,7 +238,7 @@ def rerun(words: Sequence[str]) -> int:
     try:
         return 0 if has_restarts_left(status, args.scheduler_id, args.max_restarts) else 1
     except OSError as error:
-        print_error("the bundle's storage fails: %s" % error)
+        print_error("the storage of the bundle failed: %s" % error)
         return 1
 
 
@@ -264,7 +265,9 @@ def parse_pod(words: Sequence[str]) -> PodArguments:
     parser.add_argument("--patience", type=float, default=3600.0, metavar="SECONDS")
     parser.add_argument("--return-patience", type=float, default=900.0, metavar="SECONDS")
     parser.add_argument("--task", type=int)
-    parser.add_argument("--tasks", metavar="1-3,7", help="--task is a place in this list, from 0")
+    parser.add_argument(
+        "--tasks", metavar="1-3,7", help="--task is a position in this list, from 0"
+    )
     parser.add_argument("--unshared", action="store_true")
     parser.add_argument("--frames", action="store_true")
     parser.add_argument("--quiet", action="store_true")
@@ -275,7 +278,7 @@ def parse_pod(words: Sequence[str]) -> PodArguments:
         values["task"] = find_task(tasks, values["task"])
     arguments = PodArguments(**values)
     if not 0 <= arguments.node_rank < arguments.nodes:
-        parser.error("there is no node %d of %d" % (arguments.node_rank, arguments.nodes))
+        parser.error("node %d of %d does not exist" % (arguments.node_rank, arguments.nodes))
     return arguments
 
 
@@ -287,7 +290,7 @@ def find_task(task_list: str, attempt_paths: int) -> int:
         if attempt_paths < count:
             return int(first) + attempt_paths
         attempt_paths -= count
-    raise SystemExit("hyperpod: the array has no task at place %d" % attempt_paths)
+    raise SystemExit("hyperpod: the array has no task at position %d" % attempt_paths)
 
 
 def parse_node(words: Sequence[str]) -> NodeArguments:

@@ -48,7 +48,9 @@ def read_secrets(bundle: str, names: Sequence[str]) -> Dict[str, str]:
             message = "the secret %s cannot be read: %s" % (name, error.strerror)
             raise LauncherError("secret_missing", message, hint, {"name": name}) from None
         if b"\0" in value:
-            raise LauncherError("bad_secret", "the value of the secret %s holds a NUL byte" % name)
+            raise LauncherError(
+                "bad_secret", "the value of the secret %s contains a NUL byte" % name
+            )
         values[name] = os.fsdecode(value)
     return values
 

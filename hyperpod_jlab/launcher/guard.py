@@ -86,7 +86,7 @@ def open_folder(name: str, path: str, folder_fd: int, users: Set[int], groups: b
     try:
         folder = os.open(name, flags, dir_fd=None if folder_fd < 0 else folder_fd)
     except NotADirectoryError:
-        raise UntrustedError("%s is a link or no folder" % path) from None
+        raise UntrustedError("%s is a link or not a folder" % path) from None
     if folder_fd >= 0:
         os.close(folder_fd)
     check(folder, path, users, groups)
@@ -150,12 +150,12 @@ def read_launcher(bundle: int, users: Set[int]) -> bytes:
         descriptor = os.open("launcher.py", flags, dir_fd=bundle)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise UntrustedError("launcher.py is no plain file") from None
+            raise UntrustedError("launcher.py is not a regular file") from None
         raise
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_LAUNCHER_BYTES:
-            raise UntrustedError("launcher.py is no plain file")
+            raise UntrustedError("launcher.py is not a regular file")
         if users:
             check(descriptor, "launcher.py", users, True, sticky=False)
         with open(descriptor, "rb", closefd=False) as file:
@@ -179,12 +179,12 @@ def main(argv: Sequence[str]) -> int:
         data = read_launcher(folder_fd, users)
         os.close(folder_fd)
         if hashlib.sha256(data).hexdigest() != digest:
-            raise UntrustedError("launcher.py is not the one that was submitted")
+            raise UntrustedError("launcher.py was changed after the submit")
     except UntrustedError as error:
         os.write(2, os.fsencode("hyperpod: nothing was run: %s\n" % error))
         return error.exit_code
     except OSError as error:
-        os.write(2, os.fsencode("hyperpod: the storage of the bundle fails: %s\n" % error))
+        os.write(2, os.fsencode("hyperpod: the storage of the bundle failed: %s\n" % error))
         return 86
     if argv[5:]:
         sys.argv = [path, *argv[5:]]

@@ -150,7 +150,7 @@ class FileHistory(History):
         error = {
             "code": "launcher_killed",
             "message": "the launcher " + reason,
-            "hint": "it may have been the kernel, for want of memory",
+            "hint": "the kernel may have killed it because memory was low",
             "detail": {},
         }
         now = time.time()

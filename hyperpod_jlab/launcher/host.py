@@ -37,8 +37,8 @@ def listen(port: int, timeout: float) -> socket.socket:
             listener.setblocking(False)
             return listener
         if time.monotonic() >= deadline:
-            hint = "does the pod use the host's network, and another run's pod the same node?"
-            text = "the meeting's port %d cannot be listened on: %s" % (port, problem)
+            hint = "if pods use the host's network, another run may use the port on the same node"
+            text = "cannot listen on the rendezvous port %d: %s" % (port, problem)
             raise LauncherError("meeting_port", text, hint)
         time.sleep(0.5)
 
@@ -146,7 +146,7 @@ class CoordinatorServer:
         """See who it is."""
         text = message.get("hello")
         if not isinstance(text, str):
-            raise ConnectionBroken("it does not say who it is")
+            raise ConnectionBroken("it did not identify itself")
         expected_proof = compute_proof(self._key, "guest", connection.challenge, text)
         if not is_proof(message.get("proof"), expected_proof):
             raise ConnectionBroken("it does not have the run's key")
@@ -156,7 +156,7 @@ class CoordinatorServer:
             card = PeerInfo(**hello["card"])
             challenge = str(hello["challenge"])
         except (ValueError, TypeError, KeyError):
-            raise ConnectionBroken("it says what is no message") from None
+            raise ConnectionBroken("it sent an invalid message") from None
         self._check(connection, card)
         proof = compute_proof(self._key, "host", challenge, self._card.instance)
         connection.send({"host": self._card.instance, "proof": proof})
@@ -166,7 +166,7 @@ class CoordinatorServer:
                 other_connection.close()
         if not self._coordinator.join(card.node_rank, card.instance, card.born, card.name):
             connection.send({"do": "gone"})
-            raise ConnectionBroken("a newer pod has its place")
+            raise ConnectionBroken("a newer pod replaced it")
         self._connections[connection] = card
         self._send_directive(connection, time.monotonic())
 

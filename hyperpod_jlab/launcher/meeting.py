@@ -143,7 +143,7 @@ class Coordinator:
         if peer is not None and peer.instance != instance:
             if peer.created_at > created_at:
                 return False
-            self.log_note("%s comes anew, as %s" % (peer.description, name))
+            self.log_note("%s was replaced by %s" % (peer.description, name))
             peer = None
         if peer is None:
             peer = self.peers[rank] = Peer(rank, instance, created_at, name)
@@ -211,7 +211,7 @@ class Coordinator:
         elif not missing_ranks:
             self._open_attempt(now)
         elif now - self._phase_since > self._timeout():
-            self.gave_up = "%s did not come within %d s" % (
+            self.gave_up = "%s did not connect within %d s" % (
                 format_ranks(missing_ranks),
                 self._timeout(),
             )
@@ -267,10 +267,10 @@ class Coordinator:
         self._merged_state = self._merged_state._replace(
             attempt=max(self._merged_state.attempt, lost_ranks[0])
         )
-        reason = "node 0 was lost, or killed, %d times in a row soon after the start" % len(
+        reason = "node 0 was lost or killed %d times in a row soon after the start" % len(
             lost_ranks
         )
-        self._finish("lost", reason + "; it may have been the kernel, for want of memory")
+        self._finish("lost", reason + "; the kernel may have killed it because memory was low")
         return True
 
     def _was_interrupted(self) -> bool:
@@ -299,7 +299,7 @@ class Coordinator:
         if rank in self._finished_ranks:
             return None  # whatever becomes of its pod now
         if self._is_lost(rank, now):
-            return EndCause("lost", peer.description + " was lost, or came anew", now)
+            return EndCause("lost", peer.description + " was lost or replaced", now)
         if state.leaving is not None:
             return EndCause("outside", "%s got %s" % (peer.description, state.leaving), now)
         if state.incarnation != self.directive.get("incarnation"):
@@ -327,10 +327,10 @@ class Coordinator:
         leaving_nodes = [peer.description for peer in self.peers.values() if peer.state.leaving]
         if ending.kind == "failure" and (lost_ranks or running_ranks):
             ranks_text = format_ranks(sorted([*lost_ranks, *running_ranks]))
-            ending = EndCause("lost", ranks_text + " was lost, or came anew", ending.since)
+            ending = EndCause("lost", ranks_text + " was lost or replaced", ending.since)
         elif ending.kind == "failure" and leaving_nodes:
             ending = EndCause(
-                "outside", ", ".join(leaving_nodes) + " was told to end", ending.since
+                "outside", ", ".join(leaving_nodes) + " was stopped from outside", ending.since
             )
         self._ending = None
         self._decide_next(ending, now)

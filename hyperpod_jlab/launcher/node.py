@@ -88,8 +88,8 @@ class Node:
         except StopRequested:
             pass  # _stopped_by tells
         except OSError as error:
-            text = "the node's storage fails: %s" % error
-            self._error = LauncherError("storage", text, "see its free space and quota")
+            text = "the storage of the node failed: %s" % error
+            self._error = LauncherError("storage", text, "check its free space and your quota")
         except Exception as error:  # noqa: BLE001 - a fault of ours must still end the ranks and be told
             import traceback
 
@@ -161,7 +161,7 @@ class Node:
     def _report_broken_stdout(self) -> None:
         if self._outlet.broken is not None and not self._stdout_error_reported:
             self._stdout_error_reported = True
-            text = "stdout: %s; the logs go on in their files only"
+            text = "stdout: %s; logs continue only in their files"
             self._log.note(text % self._outlet.broken)
 
     def _forward(self, number: int) -> None:
@@ -175,7 +175,7 @@ class Node:
             if [target for target in targets if send(target, number)]:
                 reached_ranks.append(str(state.rank))
         report = (
-            "passed to rank " + ", ".join(reached_ranks) if reached_ranks else "no rank was told"
+            "passed to rank " + ", ".join(reached_ranks) if reached_ranks else "not passed to a rank"
         )
         self._log.note("%s: %s (%s)" % (signal_name(number), report, policy))
 
@@ -322,7 +322,7 @@ class Node:
         self._children.reap()
         if ranks is not None and ranks.refresh():
             self._write_record()
-        for text, processes in (("killed", ending.killed), ("cannot be ended", ending.unkillable)):
+        for text, processes in (("killed", ending.killed), ("cannot be stopped", ending.unkillable)):
             if processes:
                 names = sorted("%s (%d)" % (name, pid) for pid, name in processes.items())
                 self._log.note("%s: %s" % (text, ", ".join(names[:20])))
@@ -345,7 +345,7 @@ class Node:
             limit, drain_pause = (10.0, 5.0) if self._signalled else (600.0, 10.0)
         unwritten_bytes = self._streams.drain(limit, drain_pause, self._is_stop_requested)
         if unwritten_bytes:
-            text = "stdout did not take the last %d bytes; they are in the log files"
+            text = "stdout did not accept the last %d bytes; they are in the log files"
             self._log.note(text % unwritten_bytes)
         self._outcome, self._ended_at = outcome, time.time()
         self._streams.finish(self._records)

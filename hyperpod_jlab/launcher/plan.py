@@ -104,7 +104,7 @@ class Plan(NamedTuple):
         except (OSError, ValueError) as error:
             raise LauncherError("bad_plan", "%s cannot be read: %s" % (path, error)) from error
         if not isinstance(document, dict) or not isinstance(document.get("format"), int):
-            raise LauncherError("bad_plan", "%s is no launch plan" % path)
+            raise LauncherError("bad_plan", "%s is not a launch plan" % path)
         if document["format"] > FORMAT:
             raise LauncherError(
                 "newer_format",

@@ -74,8 +74,10 @@ class Preparation:
         python = self._find_python(plan, environment, cwd)
         argv = plan.argv(attempt_paths.bundle, python)
         if find_program(argv[0], environment, cwd) is None:
-            hint = "the first word of a command is a program on the node"
-            raise LauncherError("command_missing", "%s is no program on this node" % argv[0], hint)
+            hint = "the first word of a command must be a program on the node"
+            raise LauncherError(
+                "command_missing", "program not found on this node: %s" % argv[0], hint
+            )
         if plan.launcher == "torchrun":
             self._check_torch(python, environment, cwd, run_step)
         return Launch(plan, attempt_paths, arguments, python, argv, cwd, environment, children)
@@ -85,8 +87,10 @@ class Preparation:
             return sys.executable
         python = find_program(plan.python, environment, cwd)
         if python is None:
-            hint = "name another with --python, a path that exists on the nodes"
-            raise LauncherError("python_missing", "there is no %s on this node" % plan.python, hint)
+            hint = "set --python to a path that exists on the nodes"
+            raise LauncherError(
+                "python_missing", "interpreter not found on this node: %s" % plan.python, hint
+            )
         return python
 
     def _run_setup(
@@ -111,7 +115,7 @@ class Preparation:
             raise LauncherError("setup_failed", message, hint, detail, child.exit_code)
         environment_left = parse_environment(data)
         if not environment_left:
-            self._log.note("the setup lines left no environment, so it stays as it was")
+            self._log.note("the setup lines returned no environment, so it is unchanged")
         return environment_left or dict(environment)
 
     def _check_torch(
@@ -121,8 +125,8 @@ class Preparation:
         name = "the check for torch"
         child = run_step(name, [python, "-c", TORCH_CHECK], environment, cwd, ())
         if child.exit_code == 3:
-            hint = "install torch there, name another --python, or use --launcher python"
-            message = "torchrun was asked for, but %s cannot import torch" % python
+            hint = "install torch there, set another --python, or use --launcher python"
+            message = "the launcher is torchrun, but %s cannot import torch" % python
             raise LauncherError("torch_missing", message, hint, {"python": python})
         if child.exit_code:
             end = describe_end(child.exit_code, child.signal)

@@ -129,7 +129,7 @@ class CoordinatorClient:
                 self._key, "host", connection.challenge, str(message["host"])
             )
             if not is_proof(message.get("proof"), expected_proof):
-                raise ConnectionBroken("who answers there does not have the run's key")
+                raise ConnectionBroken("the process at that address does not have the run's key")
             connection.proven = True
             self.away_since = self.last_problem = None
         elif "refused" in message:

@@ -77,7 +77,7 @@ class Connection:
         """
         self._outgoing += json.dumps(document).encode("utf-8") + b"\n"
         if len(self._outgoing) > self.MAX_LINE * 4:
-            raise ConnectionBroken("it does not read")
+            raise ConnectionBroken("it does not accept data")
         self.flush()
 
     def flush(self) -> None:
@@ -119,9 +119,9 @@ class Connection:
             try:
                 message = json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError):
-                raise ConnectionBroken("it says what is no message") from None
+                raise ConnectionBroken("it sent an invalid message") from None
             if not isinstance(message, dict):
-                raise ConnectionBroken("it says what is no message")
+                raise ConnectionBroken("it sent an invalid message")
             messages.append(message)
         self.heard_at = time.monotonic()
         return messages
@@ -133,9 +133,9 @@ class Connection:
             Broken: It is.
         """
         if now - self.heard_at > SILENCE_TIMEOUT_S:
-            raise ConnectionBroken("nothing was heard for %d s" % SILENCE_TIMEOUT_S)
+            raise ConnectionBroken("no data for %d s" % SILENCE_TIMEOUT_S)
         if not self.proven and now - self.opened_at > HELLO_TIMEOUT_S:
-            raise ConnectionBroken("it does not say who it is")
+            raise ConnectionBroken("it did not identify itself")
 
     def close(self) -> None:
         """End it."""

@@ -219,7 +219,7 @@ def _split_line(line: str) -> list[str]:
 def _unclosed(error: ValueError) -> HyperpodError:
     return CommandLineError(
         f"the line cannot be read: {str(error).lower()}",
-        hint="put a \\ before a quotation mark that stands for itself",
+        hint="put a \\ before a literal quotation mark",
     )
 
 

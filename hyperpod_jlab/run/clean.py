@@ -252,7 +252,7 @@ async def plan_migration(hyperpod: Hyperpod) -> MigrationPlan:
         if run.status.ended:
             removable.append(run_id)
         else:
-            blocked.append((run_id, f"it is {run.state}; move it once it has ended"))
+            blocked.append((run_id, f"it is {run.state}; move it after it has ended"))
     return MigrationPlan(tuple(removable), tuple(blocked))
 
 

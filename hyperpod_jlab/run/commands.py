@@ -206,7 +206,7 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _RunDetails | Cluste
                     detail=no_run.detail,
                 ) from None
             raise type(no_run)(
-                f"{no_run.message}; whether it is a HyperPod cluster is not known: {error.message}",
+                f"{no_run.message}; it is unknown whether it is a HyperPod cluster: {error.message}",
                 code=no_run.code,
                 hint=error.hint or no_run.hint,
                 detail=no_run.detail,
@@ -277,7 +277,7 @@ def _print(details: _RunDetails) -> None:
             ("ran", elapsed(run) if run.status.started_at else None),
             ("used", format_usage(details.usage) if details.usage else None),
             ("files here", run.bundle),
-            ("files there", details.cluster_path if details.cluster_path != run.bundle else None),
+            ("files on the cluster", details.cluster_path if details.cluster_path != run.bundle else None),
         ]
     )
     _print_attempts(run)
@@ -377,13 +377,13 @@ def why(run: str) -> None:
     if invocation().as_json:
         print_json(wait_reason)
         return
-    print(f"{wait_reason.run_id}: {printable(wait_reason.reason or 'no reason is known')}")
+    print(f"{wait_reason.run_id}: {printable(wait_reason.reason or 'the reason is unknown')}")
     print_fields(
         [
-            ("place", _queue_position(wait_reason)),
+            ("position", _queue_position(wait_reason)),
             ("counted", wait_reason.counted),
             (
-                "starts",
+                "expected start",
                 None
                 if wait_reason.expected_start is None
                 else format_moment(wait_reason.expected_start),

@@ -48,10 +48,7 @@ _COMPONENTS = "#/components/schemas/"
 _REQUESTS = (Subscribe, Unsubscribe, Ack)
 _MESSAGES = (Subscribed, Frame, End, Failure)
 _STATUS_TEXTS = {200: "Done.", 201: "Made."}
-_DESCRIPTION = (
-    "Authenticate as with all of Jupyter Server. Every error has the shape of Error. "
-    "The log socket and its messages are described in docs/rest-api.md; its messages stand among the schemas."
-)
+_DESCRIPTION = "Authenticate as with all of Jupyter Server. Every error has the schema Error. docs/rest-api.md describes the log socket; its messages are among the schemas."
 
 _NAMES = {
     "Access": "RunAccess",

@@ -415,7 +415,7 @@ class PortProxy(SandboxedHandler):
             return
         except Exception:  # raised again, unless the answer has begun
             if self._headers_written:  # too late to say so: the browser sees that it was cut
-                self.log.warning("what port %s of a run answered was cut", port)
+                self.log.warning("the answer of port %s of a run was cut", port)
                 stream = self.detach()
                 stream.close()
                 return

@@ -110,7 +110,7 @@ function Facts({ detail, known, trans }: IProps): JSX.Element {
     target
   } = known;
   const facts: [string, string][] = [
-    [trans.__('Scheduler'), orchestratorText(known.orchestrator, trans)],
+    [trans.__('Orchestrator'), orchestratorText(known.orchestrator, trans)],
     [
       trans.__('Nodes'),
       nodes === null || target === null

@@ -12,7 +12,7 @@ export function reachText(word: string, trans: TranslationBundle): string {
     'not-looked': trans.__('connection not checked'),
     'not-described': trans.__('connection unknown'),
     'not-in-service': trans.__('not in service'),
-    'unknown-orchestrator': trans.__('unknown scheduler'),
+    'unknown-orchestrator': trans.__('unknown orchestrator'),
     'no-file-system': trans.__('file system not mounted here'),
     'other-partition': trans.__('storage partition on another file system'),
     'no-login-node': trans.__('no login node configured'),

@@ -40,6 +40,6 @@ export function orchestratorText(
     case 'kubernetes':
       return 'Kubernetes (EKS)';
     default:
-      return orchestrator ?? trans.__('unknown scheduler');
+      return orchestrator ?? trans.__('unknown orchestrator');
   }
 }

@@ -29,10 +29,10 @@ def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj, disk)
     done = hpj("admin", "plan", *PER_USER).ok()
     assert "~ profile alice: not mounted -> /alice (the folder /alice was not checked)" in done.out
     assert "~ folder /alice: not known -> owner 200001:1001, mode 0700" in done.out
-    assert done.out.splitlines()[-1] == "3 as wanted, 2 to do, 7 waiting"
+    assert done.out.splitlines()[-1] == "3 up to date, 2 to do, 7 waiting"
     done = hpj("admin", "plan", *PER_USER, "--mounted-at", str(disk)).ok()
     assert "+ profile alice: not mounted -> /alice" in done.out
-    assert done.out.splitlines()[-1] == "3 as wanted, 9 to do"
+    assert done.out.splitlines()[-1] == "3 up to date, 9 to do"
     told = hpj("admin", "plan", *PER_USER, "--json").ok().json
     assert {step["target"] for step in told["steps"]} >= {"profile alice", "space work"}
     assert account.profiles[DOMAIN, "alice"].file_systems == []
@@ -45,7 +45,7 @@ def test_apply_toggle_and_destroy_with_files_in_both_modes(account, hpj, disk):
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (200001, 1001, 0o3775)
     (disk / "shared" / "data.txt").write_text("of all")
     assert (
-        hpj("admin", "status", *SHARED, "--mounted-at", str(disk)).ok().out.endswith("as wanted\n")
+        hpj("admin", "status", *SHARED, "--mounted-at", str(disk)).ok().out.endswith("up to date\n")
     )
 
     hpj("admin", "apply", *PER_USER, *at).ok()
@@ -63,7 +63,7 @@ def test_apply_toggle_and_destroy_with_files_in_both_modes(account, hpj, disk):
     assert (disk / "shared" / "data.txt").read_text() == "of all"
     assert (disk / "alice" / "mine.txt").read_text() == "alice's"
     again = hpj("admin", "destroy", *WHERE, "--yes").ok().out.splitlines()[-1]
-    assert again == "7 as wanted"
+    assert again == "7 up to date"
 
 
 def test_nothing_without_a_word(account, hpj):

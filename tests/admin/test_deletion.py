@@ -103,7 +103,7 @@ def test_what_was_given_goes_and_nothing_else(wired, hpj, disk):
     assert sorted(one.name for one in disk.iterdir()) == ["others", "shared"]
     assert mounted(wired) == set()
     again = hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
-    assert again.out.splitlines()[-1] == "7 as wanted"
+    assert again.out.splitlines()[-1] == "7 up to date"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_broken_off_it_goes_on(wired, hpj, disk):
     done = hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
     assert "folder /alice: deleted" in done.out
     assert not (disk / "alice").exists()
-    assert hpj("admin", "destroy", *WHERE, "--yes").ok().out.splitlines()[-1] == "7 as wanted"
+    assert hpj("admin", "destroy", *WHERE, "--yes").ok().out.splitlines()[-1] == "7 up to date"
 
 
 @pytest.fixture

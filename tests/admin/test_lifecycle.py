@@ -116,7 +116,7 @@ async def test_a_changed_script_is_a_new_one_and_the_old_one_goes(account):
     assert words[f"domain {DOMAIN}, JupyterLab"] == (
         "hyperpod-jlab-lab-1 built in -> hyperpod-jlab-lab-2 built in"
     )
-    assert words["lifecycle configuration hyperpod-jlab-lab-1"] == "there -> not there"
+    assert words["lifecycle configuration hyperpod-jlab-lab-1"] == "exists -> missing"
     await apply(LifecycleWanted(NEWER))
     names = {name for _, name in account.lifecycle_configs}
     assert names == {"hyperpod-jlab-lab-2", "hyperpod-jlab-editor-1"}

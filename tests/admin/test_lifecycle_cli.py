@@ -46,7 +46,7 @@ def test_plan_apply_status_change_and_destroy(account, hpj, file, disk):
     assert f"+ domain {DOMAIN}, JupyterLab: none of ours -> hyperpod-jlab-jupyterlab-" in done.out
     assert account.lifecycle_configs == {}
     hpj("admin", "apply", *words, "--yes").ok()
-    assert hpj("admin", "status", *words).ok().out.endswith("as wanted\n")
+    assert hpj("admin", "status", *words).ok().out.endswith("up to date\n")
     made = {config.app_type: config for config in account.lifecycle_configs.values()}
     assert sorted(made) == ["CodeEditor", "JupyterLab"]
     script = base64.b64decode(made["JupyterLab"].content).decode()
@@ -64,7 +64,7 @@ def test_plan_apply_status_change_and_destroy(account, hpj, file, disk):
     assert "built in -> hyperpod-jlab-jupyterlab-" in drift.out
     hpj("admin", "apply", *words, "--yes").ok()
     assert len(account.lifecycle_configs) == 2
-    assert hpj("admin", "status", *words).ok().out.endswith("as wanted\n")
+    assert hpj("admin", "status", *words).ok().out.endswith("up to date\n")
 
     # Without the file nothing is said of them, and nothing changes.
     hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes").ok()
@@ -184,4 +184,4 @@ def test_a_later_round_mends_what_was_in_use(account, endpoint, hpj, file, disk)
     endpoint.faults.interrupt = busy
     hpj("admin", "apply", *words, "--yes").ok()
     assert left == 0
-    assert hpj("admin", "status", *words).ok().out.endswith("as wanted\n")
+    assert hpj("admin", "status", *words).ok().out.endswith("up to date\n")

@@ -309,7 +309,7 @@ def test_what_another_machine_may_be_using_is_left_alone(believed, hpj):
     add_left(believed)
     before = studio(believed)
     done = hpj("admin", "verify-aws", "--clean-up", "--yes").ok()
-    assert "is not deleted, a run may be using it" in done.err
+    assert "is kept, because a run may be using it" in done.err
     assert (
         "not changed: hyperpod-jlab-verify-0a1b2c3d" in hpj("admin", "verify-aws", *WRITE).ok().out
     )

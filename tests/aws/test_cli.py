@@ -37,7 +37,9 @@ def test_the_table_of_clusters(example, hpj, home):
     assert "update available" in eks
     assert lines[4].split()[1:4] == ["slurm", "no", "updating-software"]
     assert "Lifecycle scripts did not run successfully." in lines[5]
-    assert "note: what is missing to submit to a cluster from here: hpj show NAME" in done.err
+    assert (
+        "note: 'hpj show NAME' shows what is missing to submit to a cluster from here" in done.err
+    )
 
 
 def test_clusters_as_json_in_pages(example, hpj):
@@ -128,7 +130,7 @@ def test_nodes_joined_with_the_schedulers(example, hpj, slurm):
     assert nodes == hpj("nodes", "train", "--json").ok().json["nodes"]
     ids = [row["instance"] for row in nodes]
     found = [((row["host"] or "")[:11], row["name"], row["instance_reason"]) for row in nodes]
-    unknown = "the scheduler does not have it"
+    unknown = "the scheduler does not know it"
     assert found[:4] == [
         ("ip-10-0-0-1", ids[0], None),
         ("ip-10-0-0-2", "ip-10-0-0-2", None),
@@ -161,7 +163,7 @@ def test_a_cluster_by_its_arn_and_without_the_right_to_its_description(example, 
         "AWS does not describe ml-cluster: you do not have the permission sagemaker:DescribeCluster"
     )
     # Without it nobody knows that the first one is the controller.
-    assert told["nodes"][0]["instance_reason"] == "the scheduler does not have it"
+    assert told["nodes"][0]["instance_reason"] == "the scheduler does not know it"
     assert told["nodes"][1]["jobs"] == ["7"]
 
 

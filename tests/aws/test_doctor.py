@@ -96,7 +96,7 @@ def privacy(hpj):
 def test_a_mode_keeps_nobody_out_where_all_are_the_same_user(partition, hpj):
     found = privacy(hpj)
     assert (found["level"], found["who"]) == ("warn", "admin")
-    said = "isolation: mount path only, because Studio gives every user profile the uid 200001 on file systems, and alice was made without one of its own"
+    said = "isolation: mount path only, because Studio gives every user profile the uid 200001 on file systems, and alice was created without its own"
     assert found["evidence"].startswith(said)
     assert said.partition(", because")[0] in hpj("storage").ok().out  # in the same words
     assert "CustomPosixUserConfig" in found["fix"]
@@ -110,7 +110,7 @@ def test_nobody_says_whose_number_it_is(partition, hpj):
     partition.faults.deny("sagemaker:DescribeUserProfile")
     found = privacy(hpj)
     assert found["level"] == "warn"
-    assert "whether alice was made with its own is not known" in found["evidence"]
+    assert "it is unknown whether alice was created with its own" in found["evidence"]
 
 
 def test_a_shared_space_is_no_private_place(partition, hpj):

@@ -145,7 +145,7 @@ async def test_a_cluster_that_may_not_be_described_has_events_without_a_journal(
     answer = await until_loaded(api)
     assert len(answer["events"]) == 3
     (note,) = answer["notes"]
-    assert "the journal of its events was left out" in note
+    assert "older events from the journal are missing" in note
     services = Hyperpod()
     _, notes = await cluster_events(services, None).events(eks.arn)
     await services.close()

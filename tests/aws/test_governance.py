@@ -137,7 +137,7 @@ def test_rights_on_single_ones(example, told):
     found = told()
     assert len(found["quotas"]) == 3
     assert found["policies"][0]["priorities"] == []
-    assert "why quotas failed is not known" in found["notes"][0]
+    assert "the reason why quotas failed is unknown" in found["notes"][0]
     assert "sagemaker:DescribeClusterSchedulerConfig" in found["notes"][1]
 
 

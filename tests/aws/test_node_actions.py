@@ -95,7 +95,7 @@ def test_what_will_become_of_the_jobs_is_said_first(example, scheduler, hpj):
     assert "job 9" not in done.out
     assert "no job runs on it" in second
     assert "new instance id" in second
-    assert "what lies on the nodes' own disks is lost for good" in second
+    assert "data on the nodes' own disks is lost" in second
     assert sent(example, REPLACE) == []
     plan = hpj("node", "replace", "ip-10-0-0-2", "--dry-run", "--json").ok().json
     assert [job["scheduler_id"] for job in plan["nodes"][0]["jobs"]] == ["7", "8"]
@@ -108,16 +108,16 @@ def test_nothing_is_done_without_a_word(example, slurm, hpj):
     assert refused.error["detail"]["nodes"][0]["instance"] == slurm.nodes[1].instance_id
     plain = hpj(*words, "ip-10-9-9-9")
     assert plain.code == 2
-    assert "left out: the cluster has no node 'ip-10-9-9-9'" in plain.out
-    assert "which jobs run on the nodes is not known" in plain.err
-    assert "whatever runs on the nodes ends" in plain.out
+    assert "skipped: the cluster has no node 'ip-10-9-9-9'" in plain.out
+    assert "the jobs on the nodes are unknown" in plain.err
+    assert "all work on the nodes ends" in plain.out
     assert sent(example) == []
 
 
 def test_jobs_that_cannot_be_listed_are_a_note(example, scheduler, hpj):
     scheduler.clear()
     done = hpj("node", "reboot", "ip-10-0-0-2", "--yes").ok()
-    assert "which jobs run on the nodes is not known: no route to host" in done.err
+    assert "the jobs on the nodes are unknown: no route to host" in done.err
     assert "no job runs" not in done.out
     assert len(sent(example)) == 1
 
@@ -154,7 +154,7 @@ def test_after_a_refusal_the_others_are_not_sent(example, slurm, hpj):
     assert len(sent(example, REPLACE)) <= 1
     told = hpj("node", "replace", *names, "--cluster", "ml-cluster", "--yes").err.splitlines()
     assert "and 22 more: you do not have the permission" in told[-2]
-    assert [line for line in told if "not sent, since those before it were not done" in line]
+    assert [line for line in told if "not submitted because all nodes before it failed" in line]
 
 
 def test_a_right_that_is_missing_to_look_is_named(example, slurm, hpj):
@@ -226,7 +226,7 @@ def test_without_an_answer_it_is_not_known(example, slurm, hpj, monkeypatch):
     words = ("node", "reboot", slurm.nodes[1].instance_id, "--cluster", "ml-cluster", "--yes")
     done = hpj(*words, "--json")
     assert (done.code, done.error["code"]) == (5, "aws_unreachable")
-    assert "whether it was done is not known" in done.error["message"]
+    assert "the result is unknown" in done.error["message"]
 
 
 def test_a_cluster_that_is_not_in_service_is_a_note(example, hpj):

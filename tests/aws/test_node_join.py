@@ -17,9 +17,9 @@ HOST = "ip-10-0-0-{}.us-west-2.compute.internal"
 LEFT, STARTING_STATES, UNKNOWN = (
     "it has left the cluster",
     "it has not joined the cluster yet",
-    "the scheduler does not have it",
+    "the scheduler does not know it",
 )
-NO_NAME = "AWS does not tell its name, so it cannot be found in the scheduler"
+NO_NAME = "AWS does not report its name, so it cannot be matched to a node of the scheduler"
 
 
 def instance(
@@ -99,19 +99,19 @@ CASES: dict[str, tuple[Any, ...]] = {
         "slurm",
         [instance("i-old", 1, "ShuttingDown", at=1), instance("i-new", 1, at=2)],
         ["ip-10-0-0-1"],
-        [("i-old", None, "its place is taken by i-new"), ("i-new", "ip-10-0-0-1", None)],
+        [("i-old", None, "replaced by i-new"), ("i-new", "ip-10-0-0-1", None)],
     ),
     "slurm, replaced: the old one fails after the new one came, and stands behind it": (
         "slurm",
         [instance("i-new", 1, "Pending", at=2), instance("i-old", 1, "Failure", at=3)],
         ["ip-10-0-0-1"],
-        [("i-new", "ip-10-0-0-1", None), ("i-old", None, "its place is taken by i-new")],
+        [("i-new", "ip-10-0-0-1", None), ("i-old", None, "replaced by i-new")],
     ),
     "slurm, two that both run: the newer one": (
         "slurm",
         [instance("i-2", 1, at=2), instance("i-1", 1, at=1)],
         ["ip-10-0-0-1"],
-        [("i-2", "ip-10-0-0-1", None), ("i-1", None, "its place is taken by i-2")],
+        [("i-2", "ip-10-0-0-1", None), ("i-1", None, "replaced by i-2")],
     ),
     "slurm's map is stale: a node without an instance": (
         "slurm",

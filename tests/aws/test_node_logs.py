@@ -319,7 +319,7 @@ async def test_what_is_not_there(example, node, read):
     assert node.group in caught.value.message
     node.count(node.health, 0, 1)
     assert texts(await read(node.lifecycle, node.health)) == ["line 0"]
-    with pytest.raises(NotFoundError, match="none of these logs has been written") as caught:
+    with pytest.raises(NotFoundError, match="these logs do not exist") as caught:
         await read(node.lifecycle)
     assert caught.value.code == "no_log"
     with pytest.raises(NotFoundError, match="no-such-cluster"):
@@ -397,7 +397,7 @@ def test_a_missing_right_is_named(example, node, hpj, denied, words):
         (("n", "--cluster", "c", "--stream", "s"), "not both"),
         (("n", "--cluster", "c", "--tail", "1", "--since", "1h"), "--tail and --since"),
         (("--cluster", "c", "--tail", "1"), "--tail needs a node"),
-        (("n", "--cluster", "c", "--limit", "1"), "--limit is for the list"),
+        (("n", "--cluster", "c", "--limit", "1"), "--limit limits the list"),
         (("--cluster", "c", "--log", "health"), "--log needs a node"),
         (("--cluster", "c", "--follow"), "--follow needs a node"),
     ],

@@ -57,7 +57,7 @@ async def test_a_cluster_on_eks(example):
     assert times[1] - times[0] == times[2] - times[1] == 60
     assert found.window.begin <= times[0] < times[2] <= found.window.end
     assert "efa-sent" in found.missing
-    assert [note.partition(":")[0] for note in found.notes] == ["no metrics of EFA"]
+    assert [note.partition(":")[0] for note in found.notes] == ["no EFA metrics"]
     (call,) = asked(example)  # all metrics in one
     assert len(call.given["MetricDataQueries"]) == 14
 
@@ -145,7 +145,7 @@ def test_periods_that_cloudwatch_keeps(seconds, period):
 
 @pytest.mark.parametrize("seconds", [0, 59, 63 * 86400 + 1, float("nan")])
 def test_times_that_cannot_be_shown(seconds):
-    with pytest.raises(InvalidInputError, match="one minute to 63 days"):
+    with pytest.raises(InvalidInputError, match="one minute and 63 days"):
         last_seconds(seconds)
 
 
@@ -181,7 +181,7 @@ def test_the_table(example, hpj):
     assert "▁▃▅█" in lines[2]
     assert "2.0 GiB/s  1.5 GiB/s  1.0 GiB/s  2.0 GiB/s" in lines[3]
     assert "▅█" in lines[3]
-    assert "note: no metrics of health" in done.err
+    assert "note: no health metrics" in done.err
 
 
 def test_json_and_a_table_by_node(example, hpj):
@@ -221,11 +221,11 @@ def test_a_missing_right_is_named(example, hpj, denied, words):
     ("words", "message"),
     [
         ((), "give a run, or a HyperPod cluster with --cluster"),
-        (("run", "--cluster", "c"), "--cluster is not for a run"),
-        (("run", "--since", "1h"), "--since is not for a run"),
-        (("--cluster", "c", "--attempt", "1"), "--attempt is for a run only"),
+        (("run", "--cluster", "c"), "--cluster cannot be used with a run"),
+        (("run", "--since", "1h"), "--since cannot be used with a run"),
+        (("--cluster", "c", "--attempt", "1"), "--attempt can be used only with a run"),
         (("--cluster", "c", "--node", "n", "--by-node"), "not both"),
-        (("--cluster", "c", "--limit", "3"), "--limit is for --by-node"),
+        (("--cluster", "c", "--limit", "3"), "--limit can be used only with --by-node"),
         (("--cluster", "c", "--since", "soon"), "is not a duration"),
     ],
 )

@@ -217,7 +217,7 @@ class TestNames:
         done = hpj("show", "ml-cluster", "--json")
         assert (done.code, done.error["code"]) == (3, "no_such_run")
         assert done.error["message"] == (
-            "run ml-cluster not found; whether it is a HyperPod cluster is not known: "
+            "run ml-cluster not found; it is unknown whether it is a HyperPod cluster: "
             f"you do not have the permission {DESCRIBE}"
         )
 

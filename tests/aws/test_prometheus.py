@@ -208,7 +208,7 @@ async def test_a_workspace_that_does_not_answer_or_has_nothing(example, workspac
     example.account.add_cluster("new-eks", REGION, orchestrator=example.account.eks("new", REGION))
     example.account.addons[REGION, "new", ADDON] = example.account.addons[REGION, "observed", ADDON]
     found = await NodeMetrics(Aws(REGION)).read_cluster("new-eks", HOUR)
-    assert (found.source, "has no metrics of this" in found.notes[0]) == ("CloudWatch", True)
+    assert (found.source, "has no such metrics" in found.notes[0]) == ("CloudWatch", True)
 
 
 @pytest.mark.parametrize(

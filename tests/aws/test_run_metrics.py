@@ -99,7 +99,7 @@ def test_pods_of_another_name_are_counted_by_whole_nodes_and_that_is_said(cluste
     run_of(home, "eks", "kubernetes", ([name], -60, -40), run_id="other-run")
     whole = hpj("metrics", "other-run", "--json").ok().json["whole"]
     assert means(whole)["gpu-memory"] == 37.5
-    assert "other jobs on them count too" in whole["notes"][0]
+    assert "including other jobs on them" in whole["notes"][0]
 
 
 def test_with_slurm_by_the_hosts_and_only_while_the_run_was_there(clusters, home, hpj):
@@ -138,7 +138,7 @@ def test_in_cloudwatch_by_the_nodes_of_eks(clusters, example, home, hpj):
     assert {one["node"] for one in found["nodes"]} == set(names)
     assert len(found["whole"]["metrics"]) == 8
     assert found["whole"]["missing"] == []
-    assert "other jobs on them count too" in found["whole"]["notes"][0]
+    assert "including other jobs on them" in found["whole"]["notes"][0]
     (call,) = [call for call in example.calls if call.action == "cloudwatch:GetMetricData"]
     assert len(call.given["MetricDataQueries"]) == 16  # of these nodes only
 
@@ -183,7 +183,7 @@ def test_in_cloudwatch_the_gpus_of_the_run_are_those_of_its_pods(clusters, examp
     # What CloudWatch does not have of pods is that of the nodes.
     assert len(by_name["gpu-temperature"]["points"]) > 25
     assert found["whole"]["notes"] == [
-        "GPUs are those of the run's pods; of a single node all are counted, also those of other jobs"
+        "GPU values of the run cover its own pods; those of a single node cover all its GPUs, including other jobs'"
     ]
     assert means(found["nodes"][0])["gpu-utilization"] != 20.0
 
@@ -209,8 +209,8 @@ def test_a_node_s_name_never_becomes_part_of_a_query(clusters, example, home, hp
     ("cluster", "orchestrator", "message", "hint"),
     [
         ("local", "local", "ran on this machine", None),
-        ("unknown", "kubernetes", "not known which HyperPod cluster", 'hyperpod = "NAME"'),
-        ("removed", "slurm", "not known which HyperPod cluster", "[clusters.removed]"),
+        ("unknown", "kubernetes", "does not name the HyperPod cluster", 'hyperpod = "NAME"'),
+        ("removed", "slurm", "does not name the HyperPod cluster", "[clusters.removed]"),
         ("ml-plain", "slurm", "no metrics of single nodes", "prometheus"),
     ],
 )

@@ -102,7 +102,7 @@ def test_a_killed_slurmd_is_a_failed_instance_and_comes_back_as_another(attached
     both = rows()
     (new,) = set(both) - set(first)
     assert both[old][0] == "ending"
-    assert f"its place is taken by {new}" in both[old][2]
+    assert f"replaced by {new}" in both[old][2]
     assert both[new][0] == "starting"
 
     attached.endpoint.advance(timedelta(minutes=25))

@@ -108,7 +108,7 @@ def test_the_whole_of_it(studio, hpj):
 def test_one_user_number_for_all_is_no_isolation_but_the_mount_path(studio, hpj):
     found = storage(hpj)["partition"]["isolation"]
     assert found["level"] == "mount_path_only"
-    assert any("alice was made without one of its own" in line for line in found["evidence"])
+    assert any("alice was created without its own" in line for line in found["evidence"])
     studio.account.profiles[DOMAIN, "alice"] = Profile(uid=200001)
     assert storage(hpj)["partition"]["isolation"]["level"] == "mount_path_only"
 
@@ -117,7 +117,7 @@ def test_a_user_number_of_ones_own_is_posix_while_the_modes_are_closed(studio, h
     studio.account.profiles[DOMAIN, "alice"] = Profile(uid=12001)
     found = storage(hpj)["partition"]["isolation"]
     assert (found["level"], found["words"]) == ("posix", "POSIX")
-    assert "the user profile alice was made with a uid of its own, 12001" in found["evidence"]
+    assert "the user profile alice was created with its own uid, 12001" in found["evidence"]
     studio.point.chmod(0o755)
     found = storage(hpj)["partition"]
     assert found["isolation"]["level"] == "mount_path_only"
@@ -149,7 +149,7 @@ def test_each_missing_right_leaves_the_rest_and_a_note(studio, hpj):
     told = storage(hpj)
     # What is not known is not taken for the better one.
     assert told["partition"]["isolation"]["level"] == "mount_path_only"
-    assert any("is not known" in line for line in told["partition"]["isolation"]["evidence"])
+    assert any("it is unknown" in line for line in told["partition"]["isolation"]["evidence"])
 
 
 def test_without_credentials_nobody_is_asked_twice(studio, hpj, no_aws):

@@ -89,7 +89,7 @@ def test_a_file_that_it_would_break_stays_as_it_is(file, text, words):
 
 def test_a_name_that_is_taken(file):
     written(file, '[clusters.new]\norchestrator = "kubernetes"\n')
-    with pytest.raises(ConflictError, match="has a cluster 'new' already"):
+    with pytest.raises(ConflictError, match="already has a cluster 'new'"):
         add_cluster("new", BLOCK)
     with pytest.raises(ConflictError, match="'local'"):
         add_cluster("local", '[clusters.local]\norchestrator = "local"\n')

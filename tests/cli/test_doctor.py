@@ -18,7 +18,7 @@ def test_a_fresh_home_is_well(hpj, home):
     told = hpj("doctor", "--json").ok()
     checks = _checks(told)
     assert told.json["ok"] is True
-    expected = {"versions", "config files", "storage", "privacy", "writing", "room", "local board"}
+    expected = {"versions", "config files", "storage", "privacy", "writing", "room", "local queue"}
     assert expected <= checks.keys()
     assert {"local python", "runs", "cluster local"} <= checks.keys()
     assert str(home.config) in checks["config files"]["evidence"]

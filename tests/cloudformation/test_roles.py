@@ -198,7 +198,7 @@ def test_every_resource_is_named_only_where_iam_knows_none():
             for action, reason in (reasons or {}).items():
                 service, _, operation = action.partition(":")
                 resources = known[service]["Actions"][operation.lower()].get("Resources")
-                if reason.startswith("IAM knows no resource"):
+                if reason.startswith("IAM defines no resource"):
                     assert not resources, action
                 else:
                     assert action in NO_SMALLER or service == "ec2", action

@@ -190,7 +190,7 @@ async def test_a_run_whose_ranks_fail_ends_as_failed_and_leaves_no_pods(
     assert [resumed.log(run_id, 0, 0, attempt) for attempt in (1, 2)] == ["ran\n"] * 2
     job, end = f"run-{run_id}", time.monotonic() + resumed.deadline
     while "Failed" not in resumed.cluster.conditions("pytorchjob", job, resumed.namespace):
-        assert time.monotonic() < end, "its job goes on"
+        assert time.monotonic() < end, "its job continues"
         await asyncio.sleep(1)
     while resumed.pods_of(run_id):
         assert time.monotonic() < end, "its pods stay"

@@ -59,7 +59,7 @@ async def test_memory_that_runs_out_is_said(session: KubernetesSession, claim: b
     if claim:
         assert len(run.status.attempts) == 6
         assert run.status.reason_code == "node_fail"
-        assert "for want of memory" in (run.status.reason or "")
+        assert "memory was low" in (run.status.reason or "")
     else:
         assert (run.status.reason_code, run.status.exit_code) == ("out_of_memory", 137)
         assert "64.0 MiB" in (run.status.reason or "")

@@ -149,7 +149,7 @@ async def test_the_line_and_who_holds_the_quota(session: KubernetesSession) -> N
     assert (holder.accelerators, holder.nodes, holder.jobs) == (4, 1, 1)
     answer = await session.hpj("why", third)
     assert answer.code == 0, answer.err
-    assert "place" in answer.out
+    assert "position" in answer.out
     assert f"2 (before it: {second})" in answer.out
 
 

@@ -133,7 +133,7 @@ def test_a_path_that_may_only_be_passed_is_enough(ground: Ground) -> None:
 
 def test_another_launcher_is_not_run(ground: Ground) -> None:
     ground.launcher.write_bytes(LAUNCHER.replace(b"ran", b"run"))
-    assert ground.refused() == "launcher.py is not the one that was submitted"
+    assert ground.refused() == "launcher.py was changed after the submit"
 
 
 def test_without_words_it_only_checks(ground: Ground) -> None:
@@ -176,7 +176,7 @@ def test_a_link_in_the_bundles_place(ground: Ground) -> None:
     real = ground.bundle.rename(ground.bundle.with_name("real"))
     ground.bundle.symlink_to(real)
     os.lchown(ground.bundle, ALICE, ALICE)
-    assert ground.refused() == f"{ground.bundle} is a link or no folder"
+    assert ground.refused() == f"{ground.bundle} is a link or not a folder"
 
 
 def test_a_link_above_the_partition_is_followed_where_only_trusted_users_can_have_laid_it(
@@ -204,7 +204,7 @@ def test_links_in_a_circle_end(ground: Ground) -> None:
 def test_a_link_in_the_launchers_place(ground: Ground) -> None:
     real = ground.launcher.rename(ground.launcher.with_name("real.py"))
     ground.launcher.symlink_to(real)
-    assert ground.refused() == "launcher.py is no plain file"
+    assert ground.refused() == "launcher.py is not a regular file"
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
@@ -212,7 +212,7 @@ def test_no_file_in_the_launchers_place(ground: Ground, make: Callable[[Path], N
     ground.launcher.unlink()
     make(ground.launcher)
     os.chown(ground.launcher, ALICE, ALICE)
-    assert ground.refused() == "launcher.py is no plain file"
+    assert ground.refused() == "launcher.py is not a regular file"
 
 
 def test_a_launcher_of_another_user_or_that_others_may_write_to(ground: Ground) -> None:
@@ -297,7 +297,7 @@ def test_a_bundle_that_is_gone_is_no_breach(ground: Ground) -> None:
     shutil.rmtree(ground.bundle)
     done = ground.run()
     assert done.returncode == 86
-    assert done.stderr.startswith("hyperpod: the storage of the bundle fails: ")
+    assert done.stderr.startswith("hyperpod: the storage of the bundle failed: ")
 
 
 def test_the_guard_travels_in_single_quotes() -> None:

@@ -171,7 +171,7 @@ def test_a_stuck_stdout_ends_nothing_and_is_counted(bundle):
     os.close(reading)
     assert launcher.returncode == 0
     assert bundle.rank_log().endswith(b"line 29999\n")
-    assert "stdout did not take the last " in bundle.node_log()
+    assert "stdout did not accept the last " in bundle.node_log()
 
 
 def test_a_stuck_stdout_does_not_delay_a_stop(bundle):

@@ -127,7 +127,7 @@ def test_a_pod_made_anew_at_once(pods, shared):
     group.kill(1)
     group.start(1)
     assert group.ended(15) == [0, 0]
-    assert "comes anew" in group.said(0)
+    assert "was replaced by" in group.said(0)
 
 
 def test_a_new_node_0(pods, shared):

@@ -328,7 +328,7 @@ def test_the_older_pod_of_two_gives_way(pods):
     first = group.running[1]
     os.kill(first.pid, signal.SIGSTOP)
     group.start(1)
-    until(lambda: "comes anew" in group.said(0), patience=10)
+    until(lambda: "was replaced by" in group.said(0), patience=10)
     os.kill(first.pid, signal.SIGCONT)
     assert first.wait(10) != 0
     group.start(2)

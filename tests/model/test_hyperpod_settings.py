@@ -11,11 +11,11 @@ from hyperpod_jlab.core.hyperpod import _HANDLED_FIELDS, SEPARATE_FIELDS, settin
 @pytest.mark.parametrize(
     ("told", "name", "value", "meaning"),
     [
-        ({"NodeRecovery": "Automatic"}, "node-recovery", "Automatic", "replaced by HyperPod"),
+        ({"NodeRecovery": "Automatic"}, "node-recovery", "Automatic", "HyperPod reboots"),
         ({"NodeRecovery": "None"}, "node-recovery", "None", "stay as they are"),
         ({"NodeRecovery": "Sometimes"}, "node-recovery", "Sometimes", None),
         ({"NodeProvisioningMode": "Continuous"}, "provisioning", "Continuous", "one by one"),
-        ({"AutoScaling": {"Mode": "Disable"}}, "autoscaling", "Disable", "only when it is set"),
+        ({"AutoScaling": {"Mode": "Disable"}}, "autoscaling", "Disable", "only when you change it"),
         (
             {
                 "AutoScaling": {
@@ -26,7 +26,7 @@ from hyperpod_jlab.core.hyperpod import _HANDLED_FIELDS, SEPARATE_FIELDS, settin
             },
             *("autoscaling", "Enable by Karpenter", "it is Creating"),
         ),
-        ({"TieredStorageConfig": {"Mode": "Disable"}}, "tiered-storage", "Disable", "not kept"),
+        ({"TieredStorageConfig": {"Mode": "Disable"}}, "tiered-storage", "Disable", "do not keep"),
         ({"VpcConfig": {"Subnets": ["a", "b"]}}, "subnets", "a, b", "network interfaces"),
         ({"ClusterRole": "arn:r"}, "cluster-role", "arn:r", "adds and removes"),
         (
@@ -44,7 +44,7 @@ from hyperpod_jlab.core.hyperpod import _HANDLED_FIELDS, SEPARATE_FIELDS, settin
         ),
         (
             {"RestrictedInstanceGroupsConfig": {"SharedEnvironmentConfig": {"A": "b"}}},
-            *("restricted-environment", '{"A": "b"}', "share"),
+            *("restricted-environment", '{"A": "b"}', "environment"),
         ),
         ({"SomethingNew": {"B": [1], "A": True}}, "SomethingNew", '{"A": true, "B": [1]}', None),
         ({"SomethingNew": "Fast"}, "SomethingNew", "Fast", None),

@@ -53,7 +53,7 @@ def refused(error, **more):
 
 
 def unreachable(code=None):
-    return UnreachableError("there was no answer", code=code)
+    return UnreachableError("no answer", code=code)
 
 
 CASES = [
@@ -88,12 +88,12 @@ CASES = [
     (replace(SLURM, status="Failed"), SAME, PLACE, "not-in-service", "failed", "hpj node-logs"),
     (replace(EKS, status="Deleting"), None, PLACE, "not-in-service", "deleting", None),
     # jobs run while a cluster is changed, and a word that is newer than this package rules nothing out
-    (replace(SLURM, status="Updating"), SAME, PLACE, "ready", "4 of 4", "hpj config add ml"),
+    (replace(SLURM, status="Updating"), SAME, PLACE, "ready", "4 of its 4", "hpj config add ml"),
     (replace(SLURM, status="SystemUpdating"), SAME, PLACE, "ready", "", ""),
     (replace(SLURM, status="Resting"), SAME, PLACE, "ready", "", ""),
     (
         *(replace(EKS, orchestrator=None, eks_arn=None, reason="its orchestrator is Nomad"), None),
-        *(PLACE, "unknown-orchestrator", "Nomad", "newer"),
+        *(PLACE, "unknown-orchestrator", "Nomad", "update"),
     ),
     (
         replace(SLURM, mounted_here=()),
@@ -109,7 +109,7 @@ CASES = [
         SubmitTarget("/home/me", mount="/mnt/fs"),
         "other-partition",
         "/home/me",
-        "partition",
+        "[storage]",
     ),
     (SLURM, None, PLACE, "not-looked", "not checked yet", None),
     (
@@ -117,19 +117,19 @@ CASES = [
         refused(unreachable("no_slurm_client")),
         PLACE,
         "no-login-node",
-        "not on this",
+        "no Slurm commands",
         "doors",
     ),
     (
         *(replace(SLURM, groups=GROUPS[:1]), refused(unreachable("no_slurm_client"))),
-        *(PLACE, "no-login-node", "no login node", "ssh reaches"),
+        *(PLACE, "no-login-node", "login nodes", "ssh can reach"),
     ),
     (
         SLURM,
         ReachFacts(nodes=4, known=0),
         PLACE,
         "no-login-node",
-        "another cluster's",
+        "another cluster",
         "--login-node",
     ),
     (
@@ -137,7 +137,7 @@ CASES = [
         ReachFacts(nodes=5, known=2),
         PLACE,
         "no-login-node",
-        "another cluster's",
+        "another cluster",
         "--login-node",
     ),
     (
@@ -145,7 +145,7 @@ CASES = [
         ReachFacts(nodes=2, known=1),
         PLACE,
         "ready",
-        "1 of 2",
+        "1 of its 2",
         "config add",
     ),  # one is a controller
     (SLURM, ReachFacts(nodes=0), PLACE, "not-known", "no instances", "hpj nodes"),
@@ -158,7 +158,7 @@ CASES = [
         SAME,
         SubmitTarget("/home/me"),
         "ready",
-        "4 of 4",
+        "4 of its 4",
         "config add",
     ),
     # files travel in the job on Kubernetes, so no file system is needed
@@ -167,7 +167,7 @@ CASES = [
         ReachFacts(),
         PLACE,
         "ready",
-        "research lets you",
+        "on the EKS cluster research",
         "config add",
     ),
     (EKS, None, PLACE, "not-looked", "not checked yet", None),
@@ -181,16 +181,16 @@ CASES = [
     ),
     (EKS, refused(NotFoundError("gone")), PLACE, "not-there", "gone", None),
     (EKS, refused(unreachable("eks_not_ready")), PLACE, "not-in-service", "no answer", None),
-    (EKS, refused(unreachable(), private=True), PLACE, "no-way", "in its VPC only", "in that VPC"),
+    (EKS, refused(unreachable(), private=True), PLACE, "no-way", "only in its VPC", "in that VPC"),
     (
         EKS,
         refused(unreachable("dns"), private=True),
         PLACE,
         "no-way",
-        "in its VPC only",
+        "only in its VPC",
         "port 443",
     ),
-    (EKS, refused(unreachable()), PLACE, "no-way", "is not reached", "proxy"),
+    (EKS, refused(unreachable()), PLACE, "no-way", "cannot be reached", "check proxies"),
     (EKS, refused(unreachable("certificate")), PLACE, "no-way", "no answer", None),
     (
         EKS,
@@ -201,7 +201,7 @@ CASES = [
         "aws eks create-access-entry --cluster-name research",
     ),
     (EKS, refused(DeniedError("not you")), PLACE, "not-let-in", "not you", "access policies"),
-    (EKS, ReachFacts(allowed=False), PLACE, "no-namespace", "may not start pods", "--namespace"),
+    (EKS, ReachFacts(allowed=False), PLACE, "no-namespace", "cannot create pods", "--namespace"),
     (
         EKS,
         refused(UnsupportedError("no boto3", code="boto3_missing")),

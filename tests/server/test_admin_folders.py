@@ -62,7 +62,7 @@ async def test_folders_are_made_by_a_job_of_slurm(aws, api, slurm, slurm_folders
         **slurm_folders,
     }
     step = (await steps(api))["folder /alice"]
-    assert (step["state"], step["before"]) == ("to-do", "not there")
+    assert (step["state"], step["before"]) == ("to-do", "missing")
     assert f"ACL user:{JOBS}:rwx" in step["after"]
     assert not (slurm.partition / "alice").exists()
 

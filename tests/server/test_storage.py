@@ -49,5 +49,5 @@ async def test_a_mount_point_that_is_not_there_is_said(api, monkeypatch, tmp_pat
     (gone,) = [one for one in told["file_systems"] if one["network"]]
     assert (gone["exists"], gone["problem"]) == (
         False,
-        "the folder that it is mounted at is not there",
+        "the folder where it is mounted does not exist",
     )

@@ -14,7 +14,7 @@ def test_the_first_by_name_of_two_and_that_is_said(tmp_path):
     assert (found["root"], found["by"]) == ("a", "Studio's mount")
     (note,) = found["notes"]
     assert note.startswith("runs go to ")
-    assert "/studio/b is mounted too: name another one as path under [storage]" in note
+    assert "/studio/b is mounted too; set path under [storage]" in note
 
 
 def test_one_that_can_be_written_before_one_that_cannot(tmp_path):
@@ -31,7 +31,7 @@ def test_a_private_one_is_not_taken_in_a_shared_space(tmp_path):
     assert (found["root"], found["again"]) == ("b", "b")
     (note,) = found["notes"]
     assert (
-        "/studio/a is not offered in this shared space: it is the private partition of alice"
+        "/studio/a cannot be used in this shared space: it is the private partition of alice"
         in note
     )
     assert (found["calls"], found["calls_again"]) == (2, 0)  # SageMaker's answer is kept
@@ -40,6 +40,6 @@ def test_a_private_one_is_not_taken_in_a_shared_space(tmp_path):
 def test_one_that_may_be_private_is_not_taken_either(tmp_path):
     found = chosen(tmp_path, "denied")
     assert (found["root"], found["by"]) == (None, "default")
-    assert "whether /alice is a user profile's is not known here" in found["notes"][0]
-    assert "which no cluster sees" in found["notes"][2]
+    assert "it is unknown whether /alice belongs to a user profile" in found["notes"][0]
+    assert "which clusters cannot see" in found["notes"][2]
     assert found["calls_again"] == 0

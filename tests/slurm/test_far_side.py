@@ -55,7 +55,7 @@ def test_a_python_that_is_no_path(here: Asked, python: str):
 
 def test_a_python_is_looked_for_on_the_login_node(login: Callable[..., Asked]):
     error = login("root").error(environment={"python": "/opt/none/bin/python"})
-    assert error.message == "there is no interpreter /opt/none/bin/python on the login node"
+    assert error.message == "no interpreter found at /opt/none/bin/python on the login node"
 
 
 @pytest.mark.parametrize(

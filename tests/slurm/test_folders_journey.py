@@ -38,9 +38,7 @@ def test_a_domain_is_wired_with_folders_by_a_job(account, hpj, slurm, words):
     (root / "carol").mkdir()
     os.chown(root / "carol", 20001, 20001)
     planned = hpj("admin", "plan", *words).ok().out
-    assert (
-        "+ folder /alice: not there -> owner 200001:1001, mode 0700, ACL user:1000:rwx" in planned
-    )
+    assert "+ folder /alice: missing -> owner 200001:1001, mode 0700, ACL user:1000:rwx" in planned
     assert "! folder /carol: owner 20001:20001" in planned
     assert not (root / "alice").exists()
 

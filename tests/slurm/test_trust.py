@@ -18,7 +18,7 @@ from tests.slurm.hyperpod_fixtures import SlurmSession
 def swap_launcher(bundle: Path) -> str:
     (bundle / "launcher.py").unlink()
     (bundle / "launcher.py").write_text("open('work/evil', 'w')")
-    return "launcher.py is not the one that was submitted"
+    return "launcher.py was changed after the submit"
 
 
 def swap_bundle(bundle: Path) -> str:

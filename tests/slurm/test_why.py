@@ -163,7 +163,7 @@ async def test_all_gpus_are_taken_by_others(waiting: Waiting):
     assert told.would_start_now == ("in the queue spare (--queue spare)",)
     lines = await waiting.hpj("why", run)
     assert lines[0] == f"{run}: {told.reason}"
-    assert "place            1" in lines
+    assert "position         1" in lines
     assert "in use by        alice: 32 accelerators, 4 nodes, 1 job" in lines
     assert "would start now  in the queue spare (--queue spare)" in lines
     await waiting.starts(await waiting.submit(queue="spare"))

@@ -155,7 +155,7 @@ class Executor:
     def _reason_to_wait(self, step: EntryStep) -> str | None:
         path = path_mounted_by(step, self._file_system)
         if path in self._missing_folders:
-            return f"the folder {path} was not created"
+            return f"the folder {path} could not be created"
         return reason_to_wait(step, self._actual, self._desired, self._written_targets)
 
     async def _do(self, step: PlanStep) -> PlanStep | None:

@@ -120,7 +120,7 @@ def provisioner_options(options: dict[str, Any]) -> ProvisionerOptions:
 # Plans of an admin on the terminal: what is to be done, whether it is wanted, and what became of it.
 
 _STATE_SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
-_STATE_LABELS = {"done": "as wanted", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
+_STATE_LABELS = {"done": "up to date", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
 _MAX_QUIET = 5
 """Steps that are as wanted already, up to which each is shown."""
 
@@ -245,12 +245,12 @@ _APPLY = """\
 Make the changes that 'hpj admin plan' shows, after confirmation.
 
 Each step has its own result. A step that fails does not stop the others. You can run the command again, and several people can run it at once: it
-continues from the actual state. The exit code is 0 if everything is as wanted, 1 if a step is waiting or blocked, and otherwise that of the worst error.
+continues from the actual state. The exit code is 0 if everything is up to date, 1 if a step is waiting or blocked, and otherwise that of the worst error.
 """
 _STATUS = """\
-Show what differs from the wanted state. Change nothing.
+Show what differs from the desired state. Change nothing.
 
-The exit code is 0 if everything is as wanted, 1 if something differs or is waiting, and 2 if the wanted state is not possible. Folders are included
+The exit code is 0 if everything is up to date, 1 if something differs or is waiting, and 2 if the desired state is not possible. Folders are included
 only if they can be checked (--mounted-at).
 """
 

@@ -299,7 +299,7 @@ def _difference_error(path: str, actual: Folder | None, desired: Folder) -> Hype
     """What is to be said of a folder that is not as it was wanted, though the system said yes to all."""
     if actual == desired:
         return None
-    state_text = "not there" if actual is None else actual.words
+    state_text = "missing" if actual is None else actual.words
     return StorageError(
         f"{path} is {state_text}, although all changes were accepted",
         code="not_as_wanted",

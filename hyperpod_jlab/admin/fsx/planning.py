@@ -161,7 +161,7 @@ def _folder_step(
         folder = _with_cluster_user(folder, cluster_user)
     if current is not None and (cluster_user is None or not private):
         folder = _keep_grants(folder, current)
-    state_before = NOT_KNOWN if folders is None else "not there"
+    state_before = NOT_KNOWN if folders is None else "missing"
     state: StepState = "to do"
     reason = None
     if folders is None:
@@ -459,7 +459,7 @@ def _deletion_step(actual: ActualState, path: str) -> DeletionStep:
     else:
         folder = folders.get(path)
         state_before = (
-            "not there" if folder is None else "no folder" if folder.other else folder.words
+            "missing" if folder is None else "no folder" if folder.other else folder.words
         )
         state, reason, owner = _deletion_state(folder, owner)
     return DeletionStep(

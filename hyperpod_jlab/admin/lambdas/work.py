@@ -128,7 +128,7 @@ class ReconcileOutcome:
         """What there is to say, in a sentence."""
         if not self.planned:
             return "timed out before the current state was read"
-        parts = [f"{self.settled} of {self.total} steps are as wanted"]
+        parts = [f"{self.settled} of {self.total} steps are up to date"]
         if self.done:
             parts.append(f"{len(self.done)} were changed")
         if self.failed:

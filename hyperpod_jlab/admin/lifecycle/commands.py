@@ -34,20 +34,20 @@ Print an example file for --lifecycle-file, with comments. Replace each "..."; u
 """
 
 EXAMPLE = """\
-# What is done when a space starts: hpj admin plan ... --lifecycle-file FILE
-# Fill in what is "...". Paths that do not begin with a slash or s3:// are meant from the storage partition.
+# Settings of the scripts that run when a space starts: hpj admin plan ... --lifecycle-file FILE
+# Replace each "...". Paths that do not begin with a slash or s3:// are relative to the storage partition.
 
-apps = ["jupyterlab", "code-editor"]   # those whose spaces are made ready
-start = "built-in"                     # always, before any other script; or "default": chosen beforehand, users may choose another
+apps = ["jupyterlab", "code-editor"]   # applications to set up
+start = "built-in"                     # runs before any other script; or "default": selected for new spaces, users can select another one
 
-# hyperpod_jlab itself: a wheel or a folder of wheels (with a list SHA256SUMS), or "hyperpod-jlab==VERSION" of the package index.
-# In mode per-user nobody sees the partition of others: take s3:// there.
+# hyperpod_jlab itself: a wheel or a folder of wheels (with a list SHA256SUMS), or "hyperpod-jlab==VERSION" from the package index.
+# In mode per-user, use s3://: users cannot read the partitions of others.
 package = "hyperpod-jlab/wheels/"
 package_sha256 = "..."                 # sha256sum of the wheel, or of SHA256SUMS
 
-# cluster, region, orchestrator ("slurm" or "eks"), eks and file_system are found out by --cluster where they are not said here.
+# With --cluster, settings that are missing here are read from AWS: cluster, region, orchestrator ("slurm" or "eks"), eks, file_system.
 
-# Slurm: commands in the space, or ssh to a machine of the cluster.
+# Slurm: commands in the space, or ssh to a login node.
 login_nodes = ["..."]                  # [USER@]HOST[:PORT]
 # slurm_client = "hyperpod-jlab/slurm-client.tar.gz"
 # slurm_client_sha256 = "..."
@@ -59,9 +59,9 @@ login_nodes = ["..."]                  # [USER@]HOST[:PORT]
 # namespace = "research"
 # image = "..."
 # claim = "fsx"
-# kubeconfig = false                   # do not add the cluster to ~/.kube/config, for kubectl and helm; runs need none
+# kubeconfig = false                   # do not add the cluster to ~/.kube/config; kubectl and helm need it, runs do not
 
-# Programs for terminals: kubectl, helm, session-manager-plugin. An archive of lifecycle-configs/make-tools.sh.
+# Programs for terminals (kubectl, helm, session-manager-plugin), in an archive made by lifecycle-configs/make-tools.sh.
 # tools = "hyperpod-jlab/tools.tar.gz"
 # tools_sha256 = "..."
 """

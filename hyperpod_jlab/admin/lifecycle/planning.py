@@ -143,10 +143,10 @@ def _config_step(
     actual: ActualState, app: App, script: Script, config: LifecycleConfig | None
 ) -> ConfigStep:
     state: StepState = "to do"
-    state_before, reason = "not there", None
+    state_before, reason = "missing", None
     arn = config.arn if config else _arn(actual, script.name)
     if config is not None:
-        state_before = "there"
+        state_before = "exists"
         if not config.is_ours:
             state, reason = (
                 "blocked",
@@ -162,7 +162,7 @@ def _config_step(
         f"lifecycle configuration {script.name}",
         state,
         state_before,
-        "there",
+        "exists",
         reason,
         stage=_MAKE_STAGE,
         script=script,
@@ -307,8 +307,8 @@ def _removals(
         yield RemovalStep(
             f"lifecycle configuration {config.name}",
             "waits" if users else "to do",
-            "there",
-            f"left to {', '.join(sorted(other_domains))}" if other_domains else "not there",
+            "exists",
+            f"left to {', '.join(sorted(other_domains))}" if other_domains else "missing",
             reason,
             stage=_REMOVE_STAGE,
             config=config,

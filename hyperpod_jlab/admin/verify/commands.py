@@ -312,7 +312,7 @@ def _clean_up(ground: CheckContext, yes: bool) -> None:
         status = (
             "will be deleted"
             if leftover in old_leftovers
-            else "is not deleted, a run may be using it"
+            else "is kept, because a run may be using it"
         )
         _print_message(f"{leftover.words}: {status}")
     if old_leftovers:

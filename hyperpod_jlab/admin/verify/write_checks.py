@@ -248,9 +248,7 @@ async def polls(subject: str) -> AsyncIterator[None]:
 MISSING_PROFILE = "hyperpod-jlab-nobody"
 """A user profile that is not in the temporary domain."""
 
-_NEEDS_ROLE = (
-    "needs --as-role: a role that you can assume and that may do this, for a session without rights"
-)
+_NEEDS_ROLE = "needs --as-role: a role that you can assume and that may do this, for a session without permissions"
 _UPDATE = ("sagemaker:DescribeDomain", "sagemaker:UpdateDomain")
 
 
@@ -440,7 +438,7 @@ async def used_script_stays(trial: WriteContext) -> FactFinding:
     """Whether a script that the domain names can be deleted. It comes last: the script may be gone then."""
     if not await _attach(trial):
         return unknown("the script that was set is missing")
-    trial.tell("try to delete the temporary script while the temporary domain names it")
+    trial.tell("try to delete the temporary script while the temporary domain uses it")
     parameters = {"StudioLifecycleConfigName": trial.made.name}
     try:
         await trial.aws.call("sagemaker", "DeleteStudioLifecycleConfig", **parameters)

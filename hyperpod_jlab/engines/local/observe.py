@@ -87,13 +87,17 @@ def waiting_reason(board: Board, entries: list[BoardEntry], run_id: str) -> tupl
     own_entry = next((entry for entry in entries if entry.run_id == run_id), None)
     suffix = f"; {len(earlier)} before it" if earlier else ""
     if len(running) >= board.slots:
-        slots = "the only slot" if board.slots == 1 else f"all {board.slots} slots"
+        slots = (
+            "the only slot of this machine is"
+            if board.slots == 1
+            else f"all {board.slots} slots of this machine are"
+        )
         names = ", ".join(entry.name for entry in running[:3])
-        return f"{slots} of this machine in use by {names}{suffix}", "slots"
+        return f"{slots} in use by {names}{suffix}", "slots"
     used_gpus = sum(len(entry.gpus) for entry in running)
     if own_entry is not None and own_entry.gpus_wanted > board.gpus - used_gpus:
         return (
-            f"it needs {own_entry.gpus_wanted} GPUs, {board.gpus - used_gpus} are free{suffix}",
+            f"it needs {own_entry.gpus_wanted} GPUs, but {board.gpus - used_gpus} are free{suffix}",
             "gpus",
         )
     return f"about to start{suffix}", "starting"

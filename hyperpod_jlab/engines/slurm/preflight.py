@@ -344,7 +344,7 @@ def _missing_python(python: str, is_explicit: bool, on_partition: bool, remote: 
     return Finding(
         level="error" if is_certain else "warning",
         code="no_python",
-        message=f"there is no interpreter {python} "
+        message=f"no interpreter found at {python} "
         + ("on the storage partition" if on_partition else location),
         hint="set --python to an interpreter on the storage partition or on the nodes"
         if is_certain

@@ -55,7 +55,7 @@ def local_steps(services: LazyServices) -> list[CheckStep]:
         return await asyncio.to_thread(_python, configured or sys.executable)
 
     return [
-        CheckStep("local-board", "local board", "installation", board),
+        CheckStep("local-board", "local queue", "installation", board),
         CheckStep("local-python", "local python", "installation", python, needs=(CONFIGURATION,)),
     ]
 

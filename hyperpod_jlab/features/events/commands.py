@@ -39,7 +39,7 @@ AWS keeps the newest 500 events of clusters with continuous provisioning. Older 
 reason of a failure is often only in the details of an event: --event ID.
 """
 
-_TITLES = ("TIME", "LEVEL", "OF", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
+_TITLES = ("TIME", "LEVEL", "RESOURCE", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
 
 
 @click.command(
@@ -137,12 +137,12 @@ def _show(event: ClusterEvent) -> None:
             ("event", event.event_id),
             ("time", format_moment(event.time)),
             ("level", event.level),
-            ("of", event.resource),
+            ("resource", event.resource),
             ("group", event.group),
             ("instance", event.instance),
             ("description", event.description),
             ("reason", event.reason),
-            ("from", "the journal: AWS has dropped it" if event.journal else None),
+            ("source", "the journal: AWS has dropped it" if event.journal else None),
             ("details", json.dumps(event.metadata, default=str) if event.metadata else None),
         ]
     )

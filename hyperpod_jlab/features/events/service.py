@@ -184,7 +184,7 @@ def _open(path: Path) -> sqlite3.Connection:
 def _check_owner(folder: Path) -> None:
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise PermissionError(None, "it is another user's, or no folder", str(folder))
+        raise PermissionError(None, "it belongs to another user or is not a folder", str(folder))
 
 
 def _remove_old(folder: Path, cutoff: float) -> None:
@@ -218,7 +218,7 @@ def _errors(path: Path) -> Iterator[None]:
         raise StorageError(
             f"the journal of events cannot be used: {reason}",
             code="event_journal",
-            hint=f"it may be deleted: {path}",
+            hint=f"you can delete it: {path}",
             detail={"path": str(path)},
         ) from error
 
@@ -333,9 +333,9 @@ def check_has_events(cluster: HyperpodCluster) -> None:
     """
     if cluster.provisioning != "Continuous":
         raise UnsupportedError(
-            f"AWS keeps events only of clusters with continuous provisioning, which {cluster.name} does not have",
+            f"AWS records events only for clusters with continuous provisioning; {cluster.name} does not use it",
             code="no_events",
-            hint=f"its states and their reasons: hpj nodes {cluster.name}",
+            hint=f"'hpj nodes {cluster.name}' shows states and their reasons",
             detail={"provisioning": cluster.provisioning},
         )
 
@@ -353,7 +353,7 @@ def open_journal(
     if arn.startswith("arn:"):
         return EventJournal(arn), []
     return None, [
-        f"{requested_name} could not be described, so the journal of its events was left out"
+        f"{requested_name} could not be described, so older events from the journal are missing"
     ]
 
 

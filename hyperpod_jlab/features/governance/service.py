@@ -80,7 +80,7 @@ def with_queues(
         note = "the cluster is not configured, so its usage is unknown"
         return replace(governance, notes=(*governance.notes, note))
     if isinstance(queues, HyperpodError):
-        note = f"what is in use is not known: {queues}"
+        note = f"the usage is unknown: {queues}"
         return replace(governance, notes=(*governance.notes, note))
     return replace(governance, quotas=with_use(governance.quotas, queues))
 
@@ -99,7 +99,7 @@ async def _explain_failures(
         if isinstance(reason, NotFoundError):
             continue
         if isinstance(reason, HyperpodError):
-            notes[f"why quotas failed is not known: {reason}"] = None
+            notes[f"the reason why quotas failed is unknown: {reason}"] = None
         elif isinstance(reason, BaseException):
             raise reason
         else:

@@ -144,7 +144,7 @@ def metrics(
             hint="hpj metrics last, or hpj metrics --cluster NAME",
         )
     if attempt is not None:
-        raise InvalidInputError("--attempt is for a run only", code="usage")
+        raise InvalidInputError("--attempt can be used only with a run", code="usage")
     _show_cluster(cluster, node, since or _HOUR, region, by_node=by_node, limit=limit)
 
 
@@ -153,7 +153,7 @@ def _check(node: str | None, by_node: bool, limit: int | None) -> None:
         raise InvalidInputError("give --node or --by-node, not both", code="usage")
     if limit is not None and not by_node:
         raise InvalidInputError(
-            "--limit is for --by-node only", code="usage", detail={"field": "limit"}
+            "--limit can be used only with --by-node", code="usage", detail={"field": "limit"}
         )
 
 
@@ -161,7 +161,7 @@ def _check_run(cluster: str | None, node: str | None, since: float | None) -> No
     options = {"--cluster": cluster, "--node": node, "--since": since}
     for option, value in options.items():
         if value is not None:
-            raise InvalidInputError(f"{option} is not for a run", code="usage")
+            raise InvalidInputError(f"{option} cannot be used with a run", code="usage")
 
 
 def _show_cluster(
@@ -245,7 +245,7 @@ def _show_nodes(metric_sets: Sequence[MetricSet]) -> None:
         for metric_set in metric_sets
     ]
     titles = ("INSTANCE", "GPU", "GPU MEMORY", "EFA IN", "EFA OUT", "CPU", "GPU COURSE")
-    print_table(Table(titles, rows, empty="no metrics of nodes in this time"))
+    print_table(Table(titles, rows, empty="no metrics of nodes for this time"))
     _print_notes(metric_sets)
 
 
@@ -256,7 +256,7 @@ def _headline(measured: MetricSet, run_id: str | None) -> str:
     length = format_duration(window.end - window.begin)
     period_text = format_duration(window.period)
     return (
-        f"{printable(subject + node)}: {length}, a value each {period_text}, from {measured.source}"
+        f"{printable(subject + node)}: {length}, one value every {period_text}, from {measured.source}"
     )
 
 

@@ -32,7 +32,7 @@ class Metric:
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("gpu-utilization", "percent", "time in which the GPUs computed"),
+        Metric("gpu-utilization", "percent", "time in which the GPUs were busy"),
         Metric("gpu-memory", "percent", "GPU memory in use"),
         Metric("gpu-temperature", "celsius", "temperature of the GPUs"),
         Metric("efa-received", "bytes/s", "received by a node's EFA devices"),
@@ -40,16 +40,16 @@ METRICS = {
         Metric("efa-dropped", "packets/s", "packets that a node's EFA devices dropped"),
         Metric("cpu", "percent", "CPU in use"),
         Metric("memory", "percent", "memory in use"),
-        Metric("healthy", "percent", "nodes that passed their health checks and take jobs"),
+        Metric("healthy", "percent", "nodes that passed their health checks and accept jobs"),
         Metric("deep-health-check", "percent", "nodes on which deep health checks run"),
-        Metric("to-reboot", "percent", "nodes that are to be rebooted"),
-        Metric("to-replace", "percent", "nodes that are to be replaced"),
+        Metric("to-reboot", "percent", "nodes pending reboot"),
+        Metric("to-replace", "percent", "nodes pending replacement"),
         Metric("nodes", "count", "nodes"),
         Metric("nodes-idle", "count", "nodes without a job"),
-        Metric("nodes-failed", "count", "nodes that failed"),
+        Metric("nodes-failed", "count", "failed nodes"),
         Metric("gpus-idle", "count", "GPUs without a job"),
-        Metric("jobs-running", "count", "jobs that run"),
-        Metric("jobs-waiting", "count", "jobs that wait"),
+        Metric("jobs-running", "count", "running jobs"),
+        Metric("jobs-waiting", "count", "waiting jobs"),
     )
 }
 """All metrics by name, in the order in which they are shown. Of a cluster those of nodes are the mean over its nodes."""
@@ -262,7 +262,7 @@ def last_seconds(seconds: float) -> TimeRange:
     """
     if not 60 <= seconds <= MAX_SECONDS:
         raise InvalidInputError(
-            "metrics can be shown of one minute to 63 days",
+            "the time must be between one minute and 63 days",
             hint="CloudWatch keeps points of five minutes for 63 days",
             detail={"field": "since"},
         )
@@ -282,7 +282,7 @@ def time_range(begin: float, end: float | None) -> TimeRange:
     """
     now = time.time()
     if now - begin > MAX_SECONDS:
-        raise UnsupportedError("it began more than 63 days ago; its metrics are no longer kept")
+        raise UnsupportedError("it started more than 63 days ago; its metrics are no longer kept")
     window = _window(begin, now if end is None else end, now - begin)
     if end is None:
         return window

@@ -82,7 +82,7 @@ def workspace_at(url: str, region: str) -> Workspace:
     if match is None or not (is_aws_host or host_name in _LOOPBACK):
         raise InvalidInputError(
             f"'{mask_credentials(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
-            hint="one looks like https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-0123abcd-...",
+            hint="example: https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-0123abcd-...",
             detail={"field": "prometheus"},
         )
     region_match = _REGION.search(host_name)
@@ -148,7 +148,7 @@ async def query_range(
         return [_series(series, window.period) for series in response["data"]["result"]]
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UnreachableError(
-            f"the workspace {workspace.url} gave an answer that is none of Prometheus",
+            f"the workspace {workspace.url} did not answer as Prometheus does",
             code="aws_failed",
             detail=call.detail,
         ) from None

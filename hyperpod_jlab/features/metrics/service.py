@@ -95,14 +95,14 @@ def build_notes(
     absent = set(missing)
     notes = []
     if absent >= _GPUS:
-        notes.append(f"no metrics of GPUs: the nodes have none, or {reason}")
+        notes.append(f"no GPU metrics: the nodes have no GPUs, or {reason}")
     if absent >= _EFA:
-        notes.append(f"no metrics of EFA: the nodes have none, or {reason}")
+        notes.append(f"no EFA metrics: the nodes have no EFA, or {reason}")
     if absent >= _HEALTH:
         notes.append(
-            "no metrics of health: the add-on is too old for HyperPod's; update it"
+            "no health metrics: the add-on is too old; update it"
             if source == "CloudWatch"
-            else "no metrics of health: the workspace has no labels of nodes"
+            else "no health metrics: the workspace has no node labels"
         )
     return tuple(notes)
 
@@ -110,25 +110,16 @@ def build_notes(
 def _no_metrics_note(cluster: HyperpodCluster, source: Source) -> str:
     eks = eks_of(cluster)
     if source == "Prometheus":
-        return f"the workspace has no metrics of {cluster.name} in this time"
+        return f"the workspace has no metrics of {cluster.name} for this time"
     return _no_metrics_of_slurm(cluster) if eks is None else _no_metrics_of_eks(eks, cluster.region)
 
 
 def _no_metrics_of_eks(eks: str, region: str) -> str:
-    return (
-        f"CloudWatch has no metrics of the EKS cluster {eks} in this time; they come from the add-on amazon-cloudwatch-observability: "
-        f"aws eks create-addon --cluster-name {eks} --addon-name amazon-cloudwatch-observability --region {region} "
-        "(the nodes' role needs the policy CloudWatchAgentServerPolicy). Those of HyperPod's own observability add-on "
-        f"({ADDON}) are read from Amazon Managed Service for Prometheus where it is installed"
-    )
+    return f"CloudWatch has no metrics of the EKS cluster {eks} for this time. Install the add-on amazon-cloudwatch-observability: aws eks create-addon --cluster-name {eks} --addon-name amazon-cloudwatch-observability --region {region} (the nodes' role needs the policy CloudWatchAgentServerPolicy). Or install HyperPod's observability add-on ({ADDON}), whose metrics come from Amazon Managed Service for Prometheus"
 
 
 def _no_metrics_of_slurm(cluster: HyperpodCluster) -> str:
-    return (
-        f"CloudWatch has no metrics of {cluster.name} in its namespace {SLURM} in this time. The observability of HyperPod's life cycle "
-        "scripts (exporters for GPUs, EFA and Slurm) writes to Amazon Managed Service for Prometheus: name the workspace in the "
-        'configuration, as prometheus = "https://aps-workspaces..." under the cluster'
-    )
+    return f'CloudWatch has no metrics of {cluster.name} in its namespace {SLURM} for this time. HyperPod\'s lifecycle scripts export metrics (GPUs, EFA, Slurm) to Amazon Managed Service for Prometheus: set that workspace in the configuration, as prometheus = "https://aps-workspaces..." under the cluster'
 
 
 NODE_TABLE_METRICS = ("gpu-utilization", "gpu-memory", "efa-received", "efa-sent", "cpu")
@@ -313,7 +304,7 @@ class NodeMetrics:
                 metric_sets = await from_prometheus(PrometheusMetrics(self.aws, workspace, cluster))
                 if any(metric_set.courses for metric_set in metric_sets):
                     return metric_sets
-                reason = f"the workspace {workspace.url} has no metrics of this in this time"
+                reason = f"the workspace {workspace.url} has no such metrics for this time"
         except (DeniedError, UnreachableError, UnsupportedError) as error:
             workspace_error, reason = (
                 error,
@@ -394,8 +385,7 @@ def _nodes_of(cluster: HyperpodCluster) -> str:
     if eks is None:
         raise UnsupportedError(
             f"CloudWatch has no metrics of single nodes of {cluster.name}, which is not on EKS",
-            hint="name its workspace of Amazon Managed Service for Prometheus in the configuration (prometheus), "
-            "or leave out the node for the mean over all of them",
+            hint="set its workspace of Amazon Managed Service for Prometheus in the configuration (prometheus), or leave out the node to see the mean of all nodes",
             detail={"cluster": cluster.name},
         )
     return eks
@@ -448,11 +438,9 @@ RUN_METRICS = (
 _NODE = "hyperpod-"
 """What a node's name in Kubernetes has before the instance's id."""
 
-_PODS = (
-    "GPUs are those of the run's pods; of a single node all are counted, also those of other jobs"
-)
+_PODS = "GPU values of the run cover its own pods; those of a single node cover all its GPUs, including other jobs'"
 
-_SHARED_NODES_NOTE = "GPUs are counted on whole nodes: other jobs on them count too"
+_SHARED_NODES_NOTE = "GPU values cover whole nodes, including other jobs on them"
 
 
 class RunMetrics:
@@ -510,8 +498,8 @@ class RunMetrics:
         detail = {"run_id": run.run_id, "cluster": run.cluster}
         if run.children:
             raise UnsupportedError(
-                f"{run.run_id} is an array: its runs have metrics",
-                hint=f"name one of them: {run.run_id}.0",
+                f"{run.run_id} is an array; only its children have metrics",
+                hint=f"choose a child: {run.run_id}.0",
                 detail=detail,
             )
         config = self._settings.clusters.get(run.cluster)
@@ -521,14 +509,14 @@ class RunMetrics:
             for kind in kinds
         ):
             raise UnsupportedError(
-                f"{run.run_id} ran on this machine: metrics are of HyperPod clusters",
+                f"{run.run_id} ran on this machine, and only HyperPod clusters have metrics",
                 detail=detail,
             )
         hyperpod = config.hyperpod_cluster if config is not None else None
         if hyperpod is None:
             raise UnsupportedError(
-                f"it is not known which HyperPod cluster is behind {run.cluster}",
-                hint=f'in the configuration under [clusters.{run.cluster}]: hyperpod = "NAME"',
+                f"the configuration does not name the HyperPod cluster of {run.cluster}",
+                hint=f'write hyperpod = "NAME" under [clusters.{run.cluster}] in the configuration',
                 detail=detail,
             )
         return hyperpod
@@ -607,7 +595,7 @@ def _attempts(run: Run, number: int | None) -> list[Attempt]:
     started = [item for item in selected if item.started_at is not None and item.nodes]
     if not started:
         raise ConflictError(
-            f"{run.run_id} has not begun on any node ({run.state}), so it has no metrics",
+            f"{run.run_id} has not started on any node ({run.state}), so it has no metrics",
             code="wrong_state",
             hint=f"see: hpj why {run.run_id}",
             detail={"run_id": run.run_id, "state": run.state},

@@ -31,12 +31,12 @@ _ERROR_TYPES: dict[str, tuple[type[HyperpodError], str, str | None]] = {
     "InvalidInstanceStatus": (
         ConflictError,
         "wrong_state",
-        "wait until AWS has finished what it does to it",
+        "wait until AWS has finished its operation on the node",
     ),
     "InstanceIdInUse": (
         ConflictError,
         "node_busy",
-        "something is being done to it already; wait for that to end",
+        "another operation on it is in progress; wait until it ends",
     ),
     "InternalServerError": (UnreachableError, "aws_failed", "try again"),
 }
@@ -102,15 +102,15 @@ def _parse_results(
 def _parse_failure(failure: Mapping[str, Any]) -> HyperpodError:
     code, message = str(failure.get("ErrorCode", "")), str(failure.get("Message") or "")
     kind, own_code, hint = _ERROR_TYPES.get(code, (RefusedError, "refused", None))
-    reason = message or code or "AWS does not say why"
+    reason = message or code or "AWS gives no reason"
     return kind(reason, code=own_code, hint=hint, detail={"aws_code": code, "aws_message": message})
 
 
 def _no_answer_error(name: str) -> HyperpodError:
     return UnreachableError(
-        f"AWS took the request and said nothing of {name}",
+        f"AWS accepted the request, but its answer does not mention {name}",
         code="aws_failed",
-        hint="look at its state: hpj nodes NAME",
+        hint="check its state: hpj nodes NAME",
     )
 
 
@@ -119,16 +119,16 @@ def _batch_error(error: HyperpodError) -> HyperpodError:
     if error.code != "aws_unreachable":
         return error
     return UnreachableError(
-        f"whether it was done is not known: {error.message}",
+        f"the result is unknown: {error.message}",
         code=error.code,
-        hint="look at its state before you try again: hpj nodes NAME",
+        hint="check its state before you try again: hpj nodes NAME",
         detail=error.detail,
     )
 
 
 def _not_sent_error(cause: HyperpodError) -> HyperpodError:
     return ConflictError(
-        f"not sent, since those before it were not done: {cause.message}",
+        f"not submitted because all nodes before it failed: {cause.message}",
         code="not_sent",
         hint=cause.hint,
         detail={"cause": cause.code},

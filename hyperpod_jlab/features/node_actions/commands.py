@@ -48,8 +48,8 @@ _MAX_NAMES = 3
 _RESULT_LABELS: dict[NodeActionKind, str] = {
     "reboot": "is being rebooted",
     "replace": "is being replaced",
-    "drain": "takes no new jobs",
-    "resume": "takes jobs again",
+    "drain": "accepts no new jobs",
+    "resume": "accepts jobs again",
 }
 
 
@@ -106,9 +106,9 @@ def _confirmed(plan: NodeActionPlan) -> bool:
     question = f"{_QUESTION_VERBS[plan.action]} {count} {'node' if count == 1 else 'nodes'}"
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
-            f"confirmation is needed; this would {question.lower()}",
+            f"this needs confirmation; it would {question.lower()}",
             code="not_confirmed",
-            hint="add --yes to do it, or --dry-run to see what would become of them",
+            hint="confirm with --yes, or use --dry-run to see the effects",
             detail=to_plain(plan),
         )
     return click.confirm(f"{question}?", err=True)
@@ -130,7 +130,7 @@ def _print_plan(plan: NodeActionPlan) -> None:
             print(printable(f"  {effect}"))
     for node_plan in plan.nodes if plan.possible else ():
         if node_plan.refusal is not None:
-            print(printable(f"left out: {_with_names([node_plan.name], node_plan.refusal)}"))
+            print(printable(f"skipped: {_with_names([node_plan.name], node_plan.refusal)}"))
     for effect in plan.effects if plan.possible else ():
         print(printable(effect))
     for note in plan.notes:

@@ -117,7 +117,7 @@ _INSTANCE = re.compile(r"(hyperpod-)?i-[0-9a-f]{8}([0-9a-f]{9})?")
 _WAIT_S = 60.0
 """Seconds to wait for all nodes."""
 
-_JOBS_UNKNOWN_NOTE = "which jobs run on the nodes is not known"
+_JOBS_UNKNOWN_NOTE = "the jobs on the nodes are unknown"
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class NodeActions:
         names = list(dict.fromkeys(name.strip() for name in request.nodes))
         if not 0 < len(names) <= MAX_NODES:
             raise InvalidInputError(
-                f"{len(names)} nodes are named; there must be 1 to {MAX_NODES}",
+                f"{len(names)} nodes are given, but 1 to {MAX_NODES} are allowed",
                 detail={"field": "nodes"},
             )
         check_reason(request.action, request.reason)
@@ -280,7 +280,7 @@ class NodeActions:
         notes = list(listing.notes)
         if not unknown and description.state != "in-service":
             notes.append(
-                f"the cluster is {description.state}; AWS repairs nodes of one that is in-service"
+                f"the cluster is {description.state}; AWS repairs nodes only while their cluster is in-service"
             )
         names = description.configured_as
         jobs, problem = await self._jobs(names[0]) if names else (None, _JOBS_UNKNOWN_NOTE)
@@ -349,9 +349,9 @@ class NodeActions:
 def _check_reason(action: NodeActionKind, reason: str | None) -> None:
     if action == "drain" and reason is None:
         raise InvalidInputError(
-            "it is not said why",
+            "draining nodes needs a reason",
             code="no_reason",
-            hint="--reason 'GPU 3 falls off the bus': others read it in the table of nodes",
+            hint="add one, which other users can read: --reason 'GPU 3 falls off the bus'",
             detail={"field": "reason"},
         )
 
@@ -383,15 +383,15 @@ def _refusal(
         )
     if row.instance is None:
         return NotFoundError(
-            f"AWS lists no instance of '{name}'",
+            f"AWS lists no instance '{name}'",
             code="no_such_node",
             hint="see: hpj nodes CLUSTER",
         )
     if action == "replace" and role == "Controller":
         return UnsupportedError(
-            f"'{name}' is Slurm's controller, and AWS replaces none",
+            f"'{name}' is the Slurm controller, which AWS does not replace",
             code="controller_node",
-            hint="it can be rebooted",
+            hint="reboot it instead: hpj node reboot",
         )
     return None
 
@@ -400,7 +400,7 @@ def _already_resumed(name: str, state: str) -> HyperpodError | None:
     if state not in {"up", "reserved"}:
         return None
     return ConflictError(
-        f"'{name}' is {state}: it takes jobs as it is", code="wrong_state", detail={"state": state}
+        f"'{name}' is {state}: it already accepts jobs", code="wrong_state", detail={"state": state}
     )
 
 

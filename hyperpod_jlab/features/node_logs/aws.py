@@ -96,8 +96,7 @@ def _not_found_error(error: HyperpodError, group: str) -> NotFoundError:
     return NotFoundError(
         f"CloudWatch has no log group {group}",
         code="no_log_group",
-        hint="it is made when a node first writes to it, for which the instance groups' execution role needs logs:CreateLogGroup, "
-        "logs:CreateLogStream and logs:PutLogEvents",
+        hint="a node creates it at its first write, if the execution role of the instance groups has logs:CreateLogGroup, logs:CreateLogStream and logs:PutLogEvents",
         detail=error.detail,
     )
 

@@ -126,7 +126,7 @@ def node_logs(**options: Any) -> None:
 
 def _check(log_options: _NodeLogOptions) -> None:
     if log_options.limit is not None and (log_options.node is not None or log_options.streams):
-        raise _usage_error("--limit is for the list of logs; --tail says how many lines")
+        raise _usage_error("--limit limits the list of logs; use --tail for the number of lines")
     if log_options.node is not None and log_options.streams:
         raise _usage_error("give a node or --stream, not both")
     start_options = [
@@ -134,7 +134,7 @@ def _check(log_options: _NodeLogOptions) -> None:
     ]
     if len(start_options) > 1:
         raise _usage_error(
-            f"--{start_options[0]} and --{start_options[1]} both say where to begin: give one of them"
+            f"--{start_options[0]} and --{start_options[1]} cannot be used together"
         )
     if log_options.node is None:
         conflicting = [

@@ -102,8 +102,8 @@ class NodeLogs:
         kinds = NODE_KINDS if kind is None else (kind,)
         if not set(kinds) <= set(NODE_KINDS):
             raise InvalidInputError(
-                f"no node has a {kind} log of its own",
-                hint="leave out the node to see which logs there are, and name one as --stream",
+                f"nodes have no {kind} log of their own",
+                hint="leave out the node to list all logs, then choose one with --stream",
                 detail={"field": "kind"},
             )
         instances = (
@@ -235,9 +235,8 @@ def lines_of(batch: LogBatch) -> list[NodeLogLine]:
 
 def _no_logs_error(streams: Sequence[str]) -> NotFoundError:
     return NotFoundError(
-        f"none of these logs has been written: {', '.join(streams)}",
+        f"these logs do not exist: {', '.join(streams)}",
         code="no_log",
-        hint="a node writes its life cycle log when its scripts run, and a health log only when something is found; "
-        "hpj node-logs without a node lists the logs that there are",
+        hint="'hpj node-logs' without a node lists the existing logs; a node writes a health log only if it finds a problem",
         detail={"streams": list(streams)},
     )

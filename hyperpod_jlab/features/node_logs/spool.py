@@ -168,7 +168,7 @@ class LogSpool:
         except OSError as error:
             raise StorageError(
                 f"cannot write to {self.path.parent}: {error.strerror}",
-                hint="logs of nodes are kept there while they are looked at: free some space, or set TMPDIR",
+                hint="free some space there, or set TMPDIR to another folder",
             ) from error
         self._size += len(data)
         self._index_size += len(index)

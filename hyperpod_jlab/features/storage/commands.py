@@ -324,7 +324,7 @@ def tasks(tasks: tuple[str, ...], region: str | None) -> None:
     else:
         print_table(
             Table(
-                ("TASK", "DOES", "STATE", "FILES", "FAILED", "ASKED", "PATHS"),
+                ("TASK", "ACTION", "STATE", "FILES", "FAILED", "CREATED", "PATHS"),
                 list(map(_task_row, rows)),
             )
         )
@@ -380,7 +380,7 @@ def _print_result(transfer: TransferResult) -> None:
     if invocation().as_json:
         print_json({"files": results, "tasks": transfer.tasks})
     else:
-        print_table(Table(("FILE", "STATE", "DONE", "MEANING"), list(map(_row, results))))
+        print_table(Table(("FILE", "STATE", "RESULT", "MEANING"), list(map(_row, results))))
     refused = [result for result in results if result.done == "refused"]
     if transfer.errors:
         raise transfer.errors[0]
@@ -702,7 +702,7 @@ def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
         )
         for side in sides
     ]
-    print_table(Table(("CLUSTER", "KIND", "SIDE", column, "THERE", "REASON"), rows))
+    print_table(Table(("CLUSTER", "ORCHESTRATOR", "SIDE", column, "ON THE CLUSTER", "REASON"), rows))
 
 
 def _print_evidence(info: MountInfo) -> None:

@@ -51,14 +51,14 @@ def terminal(node: str, cluster: str | None, opening: bool, region: str | None) 
 def _check() -> None:
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise InvalidInputError(
-            "--open needs a terminal to open it in",
+            "--open works only in a terminal",
             code="usage",
-            hint="leave out --open for the command, and run that in a terminal",
+            hint="leave out --open, and run the printed command in a terminal",
         )
     missing = missing_programs()
     if missing:
         raise UnsupportedError(
-            f"to open a terminal needs what is not installed: {', '.join(missing)}",
+            f"a terminal needs programs that are not installed: {', '.join(missing)}",
             code="program_missing",
             hint="install " + " and ".join(PROGRAMS[program] for program in missing),
             detail={"programs": missing},

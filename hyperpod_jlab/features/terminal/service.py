@@ -92,7 +92,7 @@ def check_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
             raise InternalError(
                 f"{argument!r} is not safe in a shell command",
                 code="strange_name",
-                hint="AWS names clusters, groups and instances otherwise; open the terminal by hand",
+                hint="AWS does not use such names; open the terminal yourself with aws ssm start-session",
             )
     return tuple(arguments)
 
@@ -150,7 +150,7 @@ class SshConfig(Wire):
         """The blocks, and what of them belongs into our configuration."""
         names = ", ".join(f'"{host.name}"' for host in self.hosts)
         lines = [
-            f"# The login nodes of {self.cluster} through AWS Systems Manager. Write them anew when nodes were replaced.",
+            f"# The login nodes of {self.cluster} through AWS Systems Manager. Run the command again after a node was replaced.",
             *([f"# {self.note}."] if self.note else ()),
             f'# In the configuration of hpj: transport = "ssh", login_nodes = [{names}]',
         ]

@@ -119,7 +119,7 @@ describe('Nodes of a cluster', () => {
     box(NODE.name)?.click();
     const asked = await press('Reboot…');
     const words = asked.textContent ?? '';
-    expect(words).toContain('whatever runs on the nodes ends');
+    expect(words).toContain('all work on the nodes ends');
     expect(words).toContain('job 7 (train, of ada) ends');
     expect(words).toContain('which jobs run is not known');
     button('Cancel', asked)?.click();

@@ -204,7 +204,7 @@ describe('HyperpodPage', () => {
   it('says what is missing to submit from here, and what to add', async () => {
     const reach = {
       word: 'no-login-node',
-      sentence: 'no login node of it is configured',
+      sentence: 'its login nodes are not configured',
       next_step: 'hpj config add ml-cluster --login-node USER@HOST',
       config: '[clusters.ml-cluster]'
     };

@@ -67,7 +67,7 @@ export class FakeNodeClient implements INodeClient {
           effects: this.refusals[name] ? [] : ['job 7 (train, of ada) ends'],
           refusal: this.refusals[name] ?? null
         })),
-        effects: ['whatever runs on the nodes ends'],
+        effects: ['all work on the nodes ends'],
         notes: ['which jobs run is not known']
       })
     );

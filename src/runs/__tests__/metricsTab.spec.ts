@@ -71,7 +71,7 @@ describe('The metrics of a run', () => {
 
   afterEach(() => tab.dispose());
 
-  it('are asked for when they are seen, and then again while the run goes on', async () => {
+  it('are asked for when they are seen, and then again while the run continues', async () => {
     show(() => Promise.resolve(answer(0, { a: 50 })), true);
     await new Promise(resolve => setTimeout(resolve, 50));
     expect(asked).toEqual([]);

@@ -73,7 +73,7 @@ describe('UsedByRun', () => {
     runs.dispose();
   });
 
-  it('is not asked for while the run goes on', async () => {
+  it('is not asked for while the run continues', async () => {
     expect(await show('running', null)).toBe('');
     expect(client.calls.filter(call => call.startsWith('usage'))).toEqual([]);
   });

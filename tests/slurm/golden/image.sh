@@ -10,18 +10,18 @@
 #SBATCH --cpus-per-task=1
 #SBATCH --requeue
 
-# Run 20261121-abcd, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
+# Run 20261121-abcd, rendered by hyperpod_jlab: a launcher on each node starts the ranks and writes their logs and records.
 set -u
 step=
 ending=
 incarnation=
 forward() { if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }
-# While srun starts it takes a warning as the order to end; no rank could hear it yet.
+# While srun starts, a warning signal would end the step, and no rank could handle it yet.
 warn() { if grep -qsF "\"$incarnation\"" status/attempt-*/claim.json; then forward "$1"; fi; }
 trap 'ending=yes; forward TERM' TERM
 trap 'warn USR1' USR1
 trap 'warn USR2' USR2
-# sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
+# sbatch passes the token of the submitter to the job, which must not have it; srun cannot use it.
 unset SLURM_JWT
 python=python3
 export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}:/opt/slurm/bin"
@@ -32,24 +32,24 @@ options=(--export=ALL --nodes=1 --ntasks=1 --ntasks-per-node=1 --cpu-bind=none -
 options+=('--container-image=nvcr.io#nvidia/pytorch:24.10-py3' --container-mounts=/fsx/alice:/fsx/alice --no-container-mount-home)
 if [ -e /opt/sagemaker_cluster ]; then options+=(--auto-resume=1); fi
 
-# Starts the launcher, unless anybody but its owner could have changed the bundle.
+# Starts the launcher, unless another user could have changed the bundle.
 guard='(the guard)
 '
 guarded=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd 200001 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
-# In a container user numbers may be others, so owners are looked at here, and there the digest only.
+# User ids in a container may differ: owners are checked here, and only the digest in the container.
 inside=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd - 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
 if ! command -v "$python" >/dev/null; then
-  echo "hyperpod: the node $first has no $python, which checks the bundle before a container may use it" >&2
+  echo "hyperpod: the node $first has no $python, which is needed to check the bundle before a container uses it" >&2
   exit 86
 fi
 "$python" "${guarded[@]}" || exit
 
-# A warning that comes before the launcher can take it is ignored, also while Python starts.
+# Warnings are ignored until the launcher can handle them, also while Python starts.
 start='
 trap "" USR1 USR2
 node="${SLURMD_NODENAME:-$(hostname)}"
 if ! command -v "$1" >/dev/null; then
-  echo "hyperpod: the node $node has no $1: name a Python of the nodes with --python" >&2
+  echo "hyperpod: the node $node has no $1: set --python to an interpreter on the nodes" >&2
   exit 86
 fi
 exec "$@" --node-rank="$SLURM_NODEID" --node-name="$node"'

@@ -87,7 +87,7 @@ def parse_error(status: int, text: str, *, verb: str = "GET", path: str = "") ->
     )
 
 
-_PROXY = "what answers is no API server: check the server and the proxy in the kubeconfig"
+_PROXY = "the server that answered is not a Kubernetes API server: check the server and the proxy in the kubeconfig"
 
 
 def _read(status: int, text: str, verb: str, path: str) -> ApiStatus:

@@ -62,7 +62,7 @@ def _not_found_error() -> InvalidInputError:
     searched = ", ".join(str(path) for path in _searched_paths())
     if os.environ.get("KUBECONFIG"):
         message = (
-            f"kubeconfig not found: KUBECONFIG names {searched or 'nothing'}, which is not a file"
+            f"kubeconfig not found: no file of KUBECONFIG exists ({searched or 'it names none'})"
         )
         hint = "set KUBECONFIG to an existing file, or unset it to use ~/.kube/config"
     else:

@@ -115,8 +115,8 @@ _PLACEHOLDER = "(packed and inserted at submit)"
 _ARCHIVED_NAMES = ("launch.json", "launcher.py", "code", "work")
 
 CODE_NOTE = f"""\
-# The code and files of this run come without shared storage: they are packed when it is sent, and unpacked in each pod.
-# Up to {INLINE_LIMIT >> 10} KiB travel in the variable {_VARIABLE}, up to {MAX_ARCHIVE_BYTES / (1 << 20):g} MiB in ConfigMaps that the volume {_CODE_VOLUME} names.
+# This run has no shared storage: its code and files are packed at submit and unpacked in each pod.
+# Up to {INLINE_LIMIT >> 10} KiB travel in the variable {_VARIABLE}, up to {MAX_ARCHIVE_BYTES / (1 << 20):g} MiB in the ConfigMaps of the volume {_CODE_VOLUME}.
 """
 """Stands above the manifest."""
 

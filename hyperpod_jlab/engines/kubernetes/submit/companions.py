@@ -38,7 +38,7 @@ def split(documents: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dic
     """
     objects = [*_objects(documents, file)]
     if not objects:
-        raise manifest_error(f"{file} is empty", "it must hold one job")
+        raise manifest_error(f"{file} is empty", "it must contain one job")
     jobs = [document for document in objects if find_kind(document) is not None]
     if not jobs:
         kinds_text = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
