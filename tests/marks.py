@@ -29,7 +29,10 @@ FIXTURES_OF_FOLDERS = {
 }
 """The same for names that mean something else in other folders."""
 
-NEEDS = ("slurm", "kubernetes", "server", "local", "space", "kernel", "prometheus", "aws")
+NEEDS = (
+    *("slurm", "kubernetes", "server", "local", "space", "kernel", "prometheus", "aws"),
+    "torch",
+)
 """All that a test may need; one that needs none of it is a unit test."""
 
 OWN_CLUSTER = {"kueue_cluster", "slurm_start", "with_sudo"}

@@ -37,12 +37,12 @@ def any_cluster(*parts: str) -> Iterator[KubernetesTestbed]:
 def some_namespace(cluster: KubernetesTestbed, name: str = "") -> Iterator[str]:
     """A namespace of the tests' own, with a claim called fsx that is the partition."""
     name = name or f"ui-{uuid4().hex[:8]}"
-    cluster.kubectl("create", "namespace", name)
+    cluster.make_namespace(name)
     try:
         cluster.claim(name)
         yield name
     finally:
-        cluster.kubectl("delete", "namespace", name, "--wait=false")
+        cluster.delete_namespace(name)
         shutil.rmtree(folder_of(cluster, name), ignore_errors=True)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -9,11 +11,15 @@ from collections.abc import Sequence
 from types import FrameType
 
 _EXIT_INTERRUPTED = 130
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+"""Nearly all objects of a command live until it ends. To look through them at each 700 new ones, and again at the end, took 15 % of its time."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     signal.signal(signal.SIGINT, _exit_now)
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    atexit.register(gc.freeze)
     from hyperpod_jlab.cli.root import run
 
     return run(sys.argv[1:] if arguments is None else arguments)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import hyperpod_jlab
@@ -48,7 +47,10 @@ def test_the_log_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert str(run.logs()) == "0|from 0"
 
 
+@pytest.mark.torch
 def test_closures_and_arrays_travel() -> None:
+    import numpy as np
+
     weights = np.arange(6.0).reshape(2, 3)
 
     def double(factor: float) -> object:

@@ -83,6 +83,7 @@ def test_json_and_arrays_need_no_trust(records: Path):
     assert load_result(records) == {"a": 1}
 
 
+@pytest.mark.torch
 def test_an_array_file_with_objects_is_never_unpickled(records: Path):
     import numpy as np
 
@@ -151,6 +152,7 @@ def test_a_result_that_is_too_large_is_not_read(records: Path, monkeypatch: pyte
         load_result(records)
 
 
+@pytest.mark.torch
 def test_results_that_make_no_sense_are_damaged(records: Path):
     import numpy as np
 

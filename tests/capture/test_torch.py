@@ -10,6 +10,8 @@ import pytest
 
 from tests.capture.bundles import Laboratory
 
+pytestmark = pytest.mark.torch
+
 
 def cell(text: str) -> str:
     return textwrap.dedent(text).strip("\n")

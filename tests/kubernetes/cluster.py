@@ -7,12 +7,15 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.kubernetes.administrator import Administrator, path_of
 from tests.shared import OneAtATime
 
 TESTBED = Path(__file__).parent.parent.parent / "testbed"
@@ -94,6 +97,8 @@ class KubernetesTestbed:
 
     def get(self, kind: str, name: str = "", namespace: str | None = None) -> dict[str, Any]:
         """One object, or a list of them without a name."""
+        if self._direct and (path := path_of(kind, namespace)):
+            return self._direct.get(f"{path}/{name}".rstrip("/"))
         words = [kind, *([name] if name else [])]
         found: dict[str, Any] = json.loads(
             self.kubectl("get", *words, "-o", "json", namespace=namespace)
@@ -104,6 +109,29 @@ class KubernetesTestbed:
         """The conditions in an object's status: type to ``True``, ``False`` or ``Unknown``."""
         status = self.get(kind, name, namespace).get("status", {})
         return {each["type"]: each["status"] for each in status.get("conditions", [])}
+
+    def make_namespace(self, name: str) -> None:
+        """Makes a namespace; returns when it has its service account."""
+        if self._direct:
+            self._direct.make_namespace(name)
+            return
+        self.kubectl("create", "namespace", name)
+        end = time.monotonic() + 110
+        while self.run("get", "serviceaccount", "default", namespace=name).returncode:
+            assert time.monotonic() < end, "no service account"
+            time.sleep(0.1)
+
+    def delete_namespace(self, name: str) -> None:
+        """Deletes it with all that is in it, which goes on after the return."""
+        if self._direct:
+            self._direct.delete_namespace(name)
+        else:
+            self.kubectl("delete", "namespace", name, "--wait=false")
+
+    @cached_property
+    def _direct(self) -> Administrator | None:
+        """Of a testbed; a cluster of the user's may let in kubectl only."""
+        return Administrator(self.kubeconfig) if self.folder is not None else None
 
     def user(
         self,
@@ -137,8 +165,8 @@ class KubernetesTestbed:
         """Makes a claim of that name, which is the partition."""
         if self.partition is None:
             raise RuntimeError(f"There is no partition; {PARTITION_VARIABLE} names one")
-        if self.folder is not None:
-            self.command("claim", namespace, name)
+        if self._direct:
+            self._direct.claim(namespace, name, self.partition)
             return
         sizes = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
         volume = {
@@ -235,6 +263,7 @@ def _output(words: Sequence[str | Path], timeout: float) -> str:
     return done.stdout
 
 
+@cache
 def _programs(folder: Path) -> Path:
     """The folder with kubectl of a testbed's version."""
     line = _output([SCRIPT, "env", folder], 30).splitlines()[1]
@@ -259,7 +288,7 @@ def of_the_user() -> KubernetesTestbed | None:
         partition=Path(partition) if partition else None,
     )
     names = [node["metadata"]["name"] for node in cluster.get("nodes")["items"]]
-    return KubernetesTestbed(**{**vars(cluster), "nodes": tuple(names)})
+    return replace(cluster, nodes=tuple(names))
 
 
 def build(*parts: str) -> None:

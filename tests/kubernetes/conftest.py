@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from uuid import uuid4
@@ -69,14 +68,9 @@ def start_kubernetes() -> Callable[..., AbstractContextManager[KubernetesTestbed
 def own_namespace(kubernetes_cluster: KubernetesTestbed) -> Iterator[str]:
     """A namespace, with what a new one gets."""
     name = f"test-{uuid4().hex[:8]}"
-    kubernetes_cluster.kubectl("create", "namespace", name)
-    # Controllers try again up to a minute later when the API server was away for long.
-    end = time.monotonic() + 110
-    while kubernetes_cluster.run("get", "serviceaccount", "default", namespace=name).returncode:
-        assert time.monotonic() < end, "no service account"
-        time.sleep(0.1)
+    kubernetes_cluster.make_namespace(name)
     yield name
-    kubernetes_cluster.kubectl("delete", "namespace", name, "--wait=false")
+    kubernetes_cluster.delete_namespace(name)
 
 
 @pytest.fixture

@@ -137,11 +137,11 @@ def test_a_users_own_manifest_gets_the_same_findings(
 async def resumed(sessions: Sessions) -> AsyncIterator[KubernetesSession]:
     """A session on a cluster that is HyperPod's, in a namespace where it resumes runs."""
     cluster, name = sessions().cluster, f"hyperpod-{uuid4().hex[:8]}"
-    cluster.kubectl("create", "namespace", name)
+    cluster.make_namespace(name)
     cluster.kubectl("label", "node", *cluster.nodes, f"{HEALTH}=Schedulable", "--overwrite")
     yield sessions(namespace=name, hyperpod="ml-cluster")
     cluster.kubectl("label", "node", *cluster.nodes, f"{HEALTH}-")
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.delete_namespace(name)
 
 
 async def begun(session: KubernetesSession, run_id: str, attempt: int) -> None:

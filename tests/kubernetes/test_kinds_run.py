@@ -356,7 +356,7 @@ async def test_cancelling(trainer: KubernetesSession, kind: str):
 async def test_another_namespace(sessions: Sessions, namespace: str):
     session = sessions(claim=False)
     other = f"{namespace}-other"
-    session.cluster.kubectl("create", "namespace", other)
+    session.cluster.make_namespace(other)
     try:
         run_id = await session.submit("echo there", kubernetes={"namespace": other})
         run = await session.ended(run_id)
@@ -364,17 +364,17 @@ async def test_another_namespace(sessions: Sessions, namespace: str):
         assert session.log(run_id) == "there\n"
         assert session.cluster.get("pytorchjob", f"run-{run_id}", other)
     finally:
-        session.cluster.kubectl("delete", "namespace", other, "--wait=false")
+        session.cluster.delete_namespace(other)
 
 
 @pytest.mark.full
 async def test_a_namespace_that_is_removed_is_said(sessions: Sessions, namespace: str):
     session = sessions(claim=False)
     other = f"{namespace}-gone"
-    session.cluster.kubectl("create", "namespace", other)
+    session.cluster.make_namespace(other)
     run_id = await session.submit("echo up; sleep 600", kubernetes={"namespace": other})
     await session.until(run_id, lambda run: run.state == "running" and bool(run.status.attempts))
-    session.cluster.kubectl("delete", "namespace", other, "--wait=false")
+    session.cluster.delete_namespace(other)
     run = await session.ended(run_id)
     assert run.state == "failed"
     assert "removed from the cluster" in (run.status.reason or ""), run.status

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.server
+
 PROGRAM = """
 import sys
 from jupyter_server.serverapp import ServerApp

@@ -10,6 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,34 +115,59 @@ class Lambda:
 
     def invoke(self, function: str, event: Any) -> Invoked:
         """Run a handler with an event, in a process of its own."""
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder, "output")
+            asked = {
+                "handler": f"{HANDLERS}.{function}.handler",
+                "event": event,
+                "seconds": self.seconds,
+                "environment": self.environment,
+                "output": str(output),
+            }
+            code = _instance(self.folder, threading.get_ident()).ask(asked)
+            said = output.read_text()
+        if code != 0:
+            return Invoked(said, ended=True)
+        log, _, told = said.rstrip("\n").rpartition("\n")
+        found = json.loads(told)
+        return Invoked(
+            log,
+            found.get("result"),
+            found.get("error"),
+            found["imported"],
+            tuple(found["outside"]),
+        )
+
+
+class _Instance:
+    """The package, loaded once; each invocation is a fork of it. It ends with this process, whose pipe it reads."""
+
+    def __init__(self, folder: Path) -> None:
         python, _ = interpreter()
-        command = [python, "-I", "-S", "-B", str(RUNTIME), str(self.folder)]
-        command += [f"{HANDLERS}.{function}.handler", str(self.seconds)]
         environment = {
             "PATH": "/usr/bin:/bin",
             "HOME": "/home/sbx_user1051",
             "TZ": ":UTC",
             "AWS_LAMBDA_FUNCTION_NAME": "wiring",
             "AWS_EXECUTION_ENV": "AWS_Lambda_python3.12",
-            "LAMBDA_TASK_ROOT": str(self.folder),
-            **self.environment,
+            "LAMBDA_TASK_ROOT": str(folder),
         }
-        done = subprocess.run(
-            command,
-            input=json.dumps(event),
-            capture_output=True,
+        self._process = subprocess.Popen(
+            [python, "-I", "-S", "-B", str(RUNTIME), str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
             env=environment,
-            timeout=self.seconds + 50,
         )
-        log, _, told = done.stdout.rstrip("\n").rpartition("\n")
-        if done.returncode != 0:
-            return Invoked(done.stdout + done.stderr, ended=True)
-        found = json.loads(told)
-        return Invoked(
-            log + done.stderr,
-            found.get("result"),
-            found.get("error"),
-            found["imported"],
-            tuple(found["outside"]),
-        )
+
+    def ask(self, asked: dict[str, Any]) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+@functools.cache
+def _instance(folder: Path, thread: int) -> _Instance:
+    return _Instance(folder)

@@ -12,7 +12,8 @@ import pytest
 
 from tests.admin.lambdas.package import ROOT, build, built, interpreter
 
-pytestmark = pytest.mark.timeout(300)  # pip installs into the package
+pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+"""pip installs into the package, from an index."""
 
 BIG_ZIPPED, BIG_UNZIPPED = 50_000_000, 250_000_000
 EVERY_MODULE = """
