@@ -30,6 +30,9 @@ class FakeClusterClient implements IClusterClient {
 
   readonly list = jest.fn();
   readonly cluster = jest.fn();
+  readonly overview = jest.fn(() =>
+    Promise.resolve(answerOf('ClusterOverview'))
+  );
   readonly governance = jest.fn();
 
   configured(): Promise<readonly ICluster[]> {
@@ -129,7 +132,8 @@ describe('ClusterPage', () => {
       trans
     });
     Widget.attach(page, document.body);
-    await settled(page);
+    await until(() => page.node.querySelector('button') !== null);
+    await show(page, 'Queues');
   });
 
   afterEach(() => page.dispose());
@@ -148,7 +152,11 @@ describe('ClusterPage', () => {
       );
     tab.focus();
     press('ArrowLeft');
+    await until(() => document.activeElement?.textContent === 'Overview');
+    press('ArrowLeft');
     await until(() => document.activeElement?.textContent === 'Finished');
+    press('ArrowRight');
+    await until(() => document.activeElement?.textContent === 'Overview');
     press('ArrowRight');
     await until(() => document.activeElement?.textContent === 'Queues');
     expect(document.activeElement?.getAttribute('aria-selected')).toBe('true');
