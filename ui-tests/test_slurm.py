@@ -144,14 +144,14 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     open_lab(page, root_lab)
 
     shown = open_tab(page, CLUSTER, "Overview")
-    free = shown.get_by_role("listitem").filter(has_text="h100 free")
+    free = shown.get_by_role("listitem").filter(has_text="H100 free")
     expect(free).to_contain_text("of 32 · 8 out of service", timeout=SLOW)
     nodes = shown.get_by_role("group", name="Map of 4 nodes")
     nodes.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     tip = shown.locator(".jp-HyperPod-NodeMap-tip")
-    expect(tip).to_contain_text("node3 · up3 of 8 h100 in use")
+    expect(tip).to_contain_text("node3 · up3 of 8 H100 in use")
     expect(tip).to_contain_text("bob · 3 GPUs")
     expect(shown.get_by_role("region", name="Waiting jobs")).to_contain_text("alice")
     for theme in ("JupyterLab Dark", "JupyterLab Light"):

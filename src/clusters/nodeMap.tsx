@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { durationText } from '../components/words';
+import { gpuName } from './devices';
 import {
   cellAt,
   cellsOf,
@@ -190,7 +191,7 @@ function tipLines(
         '%1 of %2 %3 in use',
         node.used,
         node.gpus,
-        node.gpu_type ?? trans.__('GPUs')
+        node.gpu_type === null ? trans.__('GPUs') : gpuName(node.gpu_type)
       )
     );
   }

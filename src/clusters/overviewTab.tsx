@@ -9,6 +9,7 @@ import { durationText, momentText } from '../components/words';
 import { Age } from './age';
 import { Bar } from './bar';
 import { IClusterClient } from './client';
+import { gpuName } from './devices';
 import { NodeMap } from './nodeMap';
 import { clusterStateText } from './states';
 
@@ -104,7 +105,9 @@ function Tiles(props: {
         <Tile
           key={gpus.type ?? ''}
           label={
-            gpus.type ? trans.__('%1 free', gpus.type) : trans.__('GPUs free')
+            gpus.type
+              ? trans.__('%1 free', gpuName(gpus.type))
+              : trans.__('GPUs free')
           }
           number={gpus.free}
           detail={
@@ -261,7 +264,7 @@ function Waiting(props: IProps & { value: IOverview }): JSX.Element | null {
       aria-label={trans.__('Waiting jobs')}
     >
       <h2>{trans.__('Waiting jobs')}</h2>
-      <div className="jp-HyperPod-Table-scroll">
+      <div className="jp-HyperPod-Table-scroll" tabIndex={0}>
         <table>
           <thead>
             <tr>

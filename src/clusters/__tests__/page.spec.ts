@@ -170,7 +170,7 @@ describe('ClusterPage', () => {
     const label = page.node
       .querySelector('[role="img"]')
       ?.getAttribute('aria-label');
-    expect(label).toBe('h100: 0 of 4 free; in use: 0, 3; partly in use: 1');
+    expect(label).toBe('H100: 0 of 4 free; in use: 0, 3; partly in use: 1');
     expect(page.node.textContent).toContain('fpga: 0 of 2');
   });
 
