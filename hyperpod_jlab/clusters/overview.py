@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hyperpod_jlab.core.cluster import UNUSABLE, Job, Node, Queue
@@ -91,22 +91,29 @@ class ClusterOverview:
     waiting_total: int
 
 
-def tiles_of(nodes: Iterable[Node], jobs: Iterable[Job]) -> list[NodeTile]:
+def tiles_of(nodes: Sequence[Node], jobs: Iterable[Job]) -> list[NodeTile]:
     """The nodes with the shares of their jobs."""
-    on_node: dict[str, list[Job]] = defaultdict(list)
-    for job in jobs:
-        if job.state in {"running", "suspended"}:
-            for name in job.nodes:
-                on_node[name].append(job)
-    return [_tile(node, on_node[node.name]) for node in nodes]
+    running = [job for job in jobs if job.state in {"running", "suspended"}]
+    by_id = {ident: job for job in running for ident in (job.run_id, job.scheduler_id)}
+    on_node: dict[str, dict[str, Job]] = {node.name: {} for node in nodes}
+    for job in running:
+        for name in job.nodes:
+            if name in on_node:
+                on_node[name][job.scheduler_id] = job
+    for node in nodes:
+        # The embedded cluster's jobs run on nodes that are this one machine.
+        found = (by_id[ident] for ident in node.jobs if ident in by_id)
+        on_node[node.name].update((job.scheduler_id, job) for job in found)
+    spread = Counter(ident for there in on_node.values() for ident in there)
+    return [_tile(node, on_node[node.name].values(), spread) for node in nodes]
 
 
-def _tile(node: Node, jobs: Sequence[Job]) -> NodeTile:
+def _tile(node: Node, jobs: Iterable[Job], spread: Mapping[str, int]) -> NodeTile:
     usable = node.state not in UNUSABLE
     used = sum(one.used for one in node.resources if one.accelerator)
     shares, left = [], used
     for job in jobs:
-        gpus = min(left, -(-job.accelerators // len(job.nodes)))
+        gpus = min(left, -(-job.accelerators // spread[job.scheduler_id]))
         left -= gpus
         shares.append(GpuShare(job.scheduler_id, gpus))
     return NodeTile(
