@@ -1,11 +1,13 @@
 import { TranslationBundle } from '@jupyterlab/translation';
+import { ISignal } from '@lumino/signaling';
 import * as React from 'react';
 
 import type { Schema } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
-import { Polled } from '../components/polled';
+import { useLoaded } from '../components/useLoaded';
 import { durationText, momentText } from '../components/words';
+import type { IRunChange } from '../runs/model';
 import { Age } from './age';
 import { Bar } from './bar';
 import { IClusterClient } from './client';
@@ -17,34 +19,11 @@ type IOverview = Schema<'ClusterOverview'>;
 type IJob = Schema<'Job'>;
 type IQueue = Schema<'Queue'>;
 
-/** How often a visible page is read again. */
-const POLL_MS = 5000;
-
-/**
- * A cluster at a glance, read again while it is shown.
- */
-class OverviewModel extends Polled<IOverview> {
-  constructor(
-    private readonly _request: () => Promise<IOverview>,
-    isShown: () => boolean
-  ) {
-    super({
-      name: 'overview',
-      interval: POLL_MS,
-      linger: 0,
-      standby: () => !isShown()
-    });
-  }
-
-  protected override read(): Promise<IOverview> {
-    return this._request();
-  }
-}
-
 interface IProps {
   readonly cluster: string;
   readonly client: IClusterClient;
-  readonly isShown: () => boolean;
+  /** A run came into another state: then the cluster is read again. */
+  readonly runChanged: ISignal<unknown, IRunChange>;
   readonly openRun: (runId: string) => void;
   /** Show the nodes. */
   readonly openNodes: () => void;
@@ -55,23 +34,29 @@ interface IProps {
  * The first tab of a cluster: free GPUs, a map of the nodes, the queues, and the jobs that wait.
  */
 export function OverviewTab(props: IProps): JSX.Element {
-  const { client, cluster, isShown, trans } = props;
-  const [model] = React.useState(
-    () => new OverviewModel(() => client.overview(cluster), isShown)
-  );
-  const [, setTurn] = React.useState(0);
+  const { client, cluster, runChanged, trans } = props;
+  const load = React.useCallback(async () => {
+    const overview = await client.overview(cluster);
+    const now = new Date().toISOString();
+    return { ...overview, as_of: overview.as_of ?? now };
+  }, [client, cluster]);
+  const { error, renew, value } = useLoaded(load);
+  const renewed = React.useRef(renew);
+  renewed.current = renew;
   React.useEffect(() => {
-    const update = () => setTurn(turn => turn + 1);
-    model.changed.connect(update);
-    model.start();
-    return () => {
-      model.dispose();
+    const update = (_: unknown, { run }: IRunChange) => {
+      if (run.cluster === cluster) {
+        renewed.current();
+      }
     };
-  }, [model]);
-  const { error, value } = model;
+    runChanged.connect(update);
+    return () => {
+      runChanged.disconnect(update);
+    };
+  }, [cluster, runChanged]);
   if (value === null) {
     return error ? (
-      <ErrorMessage error={error} trans={trans} retry={() => model.refresh()} />
+      <ErrorMessage error={error} trans={trans} retry={renew} />
     ) : (
       <p className="jp-HyperPod-Message" role="status">
         {trans.__('Loading…')}
@@ -80,7 +65,12 @@ export function OverviewTab(props: IProps): JSX.Element {
   }
   return (
     <div className="jp-HyperPod-Overview">
-      <Age aged={value} trans={trans} />
+      <div className="jp-HyperPod-Overview-head">
+        <Age aged={value} trans={trans} />
+        <button type="button" className="jp-HyperPod-button" onClick={renew}>
+          {trans.__('Refresh')}
+        </button>
+      </div>
       {error && <ErrorMessage error={error} trans={trans} />}
       <Notes notes={value.notes} />
       <Tiles value={value} trans={trans} />

@@ -1,8 +1,10 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
+import { ISignal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { Tabs } from '../components/tabs';
+import type { IRunChange } from '../runs/model';
 import { CallsNote } from './callsNote';
 import { endedColumns, runColumns } from './jobColumns';
 import { JobsTable } from './jobsTable';
@@ -47,6 +49,8 @@ export class ClusterPage extends ReactWidget {
 export namespace ClusterPage {
   export interface IOptions extends INodesTable {
     openRun: (runId: string) => void;
+    /** A run came into another state. */
+    runChanged: ISignal<unknown, IRunChange>;
   }
 }
 

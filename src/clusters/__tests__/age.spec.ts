@@ -1,4 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { answerOf } from '../../__tests__/answers';
@@ -45,6 +46,7 @@ async function pageOf({
     cluster: 'ml',
     client,
     nodeClient: new FakeNodeClient(),
+    runChanged: new Signal({}),
     openRun: () => undefined,
     openTerminal: () => undefined,
     openLogs: () => undefined,

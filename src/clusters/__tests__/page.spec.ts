@@ -1,5 +1,6 @@
 import { Dialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { answerOf } from '../../__tests__/answers';
@@ -126,6 +127,7 @@ describe('ClusterPage', () => {
       cluster: 'local',
       client,
       nodeClient: new FakeNodeClient(),
+      runChanged: new Signal({}),
       openRun: runId => opened.push(runId),
       openTerminal: instance => opened.push(instance),
       openLogs: instance => opened.push(instance),
