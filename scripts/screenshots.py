@@ -145,6 +145,8 @@ def shoot_slurm(page: Page, run_id: str) -> None:
     in_both_themes(page, "slurm-run")
     execute(page, "hyperpod:open-cluster", {"cluster": SLURM})
     cluster_page = page.locator(".jp-HyperPod-ClusterPage")
+    expect(cluster_page.locator(".jp-HyperPod-NodeMap canvas")).to_be_visible()
+    in_both_themes(page, "slurm-overview")
     cluster_page.get_by_role("tab", name="Nodes").click()
     expect(cluster_page.get_by_text("drained")).to_be_visible()
     in_both_themes(page, "slurm-cluster")

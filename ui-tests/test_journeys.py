@@ -160,6 +160,9 @@ def test_every_string_can_be_translated(page: Page, marked_lab: LabServer) -> No
     found += untranslatable(run_page)
     execute(page, "hyperpod:open-cluster", {"cluster": "local"})
     cluster_page = page.locator(".jp-HyperPod-ClusterPage")
+    expect(cluster_page.locator(".jp-HyperPod-NodeMap")).to_be_visible()
+    found += untranslatable(cluster_page)
+    cluster_page.get_by_role("tab").nth(1).click()
     expect(cluster_page.get_by_role("table").first).to_be_visible()
     found += untranslatable(cluster_page)
     page.evaluate(

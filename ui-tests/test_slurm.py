@@ -143,6 +143,25 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     wait_for_job(slurm, bobs, "RUNNING")
     open_lab(page, root_lab)
 
+    shown = open_tab(page, CLUSTER, "Overview")
+    free = shown.get_by_role("listitem").filter(has_text="H100 free")
+    expect(free).to_contain_text("of 32 · 8 out of service", timeout=SLOW)
+    nodes = shown.get_by_role("group", name="Map of 4 nodes")
+    nodes.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    tip = shown.locator(".jp-HyperPod-NodeMap-tip")
+    expect(tip).to_contain_text("node3 · up3 of 8 H100 in use")
+    expect(tip).to_contain_text("bob · 3 GPUs")
+    expect(shown.get_by_role("region", name="Waiting jobs")).to_contain_text("alice")
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        use_theme(page, theme)
+        assert violations(page, CLUSTER_PAGE) == []
+    nodes.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(shown.get_by_role("tab", name="Nodes")).to_have_attribute("aria-selected", "true")
+
     shown = open_cluster(page, "Queues")
     expect(row(shown, "batch")).to_contain_text("all users")
     expect(row(shown, "dev (default)")).to_contain_text("1 h")

@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from hyperpod_jlab.aws.consoles import cluster_console, eks_console, log_group, logs_console
+from hyperpod_jlab.clusters.overview import (
+    MAX_WAITING,
+    ClusterOverview,
+    in_waiting_order,
+    tiles_of,
+    totals_of,
+)
 from hyperpod_jlab.core.cluster import JOB_ENDED, Cluster, Job, Node, Queue, notes_of
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
@@ -267,6 +274,31 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
         as_of=snapshot.as_of,
         problem=snapshot.problem,
         notes=notes_of(snapshot.value),
+    )
+
+
+async def show_overview(call: Call, cluster: str) -> ClusterOverview:
+    """A cluster at a glance: GPUs by node and job, queues, running jobs, and the first jobs that wait."""
+    hyperpod = await with_cluster(call, cluster)
+    snapshots = hyperpod.snapshots
+    nodes, queues, jobs = await asyncio.gather(
+        hyperpod.clusters.nodes(cluster),
+        snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster)),
+        snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster)),
+    )
+    tiles = await asyncio.to_thread(tiles_of, nodes.nodes, jobs.said)
+    waiting = in_waiting_order(jobs.said)
+    ages = [one.as_of for one in (nodes, queues, jobs) if one.as_of is not None]
+    return ClusterOverview(
+        as_of=min(ages, default=None),
+        problem=jobs.problem or queues.problem or nodes.problem,
+        notes=tuple(dict.fromkeys((*nodes.notes, *notes_of(queues.said), *notes_of(jobs.said)))),
+        gpus=totals_of(tiles),
+        nodes=tiles,
+        queues=list(queues.said),
+        running=[job for job in jobs.said if job.state in {"running", "suspended"}],
+        waiting=waiting[:MAX_WAITING],
+        waiting_total=len(waiting),
     )
 
 

@@ -43,6 +43,11 @@ export class ClusterClient {
     });
   }
 
+  /** A configured cluster at a glance. */
+  overview(cluster: string): Promise<Schema<'ClusterOverview'>> {
+    return this._client.get(pathOf(cluster, 'overview'));
+  }
+
   /** Quotas and policies of a cluster on EKS. */
   governance(
     cluster: string,

@@ -141,7 +141,12 @@ function useOf(device: IDevice, number: number, usable: boolean): string {
 }
 
 function deviceName(device: IDevice): string {
-  return device.type ?? device.name;
+  return device.type === null ? device.name : gpuName(device.type);
+}
+
+/** A GPU's type as people write it: H100 for Slurm's h100; a MIG profile stays. */
+export function gpuName(type: string): string {
+  return /^[a-z]+\d+[a-z]*$/.test(type) ? type.toUpperCase() : type;
 }
 
 function fullName(device: IDevice): string {

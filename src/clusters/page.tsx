@@ -1,17 +1,20 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
+import { ISignal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { Tabs } from '../components/tabs';
+import type { IRunChange } from '../runs/model';
 import { CallsNote } from './callsNote';
 import { endedColumns, runColumns } from './jobColumns';
 import { JobsTable } from './jobsTable';
 import { INodesTable, NodesTable } from './nodesTable';
+import { OverviewTab } from './overviewTab';
 import { queueColumns } from './queueColumns';
 import { ServerTable } from './serverTable';
 import { ITablePage, ITableQuery, TableKind } from './types';
 
-const TABS = ['queues', 'jobs', 'nodes', 'finished'] as const;
+const TABS = ['overview', 'queues', 'jobs', 'nodes', 'finished'] as const;
 type Tab = (typeof TABS)[number];
 
 /**
@@ -46,6 +49,8 @@ export class ClusterPage extends ReactWidget {
 export namespace ClusterPage {
   export interface IOptions extends INodesTable {
     openRun: (runId: string) => void;
+    /** A run came into another state. */
+    runChanged: ISignal<unknown, IRunChange>;
   }
 }
 
@@ -54,6 +59,7 @@ type IProps = ClusterPage.IOptions & { isShown: () => boolean };
 function ClusterTables(props: IProps): JSX.Element {
   const { client, cluster, trans } = props;
   const labels: Readonly<Record<Tab, string>> = {
+    overview: trans.__('Overview'),
     queues: trans.__('Queues'),
     jobs: trans.__('Jobs'),
     nodes: trans.__('Nodes'),
@@ -67,20 +73,26 @@ function ClusterTables(props: IProps): JSX.Element {
         label={trans.__('Cluster views')}
         tabs={TABS.map(name => ({ name, label: labels[name] }))}
       >
-        {tab => <TabTables {...props} tab={tab} />}
+        {(tab, choose) => (
+          <TabTables {...props} tab={tab} openNodes={() => choose('nodes')} />
+        )}
       </Tabs>
     </>
   );
 }
 
 /** What is in a tab. Only that is asked for, and is in the page. */
-function TabTables(props: IProps & { tab: Tab }): JSX.Element {
+function TabTables(
+  props: IProps & { tab: Tab; openNodes: () => void }
+): JSX.Element {
   const { client, cluster, tab, trans } = props;
   const [load] = React.useState(
     () => (kind: TableKind) => (query: ITableQuery) =>
       client.table(cluster, kind, query)
   );
   switch (tab) {
+    case 'overview':
+      return <OverviewTab {...props} />;
     case 'jobs':
       return <JobsTable {...props} />;
     case 'nodes':

@@ -80,6 +80,7 @@ async function openCluster(
       nodeClient: new NodeClient(hyperPod.client),
       ...nodeOpeners(app, cluster, hyperPod.trans),
       openRun: runId => void hyperPod.openRun(runId),
+      runChanged: hyperPod.runs.stateChanged,
       trans: hyperPod.trans
     });
     page.title.label = cluster;

@@ -61,8 +61,8 @@ export function Tabs<T extends string>(
   props: Pick<IBarProps<T>, 'label' | 'tabs'> & {
     /** A class of the panel. Such a panel can be scrolled, so the keyboard reaches it. */
     panelClass?: string;
-    /** What the panel shows. */
-    children: (tab: T) => React.ReactNode;
+    /** What the panel shows; with a function that goes to another tab. */
+    children: (tab: T, choose: (tab: T) => void) => React.ReactNode;
   }
 ): JSX.Element {
   const { children, label, panelClass, tabs } = props;
@@ -87,7 +87,7 @@ export function Tabs<T extends string>(
         className={panelClass}
         tabIndex={panelClass === undefined ? undefined : 0}
       >
-        {children(current)}
+        {children(current, setCurrent)}
       </div>
     </>
   );

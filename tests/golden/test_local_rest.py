@@ -87,7 +87,13 @@ async def test_what_describes_the_api(golden: Golden, api) -> None:
 async def test_a_fresh_home(golden: Golden, api) -> None:
     lines = (
         *("clusters", "clusters/local/nodes", "clusters/local/queues", "clusters/local/jobs"),
-        *("clusters/local/choices", "clusters/local/nodes/actions", "runs", "runs?limit=0"),
+        *(
+            "clusters/local/overview",
+            "clusters/local/choices",
+            "clusters/local/nodes/actions",
+            "runs",
+            "runs?limit=0",
+        ),
         *("clusters/nobody/nodes", "storage/tasks?file_system=x", "lifecycle/log", "nowhere"),
         *("runs/nobody", "runs/nobody/logs", "runs/nobody/why", "admin/work", "admin/steps"),
         *("runs?state=sleeping", "runs?cursor=x", "runs?sort=name", "doctor", "logs"),

@@ -27,6 +27,10 @@ async def test_nodes_queues_and_jobs(api):
     jobs = await api.get("clusters/local/jobs", filter="SLEEPER running")
     assert [job["run_id"] for job in jobs["jobs"]] == [run["run_id"]]
     assert (await api.get("clusters/local/jobs", filter="nobody"))["total"] == 0
+    overview = await api.get("clusters/local/overview")
+    assert [job["run_id"] for job in overview["running"]] == [run["run_id"]]
+    (node,) = overview["nodes"]
+    assert [share["job"] for share in node["shares"]] == [jobs["jobs"][0]["scheduler_id"]]
 
 
 @pytest.mark.parametrize("table", ["nodes", "queues", "jobs"])

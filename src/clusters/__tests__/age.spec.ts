@@ -1,4 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { answerOf } from '../../__tests__/answers';
@@ -22,12 +23,15 @@ function secondsAgo(seconds: number): string {
 }
 
 /** A page of a cluster that was seen some time ago. */
-function pageOf({
+async function pageOf({
   queues = [{ name: 'dev' }],
   ...page
-}: Partial<ITablePage> & { queues?: readonly object[] }): ClusterPage {
+}: Partial<ITablePage> & {
+  queues?: readonly object[];
+}): Promise<ClusterPage> {
   const client = {
     configured: () => Promise.resolve([]),
+    overview: () => Promise.resolve(answerOf('ClusterOverview')),
     queues: () => Promise.resolve([]),
     act: () => Promise.resolve([]),
     table: () =>
@@ -42,18 +46,25 @@ function pageOf({
     cluster: 'ml',
     client,
     nodeClient: new FakeNodeClient(),
+    runChanged: new Signal({}),
     openRun: () => undefined,
     openTerminal: () => undefined,
     openLogs: () => undefined,
     trans
   });
   Widget.attach(shown, document.body);
+  const queuesTab = () =>
+    Array.from(shown.node.querySelectorAll('button')).find(
+      item => item.textContent === 'Queues'
+    );
+  await until(() => queuesTab() !== undefined);
+  queuesTab()?.click();
   return shown;
 }
 
 describe('A table of a cluster that does not answer', () => {
   it('shows the rows that were seen last, their age and why', async () => {
-    const page = pageOf({ as_of: secondsAgo(40), problem: PROBLEM });
+    const page = await pageOf({ as_of: secondsAgo(40), problem: PROBLEM });
     await until(() => page.node.textContent?.includes('dev') ?? false);
     const text = page.node.textContent ?? '';
     expect(text).toMatch(/Updated 4[01] s ago\. Newer data is not available\./);
@@ -65,7 +76,7 @@ describe('A table of a cluster that does not answer', () => {
   it('says what of the table is hidden from the user', async () => {
     const note = 'the quotas are hidden from you: the right to list is missing';
     const quota = { flavor: 'h100', resource: 'nvidia.com/gpu' };
-    const page = pageOf({
+    const page = await pageOf({
       notes: [note],
       queues: [
         {
@@ -85,14 +96,14 @@ describe('A table of a cluster that does not answer', () => {
   });
 
   it('shows no table of which all is hidden', async () => {
-    const page = pageOf({ notes: ['the queues are hidden'], queues: [] });
+    const page = await pageOf({ notes: ['the queues are hidden'], queues: [] });
     await until(() => page.node.querySelector('[role="note"]') !== null);
     expect(page.node.querySelector('table')).toBeNull();
     page.dispose();
   });
 
   it('says nothing of it while the cluster answers', async () => {
-    const page = pageOf({ as_of: null, problem: null });
+    const page = await pageOf({ as_of: null, problem: null });
     await until(() => page.node.textContent?.includes('dev') ?? false);
     expect(page.node.textContent).not.toContain('ago');
     page.dispose();

@@ -1,4 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { answerOf } from '../../__tests__/answers';
@@ -29,6 +30,7 @@ const client = {
   list: () =>
     Promise.resolve(answerOf('ClusterPage', { clusters: [NONE, ASKED] })),
   configured: () => Promise.resolve([NONE, ASKED]),
+  overview: () => Promise.resolve(answerOf('ClusterOverview')),
   table: () => Promise.resolve({ rows: [], next: null, total: 0 })
 } as unknown as IClusterClient;
 
@@ -67,6 +69,7 @@ it.each([
     cluster,
     client,
     nodeClient: new FakeNodeClient(),
+    runChanged: new Signal({}),
     openRun: jest.fn(),
     openTerminal: jest.fn(),
     openLogs: jest.fn(),

@@ -70,7 +70,7 @@ describe('the columns of queues', () => {
     ['name', 'dev (default)'],
     ['nodes_free', '1 of 4'],
     ['slots_free', ''],
-    ['accelerators_free', 'h100: 12 of 32'],
+    ['accelerators_free', 'H100: 12 of 32'],
     ['time_limit', '1.5 h'],
     ['default_time', '10 min'],
     ['usable', 'not you (groups: ml, vision; QoS: high)']
@@ -93,7 +93,7 @@ describe('the columns of jobs', () => {
   it.each([
     ['user', 'alice (you)'],
     ['nodes', '4'],
-    ['accelerators', '8 × h100, 1 × fpga:x']
+    ['accelerators', '8 × H100, 1 × fpga:x']
   ])('%s', (name, text) => {
     expect(cell(columns, name, row)).toBe(text);
   });
@@ -116,7 +116,7 @@ describe('devices', () => {
   it('are counted in words', () => {
     const row = answerOf('Queue', QUEUE);
     const devices = devicesOf(row.resources);
-    expect(devicesText(devices, trans)).toBe('h100: 12 of 32');
-    expect(amountsText(devices)).toBe('32 × h100, 16 × shard');
+    expect(devicesText(devices, trans)).toBe('H100: 12 of 32');
+    expect(amountsText(devices)).toBe('32 × H100, 16 × shard');
   });
 });

@@ -1,5 +1,6 @@
 import { Dialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { answerOf } from '../../__tests__/answers';
@@ -30,6 +31,9 @@ class FakeClusterClient implements IClusterClient {
 
   readonly list = jest.fn();
   readonly cluster = jest.fn();
+  readonly overview = jest.fn(() =>
+    Promise.resolve(answerOf('ClusterOverview'))
+  );
   readonly governance = jest.fn();
 
   configured(): Promise<readonly ICluster[]> {
@@ -123,13 +127,15 @@ describe('ClusterPage', () => {
       cluster: 'local',
       client,
       nodeClient: new FakeNodeClient(),
+      runChanged: new Signal({}),
       openRun: runId => opened.push(runId),
       openTerminal: instance => opened.push(instance),
       openLogs: instance => opened.push(instance),
       trans
     });
     Widget.attach(page, document.body);
-    await settled(page);
+    await until(() => page.node.querySelector('button') !== null);
+    await show(page, 'Queues');
   });
 
   afterEach(() => page.dispose());
@@ -148,7 +154,11 @@ describe('ClusterPage', () => {
       );
     tab.focus();
     press('ArrowLeft');
+    await until(() => document.activeElement?.textContent === 'Overview');
+    press('ArrowLeft');
     await until(() => document.activeElement?.textContent === 'Finished');
+    press('ArrowRight');
+    await until(() => document.activeElement?.textContent === 'Overview');
     press('ArrowRight');
     await until(() => document.activeElement?.textContent === 'Queues');
     expect(document.activeElement?.getAttribute('aria-selected')).toBe('true');
@@ -162,7 +172,7 @@ describe('ClusterPage', () => {
     const label = page.node
       .querySelector('[role="img"]')
       ?.getAttribute('aria-label');
-    expect(label).toBe('h100: 0 of 4 free; in use: 0, 3; partly in use: 1');
+    expect(label).toBe('H100: 0 of 4 free; in use: 0, 3; partly in use: 1');
     expect(page.node.textContent).toContain('fpga: 0 of 2');
   });
 

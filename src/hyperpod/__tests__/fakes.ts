@@ -232,6 +232,10 @@ export class FakeClusterClient implements IClusterClient {
     return this._answer(() => answerOf('ClusterDetail', this.detail));
   }
 
+  overview(): Promise<Schema<'ClusterOverview'>> {
+    return Promise.resolve(answerOf('ClusterOverview'));
+  }
+
   governance(name: string, refresh: boolean): Promise<IGovernance> {
     this.asked.push([`${name}/governance`, refresh]);
     return this._answer(() =>

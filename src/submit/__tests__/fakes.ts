@@ -106,6 +106,7 @@ export const clusters: IClusterClient = {
   list: () => Promise.reject(new Error('AWS is not to be asked')),
   cluster: () => Promise.reject(new Error('AWS is not to be asked')),
   governance: () => Promise.reject(new Error('AWS is not to be asked')),
+  overview: () => Promise.resolve(answerOf('ClusterOverview')),
   configured: () =>
     Promise.resolve(
       ['local', 'ml'].map(name =>

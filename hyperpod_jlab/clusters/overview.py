@@ -1,0 +1,156 @@
+"""A cluster at a glance, from one look at its scheduler: GPUs by node and job, queues, and jobs that wait."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hyperpod_jlab.core.cluster import UNUSABLE, Job, Node, Queue
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.wire import Time
+
+MAX_WAITING = 50
+"""Waiting jobs that are listed."""
+
+
+@dataclass(frozen=True)
+class GpuTotals:
+    """The GPUs of one type on a cluster.
+
+    Attributes:
+        type: The type, such as ``h100``; null where the scheduler does not say it.
+        used: GPUs that jobs have.
+        free: GPUs that a new job can get.
+        unavailable: GPUs without a job on nodes that accept no jobs.
+    """
+
+    type: str | None
+    total: int
+    used: int
+    free: int
+    unavailable: int
+
+
+@dataclass(frozen=True)
+class GpuShare:
+    """The GPUs of a node that one job has.
+
+    Attributes:
+        job: The scheduler's id of the job.
+        gpus: How many.
+    """
+
+    job: str
+    gpus: int
+
+
+@dataclass(frozen=True)
+class NodeTile:
+    """A node of the map.
+
+    Attributes:
+        usable: Whether new jobs can start on it.
+        gpus: Its GPUs.
+        used: GPUs that jobs have.
+        shares: The jobs on it. A job without GPUs has 0. The scheduler tells how many GPUs a job has in all, so on unequal nodes a share is an estimate.
+    """
+
+    name: str
+    state: str
+    reason: str | None
+    usable: bool
+    instance_group: str | None
+    gpu_type: str | None
+    gpus: int
+    used: int
+    shares: tuple[GpuShare, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOverview:
+    """A cluster at a glance.
+
+    Attributes:
+        as_of: When the scheduler answered; null when it has just answered.
+        problem: Why there is nothing newer.
+        notes: What is hidden from this user, and why.
+        running: The running jobs.
+        waiting: The first waiting jobs: those with an expected start first, then the oldest.
+        waiting_total: How many jobs wait.
+    """
+
+    as_of: Time | None
+    problem: HyperpodError | None
+    notes: tuple[str, ...]
+    gpus: list[GpuTotals]
+    nodes: list[NodeTile]
+    queues: list[Queue]
+    running: list[Job]
+    waiting: list[Job]
+    waiting_total: int
+
+
+def tiles_of(nodes: Sequence[Node], jobs: Iterable[Job]) -> list[NodeTile]:
+    """The nodes with the shares of their jobs."""
+    running = [job for job in jobs if job.state in {"running", "suspended"}]
+    by_id = {ident: job for job in running for ident in (job.run_id, job.scheduler_id)}
+    on_node: dict[str, dict[str, Job]] = {node.name: {} for node in nodes}
+    for job in running:
+        for name in job.nodes:
+            if name in on_node:
+                on_node[name][job.scheduler_id] = job
+    for node in nodes:
+        # The embedded cluster's jobs run on nodes that are this one machine.
+        found = (by_id[ident] for ident in node.jobs if ident in by_id)
+        on_node[node.name].update((job.scheduler_id, job) for job in found)
+    spread = Counter(ident for there in on_node.values() for ident in there)
+    return [_tile(node, on_node[node.name].values(), spread) for node in nodes]
+
+
+def _tile(node: Node, jobs: Iterable[Job], spread: Mapping[str, int]) -> NodeTile:
+    usable = node.state not in UNUSABLE
+    used = sum(one.used for one in node.resources if one.accelerator)
+    shares, left = [], used
+    for job in jobs:
+        gpus = min(left, -(-job.accelerators // spread[job.scheduler_id]))
+        left -= gpus
+        shares.append(GpuShare(job.scheduler_id, gpus))
+    return NodeTile(
+        name=node.name,
+        state=node.state,
+        reason=node.reason,
+        usable=usable,
+        instance_group=node.instance_group,
+        gpu_type=node.accelerator_type,
+        gpus=node.accelerators,
+        used=used,
+        shares=tuple(shares),
+    )
+
+
+def totals_of(tiles: Iterable[NodeTile]) -> list[GpuTotals]:
+    """The GPUs by type, most first."""
+    sums: dict[str | None, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for tile in tiles:
+        if tile.gpus:
+            rest = tile.gpus - tile.used
+            free, unavailable = (rest, 0) if tile.usable else (0, rest)
+            values = (tile.gpus, tile.used, free, unavailable)
+            sums[tile.gpu_type] = [a + b for a, b in zip(sums[tile.gpu_type], values, strict=True)]
+    found = [GpuTotals(kind, *values) for kind, values in sums.items()]
+    return sorted(found, key=lambda one: (-one.total, one.type or ""))
+
+
+def in_waiting_order(jobs: Iterable[Job]) -> list[Job]:
+    """Waiting jobs: those with an expected start first, then the oldest."""
+    waiting = [job for job in jobs if job.state in {"waiting", "held"}]
+    never = float("inf")
+    return sorted(
+        waiting,
+        key=lambda job: (
+            job.expected_start if job.expected_start is not None else never,
+            job.submitted_at if job.submitted_at is not None else never,
+            job.scheduler_id,
+        ),
+    )

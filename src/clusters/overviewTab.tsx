@@ -1,0 +1,343 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ISignal } from '@lumino/signaling';
+import * as React from 'react';
+
+import type { Schema } from '../api';
+import { ErrorMessage } from '../components/errorMessage';
+import { Notes } from '../components/notes';
+import { useLoaded } from '../components/useLoaded';
+import { durationText, momentText } from '../components/words';
+import type { IRunChange } from '../runs/model';
+import { Age } from './age';
+import { Bar } from './bar';
+import { IClusterClient } from './client';
+import { gpuName } from './devices';
+import { NodeMap } from './nodeMap';
+import { clusterStateText } from './states';
+
+type IOverview = Schema<'ClusterOverview'>;
+type IJob = Schema<'Job'>;
+type IQueue = Schema<'Queue'>;
+
+interface IProps {
+  readonly cluster: string;
+  readonly client: IClusterClient;
+  /** A run came into another state: then the cluster is read again. */
+  readonly runChanged: ISignal<unknown, IRunChange>;
+  readonly openRun: (runId: string) => void;
+  /** Show the nodes. */
+  readonly openNodes: () => void;
+  readonly trans: TranslationBundle;
+}
+
+/**
+ * The first tab of a cluster: free GPUs, a map of the nodes, the queues, and the jobs that wait.
+ */
+export function OverviewTab(props: IProps): JSX.Element {
+  const { client, cluster, runChanged, trans } = props;
+  const load = React.useCallback(async () => {
+    const overview = await client.overview(cluster);
+    const now = new Date().toISOString();
+    return { ...overview, as_of: overview.as_of ?? now };
+  }, [client, cluster]);
+  const { error, renew, value } = useLoaded(load);
+  const renewed = React.useRef(renew);
+  renewed.current = renew;
+  React.useEffect(() => {
+    const update = (_: unknown, { run }: IRunChange) => {
+      if (run.cluster === cluster) {
+        renewed.current();
+      }
+    };
+    runChanged.connect(update);
+    return () => {
+      runChanged.disconnect(update);
+    };
+  }, [cluster, runChanged]);
+  if (value === null) {
+    return error ? (
+      <ErrorMessage error={error} trans={trans} retry={renew} />
+    ) : (
+      <p className="jp-HyperPod-Message" role="status">
+        {trans.__('Loading…')}
+      </p>
+    );
+  }
+  return (
+    <div className="jp-HyperPod-Overview">
+      <div className="jp-HyperPod-Overview-head">
+        <Age aged={value} trans={trans} />
+        <button type="button" className="jp-HyperPod-button" onClick={renew}>
+          {trans.__('Refresh')}
+        </button>
+      </div>
+      {error && <ErrorMessage error={error} trans={trans} />}
+      <Notes notes={value.notes} />
+      <Tiles value={value} trans={trans} />
+      <Nodes {...props} value={value} />
+      <Queues queues={value.queues} trans={trans} />
+      <Waiting {...props} value={value} />
+    </div>
+  );
+}
+
+/** The numbers that people look for first. */
+function Tiles(props: {
+  value: IOverview;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { trans, value } = props;
+  const usable = value.nodes.filter(node => node.usable).length;
+  const mine = value.running.filter(job => job.mine).length;
+  return (
+    <ul className="jp-HyperPod-Tiles">
+      {value.gpus.map(gpus => (
+        <Tile
+          key={gpus.type ?? ''}
+          label={
+            gpus.type
+              ? trans.__('%1 free', gpuName(gpus.type))
+              : trans.__('GPUs free')
+          }
+          number={gpus.free}
+          detail={
+            gpus.unavailable > 0
+              ? trans.__(
+                  'of %1 · %2 out of service',
+                  gpus.total,
+                  gpus.unavailable
+                )
+              : trans.__('of %1', gpus.total)
+          }
+        >
+          <Bar
+            parts={[{ use: 'used', amount: gpus.used }]}
+            total={gpus.total}
+          />
+        </Tile>
+      ))}
+      <Tile
+        label={trans.__('Nodes up')}
+        number={usable}
+        detail={trans.__('of %1', value.nodes.length)}
+      />
+      <Tile
+        label={trans.__('Running jobs')}
+        number={value.running.length}
+        detail={mine > 0 ? trans.__('%1 of them mine', mine) : ''}
+      />
+      <Tile
+        label={trans.__('Waiting jobs')}
+        number={value.waiting_total}
+        detail={nextStart(value.waiting, trans)}
+      />
+    </ul>
+  );
+}
+
+function Tile(props: {
+  label: string;
+  number: number;
+  detail: string;
+  children?: React.ReactNode;
+}): JSX.Element {
+  return (
+    <li className="jp-HyperPod-Tile">
+      <span className="jp-HyperPod-Tile-label">{props.label}</span>
+      <span className="jp-HyperPod-Tile-number">{props.number}</span>
+      <span className="jp-HyperPod-Tile-detail">{props.detail}</span>
+      {props.children}
+    </li>
+  );
+}
+
+function nextStart(waiting: readonly IJob[], trans: TranslationBundle): string {
+  const [first] = waiting;
+  return first?.expected_start
+    ? trans.__('next at %1', clockText(first.expected_start))
+    : '';
+}
+
+function Nodes(props: IProps & { value: IOverview }): JSX.Element | null {
+  const { openNodes, trans, value } = props;
+  const jobs = React.useMemo(
+    () => new Map(value.running.map(job => [job.scheduler_id, job])),
+    [value.running]
+  );
+  return value.nodes.length === 0 ? null : (
+    <section aria-label={trans.__('Nodes')}>
+      <h2>{trans.__('Nodes')}</h2>
+      <NodeMap
+        nodes={value.nodes}
+        jobs={jobs}
+        openNode={openNodes}
+        trans={trans}
+      />
+    </section>
+  );
+}
+
+function Queues(props: {
+  queues: readonly IQueue[];
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { queues, trans } = props;
+  return queues.length === 0 ? null : (
+    <section aria-label={trans.__('Queues')}>
+      <h2>{trans.__('Queues')}</h2>
+      <ul className="jp-HyperPod-QueueBars">
+        {queues.map(queue => (
+          <QueueBar key={queue.name} queue={queue} trans={trans} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function QueueBar(props: {
+  queue: IQueue;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { queue, trans } = props;
+  const [free, total, text] = capacityOf(queue, trans);
+  const isOff = queue.state !== 'up' || queue.usable === false;
+  const parts = [
+    text,
+    queue.running > 0 && trans.__('%1 running', queue.running),
+    queue.waiting > 0 && trans.__('%1 waiting', queue.waiting),
+    queue.state !== 'up' && clusterStateText(queue.state, trans),
+    queue.usable === false && trans.__('you may not use it')
+  ];
+  return (
+    <li data-off={isOff} title={queue.reason ?? undefined}>
+      <span className="jp-HyperPod-QueueBars-name">{queue.name}</span>
+      <Bar
+        parts={[{ use: 'used', amount: total - free }]}
+        total={total}
+        isOff={isOff}
+      />
+      <span>{parts.filter(Boolean).join(' · ')}</span>
+    </li>
+  );
+}
+
+/** What is free of a queue, of how much, and in words: GPUs where it has some, else nodes or slots. */
+function capacityOf(
+  queue: IQueue,
+  trans: TranslationBundle
+): [number, number, string] {
+  if (queue.accelerators > 0) {
+    const { accelerators: total, accelerators_free: free } = queue;
+    return [free, total, trans.__('%1 of %2 GPUs free', free, total)];
+  }
+  if (queue.nodes !== null) {
+    const { nodes: total, nodes_free: free } = queue;
+    return [
+      free ?? 0,
+      total,
+      trans.__('%1 of %2 nodes free', free ?? 0, total)
+    ];
+  }
+  const total = queue.slots ?? 0;
+  const free = queue.slots_free ?? 0;
+  return total === 0
+    ? [0, 0, '']
+    : [free, total, trans.__('%1 of %2 slots free', free, total)];
+}
+
+function Waiting(props: IProps & { value: IOverview }): JSX.Element | null {
+  const { openRun, trans, value } = props;
+  const more = value.waiting_total - value.waiting.length;
+  return value.waiting.length === 0 ? null : (
+    <section
+      className="jp-HyperPod-Table"
+      aria-label={trans.__('Waiting jobs')}
+    >
+      <h2>{trans.__('Waiting jobs')}</h2>
+      <div className="jp-HyperPod-Table-scroll" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{trans.__('Job')}</th>
+              <th scope="col">{trans.__('User')}</th>
+              <th scope="col">{trans.__('Queue')}</th>
+              <th scope="col">{trans.__('Size')}</th>
+              <th scope="col">{trans.__('Waiting for')}</th>
+              <th scope="col">{trans.__('Expected start')}</th>
+              <th scope="col">{trans.__('Reason')}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {value.waiting.map(job => (
+              <WaitingRow
+                key={`${job.scheduler_id} ${job.array ?? ''}`}
+                job={job}
+                openRun={openRun}
+                trans={trans}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {more > 0 && (
+        <p className="jp-HyperPod-Message">
+          {trans._n('and %1 more job', 'and %1 more jobs', more)}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function WaitingRow(
+  props: Pick<IProps, 'openRun' | 'trans'> & { job: IJob }
+): JSX.Element {
+  const { job, openRun, trans } = props;
+  const runId = job.run_id;
+  return (
+    <tr>
+      <td>
+        {runId === null ? (
+          job.name
+        ) : (
+          <button
+            type="button"
+            className="jp-HyperPod-link"
+            onClick={() => openRun(runId)}
+          >
+            {job.name}
+          </button>
+        )}
+      </td>
+      <td>{job.user}</td>
+      <td>{job.queue}</td>
+      <td>{sizeText(job, trans)}</td>
+      <td>{durationText(job.submitted_at, null, trans)}</td>
+      <td title={momentText(job.expected_start)}>
+        {job.expected_start ? clockText(job.expected_start) : ''}
+      </td>
+      <td>{job.reason}</td>
+    </tr>
+  );
+}
+
+function sizeText(job: IJob, trans: TranslationBundle): string {
+  const nodes = job.node_count ?? 0;
+  return [
+    nodes > 0 && trans._n('%1 node', '%1 nodes', nodes),
+    job.accelerators > 0 && trans._n('%1 GPU', '%1 GPUs', job.accelerators)
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** The time of day; with the day, where that is not today. */
+function clockText(iso: string): string {
+  const moment = new Date(iso);
+  const isToday = moment.toDateString() === new Date().toDateString();
+  return isToday
+    ? moment.toLocaleTimeString(undefined, {
+        hour: '2-digit',
+        minute: '2-digit'
+      })
+    : momentText(iso);
+}
