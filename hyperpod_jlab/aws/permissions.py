@@ -132,7 +132,9 @@ _STORAGE_PLAN = (
     Permission("sagemaker:ListSpaces", ANY_RESOURCE, "no plan"),
     Permission("sagemaker:DescribeSpace", SPACE, "no plan"),
     Permission("sagemaker:ListApps", ANY_RESOURCE, "no plan"),
-    Permission("sagemaker:ListTags", ANY_RESOURCE, "no plan, because tags show which settings hpj made"),
+    Permission(
+        "sagemaker:ListTags", ANY_RESOURCE, "no plan, because tags show which settings hpj made"
+    ),
     Permission("sagemaker:DescribeCluster", CLUSTER, "no --cluster; use --file-system"),
     Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "no plan"),
     Permission("ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "no plan"),
@@ -209,14 +211,18 @@ _TEST_RUN = (
     Permission("sagemaker:CreateSpace", SPACE, "no checks"),
     Permission("sagemaker:AddTags", ANY_RESOURCE, "no checks, because new resources get a tag"),
     Permission(
-        "sagemaker:ListDomains", ANY_RESOURCE, "no checks, because left resources could not be found"
+        "sagemaker:ListDomains",
+        ANY_RESOURCE,
+        "no checks, because left resources could not be found",
     ),
     Permission(
         "sagemaker:ListStudioLifecycleConfigs",
         ANY_RESOURCE,
         "no checks, because left resources could not be found",
     ),
-    Permission("sagemaker:ListTags", ANY_RESOURCE, "no checks, because left resources could not be found"),
+    Permission(
+        "sagemaker:ListTags", ANY_RESOURCE, "no checks, because left resources could not be found"
+    ),
     Permission("sagemaker:DescribeDomain", DOMAIN, "no checks"),
     Permission("sagemaker:DescribeUserProfile", PROFILE, "no checks"),
     Permission("sagemaker:DescribeSpace", SPACE, "no checks"),

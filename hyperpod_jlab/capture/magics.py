@@ -474,7 +474,9 @@ def _writefile(arguments_text: str, file: str) -> CellTranslation:
     paths = parts[1:] if append else parts
     if len(paths) != 1:
         return CellTranslation(
-            unknown_translation("%%writefile needs exactly one file name", "use %%writefile [-a] FILE")
+            unknown_translation(
+                "%%writefile needs exactly one file name", "use %%writefile [-a] FILE"
+            )
         )
     note = f"writes {paths[0]} in the job, relative to the folder of the rank"
     code = call("writefile", paths[0], f"{file}.txt", append)

@@ -241,14 +241,18 @@ async def _profile_identity(
             f"{reason_text}, unless it was created with its own; the owner of this space is unknown",
         )
     if queries.aws is None or studio.domain_id is None:
-        return Identity(False, f"{reason_text}; it is unknown whether {owner} was created with its own")
+        return Identity(
+            False, f"{reason_text}; it is unknown whether {owner} was created with its own"
+        )
     profile = await queries.about(
         "sagemaker",
         f"the user profile {owner}",
         describe_profile(queries.aws, studio.domain_id, owner),
     )
     if not isinstance(profile, Profile):
-        return Identity(False, f"{reason_text}; it is unknown whether {owner} was created with its own")
+        return Identity(
+            False, f"{reason_text}; it is unknown whether {owner} was created with its own"
+        )
     if profile.uid is None:
         return Identity(False, f"{reason_text}, and {owner} was created without its own")
     return Identity(True, f"the user profile {owner} was created with its own uid, {profile.uid}")

@@ -279,24 +279,24 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
 
 async def show_overview(call: Call, cluster: str) -> ClusterOverview:
     """A cluster at a glance: GPUs by node and job, queues, running jobs, and the first jobs that wait."""
-    hyperpod = await with_cluster(call, cluster)
+    hyperpod = await require_cluster(call, cluster)
     snapshots = hyperpod.snapshots
     nodes, queues, jobs = await asyncio.gather(
         hyperpod.clusters.nodes(cluster),
         snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster)),
         snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster)),
     )
-    tiles = await asyncio.to_thread(tiles_of, nodes.nodes, jobs.said)
-    waiting = in_waiting_order(jobs.said)
+    tiles = await asyncio.to_thread(tiles_of, nodes.nodes, jobs.value)
+    waiting = in_waiting_order(jobs.value)
     ages = [one.as_of for one in (nodes, queues, jobs) if one.as_of is not None]
     return ClusterOverview(
         as_of=min(ages, default=None),
         problem=jobs.problem or queues.problem or nodes.problem,
-        notes=tuple(dict.fromkeys((*nodes.notes, *notes_of(queues.said), *notes_of(jobs.said)))),
+        notes=tuple(dict.fromkeys((*nodes.notes, *notes_of(queues.value), *notes_of(jobs.value)))),
         gpus=totals_of(tiles),
         nodes=tiles,
-        queues=list(queues.said),
-        running=[job for job in jobs.said if job.state in {"running", "suspended"}],
+        queues=list(queues.value),
+        running=[job for job in jobs.value if job.state in {"running", "suspended"}],
         waiting=waiting[:MAX_WAITING],
         waiting_total=len(waiting),
     )

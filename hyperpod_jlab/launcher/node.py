@@ -175,7 +175,9 @@ class Node:
             if [target for target in targets if send(target, number)]:
                 reached_ranks.append(str(state.rank))
         report = (
-            "passed to rank " + ", ".join(reached_ranks) if reached_ranks else "not passed to a rank"
+            "passed to rank " + ", ".join(reached_ranks)
+            if reached_ranks
+            else "not passed to a rank"
         )
         self._log.note("%s: %s (%s)" % (signal_name(number), report, policy))
 
@@ -322,7 +324,10 @@ class Node:
         self._children.reap()
         if ranks is not None and ranks.refresh():
             self._write_record()
-        for text, processes in (("killed", ending.killed), ("cannot be stopped", ending.unkillable)):
+        for text, processes in (
+            ("killed", ending.killed),
+            ("cannot be stopped", ending.unkillable),
+        ):
             if processes:
                 names = sorted("%s (%d)" % (name, pid) for pid, name in processes.items())
                 self._log.note("%s: %s" % (text, ", ".join(names[:20])))

@@ -277,7 +277,10 @@ def _print(details: _RunDetails) -> None:
             ("ran", elapsed(run) if run.status.started_at else None),
             ("used", format_usage(details.usage) if details.usage else None),
             ("files here", run.bundle),
-            ("files on the cluster", details.cluster_path if details.cluster_path != run.bundle else None),
+            (
+                "files on the cluster",
+                details.cluster_path if details.cluster_path != run.bundle else None,
+            ),
         ]
     )
     _print_attempts(run)

@@ -52,7 +52,9 @@ class KubernetesCheckup:
             CheckStep(API_SERVER, "API server", "scheduler", self._server, (), name, 60),
             CheckStep("identity", "identity", "identity", self._identity, server, name),
             CheckStep("namespace", "namespace", "identity", self._namespace, identity_step, name),
-            CheckStep("rights-there", "permissions on", "identity", self._rights, namespace_step, name),
+            CheckStep(
+                "rights-there", "permissions on", "identity", self._rights, namespace_step, name
+            ),
             CheckStep("queue", "queues", "queue", self._queues, namespace_step, name),
         ]
         if self._config.hyperpod is not None:

@@ -255,9 +255,7 @@ def _headline(measured: MetricSet, run_id: str | None) -> str:
     node = f", node {measured.node}" if measured.node else ""
     length = format_duration(window.end - window.begin)
     period_text = format_duration(window.period)
-    return (
-        f"{printable(subject + node)}: {length}, one value every {period_text}, from {measured.source}"
-    )
+    return f"{printable(subject + node)}: {length}, one value every {period_text}, from {measured.source}"
 
 
 def _figures(course: TimeSeries) -> tuple[float, float, float, float]:

@@ -133,9 +133,7 @@ def _check(log_options: _NodeLogOptions) -> None:
         name for name in ("tail", "since", "cursor") if getattr(log_options, name) is not None
     ]
     if len(start_options) > 1:
-        raise _usage_error(
-            f"--{start_options[0]} and --{start_options[1]} cannot be used together"
-        )
+        raise _usage_error(f"--{start_options[0]} and --{start_options[1]} cannot be used together")
     if log_options.node is None:
         conflicting = [
             name for name in ("log", *start_options) if getattr(log_options, name) is not None

@@ -702,7 +702,9 @@ def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
         )
         for side in sides
     ]
-    print_table(Table(("CLUSTER", "ORCHESTRATOR", "SIDE", column, "ON THE CLUSTER", "REASON"), rows))
+    print_table(
+        Table(("CLUSTER", "ORCHESTRATOR", "SIDE", column, "ON THE CLUSTER", "REASON"), rows)
+    )
 
 
 def _print_evidence(info: MountInfo) -> None:
