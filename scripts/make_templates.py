@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from hyperpod_jlab.admin.lambdas.settings import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
+from hyperpod_jlab.admin.lambdas.settings import (
+    CLUSTER_PERMISSION,
+    EKS_PERMISSION,
+    SESSION_PERMISSIONS,
+    Function,
+    rights,
+)
 from hyperpod_jlab.aws import permissions as feature
 from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose
 
@@ -135,10 +141,10 @@ def of_functions() -> tuple[Permission, ...]:
     return tuple(dict.fromkeys(one for name in get_args(Function) for one in rights(name)))
 
 
-OF_JOBS = (OF_CLUSTER, OF_EKS)
+OF_JOBS = (CLUSTER_PERMISSION, EKS_PERMISSION)
 """What they need where a Job makes folders."""
 
-OF_THE_CONTROLLER = (OF_CLUSTER, *OF_SESSIONS)
+OF_THE_CONTROLLER = (CLUSTER_PERMISSION, *SESSION_PERMISSIONS)
 """What they need where a session on Slurm's controller makes them."""
 
 OF_FOLDERS = {*OF_JOBS, *OF_THE_CONTROLLER}
