@@ -329,7 +329,9 @@ async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
             async for batch in batches:
                 reading.written = reading.written or not batch.empty
                 for part in batch.split_at_marks():
-                    writer.write(part, partial(setattr, reading, "cursor", part.after.text()))
+                    writer.write(
+                        part, partial(setattr, reading, "cursor", part.end_position.text())
+                    )
     finally:
         writer.finish()
 

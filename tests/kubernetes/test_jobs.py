@@ -113,7 +113,9 @@ def job(kind: str = "PyTorchJob", name: str = "x", **given: Any) -> Any:
 
 
 def context(**given: Any) -> JobContext:
-    return JobContext(**{"namespace": "a", "current_user": "alice", "pods": [], "workloads": [], **given})
+    return JobContext(
+        **{"namespace": "a", "current_user": "alice", "pods": [], "workloads": [], **given}
+    )
 
 
 def conditions(*types: str) -> dict[str, Any]:

@@ -152,7 +152,13 @@ sys.exit(3 if n < 1 else 0)
     log = await pods.print("again", code, restartPolicy="OnFailure")
     items = await all_of(log.follow())
     assert data(items) == b"run 0\nrun 1\n"
-    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
+    assert rest(items) == [
+        "ContainerStarted",
+        "ContainerEnded",
+        "ContainerStarted",
+        "ContainerEnded",
+        "LogEnded",
+    ]
     ended = [item for item in items if isinstance(item, ContainerEnded)]
     assert [(one.restart, one.exit_code) for one in ended] == [(0, 3), (1, 0)]
     # Who comes later gets what the kubelet has kept.
@@ -188,7 +194,13 @@ sys.exit(3 if n < 1 else 0)
     await pods.kubectl("wait", again, "pod/away")
     items += await all_of(pods.log("away").follow(cursor))
     assert data(items) == b"run 0 begins\nrun 0 ends\nrun 1 begins\nrun 1 ends\n"
-    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
+    assert rest(items) == [
+        "ContainerStarted",
+        "ContainerEnded",
+        "ContainerStarted",
+        "ContainerEnded",
+        "LogEnded",
+    ]
 
 
 @pytest.mark.full

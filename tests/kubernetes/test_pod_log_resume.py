@@ -179,7 +179,10 @@ async def test_a_message_in_place_of_a_log_is_no_line() -> None:
     gone = b"unable to retrieve container logs for containerd://x"
     kubelet.faults = [Fault(text=gone), Fault(text=stamped(BEGIN) + b"a\n" + gone)]
     items = await all_of(log_of(kubelet).follow())
-    assert (data(items), rest(items)) == (b"a\n", ["ContainerStarted", "ContainerEnded", "LogEnded"])
+    assert (data(items), rest(items)) == (
+        b"a\n",
+        ["ContainerStarted", "ContainerEnded", "LogEnded"],
+    )
     assert items[-2] == ContainerEnded(0, 3)
 
 
@@ -193,7 +196,13 @@ async def test_each_restart_is_a_container_of_its_own() -> None:
     kubelet.now.code = 0
     items += await all_of(log_of(kubelet).follow(cursor))
     assert data(items) == b"one\none ends\ntwo\n"
-    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
+    assert rest(items) == [
+        "ContainerStarted",
+        "ContainerEnded",
+        "ContainerStarted",
+        "ContainerEnded",
+        "LogEnded",
+    ]
     assert [one for one in items if isinstance(one, ContainerEnded)] == [
         ContainerEnded(0, 3),
         ContainerEnded(1, 0),
@@ -208,7 +217,13 @@ async def test_a_restart_of_which_the_api_server_does_not_know_yet() -> None:
     kubelet.now.code = 0
     items = await all_of(log_of(kubelet).follow())
     assert data(items) == b"one\ntwo\n"
-    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
+    assert rest(items) == [
+        "ContainerStarted",
+        "ContainerEnded",
+        "ContainerStarted",
+        "ContainerEnded",
+        "LogEnded",
+    ]
 
 
 async def test_containers_that_nobody_can_read_any_more_are_a_gap() -> None:
@@ -251,7 +266,13 @@ async def test_a_previous_container_that_was_read_whole_before_its_log_was_remov
             kubelet.restart().write(BEGIN, b"two\n")
             kubelet.now.code = 0
     assert data(items) == b"one" * 100 + b"\ntwo\n"
-    assert rest(items) == ["ContainerStarted", "ContainerEnded", "ContainerStarted", "ContainerEnded", "LogEnded"]
+    assert rest(items) == [
+        "ContainerStarted",
+        "ContainerEnded",
+        "ContainerStarted",
+        "ContainerEnded",
+        "LogEnded",
+    ]
 
 
 @pytest.mark.parametrize("replaced", [False, True])

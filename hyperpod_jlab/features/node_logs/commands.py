@@ -179,7 +179,7 @@ async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
                     if line.mark is not None:
                         print(f"--- {printable(line.line)} ---", file=sys.stderr, flush=True)
             text = "".join(map(_as_json if as_json else _as_text, lines))
-            note = partial(setattr, reading, "cursor", batch.after.text())
+            note = partial(setattr, reading, "cursor", batch.end_position.text())
             write_bytes(text.encode("utf-8", "backslashreplace"), note)
 
 
