@@ -86,12 +86,12 @@ def _find_unpicklable(call: FunctionCall) -> tuple[str, Any]:
     return "the function", None
 
 
-def _find_in(path: str, value: Any, seen: set[int], depth: int) -> tuple[str, Any]:
-    seen.add(id(value))
+def _find_in(path: str, value: Any, seen_ids: set[int], depth: int) -> tuple[str, Any]:
+    seen_ids.add(id(value))
     if depth < _DEPTH:
         for inner_path, inner in _parts(path, value):
-            if id(inner) not in seen and _fails(inner):
-                return _find_in(inner_path, inner, seen, depth + 1)
+            if id(inner) not in seen_ids and _fails(inner):
+                return _find_in(inner_path, inner, seen_ids, depth + 1)
     return path, value
 
 

@@ -263,7 +263,7 @@ class _Sorting:
 
     included: dict[str, ProjectFile] = field(default_factory=dict)
     secret: list[str] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
+    outside_paths: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     unnamed: list[str] = field(default_factory=list)
     folder_links: list[tuple[str, str]] = field(default_factory=list)
@@ -429,12 +429,12 @@ class _EscapeCache:
         paths = self._folders[folder]
         return f"{paths}/{name}" if paths else None if paths is None else name
 
-    def _find_link_escape(self, place: Path) -> str | None:
-        if place == self.resolved:
+    def _find_link_escape(self, link: Path) -> str | None:
+        if link == self.resolved:
             return ""
-        if not place.is_relative_to(self.resolved):
+        if not link.is_relative_to(self.resolved):
             return None
-        return place.relative_to(self.resolved).as_posix()
+        return link.relative_to(self.resolved).as_posix()
 
 
 def _sort_files(root: Path, paths: Iterable[str], requested: set[str]) -> _Sorting:
@@ -465,7 +465,7 @@ def _sort_file(escapes: _EscapeCache, path: str, sorting: _Sorting) -> None:
     try:
         inner = escapes.find(path)
         if inner is None:
-            sorting.outside.append(path)
+            sorting.outside_paths.append(path)
             return
         if inner != path:
             source = escapes.resolved / inner
@@ -509,11 +509,11 @@ def _findings(
             sorting.secret,
             "use --secret for secrets, or --include NAME for a file that is not secret",
         )
-    if sorting.outside:
+    if sorting.outside_paths:
         yield _excluded_finding(
             "outside_links",
             "are links to outside the project and are not copied",
-            sorting.outside,
+            sorting.outside_paths,
             "copy their targets into the project",
         )
     if sorting.unreadable:

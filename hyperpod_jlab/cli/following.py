@@ -335,7 +335,9 @@ async def write_logs(hyperpod: Hyperpod, writer_state: Reading) -> None:
             async for batch in batches:
                 writer_state.written = writer_state.written or not batch.empty
                 for part in batch.split_at_marks():
-                    writer.write(part, partial(setattr, writer_state, "cursor", part.after.text()))
+                    writer.write(
+                        part, partial(setattr, writer_state, "cursor", part.end_position.text())
+                    )
     finally:
         writer.finish()
 

@@ -35,12 +35,15 @@ from .system import (
 )
 
 
-def run_rank(words: Sequence[str]) -> int:
+def run_rank(raw_args: Sequence[str]) -> int:
     """Become a rank (or with ``--keep-output`` another process of the node); returns only when that fails.
 
     The log's path comes from the rank's variables, because torchrun starts all ranks with the same words.
     """
-    options, argv = list(words[: words.index("--")]), list(words[words.index("--") + 1 :])
+    options, argv = (
+        list(raw_args[: raw_args.index("--")]),
+        list(raw_args[raw_args.index("--") + 1 :]),
+    )
     parent = os.environ.pop(PARENT, "")
     die_with_parent(int(parent) if parent.isdigit() else None)
     node_log = os.dup(2)  # closed by exec
@@ -226,13 +229,13 @@ def write_end_observation(
         files.write(os.path.join(folder, "node-%d.json" % arguments.node_rank), document)
 
 
-def rerun(words: Sequence[str]) -> int:
+def rerun(raw_args: Sequence[str]) -> int:
     """Say by the exit code whether the job may start the run once more (0) or not (1)."""
     parser = Parser(prog="launcher.py again", allow_abbrev=False)
     parser.add_argument("--scheduler-id", required=True)
     parser.add_argument("--max-restarts", type=int, required=True)
     parser.add_argument("--task", type=int)
-    args = parser.parse_args(list(words))
+    args = parser.parse_args(list(raw_args))
     bundle = os.path.dirname(os.path.abspath(__file__))
     status = os.path.join(records_folder(bundle, args.task), "status")
     try:
@@ -251,7 +254,7 @@ class Parser(argparse.ArgumentParser):
         sys.exit(EXIT_LAUNCHER)
 
 
-def parse_pod(words: Sequence[str]) -> PodArguments:
+def parse_pod(raw_args: Sequence[str]) -> PodArguments:
     """Read the arguments of ``pod``."""
     parser = Parser(prog="launcher.py pod", allow_abbrev=False)
     parser.add_argument("--node-rank", type=int, required=True)
@@ -272,7 +275,7 @@ def parse_pod(words: Sequence[str]) -> PodArguments:
     parser.add_argument("--frames", action="store_true")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--no-signal-codes", action="store_true")
-    values = vars(parser.parse_args(list(words)))
+    values = vars(parser.parse_args(list(raw_args)))
     tasks = values.pop("tasks")
     if tasks is not None:
         values["task"] = find_task(tasks, values["task"])
@@ -293,7 +296,7 @@ def find_task(task_list: str, attempt_paths: int) -> int:
     raise SystemExit("hyperpod: the array has no task at position %d" % attempt_paths)
 
 
-def parse_node(words: Sequence[str]) -> NodeArguments:
+def parse_node(raw_args: Sequence[str]) -> NodeArguments:
     """Read the arguments of ``node``."""
     parser = Parser(prog="launcher.py node", allow_abbrev=False)
     parser.add_argument("--node-rank", type=int, required=True)
@@ -310,7 +313,7 @@ def parse_node(words: Sequence[str]) -> NodeArguments:
     parser.add_argument("--attempt", type=int)
     parser.add_argument("--frames", action="store_true")
     parser.add_argument("--control", type=int, metavar="DESCRIPTOR")
-    arguments = NodeArguments(**vars(parser.parse_args(list(words))))
+    arguments = NodeArguments(**vars(parser.parse_args(list(raw_args))))
     if not 0 <= arguments.node_rank < arguments.nodes:
         parser.error("--node-rank must be from 0 to --nodes less 1")
     if arguments.attempt is not None and (arguments.attempt < 1 or not arguments.unshared):
@@ -320,30 +323,30 @@ def parse_node(words: Sequence[str]) -> NodeArguments:
     return arguments
 
 
-def main(words: Sequence[str]) -> int:
+def main(raw_args: Sequence[str]) -> int:
     """Run a subcommand; the exit code."""
     if sys.version_info < (3, 8):
         print_error("the launcher needs Python 3.8 or newer, this is %d.%d" % sys.version_info[:2])
         return EXIT_LAUNCHER
-    if words and words[0] == "rank" and "--" in words:
-        return run_rank(words[1:])
-    if words and words[0] == "agent":
-        return run_agent(words[1:])
-    if words and words[0] == "again":
-        return rerun(words[1:])
-    if not words or words[0] not in ("node", "pod"):
+    if raw_args and raw_args[0] == "rank" and "--" in raw_args:
+        return run_rank(raw_args[1:])
+    if raw_args and raw_args[0] == "agent":
+        return run_agent(raw_args[1:])
+    if raw_args and raw_args[0] == "again":
+        return rerun(raw_args[1:])
+    if not raw_args or raw_args[0] not in ("node", "pod"):
         print_error(
             "usage: launcher.py node ARGUMENTS | pod ARGUMENTS | again ARGUMENTS | rank -- COMMAND"
         )
         return EXIT_LAUNCHER
     if sys.getfilesystemencoding().lower().replace("-", "") != "utf8":
         # The plan's text is UTF-8, whatever the node's locale says.
-        command = [sys.executable, "-X", "utf8", os.path.abspath(__file__), *words]
+        command = [sys.executable, "-X", "utf8", os.path.abspath(__file__), *raw_args]
         os.execv(sys.executable, command)  # noqa: S606
     hold_standard_descriptors()
-    if words[0] == "pod":
-        return run_pod(parse_pod(words[1:]))
-    return run_node(parse_node(words[1:]))
+    if raw_args[0] == "pod":
+        return run_pod(parse_pod(raw_args[1:]))
+    return run_node(parse_node(raw_args[1:]))
 
 
 if __name__ == "__main__":

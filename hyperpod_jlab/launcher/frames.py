@@ -150,7 +150,9 @@ class FrameEcho:
         """Leave out bytes that cannot be read."""
         self._offset += count
 
-    def _append_frames(self, line: bytes, ends: bool, frames: List[bytes], keep: int = 0) -> bytes:
+    def _append_frames(
+        self, line: bytes, ends: bool, frames: List[bytes], keep_bytes: int = 0
+    ) -> bytes:
         """Put a line into frames, all of it or down to so many bytes; what is left."""
         while True:
             chunk, marker = _split_at(line, MAX_FRAME), b"|"
@@ -163,7 +165,7 @@ class FrameEcho:
             body = chunk if marker == b"|" else escape_bytes(chunk)
             frames += (self._label % self._offset, marker, line_end, body, b"\n")
             self._offset += len(chunk)
-            if len(line) <= keep:
+            if len(line) <= keep_bytes:
                 self._offset += ends
                 return line
 

@@ -35,7 +35,7 @@ import struct
 import sys
 from typing import Dict, Iterator, List, Sequence, Set
 
-STICKY, OTHERS, GROUPS = 0o1000, 0o002, 0o020
+STICKY, WORLD_WRITE, GROUP_WRITE = 0o1000, 0o002, 0o020
 MAX_LAUNCHER_BYTES = 16 << 20
 FOREIGN = 65534
 BLOCKED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -101,9 +101,9 @@ def check(descriptor: int, path: str, users: Set[int], groups: bool, sticky: boo
     if sticky and status.st_mode & STICKY:
         return
     strangers = False
-    if groups and status.st_mode & GROUPS:
+    if groups and status.st_mode & GROUP_WRITE:
         strangers = not users.issuperset(writers(descriptor, status.st_gid))
-    if status.st_mode & OTHERS or strangers:
+    if status.st_mode & WORLD_WRITE or strangers:
         raise UntrustedError("other users may write to %s" % path)
 
 

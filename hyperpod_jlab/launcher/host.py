@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from .errors import LauncherError
 from .meeting import Coordinator, NodeState
-from .wire import BEAT, Connection, ConnectionBroken, PeerInfo, compute_proof, is_proof
+from .wire import HEARTBEAT_S, Connection, ConnectionBroken, PeerInfo, compute_proof, is_proof
 
 STRANGERS = 64
 """Most connections that have not proven themselves; the oldest gives way."""
@@ -80,7 +80,7 @@ class CoordinatorServer:
         directive = self._coordinator.directive
         changed, self._announced = self._announced != directive, directive
         for connection, card in list(self._connections.items()):
-            if card is not None and (changed or now - connection.beaten >= BEAT):
+            if card is not None and (changed or now - connection.beaten >= HEARTBEAT_S):
                 self._run_guarded(self._send_directive, connection, now)
 
     def close(self) -> None:

@@ -125,7 +125,7 @@ class LineEcho:
         output_parts: List[bytes] = []
         partial_line = self._partial_line.rstrip(b"\r")
         if partial_line:
-            self._append_piece(partial_line, output_parts)
+            self._append_chunk(partial_line, output_parts)
         self._is_continued = self._partial_line == partial_line and bool(partial_line)
         self._partial_line = b""
         return b"".join(output_parts)
@@ -133,10 +133,10 @@ class LineEcho:
     def skip(self, count: int) -> None:
         """Leave out bytes that cannot be read."""
 
-    def _append_piece(self, piece: bytes, output_parts: List[bytes]) -> None:
+    def _append_chunk(self, chunk: bytes, output_parts: List[bytes]) -> None:
         output_parts += (
             self._continuation_prefix if self._is_continued else self._line_prefix,
-            piece,
+            chunk,
             b"\n",
         )
         self._is_continued = True
@@ -147,9 +147,9 @@ class LineEcho:
             line = line.rpartition(b"\r")[2]
             self._is_continued = False
         for start in range(0, len(line), self.MAX_LINE):
-            self._append_piece(line[start : start + self.MAX_LINE], output_parts)
+            self._append_chunk(line[start : start + self.MAX_LINE], output_parts)
         if not line and not self._is_continued:
-            self._append_piece(b"", output_parts)
+            self._append_chunk(b"", output_parts)
         self._is_continued = False
 
     def _limit_bar_updates(self, now: float, output_parts: List[bytes]) -> None:
@@ -161,11 +161,11 @@ class LineEcho:
             self._is_continued = False
             if latest_text and now - self._bar_written_at >= self.BAR_EVERY:
                 self._bar_written_at = now
-                self._append_piece(latest_text, output_parts)
+                self._append_chunk(latest_text, output_parts)
                 self._is_continued = False
             self._partial_line = tail + self._partial_line[len(body) :]
         while len(self._partial_line) > self.MAX_LINE:
-            self._append_piece(self._partial_line[: self.MAX_LINE], output_parts)
+            self._append_chunk(self._partial_line[: self.MAX_LINE], output_parts)
             self._partial_line = self._partial_line[self.MAX_LINE :]
 
 

@@ -58,7 +58,7 @@ class Launch(NamedTuple):
     """All that is needed to start ranks, once the setup lines have run."""
 
     plan: Plan
-    place: AttemptPaths
+    attempt_paths: AttemptPaths
     arguments: NodeArguments
     python: str
     argv: List[str]
@@ -72,7 +72,7 @@ class Ranks(ABC):
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
-        first = launch.place.node_rank * launch.plan.processes
+        first = launch.attempt_paths.node_rank * launch.plan.processes
         self.states = [
             RankState(first + local_rank, local_rank) for local_rank in range(launch.plan.processes)
         ]
@@ -118,7 +118,7 @@ class DirectRanks(Ranks):
         launch = self.launch
         for state in self.states:
             environment = dict(launch.environment)
-            environment.update(rank_variables(launch.plan, launch.place, state.local_rank))
+            environment.update(rank_variables(launch.plan, launch.attempt_paths, state.local_rank))
             argv = [*rank_command(), *launch.argv]
             child = launch.children.start("rank %d" % state.rank, argv, environment, launch.cwd)
             self._children.append(child)
@@ -199,7 +199,7 @@ class TorchrunRanks(Ranks):
             "nproc_per_node": plan.processes,
             "master_addr": arguments.master_addr,
             "master_port": arguments.master_port,
-            "rdzv_id": "%s-%d" % (plan.run_id, launch.place.attempt),
+            "rdzv_id": "%s-%d" % (plan.run_id, launch.attempt_paths.attempt),
             "max_restarts": 0,
             "monitor_interval": 0.1,
         }
@@ -253,7 +253,7 @@ class TorchrunRanks(Ranks):
         return changed
 
     def _read_pid(self, state: RankState) -> bool:
-        path = self.launch.place.pid_file(state.local_rank)
+        path = self.launch.attempt_paths.pid_file(state.local_rank)
         pid_record = read_json(path) or {}
         pid, started_at = pid_record.get("pid"), pid_record.get("time")
         if not isinstance(pid, int) or not isinstance(started_at, float):
@@ -312,7 +312,7 @@ class TorchrunRanks(Ranks):
         return Failure(agent.exit_code, agent.signal)
 
     def _agent_error(self, agent: Child, error: Optional[LoggedError]) -> LauncherError:
-        log = os.path.relpath(self.launch.place.node_log, self.launch.place.bundle)
+        log = os.path.relpath(self.launch.attempt_paths.node_log, self.launch.attempt_paths.bundle)
         error_text = ": %s: %s" % (error.type, error.message) if error else ""
         text = "torchrun did not start the ranks" + error_text[:1000]
         return LauncherError("torchrun_failed", text, "see " + log, None, agent.exit_code)

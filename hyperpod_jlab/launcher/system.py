@@ -185,7 +185,7 @@ class Signals:
         for number in (*HANDLED_SIGNALS, signal.SIGCHLD):
             # nohup: the user wants it to go on
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, self._caught)
+                signal.signal(number, self._on_signal)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
 
     def ignore(self) -> None:
@@ -194,7 +194,7 @@ class Signals:
         for number in HANDLED_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
-    def _caught(self, number: int, _frame: object) -> None:
+    def _on_signal(self, number: int, _frame: object) -> None:
         self._pending.append(number)
 
     def wait(self, seconds: float, extra_descriptor: Optional[int] = None) -> bool:

@@ -8,7 +8,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from .meeting import Coordinator
-from .wire import BEAT, Connection, ConnectionBroken, PeerInfo, compute_proof, is_proof
+from .wire import HEARTBEAT_S, Connection, ConnectionBroken, PeerInfo, compute_proof, is_proof
 
 
 class Dialer:
@@ -94,7 +94,7 @@ class CoordinatorClient:
         connection = self._connection
         if connection is None or not connection.proven:
             return
-        if state == self._last_state and now - connection.beaten < BEAT:
+        if state == self._last_state and now - connection.beaten < HEARTBEAT_S:
             return
         try:
             connection.beaten, self._last_state = now, dict(state)

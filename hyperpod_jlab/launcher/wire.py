@@ -13,7 +13,7 @@ import socket
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple
 
-BEAT = 3.0
+HEARTBEAT_S = 3.0
 """Seconds between two messages, whatever happens."""
 SILENCE_TIMEOUT_S = 15.0
 """Seconds of silence after which a connection counts as cut: power failures say nothing."""

@@ -98,8 +98,8 @@ class ArrayStreams:
         self._bound.renew()
         indices = self._indices()
         has_changed = self._forget_removed(indices)
-        known = self._active.keys() | self._resting.keys()
-        new = [index for index in indices if index not in known]
+        known_indices = self._active.keys() | self._resting.keys()
+        new = [index for index in indices if index not in known_indices]
         for index in (*new, *_pick(self._active, _MAX_CHILDREN_PER_PASS, self._pass_number)):
             has_changed = self._check(index) or has_changed
         for index in _pick(self._resting, _RESTING, self._pass_number):

@@ -167,7 +167,7 @@ class BundleFile:
         """Which stream this is."""
         return self._stream
 
-    def opened(self) -> int:
+    def open_fd(self) -> int:
         """The file, opened for searching; the caller closes it.
 
         Raises:

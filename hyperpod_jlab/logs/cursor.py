@@ -214,7 +214,7 @@ class CursorWalk:
             self._reset()
         while self._block_index < target_index:
             block_passed = self._blocks[self._block_index]
-            self._writer.set(block_passed.origin.stream, block_passed.after)
+            self._writer.set(block_passed.origin.stream, block_passed.end_position)
             self._block_index += 1
         self._block = block
         self._around = self._writer.around(block.origin.stream)

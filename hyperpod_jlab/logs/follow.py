@@ -87,9 +87,9 @@ class Wakeups:
         from asyncinotify import Mask
 
         try:
-            with descent.opened_folder(folder) as opened:
+            with descent.opened_folder(folder) as descriptor:
                 watch_id = self._inotify.add_watch(
-                    Path(f"/proc/self/fd/{opened}"),
+                    Path(f"/proc/self/fd/{descriptor}"),
                     Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.ONLYDIR,
                 )
         except OSError as error:
@@ -218,7 +218,7 @@ class Feed:
         self._context = context
         self._ended = ended
         self._members: set[Member] = set()
-        self._dormancy = IdleTracker()
+        self._idle_tracker = IdleTracker()
         self._next_discovery = 0.0
         self._discovery_pause = _FIRST_DISCOVERY_S
         self._poke = asyncio.Event()
@@ -302,7 +302,7 @@ class Feed:
             await self._next_wait()
 
     def _plan(self, now: float) -> _Job | None:
-        nodes = self._dormancy.next_read_at(self.readers, now)
+        nodes = self._idle_tracker.next_read_at(self.readers, now)
         nudged: list[SourceReader] = []
         due_readers: list[SourceReader] = []
         for reader in self.readers.values():
@@ -360,7 +360,7 @@ class Feed:
             reader.ring.limit = limit
             reader.accept(chunk, now)
         for node, record in zip(job.nodes, result.records, strict=True):
-            self._dormancy.on_activity(node, record, self.readers, now)
+            self._idle_tracker.on_activity(node, record, self.readers, now)
             if (
                 record is not None
                 and self.origins is not None
@@ -400,7 +400,7 @@ class Feed:
 
     async def _next_wait(self) -> None:
         now = time.monotonic()
-        due_readers = min(self._next_discovery, self._dormancy.next_due())
+        due_readers = min(self._next_discovery, self._idle_tracker.next_due())
         for reader in self.readers.values():
             if reader.is_wanted and reader.next_read_at < due_readers:
                 due_readers = reader.next_read_at
@@ -558,7 +558,7 @@ class Follower:
             blocks = await self._collect(now)
             if blocks:
                 batch = LogBatch(self.cursor, blocks)
-                self.cursor = batch.after
+                self.cursor = batch.end_position
                 return batch
             if self._is_stopped:
                 return None

@@ -314,7 +314,7 @@ def read_forward(
     cursor: Cursor,
     *,
     flush: bool,
-    until: Cursor | None = None,
+    end_limit: Cursor | None = None,
     collapse: bool = True,
 ) -> Iterator[LogBatch]:
     """Batches of all that lies between a cursor and the streams' present ends. Blocking.
@@ -325,7 +325,7 @@ def read_forward(
         cursor: Where to begin.
         flush: Give a last line that has no newline (yet) as well. In all attempts but the newest, and in streams that
             are over, where it can get none any more, it is given anyway.
-        until: Where to stop in each stream, instead of at its end.
+        end_limit: Where to stop in each stream, instead of at its end.
         collapse: Show of progress bars only the last state.
     """
     lanes: list[Lane] = []
@@ -336,8 +336,8 @@ def read_forward(
     for stream in selected:
         position = cursor.position(stream)
         source = sources.open(stream)
-        end = source.size() if until is None else end_position(until, source).offset
-        if end <= position.offset and (until is not None or not position.check):
+        end = source.size() if end_limit is None else end_position(end_limit, source).offset
+        if end <= position.offset and (end_limit is not None or not position.check):
             continue
         origin = sources.origin(stream)
         # Even with nothing after a place the lane must look: the file may have been cut, or be another one.
@@ -400,7 +400,7 @@ def _batches(
             yield batch
             # Attempts come one after the other; the last but one may still get a late word.
             newest = pending[-1].origin.stream.attempt
-            cursor, pending, size = batch.after.seal(newest - 1), [], 0
+            cursor, pending, size = batch.end_position.seal(newest - 1), [], 0
     if pending:
         yield LogBatch(cursor, pending)
 

@@ -139,7 +139,7 @@ class LineBlock:
         return self.end - self.begin
 
     @property
-    def after(self) -> Position:
+    def end_position(self) -> Position:
         """Where the stream goes on after the block."""
         return self.chunk.position_at(self.end)
 
@@ -373,11 +373,11 @@ class LogBatch(Sequence[LogLine]):
         self.blocks = blocks
 
     @cached_property
-    def after(self) -> Cursor:
+    def end_position(self) -> Cursor:
         """Where to go on after the whole batch."""
         positions = dict(self.start.positions)
         for block in self.blocks:
-            positions[block.origin.stream] = block.after
+            positions[block.origin.stream] = block.end_position
         return Cursor(positions, self.start.first_attempt, self.start.run)
 
     @property
@@ -392,7 +392,7 @@ class LogBatch(Sequence[LogLine]):
             if block.mark is not None and blocks_held:
                 part = LogBatch(start, blocks_held)
                 yield part
-                start, blocks_held = part.after, []
+                start, blocks_held = part.end_position, []
             blocks_held.append(block)
         yield LogBatch(start, blocks_held)
 

@@ -190,7 +190,7 @@ class Search:
     ) -> tuple[list[PatternMatch], int]:
         """What the matcher finds in a stretch of a lane, and how far it has looked; a file that cannot be opened has nothing."""
         try:
-            fd = await self._thread(lane.source.opened)
+            fd = await self._thread(lane.source.open_fd)
         except OSError:
             return [], end
         if fd is None:

@@ -689,7 +689,7 @@ class LogService:
                 )
                 async with aclosing(self._follow_until_end(log_view, follower)) as batches:
                     async for batch in batches:
-                        cursor = batch.after
+                        cursor = batch.end_position
                         for block in batch.blocks:
                             yield block.chunk.data[block.begin : block.end]
             source = log_view.sources.open(stream)
@@ -760,7 +760,7 @@ class LogService:
         cursor = await self._find_start_cursor(log_view)
         async with aclosing(self._history(log_view, cursor, flush=not follow)) as batches:
             async for batch in batches:
-                cursor = batch.after
+                cursor = batch.end_position
                 yield batch
         if not follow:
             return
@@ -771,7 +771,7 @@ class LogService:
         follower = Follower(self.hub, self._feed(log_view), cursor, log_view.is_wanted, options)
         async with aclosing(self._follow_until_end(log_view, follower)) as batches:
             async for batch in batches:
-                cursor = batch.after
+                cursor = batch.end_position
                 yield batch
         # The run has ended; what it wrote last may show only now, on a file system with caches a moment later.
         for delay in _FINAL_READ_DELAYS_S:
@@ -783,7 +783,7 @@ class LogService:
                 )
             async with aclosing(self._history(log_view, cursor, flush=True)) as batches:
                 async for batch in batches:
-                    cursor = batch.after
+                    cursor = batch.end_position
                     yield batch
 
     async def _find_start_cursor(self, log_view: LogView) -> Cursor:
@@ -885,7 +885,7 @@ class LogService:
                 part = batch_shown.head(limit - count)
                 blocks += part.blocks
                 count += len(part)
-                cursor = batch.after if part is batch_shown else part.after
+                cursor = batch.end_position if part is batch_shown else part.end_position
                 if part is not batch_shown:
                     break
         lines = LogBatch(start, blocks)
@@ -916,7 +916,7 @@ class LogService:
             streams,
             start,
             flush=True,
-            until=end,
+            end_limit=end,
             collapse=log_view.request.collapse,
         )
         async with aclosing(self._steps(batches)) as steps:

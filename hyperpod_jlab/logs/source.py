@@ -149,7 +149,7 @@ class LogSource(Protocol):
         """Which stream this is."""
         ...
 
-    def opened(self) -> int | None:
+    def open_fd(self) -> int | None:
         """A file on this machine that holds just the source's bytes, opened for searching (the caller closes it); None where there is no such file.
 
         Raises:
@@ -157,7 +157,7 @@ class LogSource(Protocol):
         """
         ...
 
-    def read(self, place: Position, limit: int) -> Chunk:
+    def read(self, position: Position, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
         ...
 

@@ -223,7 +223,7 @@ def split_batch(batch: LogBatch) -> Iterator[LogBatch]:
         for block in _split(full_block):
             if blocks and size + block.size > MAX_FRAME_BYTES:
                 portion = LogBatch(cursor, blocks)
-                cursor, size, blocks = portion.after, 0, []
+                cursor, size, blocks = portion.end_position, 0, []
                 yield portion
             blocks.append(block)
             size += block.size
@@ -254,7 +254,7 @@ def blocks_of(batch: LogBatch) -> list[LogBlock]:
 
 def frame_message(number: int, seq: int, batch: LogBatch) -> bytes:
     """The message with a batch, as JSON."""
-    return to_json(Frame(blocks_of(batch), batch.after.text(), number, seq))
+    return to_json(Frame(blocks_of(batch), batch.end_position.text(), number, seq))
 
 
 def _block(block: LineBlock) -> LogBlock:

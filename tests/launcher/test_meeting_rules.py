@@ -120,7 +120,7 @@ def test_random_courses(seed):
 def ready(meeting, *ranks, **state):
     for rank in ranks:
         meeting.join(rank, f"{rank}", 1.0, f"m-{rank}")
-        meeting.tell(rank, NodeState(**state))
+        meeting.update_state(rank, NodeState(**state))
 
 
 def test_a_node_that_has_not_said_a_word_is_waited_for():

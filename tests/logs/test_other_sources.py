@@ -58,7 +58,7 @@ class PodSource:
     def read_back(self, place: Position, limit: int) -> Chunk:
         return self._chunk(max(0, place.offset - limit), place.offset)
 
-    def opened(self) -> int | None:
+    def open_fd(self) -> int | None:
         return None
 
     def size(self) -> int:

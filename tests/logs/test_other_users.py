@@ -50,7 +50,7 @@ def test_a_link_to_this_users_file_shows_nothing(run: RunFolder, tmp_path: Path)
     source = RecordStreams(run.root, 1).open(RANK)
     assert (source.size(), source.changed()) == (0, None)
     with pytest.raises(PermissionError):
-        source.opened()
+        source.open_fd()
 
 
 def test_a_link_to_this_users_file_on_the_partition_shows_nothing(
@@ -148,7 +148,7 @@ async def test_a_search_looks_through_the_file_that_was_opened(tmp_path: Path) -
     mine.write(0, "needle\n")
     source = RecordStreams(tmp_path, 1).open(RANK)
     service = LogService(mine, Hub(notifications=False))
-    opened = source.opened()
+    opened = source.open_fd()
     mine.path().unlink()
     os.mkfifo(mine.path())
     assert os.pread(opened, 100, 0) == b"needle\n"

@@ -119,10 +119,10 @@ class Ledger:
     def take_all(self, batch: LogBatch) -> None:
         for line in batch:
             self.take(line)
-        for stream, place in batch.after.positions.items():
+        for stream, place in batch.end_position.positions.items():
             if place.offset > self.next.get(stream, 0):
                 self._newline(stream, place.offset - self.next.get(stream, 0))
-        self.cursor = batch.after.text()
+        self.cursor = batch.end_position.text()
 
     def _book(self, stream: Stream, offset: int, data: bytes) -> None:
         expected = self.next.get(stream, 0)

@@ -76,8 +76,8 @@ def test_portions_hold_the_same_lines_and_end_at_the_same_place(monkeypatch, siz
     batch = LogBatch(Cursor(), [block(data, mark=Mark("gap", "!")), other])
     parts = list(split_batch(batch))
     assert [str(line) for part in parts for line in part] == [str(line) for line in batch]
-    assert parts[-1].after == batch.after
+    assert parts[-1].end_position == batch.end_position
     for before, after in pairwise(parts):
-        assert after.start == before.after
+        assert after.start == before.end_position
     if size < 1000:
         assert len(parts) > 1

@@ -212,7 +212,7 @@ async def test_none_answered_and_now_one_does(ssh, logins):
 
 
 async def test_one_that_is_back_is_used_again_and_the_note_goes(ssh, logins, monkeypatch):
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.5)
+    monkeypatch.setattr(module, "_MIN_RETRY_S", 0.5)
     logins.nodes[0].kill()
     assert await node_used(ssh, logins) == "login-2"
     logins.nodes[0].start()
@@ -225,7 +225,7 @@ async def test_one_that_is_back_is_used_again_and_the_note_goes(ssh, logins, mon
 
 
 async def test_a_look_whether_one_is_back_delays_nobody(ssh, logins, monkeypatch):
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(module, "_MIN_RETRY_S", 0.1)
     logins.nodes[0].signal(signal.SIGSTOP)
     assert await node_used(ssh, logins) == "login-2"
     await asyncio.sleep(0.2)

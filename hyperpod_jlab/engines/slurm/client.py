@@ -270,14 +270,14 @@ class SlurmClient:
         return await self._send(["sbatch", "--parsable", *options, path, *args])
 
     async def _send(self, argv: Sequence[str], script: bytes = b"") -> str:
-        out = await self.query(argv, stdin=script)
-        match = _JOB_ID.search(out)
+        stdout = await self.query(argv, stdin=script)
+        match = _JOB_ID.search(stdout)
         if match is None:
             raise UnreachableError(
                 "sbatch printed no job id",
                 code="no_job_id",
                 hint="check whether the job exists: hpj jobs",
-                detail={"output": out[:200]},
+                detail={"output": stdout[:200]},
             )
         return match[1]
 

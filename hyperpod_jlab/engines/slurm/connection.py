@@ -243,14 +243,14 @@ class Remote:
 
     def output(self, out: bytes, err: bytes) -> CommandOutput | None:
         """The command's own answer, or None if it is not whole."""
-        _, started, rest = out.partition(self._begin_marker)
-        match = re.search(rf"\n{self.marker}=([0-9]+)\n".encode(), rest) if started else None
+        _, started, remainder = out.partition(self._begin_marker)
+        match = re.search(rf"\n{self.marker}=([0-9]+)\n".encode(), remainder) if started else None
         if match is None:
             return None
         stderr = err.partition(self._begin_marker)[2].partition(f"\n{self.marker}=".encode())[0]
         return CommandOutput(
             int(match[1]),
-            rest[: match.start()].decode("utf-8", "replace"),
+            remainder[: match.start()].decode("utf-8", "replace"),
             stderr.decode("utf-8", "replace"),
         )
 
@@ -440,13 +440,13 @@ def _summarize(stderr: str) -> str:
 def _host_key_changed(login: str, stderr: str, command_line: str) -> HyperpodError:
     location, print_ = _OFFENDING_KEY.search(stderr), _FINGERPRINT.search(stderr)
     known_hosts_line = f"{location[1]}:{location[2]}" if location else None
-    where = f"line {location[2]} of {location[1]}" if location else "known_hosts"
+    location_text = f"line {location[2]} of {location[1]}" if location else "known_hosts"
     return DeniedError(
-        f"the host key of {login} has changed: {where} has another key, so the connection was refused",
+        f"the host key of {login} has changed: {location_text} has another key, so the connection was refused",
         code="host_key_changed",
         hint=f"ask your cluster administrator whether {login} was reinstalled"
         + (f" and has the key {print_[1]}" if print_ else "")
-        + f"; only if so, delete {where} and log in once in a terminal: {command_line}",
+        + f"; only if so, delete {location_text} and log in once in a terminal: {command_line}",
         detail={
             "login_node": login,
             "known_hosts": known_hosts_line,

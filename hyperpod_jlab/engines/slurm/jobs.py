@@ -230,9 +230,9 @@ def _gres(
 
     The allocation names generic resources only where accounting counts them (AccountingStorageTRES); else what was asked for says it.
     """
-    has = parse_tres(tres)
-    if has:
-        return has
+    totals = parse_tres(tres)
+    if totals:
+        return totals
     return (
         *parse_tres(per_job),
         *times(parse_tres(per_node), _count(nodes)),

@@ -52,7 +52,7 @@ VERDICTS = {
 }
 """A job's last state, and the verdict on its last attempt."""
 
-_ENDED = {
+_END_MESSAGES = {
     "DEADLINE": "it reached its deadline",
     "BOOT_FAIL": "a node did not boot",
     "REVOKED": "it runs on another cluster of the federation",
@@ -91,7 +91,7 @@ def _ended_observation(job: SlurmJob, now: float) -> Observation:
         state="ended",
         verdict=verdict,
         exit_code=0 if verdict == "COMPLETED" else None,
-        reason=_ENDED.get(job.state),
+        reason=_END_MESSAGES.get(job.state),
     )
 
 
@@ -106,7 +106,7 @@ def observe_execution(execution: Execution, now: float) -> Observation:
         state="ended",
         verdict=verdict,
         exit_code=0 if verdict == "COMPLETED" else code or None,
-        reason=_ENDED.get(execution.state),
+        reason=_END_MESSAGES.get(execution.state),
     )
 
 
@@ -215,7 +215,7 @@ class OrphanedJobs:
 
     def __init__(self, end: Callable[[str], Awaitable[None]]) -> None:
         self._end = end
-        self._seen: set[str] = set()
+        self._checked_runs: set[str] = set()
 
     async def cancel(
         self, partition: Partition, snapshot: Snapshot, claims: Mapping[str, Claim | None]
@@ -228,18 +228,18 @@ class OrphanedJobs:
             claims: Of this user's runs that are asked about just now, arrays left out: who holds them, or None.
         """
         for run_id, jobs in snapshot.by_run.items():
-            waiting = {job.array_job_id for job in jobs if job.is_waiting} - self._seen
+            waiting = {job.array_job_id for job in jobs if job.is_waiting} - self._checked_runs
             if not waiting:
                 continue
             if run_id in claims:
                 claim = claims[run_id]
                 waiting = waiting - {claim.scheduler_id} if claim is not None else set()
             else:  # a controller that lost sight of its nodes may have put it back into the queue
-                self._seen |= waiting
+                self._checked_runs |= waiting
                 if not await asyncio.to_thread(_has_succeeded, partition, run_id):
                     continue
             for job_id in waiting:
-                self._seen.add(job_id)
+                self._checked_runs.add(job_id)
                 with contextlib.suppress(HyperpodError):
                     await self._end(job_id)
 
@@ -487,13 +487,13 @@ class RunObserver:
     ) -> dict[str, Observation]:
         """Runs that none of this user's jobs in the queue is of: somebody else's, or gone."""
         now = time.time()
-        settled = [
+        settled_runs = [
             run for run in missing_runs if run.scheduler_id and now - _submitted_at(run.records) > 0
         ]
-        everybodys = await self._queue.all_jobs() if settled else None
+        everybodys = await self._queue.all_jobs() if settled_runs else None
         observations: dict[str, Observation] = {}
         unresolved = []
-        for run in settled:
+        for run in settled_runs:
             jobs = everybodys.by_run.get(run.parent, ()) if everybodys else ()
             owned = [
                 job
@@ -751,6 +751,6 @@ def ordered_repairs(nodes: Mapping[str, SlurmNode]) -> dict[str, NodeRepair]:
         name: _ACTIONS[match[1]]
         for name, node in nodes.items()
         if node.reason
-        and not node.usable
+        and not node.is_usable
         and (match := _REPAIR_REASON.fullmatch(node.reason.strip()))
     }

@@ -114,14 +114,14 @@ def expand(text: str) -> tuple[str, ...]:
 def _parts(text: str) -> list[str]:
     """The list cut at the commas outside of brackets."""
     parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
+    for index, letter in enumerate(text):
         if letter == "[":
             depth += 1
         elif letter == "]":
             depth -= 1
         elif letter == "," and depth <= 0:
-            parts.append(text[start:at])
-            start = at + 1
+            parts.append(text[start:index])
+            start = index + 1
     parts.append(text[start:])
     return [part.strip() for part in parts if part.strip() not in {"", "(null)", "None"}]
 
@@ -282,13 +282,13 @@ def _used_count(used_gres: Gres) -> int:
     )
 
 
-def _first_index(available: Sequence[Gres], wanted: Gres) -> int:
+def _first_index(available: Sequence[Gres], target: Gres) -> int:
     """The number of the first device of a type: those of one name are numbered through, in the order of gres.conf."""
     start = 0
     for gres in available:
-        if gres is wanted:
+        if gres is target:
             return start
-        if gres.name == wanted.name:
+        if gres.name == target.name:
             start += gres.count
     return start
 

@@ -93,7 +93,7 @@ class SlurmNode:
         return find_state(self.base, self.flags)
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether new jobs may start there."""
         return self.state not in UNUSABLE
 
@@ -209,7 +209,7 @@ def node_rows(nodes: Iterable[SlurmNode], jobs: Sequence[SlurmJob]) -> list[Node
 
 
 def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
-    state, usable = node.state, node.usable
+    state, usable = node.state, node.is_usable
     devices = resources(node.gres, node.gres_used, is_usable=usable)
     accelerators = [device for device in devices if device.accelerator]
     types = {gres.label for gres in accelerators}

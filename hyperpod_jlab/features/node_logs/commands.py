@@ -189,7 +189,7 @@ async def _write(hyperpod: Hyperpod, log_options: _NodeLogOptions) -> None:
                     if line.mark is not None:
                         print(f"--- {printable(line.line)} ---", file=sys.stderr, flush=True)
             text = "".join(map(_as_json if as_json else _as_text, lines))
-            note = partial(setattr, log_options, "cursor", batch.after.text())
+            note = partial(setattr, log_options, "cursor", batch.end_position.text())
             write_bytes(text.encode("utf-8", "backslashreplace"), note)
 
 

@@ -388,7 +388,7 @@ class Resume:
             self._newest,
         )
 
-    def take(self, entries: Iterable[PodLogLine]) -> list[Item]:
+    def consume(self, entries: Iterable[PodLogLine]) -> list[Item]:
         """What is new of the next entries, as far as that is known."""
         has_items: list[Item] = []
         for entry in entries:
@@ -690,12 +690,12 @@ class PodLog:
             if not await self._matches_cursor(step, entries):
                 self._has_moved = True
                 return
-            if items := resume.take(entries):
+            if items := resume.consume(entries):
                 yield items
             async for chunk in chunks:
-                if items := resume.take(lines.feed(chunk)):
+                if items := resume.consume(lines.feed(chunk)):
                     yield items
-        items = resume.take(lines.close())
+        items = resume.consume(lines.close())
         if last and not resume.decided and not lines.foreign:
             items = resume.give_up()
         if items:

@@ -84,18 +84,18 @@ class PermissionChecker:
         self, permissions: Iterable[ResourcePermission]
     ) -> list[ResourcePermission]:
         """Those of some rights that the user lacks, in their order."""
-        wanted = list(permissions)
+        permission_list = list(permissions)
         allowed = await asyncio.gather(
             *(
                 self.is_allowed(
                     permission.verb, permission.group, permission.resource, permission.namespace
                 )
-                for permission in wanted
+                for permission in permission_list
             )
         )
         return [
             permission
-            for permission, is_granted in zip(wanted, allowed, strict=True)
+            for permission, is_granted in zip(permission_list, allowed, strict=True)
             if not is_granted
         ]
 

@@ -360,10 +360,10 @@ class Informer(Generic[Row]):
         """
         table = self._attend()
         allowed = float("inf") if max_age is None else max_age
-        asked = time.monotonic()
+        requested_at = time.monotonic()
         while not table.is_synced or table.age > allowed:
             if table.last_error is not None:
-                if table.denied is not None or table.tried_at >= asked:
+                if table.denied is not None or table.tried_at >= requested_at:
                     raise table.last_error
                 table.wake_event.set()
             if not await self._wait_for_version(table.version, 60.0):

@@ -145,13 +145,13 @@ def read_bytes(line: bytes) -> LogBytes | None:
     match = _LOG_FRAME.fullmatch(line)
     if match is None:
         return None
-    attempt, node, stream, offset, sign, whole, body = match.groups()
+    attempt, node, stream, offset, sign, line_end, body = match.groups()
     return LogBytes(
         int(attempt),
         int(node),
         None if stream == b"node" else int(stream),
         int(offset),
-        (body if sign == b"|" else _ESCAPED.sub(_unescape, body)) + b"\n" * (whole == b" "),
+        (body if sign == b"|" else _ESCAPED.sub(_unescape, body)) + b"\n" * (line_end == b" "),
     )
 
 

@@ -59,9 +59,9 @@ async def adopt(client: KubeClient, sent: Sent, job: Mapping[str, Any]) -> None:
     patch = {"metadata": {"ownerReferences": [build_owner_reference(job)]}}
     for document in sent.companions:
         with contextlib.suppress(HyperpodError):
-            place, existing = await _find(client, document)
+            object_path, existing = await _find(client, document)
             if existing is not None and is_same_run(existing, document) and not is_kept(document):
-                await client.patch(place, patch)
+                await client.patch(object_path, patch)
 
 
 async def delete_companions(client: KubeClient, sent: Sent) -> None:
@@ -214,9 +214,9 @@ async def _is_usable(
             hint="wait until that run ends, use another name in the manifest, or submit that run with --keep-companions",
             detail={"run_id": run},
         )
-    if (place := find_difference(document, existing)) is not None:
+    if (object_path := find_difference(document, existing)) is not None:
         raise RefusedError(
-            f"it already exists with other content: {place} differs",
+            f"it already exists with other content: {object_path} differs",
             code="name_taken",
             hint="use another name in the manifest, or delete the existing object",
         )
@@ -229,9 +229,9 @@ async def _should_have_been_deleted(client: KubeClient, existing: Mapping[str, A
     kind = find_kind(owners[0]) if len(owners) == 1 else None
     if kind is None:
         return False
-    place = f"{jobs_path(kind, existing['metadata']['namespace'])}/{owners[0]['name']}"
+    object_path = f"{jobs_path(kind, existing['metadata']['namespace'])}/{owners[0]['name']}"
     try:
-        job = await client.get(place)
+        job = await client.get(object_path)
     except NotFoundError:
         return True
     except DeniedError:
@@ -244,24 +244,24 @@ async def _find(
     client: KubeClient, document: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any] | None]:
     """A companion's place, and what is there."""
-    place = f"{await collection(client, document)}/{document['metadata']['name']}"
+    object_path = f"{await collection(client, document)}/{document['metadata']['name']}"
     try:
-        return place, await client.get(place)
+        return object_path, await client.get(object_path)
     except NotFoundError:
-        return place, None
+        return object_path, None
 
 
 async def _remove(client: KubeClient, document: Mapping[str, Any]) -> None:
-    place, existing = await _find(client, document)
+    object_path, existing = await _find(client, document)
     if existing is not None and is_same_run(existing, document):
-        await _delete(client, place, existing)
+        await _delete(client, object_path, existing)
 
 
-async def _delete(client: KubeClient, place: str, existing: Mapping[str, Any]) -> None:
+async def _delete(client: KubeClient, object_path: str, existing: Mapping[str, Any]) -> None:
     uid = existing["metadata"]["uid"]
     options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
     with contextlib.suppress(NotFoundError, ConflictError):  # gone, or another one meanwhile
-        await client.delete(place, options)
+        await client.delete(object_path, options)
 
 
 def _describe_error(error: HyperpodError, document: Mapping[str, Any]) -> HyperpodError:

@@ -35,14 +35,14 @@ async def create(
         RefusedError: The API server refuses it, or another object has its name.
         UnreachableError: No answer came, and the job could not be found afterwards: it may be there.
     """
-    place = f"{path}/{document['metadata']['name']}"
+    object_path = f"{path}/{document['metadata']['name']}"
     try:
         return await client.post(path, document, fieldValidation="Strict"), True
     except ConflictError:  # it is there: an earlier submit made it
-        return check_own_object(await client.get(place), document), False
+        return check_own_object(await client.get(object_path), document), False
     except UnreachableError:  # the answer may only have been lost
         try:
-            existing = await client.get(place)
+            existing = await client.get(object_path)
         except HyperpodError:
             existing = None
         if existing is None:
@@ -161,29 +161,29 @@ def find_difference(document: Mapping[str, Any], existing: Mapping[str, Any]) ->
     """
     for name, value in document.items():
         if name not in _IGNORED_FIELDS and (
-            place := _find_difference(value, existing.get(name), name)
+            object_path := _find_difference(value, existing.get(name), name)
         ):
-            return place
+            return object_path
     return None
 
 
-def _find_difference(expected: Any, existing: Any, place: str) -> str | None:
+def _find_difference(expected: Any, existing: Any, object_path: str) -> str | None:
     if expected is None or (expected in ({}, [], "") and existing is None):
         return None
     if isinstance(expected, dict) and isinstance(existing, dict):
         differences = (
-            _find_difference(value, existing.get(name), f"{place}.{name}")
+            _find_difference(value, existing.get(name), f"{object_path}.{name}")
             for name, value in expected.items()
         )
         return next((difference for difference in differences if difference), None)
     if isinstance(expected, list) and isinstance(existing, list) and len(expected) == len(existing):
         pairs = enumerate(zip(expected, existing, strict=True))
         differences = (
-            _find_difference(value, other_value, f"{place}[{index}]")
+            _find_difference(value, other_value, f"{object_path}[{index}]")
             for index, (value, other_value) in pairs
         )
         return next((difference for difference in differences if difference), None)
-    return None if _is_same(expected, existing) else place
+    return None if _is_same(expected, existing) else object_path
 
 
 def _is_same(expected: Any, existing: Any) -> bool:

@@ -81,9 +81,9 @@ def _check_shape(patch: Mapping[str, Any]) -> None:
                     )
 
 
-def _no_containers(path: str, wanted: str, name: str, value: Any) -> RefusedError:
+def _no_containers(path: str, expected: str, name: str, value: Any) -> RefusedError:
     return _patch_error(
-        f"{path} in the patch must be {wanted}, not {_shorten(value)}",
+        f"{path} in the patch must be {expected}, not {_shorten(value)}",
         f'write: "{name}": [{{"name": ..., ...}}]',
     )
 
@@ -134,8 +134,8 @@ def _merged_lists(target: list[Any], patch: list[Any]) -> list[Any]:
     return patched
 
 
-def _has_key(one: Any, key: str) -> bool:
-    return isinstance(one, Mapping) and isinstance(one.get(key), str)
+def _has_key(entry: Any, key: str) -> bool:
+    return isinstance(entry, Mapping) and isinstance(entry.get(key), str)
 
 
 def find_templates(content: Any) -> Iterator[dict[str, Any]]:

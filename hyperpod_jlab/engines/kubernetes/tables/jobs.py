@@ -403,9 +403,9 @@ class JobLister:
             DeniedError: None of them may be seen.
             UnreachableError: The API server does not answer.
         """
-        found = await asyncio.gather(*(self._load_kind(kind) for kind in KINDS))
+        loaded = await asyncio.gather(*(self._load_kind(kind) for kind in KINDS))
         results = [
-            (kind, result) for kind, result in zip(KINDS, found, strict=True) if result is not None
+            (kind, result) for kind, result in zip(KINDS, loaded, strict=True) if result is not None
         ]
         jobs = [job for _, result in results for job in result.rows or ()]
         hidden_kinds = [result for _, result in results if result.rows is None]

@@ -543,11 +543,11 @@ def _quotas(queue: ClusterQueueRow, queues: Sequence[ClusterQueueRow]) -> tuple[
 
 def _devices(quotas: Sequence[Quota]) -> tuple[Resource, ...]:
     """What the queue can ever give of devices, and what of it is free now, all flavors together."""
-    has: dict[str, int] = {}
+    totals: dict[str, int] = {}
     shared_used: dict[str, int] = {}
     for quota in quotas:
         if is_device(quota.resource):
-            has[quota.resource] = has.get(quota.resource, 0) + int(quota.most) * 1000
+            totals[quota.resource] = totals.get(quota.resource, 0) + int(quota.most) * 1000
             used_amount = int(quota.most - quota.free) * 1000
             shared_used[quota.resource] = shared_used.get(quota.resource, 0) + used_amount
-    return resources(has, shared_used)
+    return resources(totals, shared_used)

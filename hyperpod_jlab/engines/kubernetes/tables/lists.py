@@ -286,10 +286,10 @@ class Namespaces:
         Raises:
             UnreachableError: The API server does not answer.
         """
-        listed = await self._list_cache.everywhere(NAMESPACES, _name)
-        if listed.rows is None:
+        namespaces_listed = await self._list_cache.everywhere(NAMESPACES, _name)
+        if namespaces_listed.rows is None:
             return None
-        names = [name for name in listed.rows if name and not name.startswith(_SYSTEM)]
+        names = [name for name in namespaces_listed.rows if name and not name.startswith(_SYSTEM)]
         return tuple(sorted(await self.filter_usable(sorted(names))))
 
     async def filter_usable(self, names: Iterable[str]) -> frozenset[str]:

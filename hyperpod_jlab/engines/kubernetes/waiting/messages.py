@@ -438,7 +438,7 @@ _RULES: tuple[_Rule, ...] = (
 
 _SCHEDULING = frozenset({"Unschedulable", "FailedScheduling", "SchedulerError"})
 
-_LONGEST = 400
+_MAX_MESSAGE = 400
 
 
 def explain_reason(reason: str, message: str) -> PodReason:
@@ -453,11 +453,11 @@ def explain_reason(reason: str, message: str) -> PodReason:
         rule_match = rule.pattern.search(message)
         if rule_match is not None:
             groups = {
-                name: (text or "").strip()[:_LONGEST]
+                name: (text or "").strip()[:_MAX_MESSAGE]
                 for name, text in rule_match.groupdict().items()
             }
             return PodReason(rule.code, rule.message.format(**groups))
-    message_text = f"{reason}: {message[:_LONGEST]}" if message else reason
+    message_text = f"{reason}: {message[:_MAX_MESSAGE]}" if message else reason
     return PodReason(reason, f"Kubernetes reports: {message_text}")
 
 

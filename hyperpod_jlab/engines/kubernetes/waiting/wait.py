@@ -65,12 +65,12 @@ def full_queue_order(
     rows = {(workload.namespace, workload.name): workload for workload in waiting_workloads}
     for name, row in sorted(rows.items(), key=lambda item: _priority_key(item[1])):
         if name not in line:
-            later = (
+            next_index = (
                 index
-                for index, other in enumerate(line)
-                if other in rows and _priority_key(rows[other]) > _priority_key(row)
+                for index, name_in_line in enumerate(line)
+                if name_in_line in rows and _priority_key(rows[name_in_line]) > _priority_key(row)
             )
-            line.insert(next(later, len(line)), name)
+            line.insert(next(next_index, len(line)), name)
     return line
 
 

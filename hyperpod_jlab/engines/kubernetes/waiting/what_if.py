@@ -70,8 +70,8 @@ def free_nodes(
 
 
 def _matches(node: NodeFacts, labels: Mapping[str, str]) -> bool:
-    has = dict(node.labels)
-    return all(has.get(name) == value for name, value in labels.items())
+    node_labels = dict(node.labels)
+    return all(node_labels.get(name) == value for name, value in labels.items())
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,16 @@ def find_infeasible(request: QuotaRequest, nodes: Sequence[NodeFacts]) -> Infeas
     if missing_resource is None:
         return Infeasible("no node has all resources that it requests per node", has_autoscaler)
     name, max_available = missing_resource
-    has = (
+    node_labels = (
         f"no node has more than {format_amount(name, max_available)}"
         if max_available
         else "no node has any"
     )
     requested_text = format_amount(name, request.per_pod[name])
     return Infeasible(
-        f"it requests {requested_text} on each node, but {has}", has_autoscaler, resource=name
+        f"it requests {requested_text} on each node, but {node_labels}",
+        has_autoscaler,
+        resource=name,
     )
 
 
@@ -229,8 +231,8 @@ def smaller(
         return Alternatives((text,), 1)
     try_count = int(request.nodes > 1)
     name = request.accelerator
-    has = request.per_pod.get(name or "", 0) // 1000
-    for fewer in range(has - 1, 0, -1):
+    node_labels = request.per_pod.get(name or "", 0) // 1000
+    for fewer in range(node_labels - 1, 0, -1):
         try_count += 1
         if max_nodes(request.with_accelerators(fewer)) >= 1:
             noun = "accelerator" if fewer == 1 else "accelerators"
@@ -238,7 +240,7 @@ def smaller(
                 f"with 1 node instead of {request.nodes} and " if request.nodes > 1 else "with "
             )
             option = "--nodes 1 " if request.nodes > 1 else ""
-            text = f"{prefix}{fewer} {noun} on each node instead of {has} ({option}--gpus-per-node {fewer})"
+            text = f"{prefix}{fewer} {noun} on each node instead of {node_labels} ({option}--gpus-per-node {fewer})"
             return Alternatives((text,), try_count)
     return Alternatives((), try_count)
 
