@@ -246,7 +246,7 @@ NO_LOGIN_NODES = "no_login_nodes"
 
 
 @dataclass(frozen=True)
-class LoginNodes:
+class ClusterLogins:
     """Machines of a cluster that take logins.
 
     Attributes:
@@ -269,7 +269,7 @@ class LoginNodes:
         )
 
 
-async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
+async def find_login_nodes(aws: Aws, cluster: str) -> ClusterLogins:
     """The login nodes of a cluster; the controller where it has none.
 
     Args:
@@ -322,7 +322,7 @@ async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
             hint=f"try again when a login node is running, or {_LOGIN_NODES_HINT}",
         )
     running.sort(key=lambda role_name: role_name.name)
-    return LoginNodes(cluster_description, tuple(running), controller=role == _CONTROLLER)
+    return ClusterLogins(cluster_description, tuple(running), controller=role == _CONTROLLER)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hyperpod_jlab.core.network import (
     NetworkAcl,
     NetworkInterface,
     NetworkLocation,
-    Route,
+    NetworkRoute,
     RouteTable,
     Rule,
     SecurityGroup,
@@ -178,9 +178,9 @@ _TARGETS = (
 """Members of a route that say where it leads."""
 
 
-def _route(item: Mapping[str, Any]) -> Route:
+def _route(item: Mapping[str, Any]) -> NetworkRoute:
     target = next((str(item[name]) for name in _TARGETS if item.get(name)), "nowhere")
-    return Route(item.get("DestinationCidrBlock"), target, item.get("State") != "blackhole")
+    return NetworkRoute(item.get("DestinationCidrBlock"), target, item.get("State") != "blackhole")
 
 
 def parse_security_group(description: Mapping[str, Any]) -> SecurityGroup:

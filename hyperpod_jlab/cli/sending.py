@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import PreviewPart
     from hyperpod_jlab.core.finding import Finding
     from hyperpod_jlab.run.services import Hyperpod
-    from hyperpod_jlab.run.submit import Preview, Request, Step
+    from hyperpod_jlab.run.submit import Request, Step, SubmitPreview
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -113,7 +113,7 @@ async def _send(hyperpod: Hyperpod, request: Request, mode: SubmitMode) -> None:
     call = invocation()
     call.on_interrupt = lambda: interruption_error(hyperpod, request, completed)
 
-    def tell(preview: Preview) -> None:
+    def tell(preview: SubmitPreview) -> None:
         # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
         levels = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
         # So is that the cluster does not answer, where nothing else is wrong.
@@ -240,7 +240,7 @@ def _ask(name: str) -> str:
 _LEVEL_CODES = {"error": 31, "warning": 33, "info": 36}
 
 
-def print_preview(preview: Preview, *, as_json: bool) -> None:
+def print_preview(preview: SubmitPreview, *, as_json: bool) -> None:
     """Print the preview.
 
     Raises:
@@ -269,7 +269,7 @@ def print_findings(findings: Iterable[Finding]) -> None:
             print(line, file=sys.stderr)
 
 
-def _document(preview: Preview) -> dict[str, Any]:
+def _document(preview: SubmitPreview) -> dict[str, Any]:
     captured = preview.captured
     return {
         "rendered": preview.rendered.text,
@@ -283,7 +283,7 @@ def _document(preview: Preview) -> dict[str, Any]:
     }
 
 
-def _print_text(preview: Preview) -> None:
+def _print_text(preview: SubmitPreview) -> None:
     print(_title(preview.rendered.filename))
     print(safe_text(preview.rendered.text.rstrip("\n")))
     for part in preview.captured.parts:

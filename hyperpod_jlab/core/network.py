@@ -288,7 +288,7 @@ class NetworkAcl:
 
 
 @dataclass(frozen=True)
-class Route:
+class NetworkRoute:
     """A route: addresses (a range; None: a managed list, which is not read, or IPv6), where it leads, and whether that is there."""
 
     addresses: str | None
@@ -304,9 +304,9 @@ class RouteTable:
     vpc: str
     subnets: tuple[str, ...]
     main: bool
-    routes: tuple[Route, ...]
+    routes: tuple[NetworkRoute, ...]
 
-    def route_to(self, peer: IPv4Network) -> Route | None:
+    def route_to(self, peer: IPv4Network) -> NetworkRoute | None:
         """The most specific route to some addresses, or None."""
         matches = [
             (network.prefixlen, route)
@@ -387,7 +387,7 @@ class MissingRoute:
 
     table: RouteTable
     subnet: str
-    route: Route | None
+    route: NetworkRoute | None
     peer: Subnet
 
     def words(self) -> str:

@@ -49,7 +49,7 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.logs.service import LogRequest
 from hyperpod_jlab.magics.kernel import MAGIC, KernelCell
 from hyperpod_jlab.run.services import Hyperpod
-from hyperpod_jlab.run.submit import Preview, Request, Step
+from hyperpod_jlab.run.submit import Request, Step, SubmitPreview
 
 # --------------------------------------------------------------------------------------------------
 # Which names a cell takes from what ran before it: read from its compiled code, so that scopes are Python's own.
@@ -495,7 +495,7 @@ async def _submit(
     steps: list[Step] = []
     call.on_interrupt = lambda: interruption_error(hyperpod, request, steps)
 
-    def show_preview(preview: Preview) -> None:
+    def show_preview(preview: SubmitPreview) -> None:
         findings: list[Finding] = [*preview.findings, *source.findings]
         print_findings([finding for finding in findings if finding.level == "warning"])
 

@@ -102,7 +102,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Preview:
+class SubmitPreview:
     """Exactly what will run, and all that was found."""
 
     run_id: str
@@ -133,7 +133,7 @@ class Submitter:
         self._partition = engines.partition
         self._abandoned_runs: set[str] = set()
 
-    async def preview(self, request: Request) -> Preview:
+    async def preview(self, request: Request) -> SubmitPreview:
         """Capture the code and ask the cluster about it, without sending or writing anything. Of another user's run nothing is started before `trust_owner` names him.
 
         Raises:
@@ -191,13 +191,15 @@ class Submitter:
         if request.spec.source.kind == "native" and unreachable is None and distrusted is None:
             cluster_findings, unreachable = await check_native_file(engine, render_input, rendered)
             findings += cluster_findings
-        return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings), unreachable)
+        return SubmitPreview(
+            run_id, request.spec, captured, plan, rendered, tuple(findings), unreachable
+        )
 
     async def submit(
         self,
         request: Request,
         on_step: Callable[[Step], None] = _ignore,
-        on_preview: Callable[[Preview], None] = _ignore,
+        on_preview: Callable[[SubmitPreview], None] = _ignore,
     ) -> str:
         """Submit a run; returns its id. The same id with the same spec again is the same run.
 
@@ -285,7 +287,7 @@ class Submitter:
     def _make_bundle(
         self,
         request: Request,
-        preview: Preview,
+        preview: SubmitPreview,
         engine: Orchestrator,
         digest: str,
         on_step: Callable[[Step], None],
@@ -390,7 +392,7 @@ def _native(spec: JobSpec, captured: Captured) -> NativeFile | None:
     return NativeFile(file.path, file.data, captured.cwd)
 
 
-def _digest(preview: Preview, cluster: str) -> str:
+def _digest(preview: SubmitPreview, cluster: str) -> str:
     """What makes two submits of one run id the same: spec, cluster and code. A pickle is left out: its bytes may differ for equal values."""
     digest = hashlib.sha256(preview.spec.model_dump_json().encode())
     digest.update(b"\0" + cluster.encode())
@@ -400,7 +402,7 @@ def _digest(preview: Preview, cluster: str) -> str:
     return digest.hexdigest()
 
 
-def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: str) -> Head:
+def _head(notebook: str | None, preview: SubmitPreview, engine: Orchestrator, digest: str) -> Head:
     spec = preview.spec
     facts = preview.rendered.facts or NativeFacts(
         queue=spec.queue, nodes=spec.resources.nodes, array=spec.array

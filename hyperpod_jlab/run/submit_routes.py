@@ -19,8 +19,7 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.spec import Path as PathText
 from hyperpod_jlab.run.files import SentCode, cell_text, newest_run_by_cell, sent_cells
 from hyperpod_jlab.run.listing import RunFilter, RunPage
-from hyperpod_jlab.run.submit import Preview as Previewed
-from hyperpod_jlab.run.submit import Request, Step
+from hyperpod_jlab.run.submit import Request, Step, SubmitPreview
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, to_owned_run
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -180,7 +179,7 @@ def _in_body(error: HyperpodError) -> HyperpodError:
     return error
 
 
-def _to_preview(preview: Previewed) -> Preview:
+def _to_preview(preview: SubmitPreview) -> Preview:
     captured = preview.captured
     return Preview(
         run_id=preview.run_id,

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeGuard
 from hyperpod_jlab.core.errors import ConflictError, InternalError, InvalidInputError, NotFoundError
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import grant_traversal, grant_tree
-from hyperpod_jlab.storage.content import DIGEST, ContentStore, StoredFile
+from hyperpod_jlab.storage.content import DIGEST, ContentStore, StoreResult
 from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.removal import remove_tree
@@ -158,7 +158,7 @@ class BundleWriter:
             descent.make_folder(folder, self.partition.folder_mode)
         self._made_folders.add(folder)
 
-    def _list(self, path: str, file: StoredFile, executable: bool) -> None:
+    def _list(self, path: str, file: StoreResult, executable: bool) -> None:
         """Note a file for ``files.json``: a job may change or remove what lies in its folders, and a clone needs what was sent."""
         self._listed.append({"path": path, "digest": file.digest, "executable": executable})
         self._count(file.copied)

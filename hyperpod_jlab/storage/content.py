@@ -35,7 +35,7 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class StoredFile:
+class StoreResult:
     """What putting a file took: its digest and the bytes that had to be copied (0 when the store had it)."""
 
     digest: str
@@ -53,11 +53,11 @@ class ContentStore:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
 
-    def put_bytes(self, data: bytes, target: Path, *, executable: bool = False) -> StoredFile:
+    def put_bytes(self, data: bytes, target: Path, *, executable: bool = False) -> StoreResult:
         """Make `target` a file with these bytes."""
         return self._put(hashlib.sha256(data).hexdigest(), executable, data, target)
 
-    def put_file(self, source: Path, target: Path, *, executable: bool = False) -> StoredFile:
+    def put_file(self, source: Path, target: Path, *, executable: bool = False) -> StoreResult:
         """Make `target` a file with the bytes of `source`; of one that changes meanwhile, those that it had at some moment.
 
         Raises:
@@ -82,12 +82,12 @@ class ContentStore:
 
     def _put(
         self, digest: str, executable: bool, content: bytes | Path, target: Path
-    ) -> StoredFile:
+    ) -> StoreResult:
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         with contextlib.suppress(FileNotFoundError):  # a clean-up took it away in between
             copied_bytes = self._link(self._path(digest, executable), target, size)
             if copied_bytes is not None:
-                return StoredFile(digest, copied_bytes)
+                return StoreResult(digest, copied_bytes)
         return self._add(executable, content, target)
 
     def _mode(self, executable: bool) -> int:
@@ -112,7 +112,7 @@ class ContentStore:
         descent.unlink(target)  # it was changed in place just now
         return None
 
-    def _add(self, executable: bool, content: bytes | Path, target: Path) -> StoredFile:
+    def _add(self, executable: bool, content: bytes | Path, target: Path) -> StoreResult:
         """Make the target from the content itself, and put it into the store under the digest that it turned out to have."""
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -132,7 +132,7 @@ class ContentStore:
             descent.unlink(target)
             raise
         self._store(target, self._path(digest, executable))
-        return StoredFile(digest, size)
+        return StoreResult(digest, size)
 
     def _store(self, target: Path, stored_file: Path) -> None:
         """Put a finished file into the store, where that can be: without links, or where links are counted out, it cannot."""

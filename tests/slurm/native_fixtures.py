@@ -8,7 +8,7 @@ from typing import Any
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.logs.service import LogRequest
-from hyperpod_jlab.run.submit import Preview, Request
+from hyperpod_jlab.run.submit import Request, SubmitPreview
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 
@@ -29,7 +29,7 @@ async def send(
     return await session.hyperpod.submitter.submit(request_for(session, text, name, **spec))
 
 
-async def preview(session: SlurmSession, text: str | bytes, **spec: Any) -> Preview:
+async def preview(session: SlurmSession, text: str | bytes, **spec: Any) -> SubmitPreview:
     """What would be sent."""
     return await session.hyperpod.submitter.preview(request_for(session, text, **spec))
 

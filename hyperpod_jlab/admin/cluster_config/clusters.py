@@ -140,7 +140,7 @@ async def _change(aws: Aws, operation: str, action: str, **parameters: Any) -> d
         ) from error
 
 
-class Follower:
+class ClusterFollower:
     """Follows a cluster until it is made, changed or deleted.
 
     Args:

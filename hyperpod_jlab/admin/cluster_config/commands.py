@@ -12,7 +12,7 @@ import click
 
 from hyperpod_jlab.admin.cluster_config import clusters
 from hyperpod_jlab.admin.cluster_config.changes import changes_of
-from hyperpod_jlab.admin.cluster_config.clusters import Follower
+from hyperpod_jlab.admin.cluster_config.clusters import ClusterFollower
 from hyperpod_jlab.admin.cluster_config.document import Documents, RuleResult, read_document
 from hyperpod_jlab.admin.cluster_config.rules import CHECKS, check, check_with_aws
 from hyperpod_jlab.aws.session import Aws
@@ -204,7 +204,7 @@ def create_cluster(
     arn = with_services(lambda _: clusters.create(Aws(region), documents.cluster))
     _print_started(name, arn, "being created", wait)
     if wait:
-        _follow(Follower(Aws(region), name, arn, since=begin), name, "created")
+        _follow(ClusterFollower(Aws(region), name, arn, since=begin), name, "created")
 
 
 # ---------------------------------------------------------------------------------- update
@@ -273,7 +273,7 @@ def update_cluster(
     arn = str(current["ClusterArn"])
     _print_started(str(current["ClusterName"]), arn, "being updated", wait)
     if wait:
-        _follow(Follower(Aws(region), name, arn, since=begin), name, "updated")
+        _follow(ClusterFollower(Aws(region), name, arn, since=begin), name, "updated")
 
 
 def _show_changes(changes: ClusterChanges) -> None:
@@ -351,7 +351,7 @@ def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -
     with_services(lambda _: clusters.delete(Aws(region), name))
     _print_started(name, arn, "being deleted", wait)
     if wait:
-        _follow(Follower(Aws(region), name, arn, deleted=True, since=begin), name, "deleted")
+        _follow(ClusterFollower(Aws(region), name, arn, deleted=True, since=begin), name, "deleted")
 
 
 def _show_deletion(description: dict[str, Any]) -> None:
@@ -462,7 +462,7 @@ def _print_started(name: str, arn: str, action: str, wait: bool) -> None:
         print(f"hint: {printable(_show_command(name))}", file=sys.stderr)
 
 
-def _follow(follower: Follower, name: str, desired: str) -> None:
+def _follow(follower: ClusterFollower, name: str, desired: str) -> None:
     """Show a cluster until it is made, changed or deleted, as `desired` says.
 
     Raises:

@@ -104,7 +104,7 @@ class ReconcileOutcome:
     Attributes:
         planned: Whether there was time for a plan.
         done: What was changed.
-        settled: How many steps are as wanted.
+        settled_count: How many steps are as wanted.
         waiting_steps: What waits for something or for somebody's decision.
         failed: What was tried and did not succeed.
         remaining: What there was no time for.
@@ -113,7 +113,7 @@ class ReconcileOutcome:
 
     planned: bool = False
     done: list[PlanStep] = field(default_factory=list)
-    settled: int = 0
+    settled_count: int = 0
     waiting_steps: list[PlanStep] = field(default_factory=list)
     failed: list[StepResult] = field(default_factory=list)
     remaining: list[PlanStep] = field(default_factory=list)
@@ -122,13 +122,13 @@ class ReconcileOutcome:
     @property
     def total(self) -> int:
         """All steps of the last plan."""
-        return self.settled + len(self.waiting_steps) + len(self.failed) + len(self.remaining)
+        return self.settled_count + len(self.waiting_steps) + len(self.failed) + len(self.remaining)
 
     def words(self) -> str:
         """What there is to say, in a sentence."""
         if not self.planned:
             return "timed out before the current state was read"
-        parts = [f"{self.settled} of {self.total} steps are up to date"]
+        parts = [f"{self.settled_count} of {self.total} steps are up to date"]
         if self.done:
             parts.append(f"{len(self.done)} were changed")
         if self.failed:
@@ -157,7 +157,7 @@ class ReconcileOutcome:
         """How many of each, for logs."""
         return {
             "changed": len(self.done),
-            "as_wanted": self.settled,
+            "as_wanted": self.settled_count,
             "waiting": len(self.waiting_steps),
             "failed": len(self.failed),
             "left": len(self.remaining),
@@ -282,12 +282,12 @@ class _Round:
             result = self._results.get(planned.target)
             step = planned if result is None else result.step
             if result is not None and result.done:
-                partial_outcome.settled += 1
+                partial_outcome.settled_count += 1
                 partial_outcome.done.append(step)
             elif result is not None and result.error is not None and not _is_remote_folder(result):
                 partial_outcome.failed.append(result)
             elif step.state == "done":
-                partial_outcome.settled += 1
+                partial_outcome.settled_count += 1
             elif result is not None or step.state != "to do":
                 partial_outcome.waiting_steps.append(step)
             else:

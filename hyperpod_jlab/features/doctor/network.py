@@ -163,11 +163,11 @@ def join_results(results: Sequence[CheckResult]) -> CheckResult | None:
     levels = ("ok", "unknown", "warn", "fail")
     worst = max(results, key=lambda result: levels.index(result.level))
     worst_results = [result for result in results if result.level == worst.level]
-    fixes = dict.fromkeys(result.fix for result in worst_results if result.fix)
+    fix_texts = dict.fromkeys(result.fix for result in worst_results if result.fix)
     return CheckResult(
         worst.level,
         "; ".join(dict.fromkeys(result.evidence for result in worst_results)),
-        "\n".join(fixes) or None,
+        "\n".join(fix_texts) or None,
         worst.who,
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hyperpod_jlab.aws.clusters import LoginNodes, find_login_nodes, node_target
+from hyperpod_jlab.aws.clusters import ClusterLogins, find_login_nodes, node_target
 from hyperpod_jlab.clusters.aws import find_cluster, find_instance
 from hyperpod_jlab.core.errors import InternalError, InvalidInputError
 from hyperpod_jlab.core.wire import HIDDEN, Wire, wire_property
@@ -194,7 +194,7 @@ async def ssh_config(
     )
 
 
-def _hosts(nodes: LoginNodes, region: str) -> tuple[SshHost, ...]:
+def _hosts(nodes: ClusterLogins, region: str) -> tuple[SshHost, ...]:
     hosts = []
     for number, instance in enumerate(nodes.instances, 1):
         target = node_target(nodes.cluster.arn, instance)
