@@ -65,7 +65,7 @@ def test_no_kubeconfig_says_what_to_do() -> None:
 def test_a_kubeconfig_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", f"/missing/one{os.pathsep}/missing/two")
     with pytest.raises(
-        InvalidInputError, match="no file of KUBECONFIG exists .*/missing/one, /missing/two"
+        InvalidInputError, match=r"no file of KUBECONFIG exists .*/missing/one, /missing/two"
     ):
         load_access(CONFIG)
     monkeypatch.setenv("KUBECONFIG", os.pathsep)
