@@ -109,7 +109,7 @@ def test_nodes_are_replaced_by_the_keyboard_once_it_was_said_what_becomes_of_the
     page.keyboard.press("Enter")
     asked = page.locator(DIALOG)
     plan = asked.get_by_role("list", name="Effects on nodes")
-    expect(plan).to_contain_text(f"Skipped: '{controller}' is Slurm's controller")
+    expect(plan).to_contain_text(f"Skipped: '{controller}' is the Slurm controller")
     expect(asked).to_contain_text("data on the nodes' own disks is lost")
     expect(asked).to_contain_text("the jobs on the nodes are unknown")
     sound(page, console, DIALOG)

@@ -60,7 +60,7 @@ async def test_settings_in_words(example, api):
     }
     answer = await until_loaded(api, "clusters/research-eks")
     found = {one["name"]: one for one in answer["cluster"]["hyperpod"]["settings"]}
-    assert "replaced by HyperPod" in found["node-recovery"]["meaning"]
+    assert "HyperPod reboots or replaces" in found["node-recovery"]["meaning"]
     assert "it is Failed: no role" in found["autoscaling"]["meaning"]
     assert "20 % of the memory" in found["tiered-storage"]["meaning"]
     assert found["security-groups"]["value"].startswith("sg-")

@@ -24,7 +24,7 @@ def test_another_job_is_fenced_off(bundle):
     (bundle.folder / "work" / "ran").unlink()
     done = bundle.run(scheduler_id="18", incarnation="18.0")
     assert done.returncode == 85
-    assert b"(17) holds this run" in done.stderr
+    assert b"(17) already executes this run" in done.stderr
     assert not (bundle.folder / "work" / "ran").exists()
     assert not (bundle.folder / "status" / "attempt-2").exists()
 

@@ -368,4 +368,4 @@ def test_a_port_that_is_taken(pods, monkeypatch):
     with socket.create_server(("", group.port)):
         group.start(0)
         assert group.running[0].wait(15) == 86
-    assert "cannot be listened on" in group.said(0)
+    assert "cannot listen on" in group.said(0)
