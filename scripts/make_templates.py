@@ -99,7 +99,7 @@ def narrowed(one: Permission, tagged: Iterable[str] = TAGGED) -> Iterator[Permis
     """A permission on what a template knows more narrowly; `tagged` is what has tags of ours."""
     resources = [one.resource]
     if one.action in {"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"}:
-        resources = list(tagged) if one.resource == feature.EVERY else resources
+        resources = list(tagged) if one.resource == feature.ANY_RESOURCE else resources
     if one.resource == feature.FSX:
         resources = [FILE_SYSTEMS, feature.FSX_TASK]
     for resource in resources:
@@ -206,7 +206,7 @@ def statement(actions: Iterable[str], resources: list[str], held: tuple[str, ...
     yield "Effect: Allow"
     yield "Action:"
     yield from (f"  - {action}" for action in actions)
-    if resources == [feature.EVERY]:
+    if resources == [feature.ANY_RESOURCE]:
         yield "Resource: '*'"
     else:
         yield "Resource:"
@@ -218,7 +218,7 @@ def statement(actions: Iterable[str], resources: list[str], held: tuple[str, ...
 
 def reasons(block: Block) -> Iterator[str]:
     """Why actions are allowed on every resource."""
-    every = {one.action: one for one in block.permissions if one.resource == feature.EVERY}
+    every = {one.action: one for one in block.permissions if one.resource == feature.ANY_RESOURCE}
     for action, one in sorted(every.items()):
         why = NO_SMALLER.get(action, "IAM defines no resource for it.")
         yield f"{action}: {json.dumps(f'{why} Without it: {one.without}.')}"

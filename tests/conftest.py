@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,27 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.delenv("HYPERPOD_CONFIG", raising=False)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def eks_bed() -> Iterator[Path]:
+    """A Kubernetes that can be a HyperPod cluster's on EKS, for all tests of that; its partition is the folder ``fsx`` beside it.
+
+    It has a claim in the namespace ``default``.
+    """
+    from testbed.aws.attached import order
+    from testbed.aws.kubernetes_bed import SCRIPT, kubernetes_bed
+    from tests.kubernetes.cluster import ONE, build
+
+    build("training-operator")
+    with tempfile.TemporaryDirectory(prefix="hpj-bed-") as folder:
+        base = Path(folder)
+        base.chmod(0o755)
+        (base / "fsx").mkdir()
+        options = ("--gpus", "8", "--training-operator", "--partition", str(base / "fsx"))
+        with ONE.only(kubernetes_bed(base / "k", *options)) as made:
+            order(SCRIPT, made, "claim", "default")
+            yield made
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,7 +81,7 @@ def pytest_collection_modifyitems(
     marks.order(items)
     if hasattr(config, "workerinput"):
         marks.refuse_lost_groups(items)
-    for fixture in ("kubernetes_cluster", "kueue_cluster", "bed"):
+    for fixture in ("kubernetes_cluster", "kueue_cluster", "eks_bed"):
         # The first test on such a cluster may have to build it.
         first = next((item for item in items if fixture in marks.fixtures_of(item)), None)
         if first and first.get_closest_marker("kubernetes"):

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 FIXTURES = {
-    "kubernetes": {"kubernetes_cluster", "start_kubernetes"},
+    "kubernetes": {"kubernetes_cluster", "start_kubernetes", "eks_bed"},
     "slurm": {"slurm_version"},
     "server": {"jp_serverapp", "module_server"},
     "aws": {"endpoint"},
@@ -133,20 +133,22 @@ def order(items: list[pytest.Item]) -> None:
     """Begin with what takes long; in a group, tests of the shared cluster come before those that start one of their own."""
     folders = {name: rank for rank, name in enumerate(FIRST, len(GROUPS))}
 
-    def place(item: pytest.Item) -> tuple[int, bool]:
+    def place(item: pytest.Item) -> tuple[int, int]:
         group = group_of(item)
         if group in GROUPS:
-            return GROUPS.index(group), starts_its_own(item)
-        return folders.get(folder_of(item), len(folders) + len(GROUPS)), False
+            return GROUPS.index(group), cluster_of(item)
+        return folders.get(folder_of(item), len(folders) + len(GROUPS)), 0
 
     items.sort(key=place)
 
 
-def starts_its_own(item: pytest.Item) -> bool:
-    """Whether a test starts a cluster."""
+def cluster_of(item: pytest.Item) -> int:
+    """Which cluster of its group a test runs on: 0 for the shared one, 1 for the one that is EKS', 2 for one of its own."""
     taken = fixtures_of(item)
+    if "eks_bed" in taken:
+        return 1
     shared = {"kubernetes_cluster", "slurm_cluster"} & taken
-    return not shared or bool(OWN_CLUSTER & taken)
+    return 2 if not shared or OWN_CLUSTER & taken else 0
 
 
 def refuse_lost_groups(items: list[pytest.Item]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,10 +19,9 @@ from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.attached import BedError, order
 from testbed.aws.control_plane import AccessEntry
 from testbed.aws.eks_tokens import TokenError
-from testbed.aws.kubernetes_bed import HEALTH, SCRIPT, AttachedKubernetes, kubernetes_bed, names_of
+from testbed.aws.kubernetes_bed import HEALTH, SCRIPT, AttachedKubernetes, names_of
 from testbed.aws.server import AwsServer
 from tests.aws.conftest import KEY, REGION
-from tests.kubernetes.cluster import ONE, build
 
 pytestmark = pytest.mark.kubernetes
 
@@ -31,18 +29,9 @@ ADMIN = AccessEntry(("system:masters",))
 IMAGE = "localhost/testbed/python:3.11"
 
 
-@pytest.fixture(scope="module")
-def bed():
-    build("training-operator")
-    with tempfile.TemporaryDirectory(prefix="hpj-bed-") as folder:
-        base = Path(folder)
-        base.chmod(0o755)
-        partition = base / "fsx"
-        partition.mkdir()
-        options = ("--gpus", "8", "--training-operator", "--partition", str(partition))
-        with ONE.only(kubernetes_bed(base / "k", *options)) as made:
-            order(SCRIPT, made, "claim", "default")
-            yield made
+@pytest.fixture
+def bed(eks_bed):
+    return eks_bed
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ run ends at once, so starting one again is harmless.
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -323,6 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--shared", action="store_true")
     args = parser.parse_args(arguments)
     split_run_id(args.run_id)
+    atexit.register(gc.freeze)  # nothing is left to collect in a process that ends
     partition = Partition(args.root, shared=args.shared)
     bundle = BundleReader(partition, args.run_id)
     try:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import stat
 import subprocess
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
-from testbed.aws.attached import order
 from testbed.aws.control_plane import AccessEntry
-from testbed.aws.kubernetes_bed import SCRIPT, AttachedKubernetes, kubernetes_bed
+from testbed.aws.kubernetes_bed import SCRIPT, AttachedKubernetes, pinned_image
 from testbed.aws.server import AwsServer
 from testbed.aws.state import Profile, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
@@ -22,11 +18,9 @@ from tests.admin.lambdas.conftest import properties
 from tests.admin.lambdas.test_new_profile import again, batch, event
 from tests.admin.lambdas.test_rights import grant
 from tests.aws.conftest import REGION
-from tests.kubernetes.cluster import ONE, build
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
-IMAGE = "localhost/testbed/python:3.11"
 GROUP, NAMESPACE = "folders", "hyperpod-jlab"
 RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "delete"]},
@@ -53,42 +47,55 @@ def named(kind, name, version="v1", **more):
 
 
 @pytest.fixture(scope="module")
-def bed():
-    build()
-    with tempfile.TemporaryDirectory(prefix="hpj-bed-") as folder:
-        base = Path(folder)
-        base.chmod(0o755)
-        (base / "fsx").mkdir()
-        with ONE.only(
-            kubernetes_bed(base / "k", "--partition", str(base / "fsx"), nodes=1)
-        ) as made:
-            rbac = "rbac.authorization.k8s.io"
-            role = {"apiGroup": rbac, "kind": "Role", "name": GROUP}
-            kubectl(
-                made,
-                named("Namespace", NAMESPACE),
-                named("Role", GROUP, f"{rbac}/v1", rules=RULES),
-                named(
-                    "RoleBinding",
-                    GROUP,
-                    f"{rbac}/v1",
-                    roleRef=role,
-                    subjects=[{"apiGroup": rbac, "kind": "Group", "name": GROUP}],
-                ),
-            )
-            order(SCRIPT, made, "claim", NAMESPACE, "fsx-claim")
-            yield made
+def disk(eks_bed):
+    """The file system of the claim, empty."""
+    made = eks_bed.parent / "fsx" / "folders"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def bed(eks_bed, disk):
+    rbac = "rbac.authorization.k8s.io"
+    role = {"apiGroup": rbac, "kind": "Role", "name": GROUP}
+    sizes = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    volume = {
+        **sizes,
+        "capacity": {"storage": "1200Gi"},
+        "claimRef": {"namespace": NAMESPACE, "name": "fsx-claim"},
+        "hostPath": {"path": str(disk), "type": "Directory"},
+    }
+    claim = {
+        **sizes,
+        "resources": {"requests": {"storage": "1200Gi"}},
+        "volumeName": f"{NAMESPACE}-fsx-claim",
+    }
+    kubectl(
+        eks_bed,
+        named("Namespace", NAMESPACE),
+        named("Role", GROUP, f"{rbac}/v1", rules=RULES),
+        named(
+            "RoleBinding",
+            GROUP,
+            f"{rbac}/v1",
+            roleRef=role,
+            subjects=[{"apiGroup": rbac, "kind": "Group", "name": GROUP}],
+        ),
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"{NAMESPACE}-fsx-claim"},
+            "spec": volume,
+        },
+        named("PersistentVolumeClaim", "fsx-claim", spec=claim),
+    )
+    return eks_bed
 
 
 @pytest.fixture(scope="module")
 def image(bed):
     """The testbed's image by its digest, as a registry would give it."""
-    socket = bed / "machines" / "node1" / "containerd.sock"
-    ctr = ("exec", "node1", "ctr", "-a", str(socket), "-n", "k8s.io", "images")
-    digest = re.findall(r"sha256:[0-9a-f]{64}", order(SCRIPT, bed, *ctr, "ls", f"name=={IMAGE}"))
-    name = f"{IMAGE.rpartition(':')[0]}@{digest[0]}"
-    order(SCRIPT, bed, *ctr, "tag", "--force", IMAGE, name)
-    return name
+    return pinned_image(bed)
 
 
 @pytest.fixture
@@ -102,7 +109,7 @@ def on_eks(endpoint, account, no_aws, bed, function):
             yield made
 
 
-def test_folders_are_made_and_profiles_are_wired(account, bed, image, on_eks, function, stack):
+def test_folders_are_made_and_profiles_are_wired(account, disk, image, on_eks, function, stack):
     given = properties(
         "per-user",
         ClusterName="research-eks",
@@ -114,7 +121,6 @@ def test_folders_are_made_and_profiles_are_wired(account, bed, image, on_eks, fu
     grant(account, "custom_resource")
     answer = stack.create(**given)
     assert answer["Status"] == "SUCCESS", answer
-    disk = bed.parent / "fsx"
     assert sorted(one.name for one in disk.iterdir()) == ["alice", "bob", "carol"]
     found = (disk / "alice").stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (200001, 1001, 0o700)
