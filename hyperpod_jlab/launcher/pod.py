@@ -37,7 +37,7 @@ class PodArguments(NamedTuple):
     max_restarts: int
     node_name: str
     time_limit: Optional[float]
-    timeout: float
+    patience: float
     return_patience: float
     task: Optional[int]
     unshared: bool
@@ -82,7 +82,7 @@ class Pod:
                 arguments.nodes,
                 arguments.max_restarts,
                 arguments.time_limit,
-                arguments.timeout,
+                arguments.patience,
                 arguments.return_patience,
                 arguments.unshared,
             )
@@ -213,7 +213,7 @@ class Pod:
         arguments = self._arguments
         address_text = "node 0 at %s:%d" % (arguments.master_addr, arguments.meeting_port)
         reason = client.last_problem or client.dialer.last_problem
-        timeout = arguments.return_patience if self._finished_incarnations else arguments.timeout
+        timeout = arguments.return_patience if self._finished_incarnations else arguments.patience
         if now - since > timeout:
             self.gave_up = "%s did not come within %d s: %s" % (address_text, timeout, reason)
             self.log_note(self.gave_up)

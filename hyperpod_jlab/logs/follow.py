@@ -672,7 +672,7 @@ class Follower:
         return [self._marks.insert_marks(block) for block in blocks] if self._marks else blocks
 
     def _report_problem(self, lane: _Lane, blocks: list[LineBlock]) -> None:
-        problem = lane.reader.new_problem
+        problem = lane.reader.problem
         if problem is not None and problem != lane.problem:
             empty_chunk = Chunk(b"", lane.position.offset, start=lane.position)
             blocks.append(LineBlock(lane.origin, empty_chunk, 0, 0, mark=problem))

@@ -222,7 +222,7 @@ class SourceReader:
         read_at: When it was last looked at.
         pause_s: The present pause between looks, in seconds.
         at_end: When it was last looked at, there was no more to read.
-        new_problem: What keeps it from being read, if anything.
+        problem: What keeps it from being read, if anything.
         farewell: Nothing is added any more, as was just heard: the next look is the last word, and is told whatever it finds.
         subscribers: Who follows it.
     """
@@ -237,7 +237,7 @@ class SourceReader:
     is_wanted: bool = True
     nudged: bool = False
     asleep: bool = False
-    new_problem: Mark | None = None
+    problem: Mark | None = None
     farewell: bool = False
     at_end: bool = True
 
@@ -271,12 +271,10 @@ class SourceReader:
         """Take what a look has read, tell the subscribers, and plan the next look."""
         self.read_at = now
         self.at_end = len(chunk.data) < min(_MAX_READ_BYTES, self.ring.limit)
-        new_problem = (
-            chunk.mark if chunk.mark is not None and chunk.mark.kind == "unreadable" else None
-        )
-        has_news = self.farewell or (new_problem is not None and new_problem != self.new_problem)
+        problem = chunk.mark if chunk.mark is not None and chunk.mark.kind == "unreadable" else None
+        has_news = self.farewell or (problem is not None and problem != self.problem)
         self.farewell = self.farewell and not self.at_end
-        self.new_problem = new_problem
+        self.problem = problem
         if chunk.data or chunk.restarted:
             self.ring.add(chunk)
             self.position = chunk.position_at(len(chunk.data))

@@ -116,14 +116,14 @@ class LogPage:
         lines: The lines, in the order in which they are shown.
         before: Page backward from here.
         after: Page forward, or follow, from here.
-        is_at_start: There is nothing before the page.
+        at_start: There is nothing before the page.
         at_end: There was nothing after the page when it was read.
     """
 
     lines: LogBatch
     before: str
     after: str
-    is_at_start: bool
+    at_start: bool
     at_end: bool
 
 
@@ -891,7 +891,7 @@ class LogService:
         lines = LogBatch(start, blocks)
         is_complete = count < limit
         return LogPage(
-            lines, start.text(), cursor.text(), is_at_start=not start.positions, at_end=is_complete
+            lines, start.text(), cursor.text(), at_start=not start.positions, at_end=is_complete
         )
 
     async def _backward_page(self, log_view: LogView, limit: int) -> LogPage:
@@ -904,12 +904,12 @@ class LogService:
         if log_view.matcher is not None:
             result = await search(log_view, self.hub.thread, "backward", limit, float("inf"))
             start = Cursor.parse(result.hits[-1].cursor) if result.hits else end
-            is_at_start = len(result.hits) < limit
+            at_start = len(result.hits) < limit
         else:
             start, count = await self.hub.thread(
                 start_of_tail, log_view.sources, streams, end, limit
             )
-            is_at_start = count < limit
+            at_start = count < limit
         blocks: list[LineBlock] = []
         batches = read_forward(
             log_view.sources,
@@ -926,7 +926,7 @@ class LogService:
             LogBatch(start, blocks),
             start.text(),
             end.text(),
-            is_at_start=is_at_start,
+            at_start=at_start,
             at_end=log_view.start_cursor is None,
         )
 

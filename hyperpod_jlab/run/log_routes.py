@@ -139,6 +139,6 @@ def to_log_page(page: Page) -> LogPage:
         frames=[LogFrame(blocks, page.after)] if blocks else [],
         before=page.before,
         after=page.after,
-        at_start=page.is_at_start,
+        at_start=page.at_start,
         at_end=page.at_end,
     )

@@ -93,7 +93,7 @@ async def test_backward_and_forward_give_each_line_once(example, both, step, lim
         found[:0] = [line.line for line in page.lines]
         cursor = page.before
         cursors.append((len(found), page.before, page.after))
-        if page.is_at_start:
+        if page.at_start:
             break
     assert found == whole
     for behind, before, after in cursors[:: max(1, len(cursors) // 6)]:
@@ -105,7 +105,7 @@ async def test_backward_and_forward_give_each_line_once(example, both, step, lim
         assert shown == min(limit, len(whole) - behind + shown) or behind == len(whole)
         assert [line.line for line in rest.lines] == whole[len(whole) - behind + shown :]
     start, forward = [], await page_of(None, "forward", limit)
-    assert forward.is_at_start
+    assert forward.at_start
     while True:
         start += [line.line for line in forward.lines]
         if forward.at_end:

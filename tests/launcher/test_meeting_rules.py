@@ -21,7 +21,7 @@ class Told(History):
     def early_losses(self, seconds):
         return self.lost
 
-    def say(self, attempt, verdict, words, last):
+    def record_observation(self, attempt, verdict, reason, last):
         self.said.append((attempt, verdict, last))
 
 

@@ -131,7 +131,7 @@ async def test_pages_backward_and_forward_show_everything_once(
     everything = await texts(logs)
     pages = [await logs.page(LogRequest("run"), "backward", limit)]
     assert pages[0].at_end
-    while not pages[0].is_at_start:
+    while not pages[0].at_start:
         pages.insert(
             0, await logs.page(LogRequest("run", cursor=pages[0].before), "backward", limit)
         )
@@ -217,7 +217,7 @@ async def test_no_logs_yet(logs: LogService) -> None:
     assert await texts(logs) == []
     assert await texts(logs, tail=5) == []
     page = await logs.page(LogRequest("run"))
-    assert (list(page.lines), page.is_at_start, page.at_end) == ([], True, True)
+    assert (list(page.lines), page.at_start, page.at_end) == ([], True, True)
 
 
 async def test_grep_filters_lines(run: RunFolder, logs: LogService) -> None:
