@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from hyperpod_jlab.admin.lambdas.settings import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
+from hyperpod_jlab.admin.lambdas.settings import (
+    CLUSTER_PERMISSION,
+    EKS_PERMISSION,
+    SESSION_PERMISSIONS,
+    Function,
+    rights,
+)
 from hyperpod_jlab.aws import permissions as feature
 from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose
 
@@ -93,7 +99,7 @@ def narrowed(one: Permission, tagged: Iterable[str] = TAGGED) -> Iterator[Permis
     """A permission on what a template knows more narrowly; `tagged` is what has tags of ours."""
     resources = [one.resource]
     if one.action in {"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"}:
-        resources = list(tagged) if one.resource == feature.EVERY else resources
+        resources = list(tagged) if one.resource == feature.ANY_RESOURCE else resources
     if one.resource == feature.FSX:
         resources = [FILE_SYSTEMS, feature.FSX_TASK]
     for resource in resources:
@@ -135,10 +141,10 @@ def of_functions() -> tuple[Permission, ...]:
     return tuple(dict.fromkeys(one for name in get_args(Function) for one in rights(name)))
 
 
-OF_JOBS = (OF_CLUSTER, OF_EKS)
+OF_JOBS = (CLUSTER_PERMISSION, EKS_PERMISSION)
 """What they need where a Job makes folders."""
 
-OF_THE_CONTROLLER = (OF_CLUSTER, *OF_SESSIONS)
+OF_THE_CONTROLLER = (CLUSTER_PERMISSION, *SESSION_PERMISSIONS)
 """What they need where a session on Slurm's controller makes them."""
 
 OF_FOLDERS = {*OF_JOBS, *OF_THE_CONTROLLER}
@@ -200,7 +206,7 @@ def statement(actions: Iterable[str], resources: list[str], held: tuple[str, ...
     yield "Effect: Allow"
     yield "Action:"
     yield from (f"  - {action}" for action in actions)
-    if resources == [feature.EVERY]:
+    if resources == [feature.ANY_RESOURCE]:
         yield "Resource: '*'"
     else:
         yield "Resource:"
@@ -212,7 +218,7 @@ def statement(actions: Iterable[str], resources: list[str], held: tuple[str, ...
 
 def reasons(block: Block) -> Iterator[str]:
     """Why actions are allowed on every resource."""
-    every = {one.action: one for one in block.permissions if one.resource == feature.EVERY}
+    every = {one.action: one for one in block.permissions if one.resource == feature.ANY_RESOURCE}
     for action, one in sorted(every.items()):
         why = NO_SMALLER.get(action, "IAM knows no resource for it.")
         yield f"{action}: {json.dumps(f'{why} Without it: {one.without}.')}"
