@@ -143,7 +143,7 @@ class Meeting:
         if guest is not None and guest.instance != instance:
             if guest.born > born:
                 return False
-            self.note("%s was replaced by %s" % (guest.words, name))
+            self.note("%s was replaced by a new pod (%s)" % (guest.words, name))
             guest = None
         if guest is None:
             guest = self.guests[rank] = Guest(rank, instance, born, name)

@@ -215,7 +215,7 @@ class Pod:
         why = visitor.trouble or visitor.dialer.trouble
         patience = arguments.return_patience if self._ran else arguments.patience
         if now - since > patience:
-            self.gave_up = "%s did not come within %d s: %s" % (where, patience, why)
+            self.gave_up = "%s did not connect within %d s: %s" % (where, patience, why)
             self.note(self.gave_up)
         elif now - self._told_at > 60.0:
             self._told_at = now
