@@ -143,7 +143,7 @@ class Coordinator:
         if peer is not None and peer.instance != instance:
             if peer.created_at > created_at:
                 return False
-            self.log_note("%s was replaced by %s" % (peer.description, name))
+            self.log_note("%s was replaced by a new pod (%s)" % (peer.description, name))
             peer = None
         if peer is None:
             peer = self.peers[rank] = Peer(rank, instance, created_at, name)

@@ -215,7 +215,7 @@ class Pod:
         reason = client.last_problem or client.dialer.last_problem
         timeout = arguments.return_patience if self._finished_incarnations else arguments.patience
         if now - since > timeout:
-            self.gave_up = "%s did not come within %d s: %s" % (address_text, timeout, reason)
+            self.gave_up = "%s did not connect within %d s: %s" % (address_text, timeout, reason)
             self.log_note(self.gave_up)
         elif now - self._reported_at > 60.0:
             self._reported_at = now

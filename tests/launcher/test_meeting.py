@@ -100,7 +100,7 @@ def test_a_program_started_again_after_the_end_does_nothing(pods, code):
     assert group.start().ended() == first
     assert group.bundle().node(0, 1) is not None
     assert not (group.bundle().folder / "status/attempt-2").exists()
-    assert "is over" in group.said(1)
+    assert "has ended" in group.said(1)
 
 
 @SLOW

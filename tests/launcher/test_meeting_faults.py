@@ -342,7 +342,7 @@ def test_nobody_is_waited_for_without_end(pods):
     unstarted = group.bundle().folder / "status" / "unstarted" / "node-0.json"
     error = json.loads(unstarted.read_text())["error"]
     assert error["code"] == "no_meeting"
-    assert "node 1 did not come" in error["message"]
+    assert "node 1 did not connect" in error["message"]
 
 
 def test_node_0_is_not_waited_for_without_end(pods):
