@@ -102,7 +102,7 @@ def test_what_stands_on_a_failed_check_could_not_be_checked(hpj, home):
     assert by_key["configuration"]["level"] == "fail"
     for key in ("storage", "privacy", "writing", "room", "runs"):
         assert by_key[key]["level"] == "unknown"
-        assert "because of configuration" in by_key[key]["evidence"]
+        assert "not checked: configuration failed" in by_key[key]["evidence"]
     assert by_key["versions"]["level"] == "ok"
 
 
