@@ -19,7 +19,7 @@ from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, find_position, job_row
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapshot
-from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 from hyperpod_jlab.launcher.commands import find_task
 from hyperpod_jlab.run.view import with_observations
 from hyperpod_jlab.storage.partition import Partition
@@ -74,7 +74,7 @@ def test_a_task_is_cancelled_once_its_pod_has_ended(
     place = RunLocation(task.run_id, BatchJob(), "team", "run-x", None, array="0-1", task=1)
     config = parse(KubernetesCluster, {"orchestrator": "kubernetes"})
     seen = {task.run_id: _task_snapshot(now + 1, *phases)}
-    words, _, doubted = RunObserver(ClusterConnection(config))._observe_all([(task, place)], seen)
+    words, _, doubted = RunTracker(ClusterConnection(config))._observe_all([(task, place)], seen)
     assert not doubted
     status = derive(with_observations(task, task.read(), words), StateContext(now + 2, "alive"))
     assert (status.state, status.reason) == said

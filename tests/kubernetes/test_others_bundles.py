@@ -22,7 +22,7 @@ from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapshot
-from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 from hyperpod_jlab.engines.kubernetes.observe.spool import mark_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import find_launch_error, last_output
@@ -83,7 +83,7 @@ def where(native: bool = False) -> RunLocation:
 
 
 async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleReader) -> None:
-    watch = RunObserver(NoConnection(CONFIG), is_shared=False)
+    watch = RunTracker(NoConnection(CONFIG), is_shared=False)
     before = contents(foreign.folder)
     assert await watch.catch_up(foreign, 1.0) is False
     seen = {RUN: RunSnapshot(None, (pod(0, "Running", None),), NOW)}
@@ -94,7 +94,7 @@ async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleR
 
 
 def test_no_records_are_written_into_another_users_bundle(foreign: BundleReader) -> None:
-    watch = RunObserver(NoConnection(CONFIG))
+    watch = RunTracker(NoConnection(CONFIG))
     before = contents(foreign.folder)
     watch._observe_one(foreign, where(native=True), RunSnapshot(None, (pod(0),), NOW))
     mark_done(foreign)

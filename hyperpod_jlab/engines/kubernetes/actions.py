@@ -33,7 +33,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
 )
 from hyperpod_jlab.engines.kubernetes.observe.external_jobs import find_job, mark_job
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunPoller
-from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
 from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.engines.kubernetes.targets import Target, find_target, run_target
@@ -432,7 +432,7 @@ class KubernetesActions:
     def __init__(
         self,
         connection: ClusterConnection,
-        run_tracker: RunObserver,
+        run_tracker: RunTracker,
         sender: Sender,
         *,
         fetched: bool,

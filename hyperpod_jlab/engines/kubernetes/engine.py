@@ -28,7 +28,7 @@ from hyperpod_jlab.storage.records import BundleReader
 if TYPE_CHECKING:
     from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions, KubernetesNodeControl
     from hyperpod_jlab.engines.kubernetes.checkup import KubernetesCheckup
-    from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
+    from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
     from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTasks
 
 
@@ -55,18 +55,18 @@ class KubernetesOrchestrator(Orchestrator):
         self.ports = Forwarder(self._connection)
 
     @cached_property
-    def _run_tracker(self) -> RunObserver:
-        from hyperpod_jlab.engines.kubernetes.observe.runs import RunObserver
+    def _run_tracker(self) -> RunTracker:
+        from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 
-        return RunObserver(self._connection, is_shared=self._config.storage is not None)
+        return RunTracker(self._connection, is_shared=self._config.storage is not None)
 
     @property
-    def remote_records(self) -> RunObserver:
+    def remote_records(self) -> RunTracker:
         """Records and logs of pods without the storage partition."""
         return self._run_tracker
 
     @property
-    def polling(self) -> RunObserver:
+    def polling(self) -> RunTracker:
         """The watches."""
         return self._run_tracker
 

@@ -370,7 +370,7 @@ _CONCURRENCY = 16
 """Tasks of an array of which what they say is fetched at a time."""
 
 
-class RunObserver:
+class RunTracker:
     """The runs of one cluster.
 
     Args:
