@@ -276,7 +276,7 @@ async def test_only_so_many_logs_are_kept(example, node, monkeypatch):
 
 
 async def test_following_ends_when_aws_fails_for_long(example, node, logs, monkeypatch):
-    for name in ("SOON", "LATE", "TROUBLED"):
+    for name in ("MIN_INTERVAL_S", "MAX_INTERVAL_S", "ERROR_INTERVAL_S"):
         monkeypatch.setattr(f"hyperpod_jlab.features.node_logs.spool.{name}", 0.01)
     monkeypatch.setattr("hyperpod_jlab.aws.session._ATTEMPTS", 1)
     node.write(node.lifecycle, (0, "old"))

@@ -104,7 +104,11 @@ async def test_a_cell_that_cannot_be_read_hides_no_other(api, jp_root_dir, how):
 async def test_long_answers_are_not_made_on_the_event_loop(api, jp_root_dir, monkeypatch):
     """All other answers of the server would wait for them."""
     threads = []
-    for module, name in ((cells, "run_answer"), (run_content, "run_answer"), (submit, "_word")):
+    for module, name in (
+        (cells, "to_owned_run"),
+        (run_content, "to_owned_run"),
+        (submit, "_item_text"),
+    ):
         make = getattr(module, name)
 
         def noted(*given, _make=make):
