@@ -50,7 +50,7 @@ def check_cluster_name(name: str) -> str:
         raise InvalidInputError(
             f"'{name[:80]}' is not a valid name of a HyperPod cluster",
             code="no_cluster_name",
-            hint="use letters, digits and hyphens, such as ml-cluster, or an ARN; see: hpj clusters",
+            hint="use letters, digits and hyphens, such as ml-cluster, or an ARN; list clusters with: hpj clusters",
             detail={"field": "cluster"},
         )
     return name

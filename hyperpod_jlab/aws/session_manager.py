@@ -199,9 +199,12 @@ async def run(aws: Aws, target: str, command: str, ready: str, text: str, timeou
             headers = await _headers(aws, str(response["StreamUrl"]))
             return await _run_in_channel(response, headers, ready, text)
     except TimeoutError:
-        raise _session_error(target, f"it did not end within {timeout_s:.0f} s") from None
+        raise _session_error(
+            f"the session on {target} did not end within {timeout_s:.0f} s"
+        ) from None
     except OSError as error:
-        raise _session_error(target, str(error) or type(error).__name__) from error
+        reason = str(error) or type(error).__name__
+        raise _session_error(f"the session on {target} was lost: {reason}") from error
 
 
 async def _headers(aws: Aws, url: str) -> Mapping[str, str]:
@@ -327,7 +330,7 @@ def _handshake_response(request: Mapping[str, Any]) -> bytes:
         raise RefusedError(
             f"Systems Manager requires {', '.join(unknown)} in sessions, which is not supported",
             code="session_encrypted",
-            hint="sessions with KMS encryption (Session Manager preferences) work only with the AWS CLI",
+            hint="use the AWS CLI, or ask your administrator to turn off KMS encryption in the Session Manager preferences",
         )
     processed = [
         {"ActionType": action, "ActionStatus": 1, "ActionResult": None, "Error": ""}
@@ -337,9 +340,9 @@ def _handshake_response(request: Mapping[str, Any]) -> bytes:
     return json.dumps(response).encode()
 
 
-def _session_error(target: str, reason: str) -> UnreachableError:
+def _session_error(message: str) -> UnreachableError:
     return UnreachableError(
-        f"the session on {target} was lost: {reason}",
+        message,
         code="session_lost",
-        hint="run this again; check that this machine can reach ssmmessages (a VPC without internet access needs an endpoint)",
+        hint="run the command again; check that this machine can reach ssmmessages (a VPC without internet access needs an endpoint)",
     )

@@ -54,7 +54,9 @@ async def find_run(hyperpod: Hyperpod, text: str, *, exact: bool = False) -> str
             f"'{parent}' matches {len(matches)} runs", code="ambiguous_run", hint=names
         )
     await asyncio.to_thread(check_present, hyperpod.partition.root)
-    raise NotFoundError(f"run {text} not found", code="no_such_run", hint="see: hpj runs")
+    raise NotFoundError(
+        f"run {text} not found", code="no_such_run", hint="list runs with: hpj runs"
+    )
 
 
 async def _newest(hyperpod: Hyperpod) -> str:

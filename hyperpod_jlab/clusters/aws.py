@@ -494,6 +494,6 @@ async def find_instance(aws: Aws, cluster: str, node: str) -> Instance:
     raise NotFoundError(
         f"the cluster {cluster} has no node {node}",
         code="no_such_node",
-        hint=f"see: hpj nodes {cluster}",
+        hint=f"list nodes with: hpj nodes {cluster}",
         detail={"field": "node"},
     )

@@ -327,7 +327,7 @@ class Clusters:
             hint = f'write hyperpod = "NAME" under [clusters.{configured}], or choose a cluster with --cluster'
         else:
             message = f"{configured} is not a HyperPod cluster"
-            hint = "choose one with --cluster; see: hpj clusters"
+            hint = "choose one with --cluster; list clusters with: hpj clusters"
         return InvalidInputError(
             message, code="no_hyperpod_cluster", hint=hint, detail={"field": "cluster"}
         )
@@ -571,9 +571,12 @@ class Clusters:
 
 def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
     """What can be done to a cluster's runs and jobs."""
-    optional = {"adopt": engine.adoption, "ports": engine.ports}
+    capability_by_action = {"adopt": engine.adoption, "ports": engine.ports}
     offered = engine.actions.supported if engine.actions is not None else ()
-    return (*offered, *(name for name, capability in optional.items() if capability is not None))
+    return (
+        *offered,
+        *(name for name, capability in capability_by_action.items() if capability is not None),
+    )
 
 
 def _task_result(task: asyncio.Task[T]) -> T | HyperpodError | None:

@@ -249,7 +249,7 @@ def find_node(rows: Sequence[JoinedNode], name: str) -> JoinedNode:
             code="no_such_node",
             hint=suggestion
             if suggestion and suggestion.startswith("did you mean")
-            else "see: hpj nodes",
+            else "list nodes with: hpj nodes",
             detail={"node": name[:100]},
         )
     # Of a replaced node AWS may list both instances; the scheduler's node belongs to the one that is it now.

@@ -162,7 +162,7 @@ class Resources(DescribedModel):
     gpus_per_node: Annotated[
         int | None, Field(ge=0, le=1024), NOT_BOOL, option("--gpus-per-node", basic=True)
     ] = None
-    """GPUs on each node. Short form of accelerators."""
+    """GPUs on each node; for other accelerators set accelerators in --spec."""
     accelerators: Accelerators | None = None
     """Accelerators on each node, with kind and type."""
     cpus: Annotated[int | None, Field(ge=1, le=4096), NOT_BOOL, option("--cpus")] = None

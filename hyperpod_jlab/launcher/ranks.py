@@ -1,4 +1,4 @@
-"""Ranks."""
+"""Start the ranks of a node, directly or with torchrun."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Cursor:
     Attributes:
         first_attempt: Attempts before this one are done with and not read any more.
         positions: Where each stream was left; a stream that is not there is read from its start.
-        run: The `mark_of` the run that it belongs to; empty when it does not say.
+        run: The `run_mark` the run that it belongs to; empty when it does not say.
     """
 
     __slots__ = ("first_attempt", "positions", "run")

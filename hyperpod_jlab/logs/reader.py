@@ -24,7 +24,7 @@ class Slice:
 
     Attributes:
         chunk: The bytes; none when there is nothing yet.
-        generation: Which of the source's lives they belong to: a source that was cut or replaced begins a new one.
+        generation: The source's generation that they belong to: a source that was truncated or replaced begins a new one.
         has_more: There is more behind them.
         closing: What follows does not go on with these bytes: an unfinished line in them stays unfinished.
     """
@@ -41,7 +41,7 @@ class Ring:
     Attributes:
         limit: Most bytes to keep.
         size: Bytes kept, with what keeping them costs.
-        life: The source's present life.
+        generation: The source's present generation.
     """
 
     def __init__(self, limit: int) -> None:
@@ -65,7 +65,7 @@ class Ring:
 
         Args:
             position: The place.
-            generation: The life that it belongs to, as a slice told, or None when that is not known.
+            generation: The generation that it belongs to, from an earlier slice; None when it is not known.
             limit: Bytes after which no further chunk is taken.
         """
         following: list[tuple[int, Chunk]] = []
@@ -318,12 +318,12 @@ class _NodeWatch:
     next_check_at: float
     pause_s: float = _FASTEST
     time: float = 0.0
-    renewed: float = 0.0
+    renewed_at: float = 0.0
     ended: bool = False
     sleeping_readers: list[SourceReader] = field(default_factory=list)
 
     def alive(self, now: float) -> bool:
-        return self.ended or now - self.renewed < 3 * HEARTBEAT
+        return self.ended or now - self.renewed_at < 3 * HEARTBEAT
 
 
 class IdleTracker:
@@ -347,7 +347,7 @@ class IdleTracker:
         for node, sleepers in quiet_s.items():
             # A node that was not asked yet is taken to be alive until it has answered.
             node_watch = self._node_watches.setdefault(
-                node, _NodeWatch(next_check_at=now, renewed=now)
+                node, _NodeWatch(next_check_at=now, renewed_at=now)
             )
             node_watch.sleeping_readers = sleepers
             if not node_watch.alive(now):
@@ -372,10 +372,10 @@ class IdleTracker:
             return
         grown = False
         if record is None:
-            node_watch.renewed = float("-inf")
+            node_watch.renewed_at = float("-inf")
         else:
             if record.time != node_watch.time:
-                node_watch.time, node_watch.renewed, node_watch.ended = (
+                node_watch.time, node_watch.renewed_at, node_watch.ended = (
                     record.time,
                     now,
                     record.ended,

@@ -188,7 +188,7 @@ def _out_of_range(field: str, number: int, minimum: int) -> InvalidInputError:
 # --------------------------------------------------------------------------------------------------
 # A request made concrete: which streams of a run it means, where to begin, and which lines to show.
 
-AttemptReasons = Callable[[str, int], Awaitable[str | None]]
+AttemptReasonLookup = Callable[[str, int], Awaitable[str | None]]
 """Tells why an attempt of a run, or of an array's child, ended; None when that is not known."""
 
 
@@ -200,10 +200,10 @@ class LogView:
     """
 
     def __init__(
-        self, request: LogRequest, sources: SourceSet, reasons: AttemptReasons | None = None
+        self, request: LogRequest, sources: SourceSet, reasons: AttemptReasonLookup | None = None
     ) -> None:
         request.check()
-        self._reasons = reasons
+        self._find_attempt_reason = reasons
         self.request = request
         self.sources = sources
         self._ranks = None if request.ranks is None else frozenset(request.ranks)
@@ -303,11 +303,11 @@ class LogView:
 
     async def _with_attempt_reason(self, block: LineBlock) -> LineBlock:
         """The block; when it opens an attempt, its mark says why the one before ended."""
-        if self._reasons is None or block.mark is None or not _opens_attempt(block):
+        if self._find_attempt_reason is None or block.mark is None or not _opens_attempt(block):
             return block
         index, attempt = block.origin.stream.child, block.origin.stream.without_child.attempt
         run_id = self.request.run_id if index is None else f"{self.request.run_id}.{index}"
-        reason = await self._reasons(run_id, attempt - 1)
+        reason = await self._find_attempt_reason(run_id, attempt - 1)
         return (
             block
             if reason is None
@@ -620,10 +620,10 @@ class LogService:
         self,
         catalog: LogCatalog,
         hub: Hub | None = None,
-        reasons: AttemptReasons | None = None,
+        reasons: AttemptReasonLookup | None = None,
         catch_up: CatchUp | None = None,
     ) -> None:
-        self._reasons = reasons
+        self._find_attempt_reason = reasons
         self._catch_up_logs = catch_up
         self._catalog = catalog
         self.hub = hub or Hub()
@@ -752,7 +752,7 @@ class LogService:
         sources = await self.hub.thread(self._catalog.sources, request.run_id)
         if self._catch_up_logs is not None:
             await self._catch_up_logs(request.run_id, follow=request.follow)
-        return LogView(request, sources, self._reasons)
+        return LogView(request, sources, self._find_attempt_reason)
 
     async def _read_all(self, log_view: LogView) -> AsyncGenerator[LogBatch, None]:
         """All batches of a request, unfiltered."""

@@ -34,7 +34,7 @@ COMMANDS = (
         rank=80,
     ),
     Command("runs", "List runs, newest first.", section="Runs", rank=10),
-    Command("show", "Show the details of a run.", section="Runs", rank=20),
+    Command("show", "Show the details of a run or a cluster.", section="Runs", rank=20),
     Command(
         "logs",
         "Print or follow the logs of a run's ranks.",

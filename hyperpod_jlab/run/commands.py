@@ -202,7 +202,7 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _RunDetails | Cluste
                 raise type(no_run)(
                     f"neither a run nor a cluster '{text[:256]}' found",
                     code=no_run.code,
-                    hint="see: hpj runs, hpj clusters",
+                    hint="list runs with: hpj runs, hpj clusters",
                     detail=no_run.detail,
                 ) from None
             raise type(no_run)(

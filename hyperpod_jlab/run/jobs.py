@@ -161,7 +161,9 @@ def _invalid_id_result(job: str) -> JobResult:
     return JobResult(
         job[:60],
         InvalidInputError(
-            f"'{job[:60]}' is not a job id", hint="see: hpj jobs", detail={"field": "jobs"}
+            f"'{job[:60]}' is not a job id",
+            hint="list jobs with: hpj jobs",
+            detail={"field": "jobs"},
         ),
     )
 
@@ -297,7 +299,7 @@ async def adopt(
     if adoption is None:
         raise UnsupportedError(
             f"jobs of {engine.kind} clusters cannot be adopted",
-            hint="use another cluster with --cluster; see: hpj clusters",
+            hint="use another cluster with --cluster; list clusters with: hpj clusters",
             detail={"cluster": engine.name, "job": job[:60]},
         )
     external_job = await adoption.foreign_job(job)

@@ -110,9 +110,9 @@ async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
     await check_request(hyperpod.runs.get, LogRequest(run_id, query.attempt, query.node, ranks))
     stream_name = f"node-{query.node}" if query.node is not None and query.rank is None else None
     stream_name = stream_name or f"rank-{query.rank or 0}"
-    attempt = f".attempt-{query.attempt}" if query.attempt is not None else ""
+    attempt_suffix = f".attempt-{query.attempt}" if query.attempt is not None else ""
     chunks = hyperpod.logs.raw(run_id, rank=query.rank, node=query.node, attempt=query.attempt)
-    return Download(f"{run_id}{attempt}.{stream_name}.log", chunks)
+    return Download(f"{run_id}{attempt_suffix}.{stream_name}.log", chunks)
 
 
 async def list_streams(call: Call, run_id: str) -> Streams:

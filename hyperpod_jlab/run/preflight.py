@@ -243,7 +243,7 @@ async def dependencies(after: Sequence[str], engine: Orchestrator, runs: Runs) -
 def _missing_run_finding(run_id: str, error: HyperpodError) -> Finding:
     if error.code == "no_such_run":
         message = f"run {run_id} not found; it cannot be waited for"
-        return _finding(error.code, message, "see: hpj runs")
+        return _finding(error.code, message, "list runs with: hpj runs")
     return _finding(
         error.code, f"it is not possible to wait for {run_id}: {error.message}", error.hint
     )

@@ -270,12 +270,14 @@ class Runs:
         bundle = BundleReader(self._partition, run_id, folder)
         if folder is None:
             self._presence.check()
-            raise NotFoundError(f"run {run_id} not found", code="no_such_run", hint="see: hpj runs")
+            raise NotFoundError(
+                f"run {run_id} not found", code="no_such_run", hint="list runs with: hpj runs"
+            )
         if bundle.index is not None and bundle.index not in (indices := self._indices(bundle)):
             base_id = split_run_id(run_id)[0]
-            reason = f"no task {bundle.index}" if indices else "no tasks: it is not an array"
+            reason = f"has no child {bundle.index}" if indices else "is not an array"
             hint = f"see: hpj show {base_id}"
-            raise NotFoundError(f"{base_id} has {reason}", code="no_such_run", hint=hint)
+            raise NotFoundError(f"{base_id} {reason}", code="no_such_run", hint=hint)
         return bundle
 
     async def get(self, run_id: str) -> Run:

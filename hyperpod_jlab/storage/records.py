@@ -106,7 +106,7 @@ class BundleReader(BundleLocation):
                 hint=self._update_hint(),
                 detail={"format": version, "path": str(self.folder)},
             )
-        head = self._check(Head, data, self.folder / "bundle.json")
+        head = self._validated(Head, data, self.folder / "bundle.json")
         if head.run_id != self.folder.name:
             raise self._damaged(self.folder / "bundle.json", "belongs to another run")
         return head
@@ -140,7 +140,7 @@ class BundleReader(BundleLocation):
                 hint=self._update_hint(),
                 detail={"format": version, "path": str(path)},
             )
-        return self._check(JobSpec, data, path)
+        return self._validated(JobSpec, data, path)
 
     def plan(self) -> dict[str, Any]:
         """The launcher's plan (``launch.json``)."""
@@ -339,7 +339,9 @@ class BundleReader(BundleLocation):
         except (FileNotFoundError, NotADirectoryError):
             if not descent.is_folder(self.folder):
                 raise NotFoundError(
-                    f"run {self.run_id} not found", code="no_such_run", hint="see: hpj runs"
+                    f"run {self.run_id} not found",
+                    code="no_such_run",
+                    hint="list runs with: hpj runs",
                 ) from None
             raise self._damaged(path, "is missing") from None
         except ValueError as error:
@@ -356,7 +358,7 @@ class BundleReader(BundleLocation):
             raise self._damaged(path, "is damaged: not a JSON object")
         return data
 
-    def _check(self, kind: type[Record], data: dict[str, Any], path: Path) -> Record:
+    def _validated(self, kind: type[Record], data: dict[str, Any], path: Path) -> Record:
         try:
             return kind.model_validate(data)
         except ValidationError as error:

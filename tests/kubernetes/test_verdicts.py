@@ -139,7 +139,7 @@ def test_pods_that_have_all_ended_count_though_the_operator_is_down() -> None:
     assert refine(running, [pod(0, code=0, phase="Succeeded")], 1).verdict == "COMPLETED"
     assert refine(running, [pod(0, code=3)], 1).exit_code == 3
     assert refine(running, [pod(0, code=3)], 2).state == "running", "a pod is still to come"
-    early = running.model_copy(update={"time": pod().main.exit.at + 1})  # type: ignore[operator]
+    early = running.model_copy(update={"time": pod().main.exit.ended_at + 1})  # type: ignore[operator]
     assert refine(early, [pod(0, code=3)], 1).state == "running"
 
 

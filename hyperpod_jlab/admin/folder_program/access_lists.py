@@ -13,9 +13,9 @@ MASK_TAG = 0x10
 
 _HEAD, _ENTRY = struct.pack("<I", 2), struct.Struct("<HHI")
 _NO_ID = 0xFFFFFFFF
-_OWNER, _USER, _OWNERS, _GROUP, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x20
-_TAGS = {_OWNER: "user", _USER: "user", _OWNERS: "group", _GROUP: "group", _OTHER: "other"}
-_MASKED = (_USER, _OWNERS, _GROUP)
+_USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x20
+_TAGS = {_USER_OBJ: "user", _USER: "user", _GROUP_OBJ: "group", _GROUP: "group", _OTHER: "other"}
+_MASKED = (_USER, _GROUP_OBJ, _GROUP)
 
 Acl = List[Tuple[int, int, int]]
 """Entries: tag, permissions, number."""
@@ -28,7 +28,7 @@ def from_grants(grants: Sequence[Sequence[Any]]) -> Acl:
         if tag == "other":
             entries.append((_OTHER, rights, _NO_ID))
         elif number is None:
-            entries.append((_OWNER if tag == "user" else _OWNERS, rights, _NO_ID))
+            entries.append((_USER_OBJ if tag == "user" else _GROUP_OBJ, rights, _NO_ID))
         else:
             entries.append((_USER if tag == "user" else _GROUP, rights, number))
     if any(tag in (_USER, _GROUP) for tag, _, _ in entries):

@@ -353,7 +353,7 @@ MAX_ROUNDS = 4
 ROUND_PAUSE_S = 2.0
 """Seconds after which somebody else who has found our claim has ended the change that was under way."""
 
-_MAX_AGE_S = 1.0
+_CLAIM_CHECK_TTL_S = 1.0
 """Seconds for which it is believed that nobody else has claimed the domain."""
 
 Folders = Mapping[str, Folder | None]
@@ -400,7 +400,7 @@ class DomainClaim:
             RefusedError: Somebody has.
             HyperpodError: See `aws.errors`.
         """
-        if time.monotonic() - self._seen < _MAX_AGE_S:
+        if time.monotonic() - self._seen < _CLAIM_CHECK_TTL_S:
             return
         claim = (await self._aws.tags(self._arn)).get(self._key, self.words)
         if claim != self.words:

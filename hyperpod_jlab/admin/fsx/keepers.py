@@ -104,12 +104,12 @@ async def open_provisioner(
     elif options.by == "here":
         yield LocalFolderProvisioner(_local_mount(options))
     else:
-        async with _tasks(settings, partition, options) as tasks:
+        async with _open_remote_tasks(settings, partition, options) as tasks:
             yield RemoteFolderProvisioner(tasks.task(_settings(options)))
 
 
 @asynccontextmanager
-async def _tasks(
+async def _open_remote_tasks(
     settings: Settings, partition: Partition, options: ProvisionerOptions
 ) -> AsyncIterator[RemoteTasks]:
     name = _cluster(settings, options)
@@ -184,7 +184,7 @@ async def _remote_uid(
 ) -> int | None:
     if options.by == "none":
         raise UnsupportedError(f"the user id of '{name}' is unknown on this machine")
-    async with _tasks(settings, partition, options) as tasks:
+    async with _open_remote_tasks(settings, partition, options) as tasks:
         return await tasks.find_uid(name)
 
 

@@ -407,7 +407,7 @@ def _to_work(work: PlanWork | None) -> AdminWork:
         begun_at=work.begun_at,
         ended_at=work.ended_at,
         asked=_to_asked(work.asked),
-        read=AdminProgress(*work.read),
+        read=AdminProgress(*work.read_progress),
         plan=plan,
         results=AdminResults(done_count, failed_count, to_do - done_count - failed_count),
         problem=work.problem,

@@ -257,7 +257,7 @@ class PlanWork:
     asked: PlanRequest
     begun_at: float
     state: State = "planning"
-    read: tuple[int, int] = (0, 0)
+    read_progress: tuple[int, int] = (0, 0)
     planned: PlanSnapshot | None = None
     results: dict[int, StepResult] = field(default_factory=dict)
     ended_at: float | None = None
@@ -432,7 +432,7 @@ class PlanService:
     @asynccontextmanager
     async def _reconciler(self, work: PlanWork) -> AsyncIterator[Reconciler]:
         def told(done_steps: int, total: int) -> None:
-            work.read = (done_steps, total)
+            work.read_progress = (done_steps, total)
             self._notify_soon(work)
 
         request = work.asked

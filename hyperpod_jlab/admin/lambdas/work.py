@@ -344,7 +344,7 @@ def _unreachable_error() -> Iterator[None]:
     try:
         yield
     except HyperpodError as error:
-        message = f"folders cannot be checked: {error}"
+        message = f"folders cannot be checked: {error.message}"
         raise FoldersOutOfReachError(message, hint=error.hint, detail=error.detail) from error
 
 

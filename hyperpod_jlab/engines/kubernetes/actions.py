@@ -296,9 +296,9 @@ def _has_started(pod: Mapping[str, Any]) -> bool:
 async def _check_queue(client: KubeClient, version: str, namespace: str, queue: str) -> None:
     if not _NAME.fullmatch(queue):
         raise InvalidInputError(
-            f"'{queue[:60]}' is not a valid name of a queue",
+            f"'{queue[:60]}' is not a valid queue name",
             code="unknown_queue",
-            hint="see: hpj queues",
+            hint="list queues with: hpj queues",
             detail={"field": "queue"},
         )
     try:
@@ -307,7 +307,7 @@ async def _check_queue(client: KubeClient, version: str, namespace: str, queue: 
         raise NotFoundError(
             f"queue {queue} not found in the namespace {namespace}",
             code="unknown_queue",
-            hint="see: hpj queues",
+            hint="list queues with: hpj queues",
             detail={"field": "queue", "queue": queue},
         ) from error
     except DeniedError:  # one may use a queue that one may not see

@@ -123,7 +123,7 @@ async def find_target(client: KubeClient, text: str, namespace: str) -> Target:
         raise InvalidInputError(
             f"'{text[:60]}' is not a valid name of a job",
             code="invalid_job",
-            hint="use a name, or a kind and a name such as pytorchjob/train; see: hpj jobs",
+            hint="use a name, or a kind and a name such as pytorchjob/train; list jobs with: hpj jobs",
             detail={"job": text[:60]},
         )
     namespace_name = job_id.namespace or namespace
@@ -146,7 +146,7 @@ async def find_target(client: KubeClient, text: str, namespace: str) -> Target:
     raise NotFoundError(
         f"{kind_text} {job_id.name[:253]} not found in the namespace {namespace_name}",
         code="no_such_job",
-        hint="see: hpj jobs",
+        hint="list jobs with: hpj jobs",
         detail={"job": text[:300], "namespace": namespace_name},
     )
 

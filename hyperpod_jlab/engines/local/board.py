@@ -61,7 +61,7 @@ def default_folder() -> Path:
             if _is_private(folder) and (folder == base_folder or _is_private(folder.parent)):
                 return folder
     raise StorageError(
-        f"{base_folder} cannot be written",
+        f"no private folder for the local cluster: {base_folder} and {fallback} cannot be written, or others can write to them",
         code="no_state_folder",
         hint="set XDG_STATE_HOME to a folder on this machine's own disk",
         detail={"path": str(base_folder)},

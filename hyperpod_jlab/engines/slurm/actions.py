@@ -188,7 +188,9 @@ def _resolve_job(
     full_match, row = _JOB.fullmatch(job), _ROW.fullmatch(job)
     if full_match is None and row is None:
         return InvalidInputError(
-            f"'{job[:60]}' is not a job id", hint="see: hpj jobs", detail={"job": job[:60]}
+            f"'{job[:60]}' is not a job id",
+            hint="list jobs with: hpj jobs",
+            detail={"job": job[:60]},
         )
     job_row = rows.get(job)
     if job_row is None and (
@@ -197,7 +199,7 @@ def _resolve_job(
         return NotFoundError(
             f"job {job} not found on the cluster",
             code="no_such_job",
-            hint="see: hpj jobs",
+            hint="list jobs with: hpj jobs",
             detail={"job": job},
         )
     if job_row is not None and job_row.is_ended and job_row.scheduler_id == job:
@@ -222,7 +224,7 @@ def _resolve_job(
     try:
         tasks = parse_tasks(row[2])
     except ValueError:
-        return InvalidInputError(f"'{job[:60]}' is not a job id", hint="see: hpj jobs")
+        return InvalidInputError(f"'{job[:60]}' is not a job id", hint="list jobs with: hpj jobs")
     return f"{row[1]}_[{','.join(map(str, tasks))}]"  # Slurm takes no steps here
 
 
@@ -275,9 +277,9 @@ def _command_args(job_command: JobCommand, *jobs: str) -> list[str]:
 def _queue(name: str) -> str:
     if _QUEUE.fullmatch(name) is None:
         raise InvalidInputError(
-            f"'{name[:60]}' is not a valid name of a queue",
+            f"'{name[:60]}' is not a valid queue name",
             code="unknown_queue",
-            hint="see: hpj queues",
+            hint="list queues with: hpj queues",
             detail={"field": "queue"},
         )
     return name

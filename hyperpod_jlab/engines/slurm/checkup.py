@@ -90,7 +90,7 @@ class SlurmCheckup:
             message = " ".join((output.err or output.out).split())[:200]
             return fail(
                 f"scontrol cannot be run: {message}",
-                "set commands to the folder of the Slurm commands",
+                "set `commands` in the configuration of the cluster to the folder of the Slurm commands",
             )
         match = _VERSION.search(output.out)
         self._version = match[1] if match else None
@@ -155,7 +155,7 @@ class SlurmCheckup:
         if accounts is None:
             return ok(f"{user_text}; the cluster has no accounting")
         if accounts.names:
-            return self._compare_uid(
+            return self._uid_result(
                 f"{user_text}; accounts: {', '.join(accounts.names)}", host_facts
             )
         fix = f"sacctmgr add user {host_facts.user} account=ACCOUNT cluster={settings.cluster}"
@@ -165,7 +165,7 @@ class SlurmCheckup:
             )
         return ok(f"{user_text}; it has no account, and the cluster requires none")
 
-    def _compare_uid(self, message: str, host_facts: HostFacts) -> CheckResult:
+    def _uid_result(self, message: str, host_facts: HostFacts) -> CheckResult:
         if host_facts.uid in {os.getuid(), None}:
             return ok(message)
         return ok(f"{message}; runs are shared with that uid")

@@ -138,8 +138,15 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "invalid qos", RefusedError, "invalid_qos", "see: sacctmgr show assoc user=$USER format=qos"
     ),
-    ErrorPattern("invalid partition", RefusedError, "unknown_queue", "see: hpj queues"),
-    ErrorPattern("requested time limit is invalid", RefusedError, "time_limit", "see: hpj queues"),
+    ErrorPattern(
+        "invalid partition", RefusedError, "unknown_queue", "list queues with: hpj queues"
+    ),
+    ErrorPattern(
+        "requested time limit is invalid",
+        RefusedError,
+        "time_limit",
+        "list queues with: hpj queues",
+    ),
     ErrorPattern("job dependency problem", RefusedError, "dependency", None),
     ErrorPattern(
         "job violates accounting/qos policy",
@@ -151,14 +158,17 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "requested node configuration is not available",
         RefusedError,
         "no_such_nodes",
-        "request fewer GPUs or CPUs or less memory on each node; see: hpj nodes",
+        "request fewer GPUs or CPUs or less memory on each node; list nodes with: hpj nodes",
     ),
     ErrorPattern("more processors requested than permitted", RefusedError, "too_many_cpus", None),
     ErrorPattern(
-        "node count specification invalid", RefusedError, "too_many_nodes", "see: hpj queues"
+        "node count specification invalid",
+        RefusedError,
+        "too_many_nodes",
+        "list queues with: hpj queues",
     ),
-    ErrorPattern("invalid node state", ConflictError, "wrong_state", "see: hpj nodes"),
-    ErrorPattern("invalid node name", RefusedError, "unknown_node", "see: hpj nodes"),
+    ErrorPattern("invalid node state", ConflictError, "wrong_state", "list nodes with: hpj nodes"),
+    ErrorPattern("invalid node name", RefusedError, "unknown_node", "list nodes with: hpj nodes"),
     ErrorPattern("invalid preferred feature", RefusedError, "invalid_feature", None),
     ErrorPattern("invalid license", RefusedError, "invalid_license", "see: scontrol show licenses"),
     ErrorPattern(
@@ -173,13 +183,13 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "group not permitted",
         DeniedError,
         "queue_denied",
-        "use another queue with --queue; see: hpj queues",
+        "use another queue with --queue; list queues with: hpj queues",
     ),
     ErrorPattern(
         "required partition not available",
         RefusedError,
         "queue_closed",
-        "use another queue with --queue; see: hpj queues",
+        "use another queue with --queue; list queues with: hpj queues",
     ),
     ErrorPattern(
         "invalid job array specification",
@@ -187,7 +197,9 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "array_too_large",
         "the largest index is MaxArraySize - 1; see: scontrol show config",
     ),
-    ErrorPattern("invalid generic resource", RefusedError, "invalid_gres", "see: hpj nodes"),
+    ErrorPattern(
+        "invalid generic resource", RefusedError, "invalid_gres", "list nodes with: hpj nodes"
+    ),
     ErrorPattern("invalid feature specification", RefusedError, "invalid_feature", None),
 )
 

@@ -99,7 +99,7 @@ def check_id(job: str) -> str:
     raise InvalidInputError(
         f"'{job[:60]}' is not a job id",
         code="invalid_job",
-        hint="use a number, such as 1234; see: hpj jobs",
+        hint="use a number, such as 1234; list jobs with: hpj jobs",
         detail={"field": "job"},
     )
 
@@ -145,7 +145,9 @@ async def _from_accounting(client: SlurmClient, current_user: str, job: str) -> 
     rows = await _accounting_rows(client, job)
     if not rows:
         raise NotFoundError(
-            f"job {job} not found on the cluster", code="no_such_job", hint="see: hpj jobs"
+            f"job {job} not found on the cluster",
+            code="no_such_job",
+            hint="list jobs with: hpj jobs",
         )
     mains = [row for row in rows if "." not in row["JobID"]]
     first = mains[0]
@@ -218,7 +220,7 @@ def _check_owner(job: str, user: str, current_user: str) -> None:
         raise DeniedError(
             f"the job {job} belongs to {user}; only your own jobs can be adopted",
             code="not_yours",
-            hint="see: hpj jobs",
+            hint="list jobs with: hpj jobs",
             detail={"job": job, "user": user},
         )
 

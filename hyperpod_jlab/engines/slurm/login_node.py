@@ -240,7 +240,7 @@ class LoginNode:
         return UnreachableError(
             f"{self.address.text} does not run commands: {summary or f'its shell ended with {code}'}",
             code="no_shell",
-            hint=f"see: {self._ssh_target.command_line} true",
+            hint=f"to see why, run: {self._ssh_target.command_line} true",
             detail={"login_node": self.address.text, "exit_code": code},
         )
 
@@ -256,7 +256,7 @@ class LoginNode:
         return UnreachableError(
             f"the Slurm command {remote.argv[0]} is not on {self.address.text}",
             code="no_slurm_client",
-            hint="set commands to the folder of the Slurm commands on the login node, such as /opt/slurm/bin",
+            hint="set `commands` in the configuration of the cluster to the folder of the Slurm commands on the login node, such as /opt/slurm/bin",
             detail={"command": remote.program, "login_node": self.address.text},
         )
 

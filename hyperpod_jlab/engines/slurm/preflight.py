@@ -115,7 +115,7 @@ def _check_queue(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
             level="warning" if queue.available == "down" else "error",
             code="queue_closed",
             message=f"the queue {queue.name} {closed}",
-            hint="use another queue with --queue; see: hpj queues",
+            hint="use another queue with --queue; list queues with: hpj queues",
             field="queue",
         )
     problems = [*_check_node_size(spec, queue), *_accelerators(spec, queue)]
@@ -170,7 +170,9 @@ def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
     if not any(entry.name == requested.kind for entry in available_gres):
         kinds = sorted({entry.name for entry in available_gres})
         code, message = "no_accelerators", f"nodes of the queue {queue.name} have no {device_label}"
-        available_text = f"this one has: {', '.join(kinds)}" if kinds else "see: hpj nodes"
+        available_text = (
+            f"this one has: {', '.join(kinds)}" if kinds else "list nodes with: hpj nodes"
+        )
         hint = f"use another queue with --queue; {available_text}"
     elif requested.type is not None and requested.type not in types:
         code = "no_such_type"
@@ -203,7 +205,7 @@ def _node_count(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
             level="error",
             code="too_many_nodes",
             message=f"requested nodes: {node_count}; {problem}",
-            hint="request fewer with --nodes, or use another queue; see: hpj queues",
+            hint="request fewer with --nodes, or use another queue; list queues with: hpj queues",
             field="resources.nodes",
         )
 
@@ -717,7 +719,7 @@ def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
         level="warning",
         code="ignored",
         message="a Slurm cluster has no instance types, so resources.instance_type is ignored",
-        hint=hint or "choose nodes with --queue; see: hpj queues",
+        hint=hint or "choose nodes with --queue; list queues with: hpj queues",
         field="resources.instance_type",
     )
 

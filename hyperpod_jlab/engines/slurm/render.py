@@ -128,7 +128,7 @@ def check_flags(flags: Mapping[str, str | int | bool]) -> dict[str, str | int | 
 
 def _checked_value(flag: str, name: str, value: str | int | bool) -> str | int | bool:
     if name in SWITCHES and not isinstance(value, bool):
-        raise _refuse(flag, f"--{name} takes no value", "give true or false")
+        raise _refuse(flag, f"--{name} takes no value", f"write it without a value: --slurm {name}")
     if value is True and name not in SWITCHES | EITHER:
         raise _refuse(flag, f"--{name} needs a value", None)
     text = str(value)

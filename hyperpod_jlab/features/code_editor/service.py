@@ -240,9 +240,9 @@ def _parse(path: Path, text: str, cluster: str | None) -> dict[str, Any]:
         reason = f"line {error.lineno}: {error.msg}"
         raise _conflict(path, reason, cluster) from error
     if not isinstance(document, dict):
-        raise _conflict(path, "it is not an object", cluster)
+        raise _conflict(path, "its content is not a JSON object", cluster)
     if document.get("version", _VERSION) != _VERSION:
-        raise _conflict(path, f"it is of version {document['version']}, not {_VERSION}", cluster)
+        raise _conflict(path, f"its version is {document['version']}, not {_VERSION}", cluster)
     if not isinstance(document.setdefault("tasks", []), list):
         raise _conflict(path, "its tasks are not a list", cluster)
     document.setdefault("version", _VERSION)
@@ -251,9 +251,9 @@ def _parse(path: Path, text: str, cluster: str | None) -> dict[str, Any]:
 
 def _conflict(path: Path, reason: str, cluster: str | None) -> ConflictError:
     return ConflictError(
-        f"{path} was not changed ({reason})",
+        f"{path} was not changed: {reason}",
         code="tasks_cannot_be_merged",
-        hint="paste the tasks into its list; print them with: hpj init code-editor --print",
+        hint="add the tasks to the list `tasks` of this file; print them with: hpj init code-editor --print",
         detail={"text": tasks_text(cluster)},
     )
 

@@ -438,7 +438,7 @@ class StudioChecks:
             evidence = (
                 f"the configuration has {', '.join(missing)}, but it does not exist in {region}"
             )
-            return warn(evidence, "see: hpj clusters")
+            return warn(evidence, "list clusters with: hpj clusters")
         return ok(f"{', '.join(configured)}: in {region}")
 
 

@@ -256,7 +256,7 @@ class _TinyJob:
             wait_reason = await self._wait_reason()
             return warn(
                 f"it was still waiting after {seconds:.0f} s{wait_reason or reason}, and was cancelled",
-                "wait until the cluster has free nodes, or use another queue; see: hpj queues",
+                "wait until the cluster has free nodes, or use another queue; list queues with: hpj queues",
             )
         if run.state == "running":
             return fail(

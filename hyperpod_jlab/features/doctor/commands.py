@@ -18,7 +18,7 @@ from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.features.doctor.service import DoctorRequest, examine
 from hyperpod_jlab.features.doctor.service import report as written
 
-_LEVEL, _NAME = 7, 20
+_LEVEL_WIDTH, _NAME_WIDTH = 7, 20
 """Widths of the first two columns: lines are printed as they come, so nobody knows the longest yet."""
 
 _STDOUT = "-"
@@ -102,10 +102,10 @@ def _first_fix(failed_checks: list[Check]) -> str | None:
 
 
 def _print(check: Check) -> None:
-    level = colour_state(check.level, f"{check.level:<{_LEVEL}}")
-    print(f"{level}  {check.name:<{_NAME}}  {printable(check.evidence)}")
+    level = colour_state(check.level, f"{check.level:<{_LEVEL_WIDTH}}")
+    print(f"{level}  {check.name:<{_NAME_WIDTH}}  {printable(check.evidence)}")
     if check.fix and check.level != "ok":
         label = "hint" if check.who == "you" else "for your administrator"
         for line in check.fix.splitlines():
-            print(f"{'':<{_LEVEL + _NAME + 4}}{label}: {printable(line)}")
+            print(f"{'':<{_LEVEL_WIDTH + _NAME_WIDTH + 4}}{label}: {printable(line)}")
     sys.stdout.flush()

@@ -416,5 +416,7 @@ async def _runs(hyperpod: Hyperpod) -> CheckResult:
     evidence = f"{len(runs)} runs on the partition"
     if damaged:
         sample = ", ".join(damaged[:3]) + (", ..." if len(damaged) > 3 else "")
-        return warn(f"{evidence}, {len(damaged)} cannot be read: {sample}", "see: hpj runs")
+        return warn(
+            f"{evidence}, {len(damaged)} cannot be read: {sample}", "list runs with: hpj runs"
+        )
     return ok(evidence)

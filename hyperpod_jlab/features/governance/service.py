@@ -65,7 +65,7 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
     return Governance(cluster.name, tuple(explained_quotas), tuple(policies), tuple(notes))
 
 
-def with_queues(
+def with_usage(
     governance: Governance, queues: Sequence[Queue] | HyperpodError | None
 ) -> Governance:
     """Governance with what Kueue says is in use.
@@ -155,7 +155,7 @@ async def read_joined_governance(
         "governance", resolved.aws_name, read_governance, refresh=refresh
     )
     queues = await _queues(services, await aws.describe(resolved.aws_name), wait)
-    rows = [with_queues(governance, queues) for governance in cached.rows]
+    rows = [with_usage(governance, queues) for governance in cached.rows]
     return replace(cached, rows=rows), isinstance(queues, SlowSchedulerError)
 
 

@@ -27,7 +27,7 @@ _OPERATIONS: dict[RepairKind, str] = {
 }
 
 _ERROR_TYPES: dict[str, tuple[type[HyperpodError], str, str | None]] = {
-    "InstanceIdNotFound": (NotFoundError, "no_such_node", "see: hpj nodes NAME"),
+    "InstanceIdNotFound": (NotFoundError, "no_such_node", "list nodes with: hpj nodes NAME"),
     "InvalidInstanceStatus": (
         ConflictError,
         "wrong_state",

@@ -379,13 +379,13 @@ def _refusal(
         return NotFoundError(
             f"{message}: {row.remark}" if row.remark else message,
             code="no_such_node",
-            hint="see: hpj nodes",
+            hint="list nodes with: hpj nodes",
         )
     if row.instance is None:
         return NotFoundError(
             f"AWS lists no instance '{name}'",
             code="no_such_node",
-            hint="see: hpj nodes CLUSTER",
+            hint="list nodes with: hpj nodes CLUSTER",
         )
     if action == "replace" and role == "Controller":
         return UnsupportedError(

@@ -141,9 +141,9 @@ async def move(
     if by == "aws" or (by is None and options is not None) or (may_ask_aws and missing):
         if verb == "hydrate":
             raise UnsupportedError(
-                "AWS has no task that restores data",
+                "a data repository task of AWS cannot restore files",
                 code="no_such_task",
-                hint="data is restored when a file is read, for example: cat FILE > /dev/null",
+                hint="leave out --by aws, or read the file: cat FILE > /dev/null",
             )
         return await tasks.begin(verb, paths, options)
     results = await _move_with_lfs(verb, paths)

@@ -44,12 +44,12 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a container ended: `at` is in Unix seconds, `reason` the kubelet's word, such as ``Error`` or ``OOMKilled``."""
+    """How a container ended: `ended_at` is in Unix seconds, `reason` the kubelet's word, such as ``Error`` or ``OOMKilled``."""
 
     container_id: str
     code: int | None
     reason: str | None
-    at: float | None
+    ended_at: float | None
     message: str | None = None
 
 
@@ -173,7 +173,7 @@ def _exit(terminated: Mapping[str, Any] | None) -> Exit | None:
         container_id=str(terminated.get("containerID", "")),
         code=int(code) if code is not None else None,
         reason=str(terminated.get("reason") or "") or None,
-        at=parse_timestamp(terminated.get("finishedAt")),
+        ended_at=parse_timestamp(terminated.get("finishedAt")),
         message=str(terminated.get("message") or "")[:600] or None,
     )
 

@@ -96,12 +96,12 @@ class TrainJob:
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """By its conditions, and by its jobs' counts where the version has them."""
-        true_by_type = conditions.active_conditions(job)
-        if "Failed" in true_by_type:
-            return conditions.observe_failed(job, true_by_type["Failed"], now)
-        if "Complete" in true_by_type:
-            return conditions.observe_succeeded(job, true_by_type["Complete"], now)
-        if "Suspended" in true_by_type:
+        active = conditions.active_conditions(job)
+        if "Failed" in active:
+            return conditions.observe_failed(job, active["Failed"], now)
+        if "Complete" in active:
+            return conditions.observe_succeeded(job, active["Complete"], now)
+        if "Suspended" in active:
             return conditions.observe_suspended(job, now)
         counts = conditions.find_status(job).get("jobsStatus")
         is_ready = isinstance(counts, list) and any(

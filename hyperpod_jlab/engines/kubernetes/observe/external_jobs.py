@@ -48,7 +48,7 @@ async def find_job(client: KubeClient, job: str, namespace: str) -> ExternalJob:
         raise DeniedError(
             f"the job {target} is a run of {owner}; only your own jobs can be adopted",
             code="not_yours",
-            hint="see: hpj jobs",
+            hint="list jobs with: hpj jobs",
             detail={"job": str(target), "user": str(owner)},
         )
     labels = find_labels(target.job)

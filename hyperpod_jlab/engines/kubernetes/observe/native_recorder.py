@@ -81,7 +81,7 @@ class ContainerStart:
             self.rank,
             self.node,
             self.started_at,
-            ended_at=(end.at or self.started_at) if end is not None else None,
+            ended_at=(end.ended_at or self.started_at) if end is not None else None,
             exit_code=end.code if end is not None else None,
             error=error,
             host=self.pod,

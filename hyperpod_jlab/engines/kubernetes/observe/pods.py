@@ -187,7 +187,7 @@ def _is_replaced_by(earlier: RunPod | KnownPod, pod: RunPod) -> bool:
     if earlier.state.phase == "Succeeded":
         return False
     is_over = earlier.is_ended or earlier.state.deleting or earlier.termination is not None
-    ended_at = earlier.main.exit.at if earlier.main.exit is not None else None
+    ended_at = earlier.main.exit.ended_at if earlier.main.exit is not None else None
     return is_over and (ended_at or earlier.created or 0.0) <= (pod.created or 0.0)
 
 
@@ -284,7 +284,9 @@ class Tasks:
     def build_task(self, position: int) -> Task:
         """What the Job says of a task."""
         pods = self.pods(position)
-        end_times = [pod.main.exit.at for pod in pods if pod.main.exit and pod.main.exit.at]
+        end_times = [
+            pod.main.exit.ended_at for pod in pods if pod.main.exit and pod.main.exit.ended_at
+        ]
         has_succeeded = (
             True if position in self.completed else False if position in self.failed else None
         )

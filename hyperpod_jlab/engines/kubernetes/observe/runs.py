@@ -355,8 +355,6 @@ def has_open_task(array: str, observations: Mapping[str, Observation]) -> bool:
     )
 
 
-_RUNS_LOG = logging.getLogger(__name__)
-
 _FINAL_READ_S = 30.0
 """Seconds after a run's end in which it counts as running while its last pods end, and what they said last is fetched."""
 
@@ -488,7 +486,7 @@ class RunTracker:
     def _on_cleanup_done(self, run_id: str, task: asyncio.Task[bool]) -> None:
         del self._cleanup_tasks[run_id]
         if not task.cancelled() and task.exception() is not None:
-            _RUNS_LOG.debug("the final logs of %s cannot be fetched: %s", run_id, task.exception())
+            _LOG.debug("the final logs of %s cannot be fetched: %s", run_id, task.exception())
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
         """Fetch what a run's pods have said by now, where they do not mount the partition; only of this user's runs.

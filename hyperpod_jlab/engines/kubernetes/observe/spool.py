@@ -778,9 +778,9 @@ class RunSpool:
         return failed and time.monotonic() - followed.started_at > _RETRY_S
 
     def _reset(self, pod: RunPod, spool: PodSpool) -> None:
-        event = asyncio.Event()
-        task = asyncio.create_task(self._read(spool, pod, event), name="hyperpod-spool-pod")
-        self._followed_by_uid[pod.uid] = _Followed(spool, event, task, time.monotonic())
+        caught_up = asyncio.Event()
+        task = asyncio.create_task(self._read(spool, pod, caught_up), name="hyperpod-spool-pod")
+        self._followed_by_uid[pod.uid] = _Followed(spool, caught_up, task, time.monotonic())
 
     async def _read(self, spool: PodSpool, pod: RunPod, caught_up: asyncio.Event) -> None:
         try:

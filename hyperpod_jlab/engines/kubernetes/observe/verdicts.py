@@ -112,7 +112,7 @@ def _observe_all_ended(
     last = list(newest.values())
     if len(last) < nodes or not all(pod.is_ended and not pod.state.deleting for pod in last):
         return None
-    end_times = [pod.main.exit.at for pod in last if pod.main.exit and pod.main.exit.at]
+    end_times = [pod.main.exit.ended_at for pod in last if pod.main.exit and pod.main.exit.ended_at]
     if len(end_times) < len(last) or observation.time - max(end_times) < SETTLE_S:
         return None
     has_succeeded = all(pod.state.phase == "Succeeded" for pod in last)
@@ -180,7 +180,7 @@ def _own_end(pods: Sequence[RunPod]) -> dict[str, Any]:
     failed = [pod for pod in pods if pod.main.exit is not None and pod.main.exit.code]
     if not failed:
         return {}
-    first = min(failed, key=lambda pod: (pod.main.exit.at if pod.main.exit else None) or 0.0)
+    first = min(failed, key=lambda pod: (pod.main.exit.ended_at if pod.main.exit else None) or 0.0)
     end = first.main.exit
     if end is not None and end.reason in NOT_STARTED_REASONS:
         reason = explain_reason(end.reason, end.message or "")

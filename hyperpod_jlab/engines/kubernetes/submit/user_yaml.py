@@ -119,7 +119,7 @@ def _loader() -> Any:
             for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
-    def mapping(loader: Any, node: Any, deep: bool = False) -> Any:
+    def construct_unique_mapping(loader: Any, node: Any, deep: bool = False) -> Any:
         seen_keys: set[Any] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -136,7 +136,7 @@ def _loader() -> Any:
     def construct(loader: Any, node: Any) -> Iterator[dict[Any, Any]]:
         result: dict[Any, Any] = {}
         yield result
-        result.update(mapping(loader, node))
+        result.update(construct_unique_mapping(loader, node))
 
     Loader.add_constructor("tag:yaml.org,2002:map", construct)
     return Loader

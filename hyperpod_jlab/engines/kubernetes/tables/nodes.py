@@ -140,8 +140,8 @@ def _from_hyperpod(labels: Mapping[str, str]) -> Iterator[NodeState]:
     deep = _DEEP_CHECK.get(labels.get(DEEP_CHECK_LABEL, ""))
     faults = "; ".join(labels[name] for name in FAULT_LABELS if labels.get(name))
     # While the deep check runs HyperPod calls a node unschedulable too; the check says more.
-    running = deep is not None and deep[0] == "maintenance"
-    for state in (deep, health) if running else (health, deep):
+    deep_check_running = deep is not None and deep[0] == "maintenance"
+    for state in (deep, health) if deep_check_running else (health, deep):
         if state is not None:
             label, reason = state
             yield NodeState(label, f"{reason}: {faults}" if faults else reason, set_by="HyperPod")

@@ -136,7 +136,7 @@ def explain_scheduling(message: str) -> tuple[str, str] | None:
     advice = (
         "it starts when other jobs free enough resources, or earlier if it requests less"
         if insufficient
-        else "see: hpj nodes"
+        else "list nodes with: hpj nodes"
     )
     nodes = head["nodes"]
     none = (
@@ -510,17 +510,17 @@ _KUEUE_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"LocalQueue (?P<name>\S+) doesn't exist"),
         "unknown_queue",
-        "the queue {name} does not exist in the namespace, so it waits forever: cancel it and use another queue; see: hpj queues",
+        "the queue {name} does not exist in the namespace, so it waits forever: cancel it and use another queue; list queues with: hpj queues",
     ),
     (
         re.compile(r"ClusterQueue (?P<name>\S+) (?:is inactive|doesn't exist)"),
         "queue_stopped",
-        "its queue starts no jobs now: the cluster queue {name} is stopped or incomplete; see: hpj queues",
+        "its queue starts no jobs now: the cluster queue {name} is stopped or incomplete; list queues with: hpj queues",
     ),
     (
         re.compile(r"LocalQueue (?P<name>\S+) is (?:inactive|stopped)"),
         "queue_stopped",
-        "its queue {name} is stopped; see: hpj queues",
+        "its queue {name} is stopped; list queues with: hpj queues",
     ),
     (
         re.compile(r"namespace doesn't match ClusterQueue selector"),

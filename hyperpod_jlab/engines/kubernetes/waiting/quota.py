@@ -181,7 +181,7 @@ def _queue(requested: RequestedResources, context: QuotaContext) -> Iterator[Fin
             level="warning",
             code="queue_closed",
             message=f"the queue {local.name} starts no jobs now: {closed}",
-            hint="use another queue with --queue; see: hpj queues",
+            hint="use another queue with --queue; list queues with: hpj queues",
             field=requested.field("queue"),
         )
     if queue is not None:
@@ -245,7 +245,7 @@ def _quota(
             level="error",
             code="over_quota",
             message=message,
-            hint="request less, or use another queue; see: hpj queues",
+            hint="request less, or use another queue; list queues with: hpj queues",
             field=requested.field(_field(name)),
         )
 
@@ -342,6 +342,6 @@ def _nodes(requested: RequestedResources, nodes: Sequence[NodeFacts] | None) -> 
         message=f"{infeasible.message}: the run waits until one is added"
         if infeasible.may_be_added
         else f"{infeasible.message}: the run would wait forever",
-        hint="see: hpj nodes",
+        hint="list nodes with: hpj nodes",
         field=requested.field(field),
     )
