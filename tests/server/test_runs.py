@@ -125,7 +125,6 @@ async def test_what_jupyters_clients_add_to_a_query_is_no_field(api):
             {"spec": {"source": {"kind": "command", "command": "true"}}, "clone_of": "../x"},
             "clone_of",
         ),
-        ({"spec": {"source": {"kind": "command", "command": "true"}}, "cluster": "x"}, "cluster"),
     ],
 )
 @pytest.mark.parametrize("path", ["runs", "runs/preview"])
@@ -133,6 +132,14 @@ async def test_a_wrong_body_names_the_field(api, path, body, field):
     status, error = await api.request("POST", path, body)
     assert (status, error["detail"].get("field")) == (400, field), error
     assert set(error) == {"code", "message", "hint", "detail"}
+
+
+@pytest.mark.parametrize("path", ["runs", "runs/preview"])
+async def test_an_unknown_cluster_names_the_field(api, path):
+    body = {"spec": {"source": {"kind": "command", "command": "true"}}, "cluster": "x"}
+    status, error = await api.request("POST", path, body)
+    assert (status, error["code"]) == (404, "unknown_cluster")
+    assert error["detail"]["field"] == "cluster"
 
 
 async def test_a_refusal_names_the_field_too(api):

@@ -100,5 +100,5 @@ async def test_a_change_goes_with_its_action_only(place: Place):
         await place.hyperpod.act_on_jobs("local", "change", ["7"])
     with pytest.raises(InvalidInputError):
         await place.hyperpod.act_on_jobs("local", "cancel", ["7"], Change(60))
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(NotFoundError):
         await place.hyperpod.act_on_jobs("nowhere", "cancel", ["7"])
