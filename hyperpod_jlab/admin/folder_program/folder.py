@@ -106,19 +106,22 @@ def _set_rights(descriptor: int, folder_spec: Mapping[str, Any]) -> None:
     mask = [rights for tag, rights, _ in access if tag == MASK_TAG]
     mode = folder_spec["mode"] & ~0o070 | mask[0] << 3 if mask else folder_spec["mode"]
     try:
-        # Names of a list that is there must not outlive it, nor the mask become the group's rights: so first the list goes, or else is masked by the mode.
-        if not access:
-            write_list(descriptor, ACCESS_LIST, [])
-        os.fchmod(descriptor, folder_spec["mode"])
         if access:
+            # Names, rights and mask change in one step. A chmod before would mask all names for a moment, which another admin's program could see.
             write_list(descriptor, ACCESS_LIST, access)
+        else:
+            # The list goes first: its mask must not become the group's rights.
+            write_list(descriptor, ACCESS_LIST, [])
+            os.fchmod(descriptor, folder_spec["mode"])
         write_list(descriptor, DEFAULT_LIST, from_grants(folder_spec["default"]))
     except OSError as error:
         if error.errno in UNSUPPORTED_ERRORS:
             raise WorkError("no_acl") from error
         raise
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
-        os.fchmod(descriptor, mode)  # setting a list may take the bit of the group away
+        os.fchmod(
+            descriptor, mode
+        )  # a list has no setgid and sticky bits, and setting it may take them away
 
 
 def _state(descriptor: int) -> Dict[str, Any]:
