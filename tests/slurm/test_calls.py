@@ -26,8 +26,8 @@ TIMES = (
     f"{SLURM}.tables.IDLE_POLL_S",
     f"{SLURM}.tables.NAMES_TTL_S",
     f"{SLURM}.queue.SHARED_TTL_S",
-    f"{SERVER}.run_events.FAST",
-    f"{SERVER}.run_events.SLOW",
+    f"{SERVER}.run_events.MIN_INTERVAL_S",
+    f"{SERVER}.run_events.MAX_INTERVAL_S",
 )
 """All that says how often somebody looks."""
 

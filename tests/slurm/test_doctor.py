@@ -87,7 +87,7 @@ async def test_without_its_controller_the_rest_is_unknown(
     assert (checks["controller"]["level"], checks["controller"]["who"]) == ("fail", "admin")
     for key in ("identity", "queue", "cluster"):
         assert checks[key]["level"] == "unknown"
-        assert f"because of controller {CLUSTER}" in checks[key]["evidence"]
+        assert f"not checked: controller {CLUSTER} failed" in checks[key]["evidence"]
 
 
 @pytest.mark.timeout(300)
