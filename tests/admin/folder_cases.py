@@ -58,7 +58,7 @@ def names(root):
 
 def slow(errand):
     """Its program takes its time for each folder."""
-    run, loop = errand.run, '    for wanted in order["folders"]:\n'
+    run, loop = errand.run, '    for folder_spec in request["folders"]:\n'
 
     async def slowly(program, name):
         assert program.count(loop) == 1

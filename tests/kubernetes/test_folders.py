@@ -137,7 +137,7 @@ async def test_a_pod_that_finds_no_room_is_taken_back(
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}  # fmt: skip
     kubernetes_cluster.create(quota, namespace=namespace)
     with pytest.raises(UnreachableError) as caught:
-        await RemoteFolderProvisioner(errand(patience=4.0)).look(["/x"])
+        await RemoteFolderProvisioner(errand(timeout=4.0)).look(["/x"])
     assert caught.value.code == "job_did_not_end"
     assert "no pod was created" in caught.value.message
     assert jobs_left() == []

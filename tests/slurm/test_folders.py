@@ -117,7 +117,7 @@ async def test_where_nothing_is_mounted_no_folder_is_made(errand, slurm, names):
 async def test_a_job_that_does_not_start_is_taken_back(errand, slurm, jobs_left):
     await asyncio.to_thread(slurm.exec, "ctl", "scontrol", "update", "nodename=node[1-4]", "state=drain", "reason=test")  # fmt: skip
     with pytest.raises(UnreachableError) as caught:
-        await RemoteFolderProvisioner(errand(patience=3.0)).look(["/x"])
+        await RemoteFolderProvisioner(errand(timeout=3.0)).look(["/x"])
     assert caught.value.code == "job_did_not_end"
     assert "PENDING" in caught.value.message
     assert jobs_left() == []

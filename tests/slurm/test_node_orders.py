@@ -50,7 +50,7 @@ async def test_drained_nodes_keep_their_jobs_and_the_reason_in_one_line(
     plan, results = await _done(services, NodeRequest("drain", ["node1", "NODE2"], reason=reason))
     assert [one.error for one in results] == [None, None]
     assert [one.scheduler_id for one in plan.nodes[0].jobs or ()] == [job]
-    assert "goes on" in plan.nodes[0].effects[0]
+    assert "continues" in plan.nodes[0].effects[0]
     assert plan.nodes[1].effects == ("no job runs on it",)
     states = await _states(services)
     kept = 'GPU 3 falls off [31m the bus; x="1" $(id) state=resume'
