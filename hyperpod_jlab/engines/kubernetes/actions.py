@@ -258,15 +258,16 @@ async def _wait_until_deleted(
     max_wait: float = float("inf"),
     only_started: bool = False,
 ) -> None:
-    """Wait until the pods are gone, as long as they may take: new ones cannot have their names before.
+    """Wait until the pods are deleted, because new pods cannot reuse their names before.
 
     Args:
         client: The cluster.
         target: The job.
-        refresh: See `Look`.
-        max_wait: Seconds to wait at the most.
-        only_started: Only for those of which a container has begun; others have nothing to say, and may stay for long: the shell of the operator's init
-            container, which waits for node 0, does not hear the signal to end (seen on 1.8.1 and 1.9.3).
+        refresh: See `Refresh`.
+        max_wait: Maximum wait in seconds.
+        only_started: Wait only for pods with a started container. Others have no output, and may
+            stay for long: the shell of the operator's init container, which waits for node 0,
+            ignores the termination signal (observed on 1.8.1 and 1.9.3).
     """
     path = f"/api/v1/namespaces/{target.namespace}/pods"
     selector = target.kind.pods_selector(target.name)

@@ -183,7 +183,7 @@ def _options() -> list[tuple[int, int, int]]:
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     ]
     for name, value in _KEEPALIVE_OPTIONS:
-        option = getattr(socket, name, None)  # not everywhere
+        option = getattr(socket, name, None)  # not available on every platform
         if option is not None:
             options.append((socket.IPPROTO_TCP, option, value))
     return options

@@ -103,7 +103,7 @@ def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
 
 
 def wrong_kind_finding(name: str) -> Finding:
-    """What to say of a kind that HyperPod resumes never."""
+    """The finding for a kind that HyperPod never resumes."""
     return _finding(
         "kind",
         f"HyperPod does not resume a {name}",
