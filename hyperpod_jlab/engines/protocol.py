@@ -2,9 +2,6 @@
 
 Two concerns are required: `Submitting` and `Observing`. An engine has the others only if its
 scheduler supports them.
-
-Two concerns are required: `Submitting` and `Observing`. An engine has the others only where its
-scheduler can do them.
 """
 
 from __future__ import annotations

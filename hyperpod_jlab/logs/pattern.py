@@ -1,8 +1,6 @@
 """Regular expressions in Python's syntax, matched per line, and whether many lines can be searched at once.
 
 The latter is derived from the pattern conservatively: in doubt, the answer is no.
-
-That is found by reading the pattern, carefully: where in doubt, it is not claimed.
 """
 
 from __future__ import annotations

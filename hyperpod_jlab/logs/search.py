@@ -1,9 +1,6 @@
 """Searches lines in many streams, ordered by time, one section of a file at a time.
 
 The matcher's threads do the matching; only matching lines are read and decoded here.
-
-The matching itself happens in the matcher's process; only lines that match are read and decoded
-here.
 """
 
 from __future__ import annotations

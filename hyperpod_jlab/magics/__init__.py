@@ -1,8 +1,6 @@
 """The IPython magics: ``%%hyperpod`` runs a cell as a job, ``%hyperpod`` is ``hpj`` in the kernel.
 
 They build on the command line: the same options, commands and messages.
-
-They stand on the command line: the same options, the same commands, the same words.
 """
 
 from __future__ import annotations

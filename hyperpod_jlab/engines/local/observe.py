@@ -2,9 +2,6 @@
 
 This module changes nothing: another machine or container that sees the bundle only reports the last
 heartbeat.
-
-Nothing is changed here: another machine that sees the bundle, or another container, says what it
-last heard and leaves it at that.
 """
 
 from __future__ import annotations

@@ -2,10 +2,6 @@
 
 Started detached, as ``python -P -m hyperpod_jlab.engines.local.supervisor ROOT RUN_ID --folder
 BOARD --slots N``. A second one for the same run exits at once, so starting it again is harmless.
-
-Started detached, as ``python -P -m hyperpod_jlab.engines.local.supervisor ROOT RUN_ID --folder
-BOARD --slots N``. A second one for the same
-run ends at once, so starting one again is harmless.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 The bundle's ``native.json`` records what was submitted; the file also marks the run's nodes as
 having no launcher of ours.
-
-What is sent stands in the bundle's ``native.json``; that file also tells that the run's nodes have
-no launcher of ours.
 """
 
 from __future__ import annotations

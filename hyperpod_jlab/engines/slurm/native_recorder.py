@@ -3,11 +3,6 @@
 Any number of observers may do so at once. The attempt number follows from Slurm's restart count, so
 all of them write the same, and existing files stay. An end is recorded only if the script ended by
 itself; for other ends, such as the time limit, the scheduler's state applies.
-
-Any number of observers may do so at once. An attempt's number follows from how often Slurm requeued
-the job, all write the same, and what is there stays.
-An end is written only where the script ended by itself; what else ended a job, such as its time
-limit, is the scheduler's word.
 """
 
 from __future__ import annotations

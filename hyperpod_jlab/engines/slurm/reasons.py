@@ -4,12 +4,6 @@ The codes are those of job_reason_string (src/common/slurm_protocol_defs.c) in 2
 job_state_reason.c from 23.02 on; their meanings are in Slurm's job_reason_codes.html. Limits of
 accounts and QoS make up two thirds of them, and their messages are composed from parts. If a job
 has a description of its own, squeue shows that instead of the code.
-
-The codes are those of job_reason_string (src/common/slurm_protocol_defs.c) in 22.05 and of
-job_state_reason.c from 23.02 on; what they mean is in
-Slurm's job_reason_codes.html. Limits of accounts and QoS make up two thirds of them and are put
-together from their parts. Where a job has a
-description of its own, squeue shows that in the code's place.
 """
 
 from __future__ import annotations

@@ -4,11 +4,6 @@ The job belongs to the user who submits it. If that is not root, it becomes root
 -n``, as HyperPod's user may. The result is a file because ``srun`` does not work from a Studio
 space, whose ports the nodes cannot reach, and because a job's output may go where its user cannot
 write.
-
-The job is its sender's. Where that is not root it becomes root by ``sudo -n``, as HyperPod's user
-may. Why a file: from a Studio space ``srun`` does not work,
-for it needs ports of the space that nodes can reach, and what a job prints may lie where its sender
-cannot write.
 """
 
 from __future__ import annotations

@@ -3,10 +3,6 @@
 One job, N nodes, one task per node, and our launcher in each. All user input is in quoted
 ``#SBATCH`` values without line breaks; user code, variables and setup lines are not in the script
 but in the launcher's plan.
-
-One job, N nodes, one task a node, and our launcher in each. Everything that a user wrote stands in
-quoted ``#SBATCH`` values, with no line break in
-any of them; their code, variables and setup lines stay out of the script, in the launcher's plan.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 A token is a presigned GetCallerIdentity request to STS with the cluster's name in a header; the
 cluster sends it to STS. It is valid for 15 minutes (research/aws.md 2.6).
-
-A token is a presigned request to STS, "who is this?", with the cluster's name in a header; the
-cluster sends it to STS. It is good for 15 minutes (research/aws.md 2.6).
 """
 
 from __future__ import annotations

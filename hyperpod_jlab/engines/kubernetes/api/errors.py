@@ -2,9 +2,6 @@
 
 The server's message is shown, shortened, if the user can act on it; pages of proxies are never
 shown, because they may contain anything.
-
-The server's own sentence is shown where it names what the user can mend, shortened; pages of
-proxies, which may hold anything, never are.
 """
 
 from __future__ import annotations

@@ -3,11 +3,6 @@
 The operator monitors an agent in each pod (`hyperpodrun`, from the package hyperpod-elastic-agent),
 which the image must contain. The agent starts one process per pod, our launcher; the agent's
 variables (torchrun's own) contain the pod's rank. They are removed before the ranks start.
-
-The operator watches an agent in each pod (`hyperpodrun`, of the package hyperpod-elastic-agent),
-which the image must have. The agent is asked for one process a
-pod, which is our launcher; the agent's variables (torchrun's own) say the pod's rank. What the
-agent sets for its process is taken away before the ranks start.
 """
 
 from __future__ import annotations

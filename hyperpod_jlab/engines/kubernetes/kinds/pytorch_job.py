@@ -177,11 +177,6 @@ _RESTARTS = 3
 Launchers end only when the run is over or they were killed. When a run has failed, restarted
 launchers end again at once; the kubelet restarts them after 0, 10 and 20 seconds, and then the job
 fails too. The same number may be killed, or lose power, in pods that survive.
-
-Launchers only end when the run is over, or they were killed. Those of a run that has failed end
-again at once when the kubelet starts them, which it does after 0, 10
-and 20 seconds: then the job has failed too. So many also may be killed, or lose power, in pods that
-live on.
 """
 
 

@@ -3,10 +3,6 @@
 A single query for few runs fetches just these. For a server, and for many runs, lists are watched:
 one per kind and one of pods in a namespace, shared by all callers. A run's object may contain its
 code, so lists are expensive.
-
-Somebody who asks once for few runs gets just these; for a server, and for many runs, lists are
-watched, one of each kind and one of pods in a namespace, whoever
-asks. A run's object may hold its code, so that lists are no small thing.
 """
 
 from __future__ import annotations

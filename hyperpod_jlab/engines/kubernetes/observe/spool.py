@@ -3,10 +3,6 @@
 Any number of processes may do so concurrently (see `spool_files`). A one-time command (``hpj
 show``, ``hpj logs``) gets the pods' output so far; for a continuous one (a server, ``hpj logs
 -f``), the pods are followed.
-
-Any number of processes may do so at the same time (see `spool_files`). A command that looks once
-(``hpj show``, ``hpj logs``) gets what the pods have said by then; for
-one that looks again and again (a server, ``hpj logs -f``), the pods are followed.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 The object of a failed job only says that some pod failed; whether it ran out of memory, was
 evicted, or its own program failed is in the pods.
-
-The object of a job that has failed only says that some pod did; whether that was out of memory, put
-off its node, or ended by its own program stands in the pods.
 """
 
 from __future__ import annotations

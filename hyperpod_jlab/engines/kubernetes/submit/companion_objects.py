@@ -2,9 +2,6 @@
 
 The run's label and the user's name mark the run's own. An existing object is used unchanged if it
 matches, and is never modified or deleted.
-
-The run's label and the user's name tell which are the run's. What was there before is used as it is
-when it says the same, and is never changed or removed.
 """
 
 from __future__ import annotations

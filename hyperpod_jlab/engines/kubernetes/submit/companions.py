@@ -2,9 +2,6 @@
 
 They are created before the job, have its run's label, and are deleted after the run's end unless
 the user keeps them.
-
-They are made before the job, have its run's label, and are removed when the run has ended, unless
-the user keeps them.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 One pod per node, our launcher in each. User input is in the launcher's plan, not in the manifest; a
 library writes the YAML, so that text stays text.
-
-One pod a node, our launcher in each. What a user wrote stands in the launcher's plan, not in the
-manifest; YAML is written by a library, so that text stays text.
 """
 
 from __future__ import annotations

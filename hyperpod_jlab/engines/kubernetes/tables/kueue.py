@@ -1,8 +1,6 @@
 """Kueue's objects as small rows: local queues, cluster queues with their quota, workloads, priority classes.
 
 Fields of kueue.x-k8s.io/v1beta1 (observed on 0.14) and of v1beta2, which renames a few.
-
-Fields of kueue.x-k8s.io/v1beta1 (0.14 was seen) and of v1beta2, which has other names for a few.
 """
 
 from __future__ import annotations

@@ -2,10 +2,6 @@
 
 The texts are those of Kubernetes 1.34 with containerd, reproduced and recorded
 (tests/kubernetes/recorded); other versions differ little. Unknown texts are shown unchanged.
-
-The texts are those of Kubernetes 1.34 with containerd, made to happen and recorded
-(tests/kubernetes/recorded); older and newer ones differ in little. What is
-not known here is shown as it is.
 """
 
 from __future__ import annotations
