@@ -325,7 +325,7 @@ class BundleFile:
         return Chunk(data, 0, b"", self._inode, mark=mark, restarted=True)
 
     def _pread(self, offset: int, limit: int) -> tuple[bytes, bytes]:
-        """The bytes from `offset` on, and up to `TAIL` bytes before it, in one read."""
+        """The bytes from `offset` on, and up to `CHECK_BYTES` bytes before it, in one read."""
         assert self._fd is not None
         lead = min(offset, CHECK_BYTES)
         self.reads += 1

@@ -639,7 +639,8 @@ class LogService:
     async def lines(self, request: LogRequest) -> AsyncGenerator[LogBatch, None]:
         """The requested lines in batches; ends when all are returned or, with `follow`, when the run has ended.
 
-        A batch may be empty and still advance the cursor (`LogBatch.after`). Close the iterator to
+        A batch may be empty and still advance the cursor (`LogBatch.end_position`). Close the
+        iterator to
         stop early.
 
         Raises:

@@ -98,7 +98,7 @@ class Chunk:
     Attributes:
         data: The bytes.
         offset: Their offset in the source.
-        preceding: Up to `TAIL` bytes just before them.
+        preceding: Up to `CHECK_BYTES` bytes just before them.
         identity: Identifies this file among others of the same name.
         stamps: Increasing pairs (index in `data`, Unix time): the bytes from there on have that
             time. A source sets them only if it knows the times better than the reader.

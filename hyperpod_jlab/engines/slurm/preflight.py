@@ -492,7 +492,7 @@ _CERTAIN_CODES = {
     "unknown_node": "slurm.flags.nodelist",
     "unknown_queue": "queue",
 }
-"""Codes with which sbatch rejects a job for good (see `complaints`), and the field that each is about."""
+"""Codes with which sbatch rejects a job for good (see `client.parse_error`), and the field that each is about."""
 
 _PARTIAL_CODES = frozenset({"accounting_down", "no_accounting", "controller_slow"})
 """Codes of an `UnreachableError` after which sbatch may still answer."""

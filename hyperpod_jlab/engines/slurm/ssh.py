@@ -6,7 +6,8 @@ ProxyCommand (such as Session Manager's), known_hosts, agents, certificates, FID
 of which a library supports only a part. It needs no extra package, and the distribution maintains
 it. A command over an open connection costs a small process here and a session there.
 
-Each process has its own connections (see `Connection`): we leave nothing behind on either side, and
+Each process has its own connections (see `SshConnection`): we leave nothing behind on either side,
+and
 processes need not coordinate. The price is one log-in for each ``hpj`` in a terminal; the server
 logs in once.
 

@@ -11,7 +11,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.engines.kubernetes.submit.code import MAX_MANIFEST_BYTES as MOST_OBJECT
 
 MAX_BYTES = 1 << 20
-"""Maximum file size; references may make the result larger (`object_size`)."""
+"""Maximum file size; references may make the result larger (`object_bytes`)."""
 _MAX_NODES = 100_000
 _DEEPEST = 100
 
