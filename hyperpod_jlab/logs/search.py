@@ -39,16 +39,16 @@ class Thread(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A line that matches.
+    """A matching line.
 
     Attributes:
-        origin: Who wrote it.
-        time: When it was first seen (Unix seconds), or None when nobody noted it.
+        origin: Its origin.
+        time: Its time (Unix seconds), or None when unknown.
         line: Its text, or 16 KiB of it around the match.
-        match: Where the match lies in `line`, in characters.
-        position: Where the shown text begins in its stream.
-        position_after: Where the line ends in its stream.
-        key: Where it stands among the lines of all streams.
+        match: The match's offsets in `line`, in characters.
+        position: The start of the shown text in its stream.
+        position_after: The line's end in its stream.
+        key: Its order among the lines of all streams.
     """
 
     origin: Origin

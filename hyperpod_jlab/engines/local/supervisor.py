@@ -1,7 +1,8 @@
 """The supervisor of one run on the embedded cluster: waits for a slot, runs its attempts, leaves no process behind.
 
-Started detached, as ``python -P -m hyperpod_jlab.engines.local.supervisor ROOT RUN_ID --folder
-BOARD --slots N``. A second one for the same run exits at once, so starting it again is harmless.
+Started detached, as
+``python -P -m hyperpod_jlab.engines.local.supervisor ROOT RUN_ID --folder BOARD --slots N``. A
+second one for the same run exits at once, so starting it again is harmless.
 """
 
 from __future__ import annotations

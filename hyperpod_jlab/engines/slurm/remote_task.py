@@ -1,9 +1,9 @@
 """A remote task: a small program that runs once as root on a node, as its own job, and writes its result to the file system.
 
-The job belongs to the user who submits it. If that is not root, it becomes root through ``sudo
--n``, as HyperPod's user may. The result is a file because ``srun`` does not work from a Studio
-space, whose ports the nodes cannot reach, and because a job's output may go where its user cannot
-write.
+The job belongs to the user who submits it. If that is not root, it becomes root through
+``sudo -n``, as HyperPod's user may. The result is a file because ``srun`` does not work from a
+Studio space, whose ports the nodes cannot reach, and because a job's output may go where its user
+cannot write.
 """
 
 from __future__ import annotations

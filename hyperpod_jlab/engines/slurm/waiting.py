@@ -402,7 +402,7 @@ async def explain(
         client: The commands.
         snapshot: The queue of all users.
         bundle: The run.
-        observation: What the queue says of it.
+        observation: Its observation from the queue.
 
     Raises:
         UnreachableError: The controller does not answer.

@@ -108,7 +108,7 @@ async def explain(
     Args:
         tables: The cluster.
         bundle: The run.
-        observation: What its object says, as far as it was seen.
+        observation: Its object's observation, if known.
 
     Raises:
         UnreachableError: The API server does not answer.
