@@ -153,7 +153,7 @@ class InformerStore(Generic[RowType]):
         self._is_watching = True
 
     def fell(self) -> None:
-        """No watch is active."""
+        """The watch has ended."""
         if self._is_watching:
             self._last_success_at = time.monotonic()
         self._is_watching = False

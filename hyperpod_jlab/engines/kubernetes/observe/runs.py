@@ -462,7 +462,7 @@ class RunTracker:
         ]
 
     async def _should_follow(self, bundle: BundleReader, location: RunLocation) -> bool:
-        """Whether to wait for the end of a run's job because the records already say that the run succeeded: there may be no later poll."""
+        """Wait briefly for the end of a run's job if the records say that the run succeeded, because there may be no later poll; returns whether it ended."""
         end = time.monotonic() + _JOB_FOLLOWS
         while await asyncio.to_thread(_has_succeeded, bundle) and time.monotonic() < end:
             job = (await self._poller.refresh(location)).job

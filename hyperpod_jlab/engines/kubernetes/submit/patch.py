@@ -57,10 +57,10 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
 
 
 def _check_shape(patch: Mapping[str, Any]) -> None:
-    """Check that the patch has the right type wherever the object has a container of other values.
+    """Check that the patch has objects and container lists where the manifest requires them.
 
     Raises:
-        RefusedError: The type is wrong.
+        RefusedError: A value has the wrong type.
     """
     _check_table(patch, "spec", "spec")
     if isinstance(patch.get("template"), Mapping):

@@ -355,11 +355,11 @@ async def dry_run(
 
 
 def blame_field(findings: Sequence[Finding], namespace_field: str, field: str) -> list[Finding]:
-    """Point findings about a missing namespace to the field that names it, if that is not the cluster's configuration.
+    """Make findings about a missing namespace name the field that set it, instead of the cluster's configuration.
 
     Args:
         findings: The findings.
-        namespace_field: The field's name for messages.
+        namespace_field: The field's name in the hint.
         field: The spec field.
     """
     hint = f"set {namespace_field} to an existing namespace, or leave it out; see: kubectl get namespaces"

@@ -130,7 +130,7 @@ _KNOWN_KINDS = frozenset(kind.name for kind in KINDS) | {
     "RayCluster",
     "AppWrapper",
 }
-"""Kinds whose jobs can be parts of other jobs, which then have no rows of their own."""
+"""Kinds that create other jobs; jobs with such an owner have no rows of their own."""
 
 _END_STATES = {"COMPLETED": "succeeded", "CANCELLED": "cancelled"}
 
