@@ -1,7 +1,8 @@
-"""Capture: from a spec's source to the files and the command that a bundle holds.
+"""Capture: turns a spec's source into a bundle's files and command.
 
-What runs on the far side is fixed here, at the moment of the submit: cells keep their exact bytes, functions travel by value, and each
-magic or shell line is decided on and shown before anything is sent.
+The code to run is fixed at the moment of the submit: cells keep their exact bytes, functions are
+pickled by value, and the translation of each magic or shell line is decided and shown before the
+submit.
 """
 
 from __future__ import annotations
@@ -46,16 +47,17 @@ def capture(
     notebook: Mapping[str, Any] | None = None,
     call: FunctionCall | None = None,
 ) -> Captured:
-    """Make a spec's source ready for a bundle. Nothing is written, and the project's files are only listed.
+    """Prepare a spec's source for a bundle. Writes nothing, and only lists the project's files.
 
     Args:
         spec: The spec.
-        base: Folder that relative paths in it are relative to.
-        notebook: The notebook's JSON as the caller has it on the screen; None to read its file.
+        base: The base folder for its relative paths.
+        notebook: The notebook's JSON as the caller shows it; None to read its file.
         call: The function with its arguments, for a function source.
 
     Raises:
-        InvalidInputError: The source, the selection or the project's root is wrong; ``detail.field`` says which.
+        InvalidInputError: The source, the selection or the project's root is invalid;
+            ``detail.field`` names it.
     """
     captured = _capture_source(spec, base, notebook, call)
     warnings = secret_name_findings(spec.environment.variables)

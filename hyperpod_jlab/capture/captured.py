@@ -1,4 +1,4 @@
-"""What capture hands on: the bundle's code, the project's files, the ranks' command, and what there is to say about them."""
+"""The result of capture: the bundle's code, the project's files, the ranks' command, and findings."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any, Literal
 from hyperpod_jlab.core.finding import Finding
 
 CommandItem = str | dict[str, Any]
-"""One item of the command in ``launch.json``: text taken as it is, ``{"bundle": PATH}`` or ``{"python": true}``."""
+"""One item of the command in ``launch.json``: literal text, ``{"bundle": PATH}`` or ``{"python": true}``."""
 
 
 @dataclass(frozen=True)
 class CodeFile:
-    """One file that capture made or read.
+    """One file that capture created or read.
 
     Attributes:
-        path: Place in the bundle: ``code/...`` or ``work/...``.
+        path: Path in the bundle: ``code/...`` or ``work/...``.
         data: The file's bytes.
-        executable: Whether the file gets the mode bit.
+        executable: Whether the file is executable.
     """
 
     path: str
@@ -32,14 +32,14 @@ class CodeFile:
 
 @dataclass(frozen=True)
 class ProjectFile:
-    """One file of the project that goes along, still unread.
+    """One project file to include, not read yet.
 
     Attributes:
-        path: Place relative to ``work/``.
+        path: Path relative to ``work/``.
         source: The file on this machine; a link's target when the path is a link.
-        size: Bytes when it was listed.
+        size: Size in bytes when it was listed.
         executable: Whether the owner may execute it.
-        digest: The SHA-256 that its bytes must have, where it is known what was sent before.
+        digest: The SHA-256 that its bytes must have, if an earlier submit fixed it.
     """
 
     path: str
@@ -68,16 +68,16 @@ class PreviewPart:
 
 @dataclass(frozen=True)
 class Captured:
-    """A source made ready for a bundle.
+    """A source prepared for a bundle.
 
     Attributes:
-        name: Name for people: the spec's, else taken from the source.
-        files: Files that capture made or read.
-        project: The project's files to take along.
-        command: What a rank executes; empty for a native source.
-        findings: What to say before the run is sent; one of level ``error`` refuses it.
+        name: The display name: the spec's, else derived from the source.
+        files: Files that capture created or read.
+        project: The project files to include.
+        command: The ranks' command; empty for a native source.
+        findings: Findings to show before the submit; one of level ``error`` prevents it.
         parts: The preview.
-        cwd: The folder in the bundle in which it runs.
+        cwd: The working folder in the bundle.
     """
 
     name: str
@@ -99,13 +99,14 @@ class FunctionCall:
 
 
 # --------------------------------------------------------------------------------------------------
-# The far side's program as data: files of ``runtime/`` that are copied into each bundle, never imported here.
+# The program on the nodes as data: files of ``runtime/`` that are copied into each bundle and never
+# imported here.
 
 PACKAGE = "code/hyperpod_runtime"
-"""Where the runner's modules lie in the bundle."""
+"""The runner's path in the bundle."""
 
 MAIN = "code/main.py"
-"""The program that a rank starts."""
+"""The program that each rank starts."""
 
 _COMMON = ("__init__", "failure", "once", "records", "sources", "ending")
 _MODULES = {

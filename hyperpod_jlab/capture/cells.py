@@ -1,4 +1,4 @@
-"""A notebook made ready for a bundle: a file for each cell, the runner, and its plan."""
+"""Prepares a notebook for a bundle: a file for each cell, the runner, and its plan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hyperpod_jlab.core.spec import JobSpec, NotebookSource
 from hyperpod_jlab.launcher.parsing import parse_with_retry
 
 # --------------------------------------------------------------------------------------------------
-# What a cell's Python asks of the runner, read from its text without running it.
+# A cell's requirements for the runner, read from its Python without running it.
 
 _LOOP_NAMES = {"create_task", "ensure_future", "get_running_loop", "nest_asyncio"}
 _AWAIT = re.compile(r"^\s*(?:[^#\n]*[\s=(])?await\s|^\s*async\s+(?:for|with)\b", re.MULTILINE)
@@ -38,14 +38,14 @@ _AWAIT = re.compile(r"^\s*(?:[^#\n]*[\s=(])?await\s|^\s*async\s+(?:for|with)\b",
 
 @dataclass(frozen=True)
 class CellFacts:
-    """What one cell asks of the runner.
+    """A cell's requirements for the runner.
 
     Attributes:
-        problem: Why this Python does not compile it, with its line, or None.
-        needs_loop: Whether it needs a running event loop, as there is one in a notebook.
+        problem: Why this Python cannot compile it, with the line, or None.
+        needs_loop: Whether it needs a running event loop, as in a notebook.
         imports_ipython: Whether it imports ``IPython`` or ``IPython.display``.
         draws_bars: Whether it uses ``tqdm.notebook``.
-        uses_get_ipython: Line where it calls ``get_ipython()`` without catching that there is none, or None.
+        uses_get_ipython: The line of an unguarded call of ``get_ipython()``, or None.
     """
 
     problem: tuple[int, str] | None = None
@@ -56,7 +56,7 @@ class CellFacts:
 
 
 def inspect_cell(text: str) -> CellFacts:
-    """Read a cell's Python, after its magics were replaced."""
+    """Inspect a cell's Python after its magics were replaced."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -80,7 +80,7 @@ def inspect_cell(text: str) -> CellFacts:
 
 
 def _needs_event_loop(tree: ast.AST) -> bool:
-    """Whether code that runs outside of any coroutine names something that needs a running loop."""
+    """Whether code outside of any coroutine uses a name that needs a running loop."""
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
@@ -111,7 +111,7 @@ def _is_notebook_progress_bar(node: ast.AST) -> bool:
 
 
 def _bare_get_ipython(tree: ast.AST) -> Iterator[int]:
-    """Lines of calls that no ``try`` guards: a notebook tells by it whether it runs in IPython."""
+    """Lines of unguarded calls; a call in a ``try`` is how notebooks check for IPython."""
     if isinstance(tree, ast.Try | ast.TryStar):
         return
     if (
@@ -125,14 +125,14 @@ def _bare_get_ipython(tree: ast.AST) -> Iterator[int]:
 
 
 PLAN = "code/cells.json"
-"""What the runner reads: which cells, and how."""
+"""The runner's input: which cells to run, and how."""
 
 _RESERVED_NAMES = {"main.py", "cells.json", "hyperpod_runtime", "lib"}
 
 
 @dataclass(frozen=True)
 class _PreparedCell:
-    """One cell with all that is known of it."""
+    """One cell with all its facts."""
 
     cell: CodeCell
     stem: str
@@ -150,7 +150,7 @@ def capture_notebook(
     """Capture the selected cells of a notebook.
 
     Raises:
-        InvalidInputError: It is no notebook, or the selection does not fit it.
+        InvalidInputError: Not a notebook, or the selection does not match it.
     """
     path = source_path(base, source.path)
     notebook = read_notebook(path, content)
@@ -177,7 +177,7 @@ def capture_notebook(
 
 
 def checksum(text: str) -> str:
-    """A cell's source in short, as a browser can work it out too: whether the cell has changed since it was sent."""
+    """A checksum of a cell's source that a browser can compute too: it shows whether the cell has changed since its submit."""
     return f"{zlib.crc32(text.encode()):08x}"
 
 
@@ -187,7 +187,7 @@ def _prepare(cell: CodeCell, stem: str) -> _PreparedCell:
 
 
 def _cell_files(prepared: _PreparedCell) -> list[CodeFile]:
-    """The cell's exact bytes, and beside them what is compiled in its place when it had magics."""
+    """The cell's exact bytes and, if it had magics, the text that is compiled instead."""
     files = [CodeFile(f"code/{prepared.stem}.py", prepared.cell.text.encode())]
     if prepared.changed:
         files.append(

@@ -1,4 +1,4 @@
-"""Sources that are taken as they are: a script, a command, a file in the scheduler's own form."""
+"""Sources that are used unchanged: a script, a command, a file in the scheduler's own format."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import CommandSource, JobSpec, NativeSource, ScriptSource
 
 # --------------------------------------------------------------------------------------------------
-# A run's name for people, taken from its source when the spec gives none.
+# A run's display name, derived from its source when the spec has none.
 
 _MAX_NAME = 63
 
 
 def run_name(explicit: str | None, proposed: str) -> str:
-    """The given name, or the proposed one with what a name may not hold taken out."""
+    """The given name, or the proposed one without invalid characters."""
     if explicit:
         return explicit
     ascii_name = unicodedata.normalize("NFKD", proposed).encode("ascii", "ignore").decode()
@@ -30,16 +30,16 @@ def run_name(explicit: str | None, proposed: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Where a source's file lies on this machine.
+# The location of a source's file on this machine.
 
-_MAX_NAME_BYTES = 200  # bytes; the bundle has folders and files named after it
+_MAX_NAME_BYTES = 200  # bytes; the bundle's folders and files are named after it
 
 
 def source_path(base: Path, text: str) -> Path:
     """The file that a source names, relative to `base`; ``~`` is the user's home folder.
 
     Raises:
-        InvalidInputError: It can't be a file's name.
+        InvalidInputError: Not a valid file name.
     """
     try:
         path = base / Path(text).expanduser()
@@ -66,16 +66,16 @@ def _file_error(text: str, reason: str) -> InvalidInputError:
 
 
 COMMAND_ZERO = "hpj"
-"""What a command sees as ``$0``."""
+"""The command's ``$0``."""
 
 _LANGUAGES = {".sbatch": "bash", ".sh": "bash", ".slurm": "bash", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def capture_script(spec: JobSpec, source: ScriptSource, base: Path) -> Captured:
-    """Capture a Python file: its exact bytes, in its place in the project.
+    """Capture a Python file: its exact bytes, at its path in the project.
 
     Raises:
-        InvalidInputError: There is no such file, or it is none that Python runs.
+        InvalidInputError: The file does not exist, or Python cannot run it.
     """
     path = source_path(base, source.path)
     data = read_file(path, "script")
@@ -109,7 +109,7 @@ def capture_script(spec: JobSpec, source: ScriptSource, base: Path) -> Captured:
 
 
 def capture_command(spec: JobSpec, source: CommandSource, base: Path) -> Captured:
-    """Capture a shell command: its text stays one argument, and the arguments are the shell's ``$1``, ``$2`` ..."""
+    """Capture a shell command: its text stays one argument, and its arguments become the shell's ``$1``, ``$2`` ..."""
     project = collect_project(spec.files, base, base)
     try:
         source.command.encode()
@@ -131,10 +131,10 @@ def capture_command(spec: JobSpec, source: CommandSource, base: Path) -> Capture
 
 
 def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
-    """Capture a file that goes to the scheduler as it was written.
+    """Capture a file that is submitted to the scheduler unchanged.
 
     Raises:
-        InvalidInputError: There is no such file.
+        InvalidInputError: The file does not exist.
     """
     path = source_path(base, source.path)
     data = read_file(path, "file")
@@ -154,9 +154,9 @@ def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
 
 
 def _relative_folder(project: Project, base: Path, folder: Path) -> str:
-    """Where a native file runs: in the copy of the user's current folder, as it would for them; else in that of the file's own."""
+    """The working folder of a native file: the copy of the user's current folder, as if the user had submitted it; else that of the file."""
     for relative in (project.relative_to_root(base), project.relative_to_root(folder)):
-        # A folder of which nothing goes along is not there.
+        # A folder without included files does not exist in the bundle.
         if relative is not None and any(
             PurePosixPath(file.path).is_relative_to(relative) for file in project.files
         ):

@@ -1,4 +1,4 @@
-"""A function made ready for a bundle: pickled by value together with the project's own modules, so that later edits change nothing."""
+"""Prepares a function for a bundle: pickled by value together with the project's own modules, so that later edits have no effect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import FunctionSource, JobSpec
 
 # --------------------------------------------------------------------------------------------------
-# Finding out what in a function or its arguments can't be pickled, and saying it in words.
+# Finds out what in a function or its arguments cannot be pickled, and explains it.
 
 _DEPTH = 4
 _ITEMS = 200
@@ -52,7 +52,7 @@ _ADVICE = {
 
 
 def explain(call: FunctionCall, error: Exception) -> InvalidInputError:
-    """The refusal for a call that could not be pickled."""
+    """The error for a call that cannot be pickled."""
     path, unpicklable = _find_unpicklable(call)
     reason = f"{type(error).__name__}: {str(error)[:300]}"
     if isinstance(error, RecursionError):
@@ -74,7 +74,7 @@ def explain(call: FunctionCall, error: Exception) -> InvalidInputError:
 
 
 def _find_unpicklable(call: FunctionCall) -> tuple[str, Any]:
-    """The innermost thing that fails by itself, with the way to it."""
+    """The innermost object that fails by itself, with its path."""
     roots: list[tuple[str, Any]] = [
         (f"argument {position}", value) for position, value in enumerate(call.args, 1)
     ]
@@ -150,9 +150,9 @@ PICKLE = "code/function.pkl"
 PLAN = "code/function.json"
 
 LARGE_PICKLE = 100 * 1024 * 1024
-"""Bytes of a pickle from which on it is worth a warning."""
+"""Size in bytes of a pickle from which on a warning is shown."""
 
-# functools offers no public name for what `functools.cache` makes.
+# functools has no public name for the type that `functools.cache` returns.
 _Cached = functools._lru_cache_wrapper  # noqa: SLF001
 _CacheInfo = functools._CacheInfo  # noqa: SLF001
 
@@ -165,7 +165,7 @@ def capture_function(
     """Capture a function with its arguments.
 
     Raises:
-        InvalidInputError: The function itself is not given, or something in it can't be pickled.
+        InvalidInputError: The function object is missing, or something in it cannot be pickled.
     """
     if call is None:
         raise InvalidInputError(
@@ -210,7 +210,7 @@ def capture_function(
 
 
 def _folder_of(call: FunctionCall, base: Path) -> Path:
-    """The folder that the function's module is imported from; `base` when it lies there, is installed or has no file."""
+    """The folder from which the function's module is imported; `base` if the module is in it, is installed or has no file."""
     function = _unwrap(call.function)
     code = getattr(function, "__code__", None)
     module = str(getattr(function, "__module__", None) or "__main__")
@@ -219,7 +219,7 @@ def _folder_of(call: FunctionCall, base: Path) -> Path:
     path = Path(code.co_filename)
     if not path.is_file() or _is_installed(path) or _is_own(path, {base.resolve()}):
         return base
-    # Of a.b.c in x/a/b/c.py it is x.
+    # For a.b.c in x/a/b/c.py this is x.
     parents = path.resolve().parents
     return parents[min(module.count("."), len(parents) - 1)]
 
@@ -234,9 +234,9 @@ def _unwrap(function: Any) -> Any:
 
 
 def _own_modules(roots: set[Path]) -> list[types.ModuleType]:
-    """Modules of the project: loaded from its folders, and installed nowhere."""
+    """The project's own modules: loaded from its folders, and not installed."""
     own_modules = []
-    modules: list[Any] = list(sys.modules.values())  # anything may lie there
+    modules: list[Any] = list(sys.modules.values())  # it may contain any object
     for module in modules:
         file = getattr(module, "__file__", None)
         if (
@@ -271,7 +271,7 @@ def _is_installed(path: Path) -> bool:
 
 @contextmanager
 def _pickled_by_value(modules: list[types.ModuleType]) -> Iterator[None]:
-    """Have cloudpickle take these modules by value, and restore what was registered before."""
+    """Make cloudpickle pickle these modules by value, and restore its registrations afterwards."""
     import cloudpickle
 
     with _registry_lock:
@@ -293,14 +293,15 @@ def _pickle(call: FunctionCall, own_modules: list[types.ModuleType]) -> bytes:
 
     class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
-            # A cached function goes by name otherwise, and nobody has that name over there.
+            # Otherwise a cached function is pickled by name, which does not exist on the nodes.
             if isinstance(value, _Cached) and value.__module__ in names:
                 return _rebuild_cached(value)
             return super().reducer_override(value)
 
     with _pickled_by_value(own_modules):
         try:
-            # Functions compiled by another minor version of Python can't be loaded anyway, so the newest protocol is safe.
+            # Functions compiled by another minor version of Python cannot be loaded anyway, so the
+            # newest protocol is safe.
             buffer = io.BytesIO()
             Pickler(buffer).dump((call.function, call.args, dict(call.kwargs)))
             return buffer.getvalue()
@@ -309,7 +310,7 @@ def _pickle(call: FunctionCall, own_modules: list[types.ModuleType]) -> bytes:
 
 
 def _rebuild_cached(value: functools._lru_cache_wrapper[Any]) -> tuple[Any, ...]:
-    """How to make a function with a cache anew, with an empty one (functools.lru_cache's own words)."""
+    """How to rebuild a cached function with an empty cache (with functools.lru_cache's own parameters)."""
     parameters = value.cache_parameters()
     arguments = (value.__wrapped__, parameters["maxsize"], parameters["typed"], _CacheInfo)
     return _Cached, arguments, dict(vars(value))
@@ -328,7 +329,7 @@ def _size_findings(size: int) -> list[Finding]:
 
 
 def _cloudpickle_files() -> list[CodeFile]:
-    """Cloudpickle itself: the far side may have none, or an older one that can't read what this one wrote."""
+    """Cloudpickle itself: the nodes may have none, or an older version that cannot read this one's pickles."""
     spec = importlib.util.find_spec("cloudpickle")
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     return [
@@ -341,17 +342,17 @@ def _cloudpickle_files() -> list[CodeFile]:
 def _sources(
     call: FunctionCall, own_modules: list[types.ModuleType], pickled: bytes
 ) -> dict[str, str]:
-    """Texts of the files that the pickled functions were compiled from: the far side has no such files for its tracebacks."""
+    """Sources of the files from which the pickled functions were compiled: the nodes need them for tracebacks."""
     names = {str(module.__file__): vars(module) for module in own_modules}
     code = getattr(_unwrap(call.function), "__code__", None)
     main = getattr(sys.modules.get("__main__"), "__file__", None)
-    # By name, for whether a script lies in the cache below depends on what was asked for before.
+    # By name, because whether the cache below contains a script depends on earlier look-ups.
     names.update({str(name): {} for name in (main, getattr(code, "co_filename", None)) if name})
     # A notebook's cells are files in this cache only.
     names.update({name: {} for name in list(linecache.cache) if name not in names})
     sources = {}
     for name, namespace in names.items():
-        # Code that travels by value has its file's name in it.
+        # Code pickled by value contains its file's name.
         if name.encode("utf-8", "surrogatepass") in pickled:
             sources[name] = "".join(linecache.getlines(name, namespace))
     return {name: text for name, text in sources.items() if text}

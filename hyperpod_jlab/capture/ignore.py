@@ -1,4 +1,4 @@
-"""Ignore files in gitignore's syntax, for any folder, with or without git. `pathspec` reads the patterns."""
+"""Ignore files in gitignore's syntax, for any folder, with or without git. `pathspec` parses the patterns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
-"""The character classes of POSIX, which pathspec does not know."""
+"""The POSIX character classes, which pathspec does not support."""
 
 
 class IgnoreFile:
@@ -27,10 +27,11 @@ class IgnoreFile:
         self._rules = [rule for line in text.splitlines() if (rule := _rule(line)) is not None]
 
     def decide(self, path: str, *, folder: bool) -> bool | None:
-        """Whether the path is ignored by itself; None when no rule speaks of it."""
+        """Whether the path itself is ignored; None when no rule matches."""
         name = f"{path}/" if folder else path
         for regex, ignores in reversed(self._rules):
-            # A pattern's only group is the slash behind the folder that it matches, which may be one above the path.
+            # A pattern's only group is the slash after the folder that it matches, which may be a
+            # parent of the path.
             for match in regex.finditer(name):
                 if match.lastindex is None or match.end(1) == len(name):
                     return ignores
@@ -38,17 +39,17 @@ class IgnoreFile:
 
 
 def _rule(line: str) -> tuple[re.Pattern[str], bool] | None:
-    """A line's expression, and whether it ignores; None where it matches nothing, as with git."""
-    # Heavy, and most projects have no such file.
+    """A line's expression, and whether it ignores; None if it matches nothing, as in git."""
+    # The import is slow, and most projects have no such file.
     from pathspec.patterns.gitignore import GitIgnorePatternError
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     line = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], ""), line)
-    # git reads more stars as two, and a/** as all in a without a itself; pathspec does not.
+    # git treats more stars as two, and a/** as everything in a without a itself; pathspec does not.
     line = re.sub(r"(?<=/)\*\*(/? *)$", r"**/*\1", re.sub(r"\*{3,}", "**", line))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a bracket in brackets
+            warnings.simplefilter("ignore")  # a bracket inside brackets
             pattern = GitIgnoreSpecPattern(line)
     except (GitIgnorePatternError, re.error):
         return None
@@ -58,19 +59,19 @@ def _rule(line: str) -> tuple[re.Pattern[str], bool] | None:
 
 
 class IgnoreTree:
-    """All ignore files of a tree, by folder; the nearest one that speaks of a path decides, as with git."""
+    """All ignore files of a tree, by folder; the nearest one with a matching rule decides, as in git."""
 
     def __init__(self) -> None:
         self._files: dict[str, list[IgnoreFile]] = {}
         self._folders: dict[str, bool] = {}
 
     def add(self, folder: str, text: str) -> None:
-        """Add a file that lies in a folder (relative to the root, empty for the root itself)."""
+        """Add the file of a folder (relative to the root, empty for the root itself)."""
         self._files.setdefault(folder, []).append(IgnoreFile(text))
         self._folders = {}
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
-        """Whether a path, or a folder that it lies in, is ignored: what lies in an ignored folder can't be taken back."""
+        """Whether a path, or a folder above it, is ignored: rules cannot re-include files of an ignored folder."""
         slash = path.find("/")
         while slash >= 0:
             parent = path[:slash]
@@ -95,7 +96,7 @@ class IgnoreTree:
 
 
 def build_tree(files: Iterable[tuple[str, str]]) -> IgnoreTree:
-    """An `IgnoreTree` of some files, each with its folder and its text."""
+    """Build an `IgnoreTree` from files, each with its folder and its text."""
     tree = IgnoreTree()
     for folder, text in files:
         tree.add(folder, text)

@@ -1,7 +1,8 @@
-"""Finding IPython's own syntax in a cell: magics, shell lines and help, wherever Python would start a statement.
+"""Finds IPython's own syntax in a cell: magics, shell lines and help, wherever a Python statement could start.
 
-This is a scanner of its own and not `tokenize`, which stumbles over the very lines that are looked for, and does so differently in
-each Python. It knows strings (f-strings with nested quotes included), comments, brackets and continued lines, and nothing else.
+This is a scanner of its own and not `tokenize`, which fails on exactly these lines, and differently
+in each Python version. It knows strings (including f-strings with nested quotes), comments,
+brackets and continued lines, and nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OPERATOR = re.compile(r"[=!<>:+\-*/%&|^@~]+")
 _REST_OF_LINE = re.compile(r"[^\r\n]*")
 _ASSIGNED = re.compile(r"[ \t]*(?=!|%[^\W\d])")
 _HELP = re.compile(r"(%{0,2}(?!\d)[\w*]+(\.(?!\d)[\w*]+|\[-?[0-9]+\])*)(\?\??)$")
-_PLAIN_STRING = re.compile(r"[^'\"\\{\r\n]+")  # what means nothing inside a string
+_PLAIN_STRING = re.compile(r"[^'\"\\{\r\n]+")  # characters without a meaning inside a string
 _MAX_NESTING = 40
 
 
@@ -31,10 +32,11 @@ class Special:
     """A piece of IPython's own syntax.
 
     Attributes:
-        kind: ``line`` for a statement that starts with an escape, ``assign`` for ``x = %...`` and ``x = !...``, ``help`` for ``x?``.
+        kind: ``line`` for a statement that starts with an escape, ``assign`` for ``x = %...`` and
+            ``x = !...``, ``help`` for ``x?``.
         start: Offset of its first character (for ``assign``: of the escape).
         end: Offset after its last character, the line break excluded.
-        text: What it says, continued lines joined.
+        text: Its text, with continued lines joined.
         line: Number of its first line, from 1.
     """
 
@@ -47,7 +49,7 @@ class Special:
 
 @dataclass(frozen=True)
 class Scan:
-    """What a cell holds: its special pieces in order, and whether its last statement ends with a semicolon."""
+    """The scan of a cell: its special pieces in order, and whether its last statement ends with a semicolon."""
 
     specials: tuple[Special, ...]
     is_quiet: bool
@@ -62,7 +64,7 @@ class _Scanner:
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._position = start
-        self._last_character = ""  # the last character that is no space and in no comment
+        self._last_character = ""  # the last character that is neither a space nor in a comment
         self._last_end = 0  # the offset after it
         self._specials: list[Special] = []
 
@@ -81,7 +83,7 @@ class _Scanner:
         return Scan(tuple(self._specials), self._last_character == ";")
 
     def _logical_line(self) -> None:
-        """Go to the line break that ends the statement, or stop early when the rest of it is IPython's."""
+        """Advance to the line break that ends the statement, or stop early when the rest of it is IPython's."""
         begin, depth, assigned = self._position, 0, False
         while self._position < len(self._text):
             char = self._text[self._position]
@@ -102,7 +104,7 @@ class _Scanner:
         self._scan_help(begin)
 
     def _step(self, char: str) -> int:
-        """Pass one token; returns by how much the brackets got deeper."""
+        """Consume one token; returns the change of the bracket depth."""
         if char == "#":
             self._skip(_REST_OF_LINE)
         elif char in "'\"":
@@ -120,7 +122,7 @@ class _Scanner:
         return {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(char, 0)
 
     def _scan_word(self) -> bool:
-        """Pass a name, a number, or a string with its prefix."""
+        """Consume a name, a number, or a string with its prefix."""
         match = _NAME.match(self._text, self._position) or _NUMBER.match(self._text, self._position)
         if match is None:
             return False
@@ -134,7 +136,7 @@ class _Scanner:
         return True
 
     def _is_assignment(self) -> bool:
-        """Whether the ``=`` here stands alone: operators such as ``==`` and ``+=`` are passed as a whole before this asks."""
+        """Whether the ``=`` here is an assignment: operators such as ``==`` and ``+=`` have been consumed as a whole before."""
         return self._text[self._position + 1 : self._position + 2] != "="
 
     def _scan_string(self, position: int, prefix: str, nesting: int) -> int:
@@ -155,7 +157,7 @@ class _Scanner:
             if char == "\\":
                 position = self._skip_backslash(position, fields and "r" not in prefix)
             elif char in "\r\n" and not triple:
-                return position  # never closed: Python will say so
+                return position  # unterminated: Python reports it
             elif char == "{" and fields:
                 doubled = text.startswith("{{", position)
                 position = (
@@ -205,13 +207,13 @@ class _Scanner:
             if text[position] == "{" and nesting < _MAX_NESTING:
                 position = self._scan_field(position + 1, close, nesting + 1)
             elif text.startswith(close, position):
-                return position  # never closed
+                return position  # unterminated
             else:
                 position += 1
         return position
 
     def _special(self, kind: Kind, start: int) -> None:
-        """Take the rest of the line, and the lines that a trailing backslash adds."""
+        """Consume the rest of the line, and the lines that a trailing backslash adds."""
         parts: list[str] = []
         self._position = start
         while True:
@@ -228,7 +230,7 @@ class _Scanner:
         self._add(kind, start, " ".join(parts))
 
     def _scan_help(self, begin: int) -> None:
-        """Note ``name?``; a question mark anywhere else is Python's own error."""
+        """Record ``name?``; a question mark anywhere else is Python's own error."""
         statement = self._text[begin : self._position]
         if (
             self._last_end == self._position
@@ -248,7 +250,7 @@ class _Scanner:
 
 
 def dedent(text: str) -> str:
-    """Take off the indentation that all lines share, as IPython does; blank lines and the rest of each line stay as they are."""
+    """Remove the indentation that all lines share, as IPython does; blank lines and the rest of each line stay unchanged."""
     lines = _lines(text)
     margins = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
     if not margins:
@@ -258,7 +260,7 @@ def dedent(text: str) -> str:
 
 
 def strip_prompts(text: str) -> str:
-    """Take off the ``>>>`` and ``...`` of code that was pasted from an interactive session, when its first line has one."""
+    """Remove the ``>>>`` and ``...`` of code pasted from an interactive session if its first line has one."""
     lines = _lines(text)
     first = next((line for line in lines if line.strip()), "")
     if re.match(r">>>( |$)", first.rstrip("\r\n")) is None:
@@ -267,12 +269,12 @@ def strip_prompts(text: str) -> str:
 
 
 def count_breaks(text: str) -> int:
-    """Line breaks in a text, counted as Python counts them."""
+    """Count line breaks as Python does."""
     return len(_BREAK.findall(text))
 
 
 def _lines(text: str) -> list[str]:
-    """The text's lines with their breaks; `str.splitlines` would also break at form feeds and Unicode's separators."""
+    """The text's lines with their breaks; `str.splitlines` would also split at form feeds and Unicode's separators."""
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of each line magic in a job."""
+"""Translation of magics for a job."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from hyperpod_jlab.core.finding import Level
 from hyperpod_jlab.launcher.parsing import parse_with_retry
 
 # --------------------------------------------------------------------------------------------------
-# What becomes of one magic or shell line: the Python that takes its place, and what to say about it.
+# The translation of one magic or shell line: the Python that replaces it, and the note for the
+# user.
 
 SERVICE = "__hyperpod__"
-"""Name under which the runner offers shell lines, timers and the rest to the rewritten cells."""
+"""The name of the runner's service in rewritten cells: shell lines, timers and so on."""
 
 NO_OPERATION = "pass"
 """Python for a line without effect."""
@@ -31,14 +32,14 @@ TranslationCode = Literal[
 
 @dataclass(frozen=True)
 class MagicTranslation:
-    """What becomes of one magic.
+    """The translation of one magic.
 
     Attributes:
         code: Python on one line; None when the magic cannot run in a job.
-        note: What becomes of it, in a few words.
+        note: The translation in a few words.
         kind: Which case it is.
-        hint: What to do about it, or None.
-        secret: Name of a variable that it sets to what looks like a secret, or None.
+        hint: The remedy, or None.
+        secret: The name of a variable that it sets to a likely secret, or None.
     """
 
     code: str | None
@@ -49,7 +50,7 @@ class MagicTranslation:
 
     @property
     def level(self) -> Level:
-        """How loud to be about it."""
+        """The severity of its finding."""
         if self.code is None:
             return "error"
         return "warning" if self.kind == "magic_differs" else "info"
@@ -58,17 +59,17 @@ class MagicTranslation:
 def translate_to(
     method: str, note: str, *arguments: object, hint: str | None = None
 ) -> MagicTranslation:
-    """It runs, by a method of the runner's service."""
+    """It runs, through a method of the runner's service."""
     return MagicTranslation(call(method, *arguments), note, hint=hint)
 
 
 def translate_with_difference(code: str, note: str, hint: str | None = None) -> MagicTranslation:
-    """It runs, otherwise than in the notebook."""
+    """It runs, but differently than in the notebook."""
     return MagicTranslation(code, note, "magic_differs", hint)
 
 
 def translate_to_nothing(note: str, hint: str | None = None) -> MagicTranslation:
-    """It is left out, and nothing is lost by that."""
+    """It is left out without loss."""
     return MagicTranslation(NO_OPERATION, note, "magic_without_effect", hint)
 
 
@@ -78,12 +79,12 @@ def unknown_translation(note: str, hint: str) -> MagicTranslation:
 
 
 def call(method: str, *arguments: object) -> str:
-    """Python text of a call of the runner's service. Texts go in as literals, whatever is in them."""
+    """Python text of a call of the runner's service. Arguments become literals, whatever they contain."""
     return f"{SERVICE}.{method}({', '.join(repr(argument) for argument in arguments)})"
 
 
 def parses(text: str, mode: Literal["exec", "eval"] = "exec") -> bool:
-    """Whether a text is Python, top-level ``await`` allowed."""
+    """Whether a text is valid Python, with top-level ``await`` allowed."""
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -95,7 +96,7 @@ def parses(text: str, mode: Literal["exec", "eval"] = "exec") -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# What becomes of shell lines in a job: ``!command``, ``x = !command`` and the installers.
+# Translation of shell lines: ``!command``, ``x = !command`` and the installers.
 
 _PYTHON = r"(?:python[\d.]*|[\"']?\$?\{sys\.executable\}[\"']?|\$sys\.executable)"
 _PIP = re.compile(
@@ -110,7 +111,7 @@ _ONCE_NOTE = "once per environment; other ranks that share it wait"
 
 
 def shell_line(command: str) -> MagicTranslation:
-    """What becomes of ``!command``."""
+    """Translate ``!command``."""
     if not command.strip():
         return translate_to_nothing("is empty")
     pip = _PIP.match(command)
@@ -135,14 +136,14 @@ def shell_line(command: str) -> MagicTranslation:
 
 
 def assigned_shell(command: str) -> MagicTranslation:
-    """What becomes of ``x = !command``: its lines."""
+    """Translate ``x = !command``: its output lines."""
     return translate_to(
         "lines", "runs through /bin/bash -c on every rank; returns the lines it prints", command
     )
 
 
 def pip_line(arguments_text: str) -> MagicTranslation:
-    """What becomes of ``%pip ...`` and of a shell line that calls pip."""
+    """Translate ``%pip ...``, or a shell line that calls pip."""
     return translate_to(
         "pip",
         f"runs pip of the job's own Python, {_ONCE_NOTE}",
@@ -152,7 +153,7 @@ def pip_line(arguments_text: str) -> MagicTranslation:
 
 
 def once_line(command: str) -> MagicTranslation:
-    """What becomes of a shell line that installs something."""
+    """Translate a shell line that installs something."""
     return translate_to("once", f"runs through /bin/bash -c, {_ONCE_NOTE}", command)
 
 
@@ -163,7 +164,7 @@ _PERSONAL_NAMES = (
     "pinfo2 pprint precision psearch psource pycat qtconsole quickref rehashx tb tensorboard who "
     "who_ls whos xmode"
 )
-"""Magics for a person at the screen: they change no variable and no file."""
+"""Interactive magics: they change no variable and no file."""
 
 _PERSONAL = _PERSONAL_NAMES.split()
 
@@ -185,7 +186,7 @@ _HINTS = {
 
 
 def line_magic(text: str) -> MagicTranslation:
-    """What becomes of ``%name arguments``, given without its percent sign."""
+    """Translate ``%name arguments``, given without its percent sign."""
     name, _, arguments_text = text.partition(" ")
     arguments_text = arguments_text.strip()
     if name.startswith("%"):
@@ -205,7 +206,7 @@ def line_magic(text: str) -> MagicTranslation:
 
 
 def assigned_magic(text: str) -> MagicTranslation:
-    """What becomes of ``%name arguments`` on the right side of an assignment; its code is an expression then."""
+    """Translate ``%name arguments`` on the right side of an assignment; its code is then an expression."""
     translation = line_magic(text)
     if translation.code is not None and not parses(translation.code, "eval"):
         return unknown_translation("returns no value in a job", "write the value as Python code")
@@ -213,7 +214,7 @@ def assigned_magic(text: str) -> MagicTranslation:
 
 
 def unknown_magic(prefix: str, name: str, known_names: list[str]) -> MagicTranslation:
-    """The refusal of a magic that nobody here knows."""
+    """The error for an unknown magic."""
     hint = _HINTS.get(name)
     suggestion = nearest(name, known_names) if hint is None and name else None
     if hint is None:
@@ -226,9 +227,9 @@ def unknown_magic(prefix: str, name: str, known_names: list[str]) -> MagicTransl
 
 
 def is_automagic(name: str, arguments_text: str) -> bool:
-    """Whether IPython takes a cell of one line, ``name rest``, for a magic though its percent sign is missing."""
+    """Whether IPython treats a one-line cell, ``name rest``, as a magic without a percent sign."""
     if name in _SHELL_ALIASES | {"pip"} and arguments_text.startswith("-"):
-        return True  # ls -l is Python too, but nobody subtracts l from ls
+        return True  # ls -l is valid Python too, but a subtraction is not intended
     known_names = name in _RUN_ONCE_COMMANDS or name in _SHELL_ALIASES or name in _PERSONAL
     return known_names and not parses(f"{name} {arguments_text}")
 
@@ -238,7 +239,7 @@ def _time(arguments_text: str) -> MagicTranslation:
     if not arguments_text:
         return translate_to_nothing("has no statement to time")
     if parses(arguments_text, "eval"):
-        # Without its comment, which would swallow the closing bracket.
+        # Without its comment, which would hide the closing bracket.
         expression = (
             _without_comment(arguments_text)
             if _has_trailing_comment(arguments_text)
@@ -376,7 +377,7 @@ _SHELL_ALIASES = {"cat", "cp", "ll", "ls", "mkdir", "mv", "rm", "rmdir"}
 
 
 # --------------------------------------------------------------------------------------------------
-# What becomes of each cell magic in a job.
+# Translation of cell magics.
 
 _DISPLAY_MAGICS = {"html", "javascript", "js", "latex", "markdown", "svg"}
 _INTERPRETERS = ("bash", "perl", "python", "python3", "ruby", "sh")
@@ -384,13 +385,14 @@ _INTERPRETERS = ("bash", "perl", "python", "python3", "ruby", "sh")
 
 @dataclass(frozen=True)
 class CellTranslation:
-    """What becomes of a cell magic.
+    """The translation of a cell magic.
 
     Attributes:
-        translation: As for a line; its code runs in place of the whole cell when `body` is false.
+        translation: As for a line; without `body`, its code replaces the whole cell.
         body: Whether the lines below the magic are Python that runs.
-        around: What the runner does around that Python, in ``cells.json``'s form; None for nothing.
-        suffix: Ending of the file that the lines below go into, for the code to use; None when there is none.
+        around: What the runner does around that Python, in ``cells.json``'s format; None for
+            nothing.
+        suffix: Extension of the file for the lines below, which the code uses; None without a file.
     """
 
     translation: MagicTranslation
@@ -400,12 +402,12 @@ class CellTranslation:
 
 
 def cell_magic(name: str, arguments_text: str, file: str) -> CellTranslation:
-    """What becomes of ``%%name rest``.
+    """Translate ``%%name rest``.
 
     Args:
         name: The magic's name.
         arguments_text: The rest of its line.
-        file: Path, under ``code/`` and without ending, of the file that its lines may go into.
+        file: Path, under ``code/`` and without extension, of the file for its lines.
     """
     if name in _CELLS:
         return _CELLS[name](arguments_text, file)
@@ -526,7 +528,7 @@ def _script(program: str, arguments_text: str, file: str) -> CellTranslation:
 
 
 def _leading_options(parts: list[str]) -> list[str]:
-    """The magic's own options at the front, each ``--out`` and ``--err`` with its value."""
+    """The magic's own leading options, each ``--out`` and ``--err`` with its value."""
     count = 0
     while count < len(parts) and parts[count].startswith("--"):
         count += 2 if parts[count] in {"--out", "--err"} else 1

@@ -1,4 +1,4 @@
-"""Reading a notebook: its code cells, with their numbers, tags and ids, or a refusal in words."""
+"""Reads a notebook: its code cells with their numbers, tags and ids, or an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CodeCell:
     """One code cell.
 
     Attributes:
-        number: Place among the notebook's code cells, from 1.
+        number: Position among the notebook's code cells, from 1.
         text: The cell's source, exactly.
         tags: Its tags.
         id: Its id, or None before nbformat 4.5.
@@ -49,10 +49,10 @@ def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Noteb
 
     Args:
         path: Its file.
-        content: The notebook's JSON as the caller has it; None to read the file.
+        content: The notebook's JSON from the caller; None to read the file.
 
     Raises:
-        InvalidInputError: There is no such file, or it is no notebook with Python code.
+        InvalidInputError: The file does not exist, or is not a notebook with Python code.
     """
     document = _load(path) if content is None else content
     _check_format(document, path)
@@ -78,7 +78,7 @@ def read_file(path: Path, subject: str) -> bytes:
     """The bytes of a source file.
 
     Raises:
-        InvalidInputError: There is no such file, or it can't be read.
+        InvalidInputError: The file does not exist or is unreadable.
     """
     try:
         return descent.read_named(path)
@@ -88,7 +88,7 @@ def read_file(path: Path, subject: str) -> bytes:
         reason, code = f"{path} is a folder, not a {subject}", "not_a_file"
     except OSError as error:
         reason, code = f"{path} cannot be read: {error.strerror}", "unreadable_file"
-    except ValueError:  # such as a NUL in the path
+    except ValueError:  # for example a NUL in the path
         reason, code = f"{str(path)[:200]!r} is not a valid file name", "no_such_file"
     raise InvalidInputError(reason, code=code, detail={"field": _PATH_FIELD})
 
@@ -167,7 +167,7 @@ def _code_cell(cell: Mapping[str, Any], number: int, identity: str | None, path:
 
 
 def _check_characters(source: str, number: int, path: Path) -> None:
-    """Refuse what no file can hold, half of a surrogate pair, and what Python compiles in no file, a NUL; JSON lets both through."""
+    """Reject what no file can contain, half of a surrogate pair, and what Python cannot compile, a NUL; JSON allows both."""
     if "\0" in source:
         line = source.count("\n", 0, source.index("\0")) + 1
         raise InvalidInputError(
@@ -198,14 +198,15 @@ def _notebook_error(path: Path, reason: str) -> InvalidInputError:
 
 
 # --------------------------------------------------------------------------------------------------
-# Which of a notebook's code cells run: by number, by tag, by id. Several ways together narrow each other.
+# The selection of a notebook's code cells: by number, tag and id. Several criteria must all match.
 
 
 def select_cells(notebook: Notebook, source: NotebookSource) -> tuple[CodeCell, ...]:
     """The code cells to run, in the notebook's order.
 
     Raises:
-        InvalidInputError: A number, tag or id that the notebook does not have, or nothing left to run.
+        InvalidInputError: The notebook does not have a number, tag or id, or the selection is
+            empty.
     """
     chosen = set(range(1, len(notebook.cells) + 1))
     if source.cells is not None:

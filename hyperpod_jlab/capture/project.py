@@ -1,4 +1,4 @@
-"""Which of the project's files go along with the code."""
+"""Selects the project's files to include with the code."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from hyperpod_jlab.storage.descent import OWN_FOLDER
 from hyperpod_jlab.storage.partition import Partition
 
 # --------------------------------------------------------------------------------------------------
-# Listing the files of a project: by git where the folder is a working tree, else by a walk that heeds the same ignore files.
+# Lists a project's files: with git in a working tree, else by a walk that uses the same ignore
+# files.
 
 MAX_FILES = 20_000
-"""A project with more files than this is no project, but a home folder or a data set."""
+"""A folder with more files than this is not a project but a home folder or a data set."""
 
 MAX_SECONDS = 20.0
-"""Time for listing; a slow file system must not hold a submit up for minutes."""
+"""Timeout for listing; a slow file system must not delay a submit for minutes."""
 
 GITS = ".gitignore"
 HYPERPODIGNORE = ".hyperpodignore"
@@ -41,12 +42,12 @@ _ALWAYS_EXCLUDED = frozenset({".git", ".ipynb_checkpoints", "__pycache__"})
 
 
 class TooManyFilesError(Exception):
-    """The folder holds more than a project does; the text says what was met."""
+    """The folder has more files than a project; the text names what was found."""
 
 
 @dataclass
 class Listing:
-    """Paths relative to the root, and folders or files that could not be read."""
+    """Paths relative to the root, and unreadable folders or files."""
 
     paths: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
@@ -56,7 +57,7 @@ class Lister:
     """Lists one tree.
 
     Raises (``run``):
-        TooManyFilesError: After `MAX_FILES` entries, or when it takes too long.
+        TooManyFilesError: Too many entries (`MAX_FILES`), or a timeout.
     """
 
     def __init__(self, root: Path) -> None:
@@ -73,13 +74,13 @@ class Lister:
         return self._listing
 
     def list_below(self, folder: str) -> list[str]:
-        """All files under a folder, ignored ones too, but for what never goes along."""
+        """All files under a folder, including ignored ones, except what is never included."""
         self._listing = Listing()
         self._walk(folder, IgnoreTree(), heed=False)
         return self._listing.paths
 
     def _tree(self, prefix: str) -> None:
-        """List a folder that may be a repository of its own."""
+        """List a folder that may be its own repository."""
         paths = self._git(self._root / prefix)
         if paths is None:
             self._walk(prefix, IgnoreTree(), heed=True)
@@ -93,13 +94,13 @@ class Lister:
                 continue
             target = self._root / full_path
             if full_path.endswith("/") or (target.is_dir() and not target.is_symlink()):
-                # A repository in the repository, or a submodule: git names only its folder.
+                # A nested repository or a submodule: git names only its folder.
                 self._tree(full_path.rstrip("/") + "/")
             else:
                 self._add(full_path)
 
     def _git(self, folder: Path) -> list[str] | None:
-        """Tracked and new files by git; None when the folder is no part of a working tree that git would read."""
+        """Tracked and new files from git; None if the folder is not in a usable working tree."""
         if not (folder / ".git").exists() and self._is_ignored(folder):
             return None
         tracked = self._run_git(folder, "ls-files", "-z", "--cached")
@@ -109,7 +110,7 @@ class Lister:
         return tracked + [path for path in new if not _is_excluded(path)]
 
     def _is_ignored(self, folder: Path) -> bool:
-        """Whether an outer repository ignores this very folder, as one that holds a home folder's dot files does."""
+        """Whether an outer repository ignores this folder, as a repository for a home folder's dot files does."""
         return self._run_git(folder.parent, "check-ignore", "-q", folder.name) is not None
 
     def _run_git(self, folder: Path, *arguments: str) -> list[str] | None:
@@ -117,7 +118,8 @@ class Lister:
             name: value for name, value in os.environ.items() if not name.startswith("GIT_")
         }
         environment.update(GIT_OPTIONAL_LOCKS="0", LC_ALL="C")
-        # A repository's configuration may name a program for core.fsmonitor: listing files must not start it.
+        # A repository's configuration may name a program for core.fsmonitor: listing files must not
+        # start it.
         command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
         remaining_s = self._deadline - time.monotonic()
         try:
@@ -182,14 +184,14 @@ class Lister:
             raise TooManyFilesError(f"listing it needs more than {MAX_SECONDS:.0f} s")
 
     def _heed(self, folder: str, names: set[str], ignores: IgnoreTree) -> None:
-        """Read the ignore files of a folder that is walked."""
+        """Read the ignore files of a folder in the walk."""
         if GITS in names:
             ignores.add(folder.rstrip("/"), _read_text(self._root / folder / GITS))
         if HYPERPODIGNORE in names and folder:
             self._read_hyperpodignore(f"{folder}{HYPERPODIGNORE}")
 
     def _read_hyperpodignore(self, path: str) -> None:
-        """Read a ``.hyperpodignore``: what it names stays, tracked or not."""
+        """Read a ``.hyperpodignore``: its matches are left out, tracked or not."""
         self._own_rules.add(path.rpartition("/")[0], _read_text(self._root / path))
 
 
@@ -198,7 +200,7 @@ def _is_excluded(path: str) -> bool:
 
 
 def _has_component(path: str, names: frozenset[str]) -> bool:
-    """Whether a part of a path is one of these names, or our own folder on a partition."""
+    """Whether a path contains one of these names, or our own folder on a partition."""
     parts = path.split("/")
     return not names.isdisjoint(parts) or any(map(OWN_FOLDER.fullmatch, parts))
 
@@ -233,33 +235,33 @@ _PROJECT_FILES = (".git", ".hyperpodignore", "pyproject.toml", "setup.py")
 
 @dataclass(frozen=True)
 class Project:
-    """A project's root, the files of it that go along, and what there is to say."""
+    """A project's root, its included files, and the findings."""
 
     root: Path
     files: tuple[ProjectFile, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     def relative_to_root(self, path: Path) -> PurePosixPath | None:
-        """Where a file or folder lies relative to the root, and so to ``work/``; None when it lies outside."""
+        """The path relative to the root, and so to ``work/``; None outside of the root."""
         try:
             return PurePosixPath(_resolve_path(path).relative_to(_resolve_path(self.root)))
         except ValueError:
             return None
 
     def exclude(self, paths: Iterable[str]) -> tuple[ProjectFile, ...]:
-        """The files less some that go along otherwise."""
+        """The files without some that are included otherwise."""
         excluded_paths = set(paths)
         return tuple(file for file in self.files if file.path not in excluded_paths)
 
 
 def _resolve_path(path: Path) -> Path:
-    """An absolute path without ``..``, links left as they are."""
+    """An absolute path without ``..``; links are not resolved."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
 @dataclass
 class _Sorting:
-    """The listed files sorted into those that go along and those that do not."""
+    """The listed files, sorted into included and excluded ones."""
 
     included: dict[str, ProjectFile] = field(default_factory=dict)
     secret: list[str] = field(default_factory=list)
@@ -273,12 +275,12 @@ def collect_project(files: FilesSpec, folder: Path, base: Path | None = None) ->
     """List the project's files.
 
     Args:
-        files: What the spec says.
-        folder: The source's folder, the root unless the spec names another.
-        base: Folder that a relative root is relative to.
+        files: The spec's file settings.
+        folder: The source's folder, which is the root unless the spec names another.
+        base: The base folder for a relative root.
 
     Raises:
-        InvalidInputError: The root that the spec names is no folder, or a pattern can't be used.
+        InvalidInputError: The spec's root is not a folder, or a pattern is invalid.
     """
     root = _root(files, folder, base or folder)
     if not files.project:
@@ -335,7 +337,7 @@ def _root(files: FilesSpec, folder: Path, base: Path) -> Path:
 
 
 def _is_broad(root: Path) -> bool:
-    """Whether a folder holds all sorts of things: a home folder, a file system's root, a storage partition."""
+    """Whether a folder has mixed content: a home folder, a file system's root, a storage partition."""
     resolved = root.resolve()
     if str(resolved) in _SYSTEM_FOLDERS or resolved == Path.home().resolve():
         return True
@@ -349,7 +351,7 @@ def _is_broad(root: Path) -> bool:
 
 
 def _unmatched_includes(root: Path) -> tuple[list[str], list[Finding]]:
-    """Of a folder that is no project: the modules that lie directly in it."""
+    """For a folder that is not a project: the modules directly in it."""
     names = sorted(
         entry.name for entry in root.iterdir() if entry.suffix == ".py" and entry.is_file()
     )
@@ -359,7 +361,7 @@ def _unmatched_includes(root: Path) -> tuple[list[str], list[Finding]]:
 
 
 def _included(root: Path, patterns: Iterable[str]) -> Iterator[str]:
-    """Files that the patterns name, links that lead outside among them: those are told and left out later."""
+    """Files that match the patterns, including links that lead outside, which are reported and left out later."""
     escapes = _EscapeCache(root)
     for pattern in patterns:
         parts = PurePosixPath(pattern)
@@ -385,7 +387,7 @@ def _included(root: Path, patterns: Iterable[str]) -> Iterator[str]:
 
 
 def _find_escape(escapes: _EscapeCache, pattern: PurePosixPath) -> str | None:
-    """The first folder on a pattern's plain beginning that is a link to outside of the project: what lies there is not even listed."""
+    """The first folder of a pattern's literal prefix that links outside of the project, so that its content is not even listed."""
     path = PurePosixPath()
     for part in pattern.parts[:-1]:
         if _WILD.intersection(part):
@@ -395,16 +397,16 @@ def _find_escape(escapes: _EscapeCache, pattern: PurePosixPath) -> str | None:
             if (escapes.root / path).is_symlink() and escapes.find(str(path)) is None:
                 return str(path)
         except (OSError, RuntimeError):
-            return None  # a link to nothing, or to itself: no file lies behind it
+            return None  # a dangling or circular link: there is no file
     return None
 
 
 class _EscapeCache:
-    """Where paths of a project lie in truth, links in any of their folders followed. Each folder is looked at once.
+    """Resolved paths of a project's files, with links in any folder followed. Each folder is resolved once.
 
     Attributes:
-        root: The project's root, as it was given.
-        resolved: The same without links.
+        root: The project's root, as given.
+        resolved: The same with links resolved.
     """
 
     def __init__(self, root: Path) -> None:
@@ -413,10 +415,10 @@ class _EscapeCache:
         self._folders: dict[str, str | None] = {}
 
     def find(self, path: str) -> str | None:
-        """A path relative to the root, once links are followed; None when it lies outside.
+        """The resolved path relative to the root; None outside of it.
 
         Raises:
-            OSError: It is not there, or a link leads to itself.
+            OSError: The path does not exist, or a link is circular.
             RuntimeError: The same, in older versions of Python.
         """
         if (self.root / path).is_symlink():
@@ -450,7 +452,7 @@ def _sort_files(root: Path, paths: Iterable[str], requested: set[str]) -> _Sorti
         else:
             _sort_file(escapes, path, sorting)
     for link, target in sorting.folder_links:
-        # A link to a folder of the project: its files once more, under the link's name.
+        # A link to a folder of the project: its files again, under the link's name.
         for file in list(sorting.included.values()):
             if file.path.startswith(f"{target}/"):
                 place = f"{link}/{file.path[len(target) + 1 :]}"
@@ -477,12 +479,12 @@ def _sort_file(escapes: _EscapeCache, path: str, sorting: _Sorting) -> None:
                 return
         status = source.stat()
     except FileNotFoundError:
-        return  # tracked and deleted, a link to nothing, or gone since it was listed
+        return  # tracked but deleted, a dangling link, or deleted since the listing
     except (OSError, RuntimeError):
         sorting.unreadable.append(path)
         return
     if not stat.S_ISREG(status.st_mode):
-        return  # sockets and pipes are no files of a project
+        return  # sockets and pipes are not project files
     if not os.access(source, os.R_OK):
         sorting.unreadable.append(path)
         return
@@ -491,7 +493,7 @@ def _sort_file(escapes: _EscapeCache, path: str, sorting: _Sorting) -> None:
 
 
 def _has_printable_name(path: str) -> bool:
-    """Whether a name is UTF-8: others can't be told to the far side."""
+    """Whether a name is UTF-8; others cannot be sent to the nodes."""
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Reading what a function's run left: its value, or its exception, raised here with the traceback from there."""
+"""Reads a function run's result: its value, or its exception, which is raised here with the remote traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hyperpod_jlab.storage.locate import SUSPECT
 
 _MAX_BYTES = 4 << 30
 _MAX_FOREIGN_BYTES = 256 << 20
-"""Bytes of another user's result: it is read whole."""
+"""Maximum size in bytes of another user's result, which is read into memory."""
 
 _TRUST_HINT = "a pickle can run code when it is loaded; use trust=True if you trust everyone who can write there"
 
@@ -34,7 +34,7 @@ class RemoteError(HyperpodError):
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - it is no error of its own, but the cause that carries a text
-    """Carries the traceback from the cluster, as the cause of the exception that is raised here."""
+    """Carries the remote traceback, as the cause of the exception that is raised here."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}" if self.args else ""
@@ -43,18 +43,20 @@ class RemoteTraceback(Exception):  # noqa: N818 - it is no error of its own, but
 def load_result(records: Path, *, trust: bool = False) -> Any:
     """The value that a function's run returned.
 
-    JSON and numpy files are always loaded (another user's up to 256 MiB, else up to 4 GiB). A pickle is loaded only when nobody but this user (or root) could have written it: the
-    file and all folders up to the partition's root; else only on `trust`.
+    JSON and numpy files are always loaded (another user's up to 256 MiB, else up to 4 GiB). A
+    pickle is loaded only if no other user (except root) can write the file or any folder up to the
+    partition's root, or with `trust`.
 
     Args:
         records: The folder of the run's records.
-        trust: Load a pickle whoever could have written it.
+        trust: Load a pickle even if other users could have written it.
 
     Raises:
-        RemoteError: The function failed, and its exception is not loaded; else that exception itself is raised.
+        RemoteError: The function failed and its exception cannot be loaded; otherwise that
+            exception itself is raised.
         NotFoundError: The run left no result.
-        StorageError: It cannot be read, or is too large.
-        DeniedError: The result is a pickle that is not to be trusted.
+        StorageError: The result is unreadable or too large.
+        DeniedError: The result is an untrusted pickle.
     """
     for name, load in (("result.json", _load_json), ("result.npy", _load_npy)):
         data = _read(records / name)
@@ -90,7 +92,7 @@ def _load_npy(data: bytes) -> Any:
         ) from error
     try:
         return np.load(io.BytesIO(data), allow_pickle=False)
-    except Exception as error:  # such as one that says to be larger than the memory
+    except Exception as error:  # for example one that claims to be larger than the memory
         raise RemoteError("result.npy is damaged", code="damaged_result") from error
 
 
@@ -106,7 +108,7 @@ def _load_pickle(data: bytes) -> Any:
 
 
 def _raise_remote(records: Path, *, trust: bool) -> None:
-    """Raise the exception that the function ended with, if there is one."""
+    """Raise the function's exception, if there is one."""
     text = _read(records / "exception.json")
     if text is None:
         return
@@ -137,7 +139,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
-    """A pickle's bytes; the very file that was checked is the one that is read."""
+    """A pickle's bytes, read from the same open file that was checked."""
     try:
         descriptor = open_linked(path) if trust else descent.open_file(path)
     except FileNotFoundError:
@@ -168,7 +170,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _check(path: Path, status: os.stat_result) -> None:
-    """Refuse what somebody else owns, or may replace.
+    """Reject what another user owns or can replace.
 
     Raises:
         DeniedError: With code ``untrusted_result``.
@@ -179,7 +181,8 @@ def _check(path: Path, status: os.stat_result) -> None:
     if status.st_uid not in {os.getuid(), 0}:
         raise _untrusted(path, f"belongs to another user (uid {status.st_uid})")
     writable = bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
-    # In a folder with the sticky bit others may add, but not replace what is not theirs.
+    # In a folder with the sticky bit other users may add files, but not replace files that they do
+    # not own.
     if writable and not (folder and status.st_mode & stat.S_ISVTX):
         raise _untrusted(path, "is writable by other users")
 
@@ -194,15 +197,15 @@ def _untrusted(path: Path, reason: str) -> DeniedError:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether the far side's Python can load what this side's Python pickled.
+# Whether the nodes' Python can load what this Python pickled.
 
 
 def python_version_finding(
     local: tuple[int, ...] | None, remote: tuple[int, ...]
 ) -> Finding | None:
-    """The finding that refuses a function when the two Pythons differ, or None when they agree.
+    """The finding that rejects a function when the Python versions differ, or None.
 
-    A pickled function holds byte code, which is only good for the minor version that compiled it.
+    A pickled function contains byte code, which works only in the minor version that compiled it.
 
     Args:
         local: Version of the Python that pickled, such as ``(3, 11, 7)``; None for this process.

@@ -1,4 +1,4 @@
-"""Variables whose name or value looks like a secret: they belong into ``--secret``, not into a spec that lies in a bundle."""
+"""Detects variables whose name or value looks like a secret: they belong in ``--secret``, not in a spec, which is stored in a bundle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECRET_WORDS = {
     "TOKEN",
 }
 _KEY_OWNERS = {"ACCESS", "ACCOUNT", "API", "AUTH", "ENCRYPTION", "LICENSE", "PRIVATE", "SECRET"}
-# HF_TOKEN_PATH or DB_PASSWORD_FILE tell where a secret lies, they are none.
+# HF_TOKEN_PATH or DB_PASSWORD_FILE name a secret's location and are not secrets.
 _LOCATION_WORDS = {"DIR", "FILE", "PATH", "ENDPOINT", "URL", "URI", "TYPE", "NAME"}
 _VALUE = re.compile(
     r"(hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|sk-[A-Za-z0-9_-]{20,}"
@@ -32,7 +32,7 @@ _VALUE = re.compile(
 
 
 def looks_secret(name: str, value: str = "") -> bool:
-    """Whether a variable is probably a secret, by its name or by the form of its value."""
+    """Whether a variable is probably a secret, by its name or the format of its value."""
     if _VALUE.fullmatch(value):
         return True
     name_parts = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).upper().split("_")
@@ -57,7 +57,7 @@ def secret_name_findings(
 
 
 def secret_finding(name: str, location: str = "", field: str = "source") -> Finding:
-    """The warning for one variable; `location` goes before the message."""
+    """The warning for one variable; `location` precedes the message."""
     return Finding(
         level="warning",
         code="secret_in_variable",
@@ -68,7 +68,7 @@ def secret_finding(name: str, location: str = "", field: str = "source") -> Find
 
 
 # --------------------------------------------------------------------------------------------------
-# Files that hold secrets by their name: they stay here unless they are asked for by name.
+# Files whose names suggest secrets: they are excluded unless included by name.
 
 _FOLDERS = {".aws", ".azure", ".docker", ".gnupg", ".kube", ".ssh"}
 _FILES = (
@@ -110,7 +110,7 @@ _HARMLESS = (".env.dist", ".env.example", ".env.sample", ".env.template")
 
 
 def is_secret_file(path: str) -> bool:
-    """Whether a file, by its path relative to the project, looks like one that holds secrets."""
+    """Whether a file's path relative to the project suggests that it contains secrets."""
     lower = path.lower()
     folders, _, name = lower.rpartition("/")
     if name in _HARMLESS:

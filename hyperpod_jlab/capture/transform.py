@@ -1,4 +1,4 @@
-"""From a cell's text to the Python that runs: every magic and shell line replaced, every line number kept."""
+"""Converts a cell's text to the Python that runs: magics and shell lines are replaced, line numbers stay."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _MAX_SHOWN = 60
 
 @dataclass
 class Transformed:
-    """A cell made ready to run without IPython.
+    """A cell converted to run without IPython.
 
     Attributes:
-        text: The Python that is compiled; the cell's own text when there was nothing to replace.
-        rewritten: Numbers of the lines that are not the cell's own any more.
+        text: The Python that is compiled; the cell's own text if nothing was replaced.
+        rewritten: Numbers of the replaced lines.
         around: What the runner does around the cell, outermost first.
-        bodies: Files for the code to use, by ending: what stands below magics such as ``%%bash``.
-        notes: What becomes of each magic, for the preview.
-        findings: The same for faces that show no preview, and what is wrong.
-        quiet: Whether a semicolon keeps the last value from being shown.
+        bodies: Files used by the code, by extension: the lines below magics such as ``%%bash``.
+        notes: The translation of each magic, for the preview.
+        findings: The same for clients without a preview, and errors.
+        quiet: Whether a semicolon suppresses the last value.
     """
 
     text: str
@@ -53,11 +53,11 @@ class Transformed:
 
 
 def transform_cell(cell: CodeCell, file: str) -> Transformed:
-    """Replace what is IPython's own in a cell.
+    """Replace IPython's syntax in a cell.
 
     Args:
         cell: The cell.
-        file: Path, under ``code/`` and without ending, of the cell's files.
+        file: Path, under ``code/`` and without extension, of the cell's files.
     """
     text = strip_prompts(dedent(cell.text))
     result = Transformed(text)
@@ -79,7 +79,7 @@ def transform_cell(cell: CodeCell, file: str) -> Transformed:
     for special in reversed(specials):
         translation = _translate(special)
         between = result.text[special.start : special.end]
-        # The line breaks of a continued line stay, so that what follows keeps its numbers.
+        # The line breaks of a continued line stay, so that the following lines keep their numbers.
         line_breaks = "".join(_BREAK.findall(between))
         replacement = "None" if special.kind == "assign" else "pass"
         code = replacement if translation.code is None else translation.code
@@ -90,7 +90,7 @@ def transform_cell(cell: CodeCell, file: str) -> Transformed:
 
 
 def _cell_magics(cell: CodeCell, file: str, result: Transformed) -> int | None:
-    """Deal with the ``%%`` lines at the top; returns where the Python below them begins, or None when there is none."""
+    """Process the ``%%`` lines at the top; returns where the Python below them starts, or None without any."""
     start = 0
     while True:
         blank_match = _BLANK_LINES.match(result.text, start)
@@ -125,7 +125,7 @@ def _replace_cell(
     following = _BREAK.match(text, line_end)
     body_at = following.end() if following else len(text)
     if suffix is not None:
-        # A program's own messages about its lines then give the cell's line numbers; a file to write is its text alone.
+        # Error messages then give the cell's line numbers; a file to write contains only the text.
         blank_match = "\n" * count_breaks(text[:body_at]) if suffix == ".sh" else ""
         result.bodies[suffix] = blank_match + text[body_at:]
     result.text = text[:position] + (code if code is not None else "pass") + "\n"
@@ -159,7 +159,7 @@ def _add_note(
     first = _BREAK.split(text)[0].strip()
     shown_text = first if len(first) <= _MAX_SHOWN else first[: _MAX_SHOWN - 1] + "\u2026"
     if translation.secret is not None:
-        # Its value stands in the line.
+        # Its value appears in the line.
         shown_text = f"{shown_text.split()[0]} {translation.secret}=\u2026"
         result.findings.append(
             secret_finding(translation.secret, f"cell {cell.number}, line {line}: ")

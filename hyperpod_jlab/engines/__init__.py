@@ -1,1 +1,1 @@
-"""One folder for each orchestrator: `local`, `slurm`, `kubernetes`, all behind `engines.protocol`."""
+"""The engines, one folder for each orchestrator: `local`, `slurm`, `kubernetes`; all implement `engines.protocol`."""

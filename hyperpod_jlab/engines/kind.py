@@ -1,4 +1,4 @@
-"""A kind of engine: what is known of it before its modules are imported. Each engine's folder has one as `KIND` in `kind.py`."""
+"""An engine kind: its facts that are available without importing its modules. Each engine's folder has one as `KIND` in `kind.py`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ Config = TypeVar("Config")
 
 @dataclass(frozen=True)
 class EngineKind:
-    """A kind of engine.
+    """An engine kind.
 
     Attributes:
-        scheduler: Its scheduler, with the engine's name.
-        make: Makes the engine of a cluster, from its name, its configuration and the storage partition. Imports the engine's modules.
-        task_settings: The fields of `TaskSettings` that it knows; none where it runs no tasks of administrators.
+        scheduler: The scheduler, which has the engine's name.
+        make: Creates a cluster's engine from its name, its configuration and the storage partition.
+            Imports the engine's modules.
+        task_settings: The fields of `TaskSettings` that it supports; empty if it runs no
+            administrators' tasks.
     """
 
     scheduler: Scheduler
@@ -31,7 +33,7 @@ class EngineKind:
 
 
 def typed_config(kind: type[Config], config: object) -> Config:
-    """A cluster's configuration as that of the engine that is made for it."""
+    """A cluster's configuration, typed for its engine."""
     if not isinstance(config, kind):
         raise InternalError(f"not the configuration of this engine: {type(config).__name__}")
     return config

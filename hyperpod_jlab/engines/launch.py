@@ -1,4 +1,4 @@
-"""The launcher's plan (``launch.json``): a pure function of the spec and what capture made of its source."""
+"""The launcher's plan (``launch.json``): a pure function of the spec and the captured source."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def launch_plan(
     Args:
         spec: The spec.
         run_id: The run's id.
-        command: What a rank executes, as capture gave it.
-        python: Interpreter on the far side, or None for the one that runs the launcher.
+        command: The ranks' command from capture.
+        python: The interpreter on the nodes, or None for the one that runs the launcher.
         cwd: The folder in the bundle in which the command runs.
-        on_hyperpod: Whether the cluster is configured as one of HyperPod's.
+        on_hyperpod: Whether the cluster is configured as a HyperPod cluster.
     """
     launcher = spec.resolved_launcher
     return {
@@ -45,7 +45,7 @@ def launch_plan(
         "cwd": cwd,
         "variables": dict(spec.environment.variables),
         "secrets": sorted(spec.environment.secrets),
-        # A later attempt comes without anybody who could deliver them again.
+        # A later attempt may start when nothing can deliver them again.
         "keep_secrets": spec.max_restarts > 0 or spec.is_resumed(on_hyperpod),
         "setup": spec.environment.setup,
         "stop_grace": spec.stop_grace,
@@ -55,28 +55,31 @@ def launch_plan(
 
 
 # --------------------------------------------------------------------------------------------------
-# What a job is told of the launcher that it may start: whose bundle it lies in, and the digest of its bytes.
+# What a job knows about the launcher that it may start: the bundle's owner, and the launcher's
+# digest.
 #
-# Both become words of the guard (`hyperpod_jlab/launcher/guard.py`), which stands as text in what the scheduler holds.
+# Both become arguments of the guard (`hyperpod_jlab/launcher/guard.py`), whose text is part of the
+# script or manifest.
 
 FLAGS = ("-I", "-X", "utf8", "-c")
-"""Python's own: nothing but the standard library is imported, whatever lies in the working folder or stands in variables, and text is UTF-8."""
+"""Python's own flags: import only the standard library, whatever the working folder or the variables contain, and use UTF-8."""
 
 EXIT_UNTRUSTED = 84
-"""The guard's exit code when it lets nothing run."""
+"""The guard's exit code when it refuses to run anything."""
 
 ANY_OWNER = "-"
-"""In place of an owner, where user numbers cannot be compared: the guard looks at the digest only."""
+"""Replaces the owner when user ids cannot be compared: the guard then checks only the digest."""
 
 
 @dataclass(frozen=True)
 class GuardPolicy:
-    """Which launcher may run, and in whose bundle.
+    """Which launcher may run, and whose bundle it must be in.
 
     Attributes:
-        owner: Number of the user who owns the bundle, as the nodes see it.
+        owner: The uid of the bundle's owner, as the nodes see it.
         digest: SHA-256 of the launcher, in hexadecimal digits.
-        shared: Whether the partition is shared, so that groups that may write to the folders above it count as other users.
+        shared: Whether the partition is shared, so that groups with write permission on the folders
+            above it count as other users.
     """
 
     owner: int
@@ -85,10 +88,10 @@ class GuardPolicy:
 
     @classmethod
     def current(cls, owner: int | None = None, *, shared: bool = False) -> GuardPolicy:
-        """That of a bundle which this process makes now with this version's launcher.
+        """The policy for a bundle that this process creates with this version's launcher.
 
         Args:
-            owner: This user's number on the nodes, where it is known to be another one than the kernel says.
+            owner: This user's uid on the nodes, if it is known to differ from the local one.
             shared: Whether the partition is shared.
         """
         from hyperpod_jlab.launcher import launcher_source
@@ -102,9 +105,9 @@ class GuardPolicy:
         """The guard's own arguments, before those of the launcher.
 
         Args:
-            root: The partition where the guard runs.
+            root: The partition's path where the guard runs.
             bundle: The bundle's path below it.
-            any_owner: Whether user numbers mean nothing there.
+            any_owner: Whether user ids are meaningless there.
         """
         owner = ANY_OWNER if any_owner else str(self.owner)
         return [str(root), str(bundle), owner, self.digest, "shared" if self.shared else "private"]
@@ -112,7 +115,7 @@ class GuardPolicy:
 
 @functools.lru_cache(maxsize=1)
 def guard_source() -> str:
-    """The guard's text without blank lines and what it says about itself, so that scripts and manifests stay short."""
+    """The guard's source without blank lines and docstrings, so that scripts and manifests stay short."""
     from hyperpod_jlab import launcher
 
     text = Path(launcher.__file__).with_name("guard.py").read_text(encoding="utf-8")
@@ -121,12 +124,12 @@ def guard_source() -> str:
 
 
 def guard_command(guard_args: Sequence[str]) -> list[str]:
-    """Python's arguments that start a launcher through the guard."""
+    """Python's arguments for starting a launcher through the guard."""
     return [*FLAGS, guard_source(), *guard_args]
 
 
 REFUSAL_PREFIX = "hyperpod: nothing was run: "
-"""How the guard's word begins when it refuses a bundle."""
+"""Prefix of the guard's message when it refuses a bundle."""
 
 UNTRUSTED = "untrusted_bundle"
 """The reason code of a run that the guard refused."""
@@ -137,7 +140,7 @@ def untrusted_reason(run_id: str, detail: str | None = None) -> str:
 
     Args:
         run_id: The run.
-        detail: What the guard said, where that is known.
+        detail: The guard's message, if known.
     """
     text = f"the bundle of {run_id} was changed or belongs to another user; no code was run"
     return text if detail is None else f"{text}: {detail.removeprefix(REFUSAL_PREFIX)}"

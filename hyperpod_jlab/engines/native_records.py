@@ -1,6 +1,6 @@
-"""Records of jobs that run without our launcher, as it would have written them (docs/bundle-format.md). All of it may block.
+"""Records of jobs that run without our launcher, as it would have written them (docs/bundle-format.md). Everything may block.
 
-Any number of observers may write them at once: all write the same, and what is there stays.
+Any number of observers may write them at once: all write the same, and existing files stay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hyperpod_jlab.storage.records import BundleReader
 
 
 class NativeRecords:
-    """The records of one run; all methods raise `StorageError` when the partition does not take them, or the run is another user's."""
+    """The records of one run; all methods raise `StorageError` when the partition is not writable, or the run is another user's."""
 
     def __init__(self, bundle: BundleReader) -> None:
         self._bundle = bundle
@@ -27,41 +27,41 @@ class NativeRecords:
     def claim(
         self, scheduler_id: str, attempt: int, incarnation: str, *, node: str | None, time: float
     ) -> None:
-        """Claim the run and an attempt of it, which began at that time on this (first) node."""
+        """Claim the run and one of its attempts, which started at that time on this (first) node."""
         claim = {"scheduler_id": scheduler_id, "time": time}
         self.create(self._status / "claim.json", {**claim, "node": node})
         path = self._status / f"attempt-{attempt}" / "claim.json"
         self.create(path, {**claim, "incarnation": incarnation})
 
     def node(self, attempt: int, rank: int) -> Path:
-        """Where the record of a node in an attempt lies."""
+        """The path of a node's record in an attempt."""
         return self._status / f"attempt-{attempt}" / f"node-{rank}.json"
 
     def create(self, path: Path, record: Mapping[str, Any]) -> bool:
-        """Write a record if none is there; whether this call did it."""
+        """Write a record if none exists; returns whether this call did."""
         return not descent.is_file(path) and self.write_once(path, to_json(dict(record)))
 
     def replace(self, path: Path, record: Mapping[str, Any]) -> None:
-        """Write a record in place of another one."""
+        """Replace a record."""
         if read_record(path) != record:
             self._make(path.parent)
             with storage_errors(path):
                 descent.replace(path, to_json(dict(record)), mode=self._bundle.file_mode)
 
     def write_once(self, path: Path, data: bytes) -> bool:
-        """Write a file if none is there; whether this call did it."""
+        """Write a file if none exists; returns whether this call did."""
         self._make(path.parent)
         with storage_errors(path):
             return descent.create(path, data, mode=self._bundle.file_mode)
 
     def link(self, path: Path, target: Path) -> None:
-        """Let a name stand for a file elsewhere: relatively, so that it holds wherever the partition is mounted."""
+        """Link a name to another file with a relative path, so that it works wherever the partition is mounted."""
         self._make(path.parent)
         with storage_errors(path), contextlib.suppress(FileExistsError):
             descent.make_link(path, os.path.relpath(target, path.parent))
 
     def _make(self, folder: Path) -> None:
-        """Make a folder below the bundle, never the bundle itself: one that was cleaned away must not come back."""
+        """Create a folder below the bundle, never the bundle itself: a deleted one must not come back."""
         self._bundle.check_writable(folder)
         with storage_errors(folder):
             descent.make_folders(self._bundle.folder, folder, self._bundle.folder_mode)
@@ -78,7 +78,7 @@ def node_record(
     error: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> dict[str, Any]:
-    """The record of a node in an attempt; `more` is what one orchestrator alone tells."""
+    """The record of a node in an attempt; `more` is what only one orchestrator knows."""
     return {
         "format": 1,
         "node_rank": rank,
@@ -93,7 +93,7 @@ def node_record(
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """A record; an empty one when there is none."""
+    """A record, or an empty one if there is none."""
     try:
         document = json.loads(descent.read(path))
     except (OSError, ValueError):

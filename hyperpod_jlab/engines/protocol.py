@@ -1,6 +1,7 @@
-"""What an engine is: one protocol for each concern, and the class that holds them together. See docs/add-an-engine.md.
+"""The engine interface: one protocol for each concern, and the class that combines them. See docs/add-an-engine.md.
 
-Two concerns are required: `Submitting` and `Observing`. An engine has the others only where its scheduler can do them.
+Two concerns are required: `Submitting` and `Observing`. An engine has the others only if its
+scheduler supports them.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ Concern = TypeVar("Concern")
 
 @dataclass(frozen=True)
 class NativeFile:
-    """A file in the scheduler's own form, which is sent as it was written.
+    """A file in the scheduler's own format, which is submitted unchanged.
 
     Attributes:
-        path: Its place in the bundle.
+        path: Its path in the bundle.
         data: Its bytes.
         cwd: The folder in the bundle in which it runs.
     """
@@ -49,7 +50,7 @@ class NativeFile:
 
 @dataclass(frozen=True)
 class NativeFacts:
-    """What such a file says of its run: the name, the queue, the number of nodes (the fewest), the array."""
+    """What such a file says about its run: the name, the queue, the (minimum) number of nodes, the array."""
 
     name: str | None = None
     queue: str | None = None
@@ -59,20 +60,20 @@ class NativeFacts:
 
 @dataclass(frozen=True)
 class RenderInput:
-    """All that rendering depends on.
+    """The complete input of rendering.
 
     Attributes:
         run_id: The run's id.
-        name: The run's name for people.
+        name: The run's display name.
         spec: The spec.
         bundle: Path of the bundle relative to the partition.
-        paths: The partition here and there.
-        python: Interpreter on the far side, or None for the node's own.
-        seal: Which launcher the job may start, and in whose bundle.
-        time_limit: Seconds that the cluster gives a run without a limit of its own, or None.
-        after: The scheduler's ids of those runs before this one that have not succeeded yet.
-        native: The file to send as it is, for a native source.
-        user: Who submits, for those who look at the cluster.
+        paths: The partition's paths on this machine and on the nodes.
+        python: The interpreter on the nodes, or None for the nodes' own.
+        seal: Which launcher the job may start, and whose bundle it must be in.
+        time_limit: The cluster's default time limit in seconds, or None.
+        after: The scheduler's ids of this run's dependencies that have not succeeded yet.
+        native: The file to submit unchanged, for a native source.
+        user: The submitting user, shown to the cluster's other users.
     """
 
     run_id: str
@@ -90,9 +91,10 @@ class RenderInput:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What the scheduler will be given: the file's name in the bundle, its text, and its language for the preview; of a native file what it says.
+    """The scheduler's input: the file's name in the bundle, its text, its language for the preview, and the facts of a native file.
 
-    `kind` is the kind of object that the run becomes, such as ``PyTorchJob``, where the scheduler has several.
+    `kind` is the kind of object that the run becomes, such as ``PyTorchJob``, if the scheduler has
+    several.
     """
 
     filename: str
@@ -104,24 +106,24 @@ class Rendered:
 
 @dataclass(frozen=True)
 class SubmitResult:
-    """The engine has taken a run."""
+    """The result of a submit that the scheduler accepted."""
 
     scheduler_id: str
 
 
 @dataclass(frozen=True)
 class ExternalJob:
-    """A job of this user that was sent elsewhere, as it can be adopted.
+    """An external job of this user, ready for adoption.
 
     Attributes:
-        scheduler_id: Its id.
-        facts: What is known of it.
-        submitted_at: When it was sent (Unix seconds), as far as known.
-        run_id: The run that it says to belong to, or None.
-        path: What stands for the source's path.
-        script: Its script, as place in the bundle and bytes, or None.
+        scheduler_id: The scheduler's id.
+        facts: The known facts about it.
+        submitted_at: When it was submitted (Unix seconds), if known.
+        run_id: The run id that it names, or None.
+        path: The value used as the source's path.
+        script: Its script, as path in the bundle and bytes, or None.
         files: Further files of the bundle.
-        kind: The kind of object that it is, where the scheduler has several.
+        kind: The kind of object, if the scheduler has several.
     """
 
     scheduler_id: str
@@ -135,87 +137,87 @@ class ExternalJob:
 
 
 class Submitting(Protocol):
-    """Sending runs. Every engine does this."""
+    """Submits runs. Required for every engine."""
 
     @abstractmethod
     def python(self, spec: JobSpec) -> str | None:
-        """The interpreter on the far side for a spec, or None for the node's own."""
+        """The interpreter on the nodes for a spec, or None for the nodes' own."""
 
     @abstractmethod
     def render(self, render_input: RenderInput) -> Rendered:
-        """The script or manifest for a spec. A pure function: same input, same bytes."""
+        """The script or manifest for a spec. Pure: same input, same bytes."""
 
     @abstractmethod
     async def preflight(self, spec: JobSpec) -> list[Finding]:
-        """What the cluster has to say about a spec before it is sent."""
+        """The cluster's findings about a spec before its submit."""
 
     @abstractmethod
     async def submit(self, bundle: BundleReader) -> SubmitResult:
-        """Hand a committed bundle to the scheduler. Handing the same one again must not run it twice.
+        """Submit a committed bundle to the scheduler. Submitting the same one again must not run it twice.
 
-        `StorageError`, like `RefusedError`, says that the scheduler surely does not have it.
+        `StorageError` and `RefusedError` mean that the scheduler certainly did not accept it.
         """
 
     @abstractmethod
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
-        """The scheduler's job of a run, found by the run's id: for a submit whose answer was lost."""
+        """The scheduler's job of a run, found by the run's id: for a submit whose response was lost."""
 
 
 class Observing(Protocol):
-    """Telling what becomes of runs. Every engine does this."""
+    """Observes runs. Required for every engine."""
 
     @abstractmethod
     async def cluster(self) -> Cluster:
-        """The cluster in one line."""
+        """The cluster's summary."""
 
     @abstractmethod
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
-        """The scheduler's newest state of these runs, by run id, in one cheap listing."""
+        """The scheduler's current state of these runs, by run id, from one cheap listing."""
 
 
 class Actions(Protocol):
-    """Acting on runs: cancel, hold, release, requeue, change."""
+    """Actions on runs: cancel, hold, release, requeue, change."""
 
     @property
     def supported(self) -> tuple[ActionKind, ...]:
-        """The actions that the scheduler can do."""
+        """The actions that the scheduler supports."""
         ...
 
     @property
     def changes(self) -> tuple[ChangeField, ...]:
-        """What the action ``change`` can change of a run that waits or runs."""
+        """What the action ``change`` can change in a waiting or running run."""
         ...
 
     async def act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
     ) -> None:
-        """Do it. The journal already holds the user's action.
+        """Apply an action. The journal already contains it.
 
         Args:
-            action: One of `offered`.
+            action: One of `supported`.
             bundle: The run.
-            change: With the action ``change``: what to change.
+            change: The changes, for the action ``change``.
         """
         ...
 
 
 class JobActions(Protocol):
-    """Acting on jobs of the queue by the scheduler's ids, whoever sent them."""
+    """Actions on jobs of the queue by the scheduler's ids, whoever submitted them."""
 
     @property
     def covers_runs(self) -> bool:
-        """Whether an action on a job is also right for the run that the job is; then many runs need one request."""
+        """Whether an action on a job is also valid for the job's run, so that many runs need one request."""
         ...
 
     async def act_on_jobs(
         self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
     ) -> list[JobResult]:
-        """Do it to each: one result each, in their order.
+        """Apply an action to each job; returns one result for each, in order.
 
         Args:
-            action: What to do.
-            jobs: The scheduler's ids, as `Tables.jobs` gives them.
-            change: With the action ``change``: what to change.
+            action: The action.
+            jobs: The scheduler's ids, from `Tables.jobs`.
+            change: The changes, for the action ``change``.
         """
         ...
 
@@ -237,42 +239,42 @@ class Tables(Protocol):
 
 
 class Choices(Protocol):
-    """Names to choose from."""
+    """Choices for spec fields."""
 
     async def choices(self) -> dict[str, list[str]]:
-        """Names that this user may give in a spec, by its field: ``queue``, ``account``, ``qos``. Fields without a known list are left out."""
+        """The names that this user may use in a spec, by field: ``queue``, ``account``, ``qos``. Fields without a known list are left out."""
         ...
 
 
 class TimeLimits(Protocol):
-    """Time limits that the cluster sets by itself."""
+    """The cluster's default time limits."""
 
     async def time_limit(self, spec: JobSpec) -> int | None:
-        """Seconds that the cluster gives a run without a limit of its own; None when that is not known."""
+        """The default time limit in seconds of a run without one; None when unknown."""
         ...
 
 
 class Interpreters(Protocol):
-    """The interpreter on the far side, where it can be asked before the run."""
+    """The interpreter on the nodes, if its version is available before the run."""
 
     async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
-        """Its major and minor version, or None when it does not tell."""
+        """Its major and minor version, or None when unknown."""
         ...
 
 
 class NativeCheck(Protocol):
-    """The scheduler's check of a file in its own form (sbatch script, manifest) before it is sent."""
+    """The scheduler's check of a file in its own format (sbatch script, manifest) before the submit."""
 
     async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
-        """What the scheduler says of the file."""
+        """The scheduler's findings about the file."""
         ...
 
 
 class JobUser(Protocol):
-    """Jobs that may run under another user number than this process."""
+    """Jobs that may run under another uid than this process."""
 
     async def job_uid(self) -> int | None:
-        """The number, when it differs from this process's; that user is let into the run's bundle."""
+        """The uid, if it differs from this process's; that user gets access to the run's bundle."""
         ...
 
 
@@ -285,48 +287,48 @@ class WaitExplainer(Protocol):
 
 
 class Accounting(Protocol):
-    """What runs used, beyond their own records."""
+    """Resource usage of runs, beyond their own records."""
 
     async def usage(self, bundle: BundleReader) -> Usage | None:
-        """What an ended run used; None while the scheduler has yet to say it, so that the run's own records are used for now."""
+        """An ended run's usage; None while the scheduler may still change it, so that the run's own records are used meanwhile."""
         ...
 
 
 class RemoteRecords(Protocol):
-    """Records and logs that nodes cannot write into the bundle themselves and that are fetched."""
+    """Records and logs that nodes cannot write to the bundle and that must be fetched."""
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
-        """Bring a run's records and logs up to date.
+        """Update a run's records and logs.
 
         Args:
             bundle: The run.
-            seconds: How long that may take; what is left then comes later.
+            seconds: The timeout; the rest follows later.
 
         Returns:
-            Whether there may be news in the bundle.
+            Whether the bundle may have changed.
         """
         ...
 
 
 class Ports(Protocol):
-    """Ways into a run's nodes while it runs."""
+    """Connections to a run's nodes while it runs."""
 
     async def open(self, bundle: BundleReader, node: int, port: int) -> PortStream:
         """Connect to a port of a running run's node.
 
         Raises:
-            ConflictError: Nothing of the run runs there now.
-            NotFoundError: The run has no such node.
+            ConflictError: The run has no process there now.
+            NotFoundError: The run does not have the node.
         """
         ...
 
     async def shells(self, bundle: BundleReader) -> list[Shell]:
-        """How to open a shell on the run's nodes that run."""
+        """The shell commands for the run's running nodes."""
         ...
 
 
 class NodeControl(Protocol):
-    """Draining and resuming nodes, by those who may."""
+    """Draining and resuming nodes, for users with the permission."""
 
     async def act_on_nodes(
         self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
@@ -334,25 +336,25 @@ class NodeControl(Protocol):
         """Drain or resume nodes.
 
         Args:
-            action: What to do.
-            nodes: The scheduler's names of them, as `Tables.nodes` gives them.
-            reason: With ``drain``: why, in one line.
+            action: The action.
+            nodes: The nodes' names from `Tables.nodes`.
+            reason: The reason in one line, for ``drain``.
 
         Returns:
-            By the node's name: None where it was done, else why not.
+            By node name: None on success, else the error.
         """
         ...
 
 
 class Adoption(Protocol):
-    """Jobs of this user that were sent elsewhere and can become runs."""
+    """Adoption of this user's external jobs as runs."""
 
     async def foreign_job(self, job: str) -> ExternalJob:
-        """Such a job, by the id that the user names."""
+        """An external job, by the id that the user gave."""
         ...
 
     async def adopted(self, bundle: BundleReader) -> None:
-        """Mark the job of a bundle that was made for it as ours, where that is possible."""
+        """Mark an adopted job as ours, if possible."""
         ...
 
 
@@ -360,29 +362,32 @@ class Checkup(Protocol):
     """The checks of ``hpj doctor``."""
 
     def steps(self) -> list[CheckStep]:
-        """The steps on the way to this cluster, in order; the subject of each is the cluster's name."""
+        """The steps for this cluster, in order; the subject of each is the cluster's name."""
         ...
 
 
 class Polling(Protocol):
-    """Polling that stops while nobody looks."""
+    """Polling that stops without active clients."""
 
     def mark_active(self) -> None:
-        """Somebody looks at runs or clusters now. A server says so at each request."""
+        """Mark the engine as in use. A server calls this at each request."""
         ...
 
 
 class Orchestrator(Submitting, Observing, ABC):
-    """The engine of one cluster: it sends runs and observes them, and has those of the other concerns that its scheduler can do.
+    """The engine of one cluster: it submits and observes runs, and implements the other concerns that its scheduler supports.
 
-    An engine sets the attributes and overrides the properties of the concerns that it has; the others stay None. Faces hide or refuse what is None.
-    All waiting is async. Every method may raise `UnreachableError` when the cluster does not answer and `DeniedError` when it refuses this user.
+    An engine sets the attributes and overrides the properties of its concerns; the others stay
+    None. Clients hide or reject what is None.
+    All waiting is async. Every method may raise `UnreachableError` when the cluster does not answer
+    and `DeniedError` when this user lacks the permission.
 
     Attributes:
         name: The cluster's name in the configuration.
-        scheduler: What it schedules with; its name is `orchestrator` in the configuration.
-        paths: The storage partition here and there.
-        waits_by_id: Whether the scheduler waits for earlier runs by its own ids of them; else the engine reads their records itself.
+        scheduler: The scheduler; its name is `orchestrator` in the configuration.
+        paths: The storage partition's paths on this machine and on the nodes.
+        waits_by_id: Whether the scheduler itself waits for dependencies, by its own ids; otherwise
+            the engine reads their records.
     """
 
     name: str
@@ -398,36 +403,36 @@ class Orchestrator(Submitting, Observing, ABC):
     wait_explainer: WaitExplainer | None = None
     ports: Ports | None = None
 
-    # Properties, so that an engine need not import what no command asks for.
+    # Properties, so that an engine imports only what a command needs.
 
     @property
     def accounting(self) -> Accounting | None:
-        """What runs used."""
+        """Resource usage of runs."""
         return None
 
     @property
     def remote_records(self) -> RemoteRecords | None:
-        """Records that are fetched."""
+        """Records that must be fetched."""
         return None
 
     @property
     def polling(self) -> Polling | None:
-        """Polling that stops while nobody looks."""
+        """Polling that stops without active clients."""
         return None
 
     @property
     def actions(self) -> Actions | None:
-        """Acting on runs."""
+        """Actions on runs."""
         return None
 
     @property
     def job_actions(self) -> JobActions | None:
-        """Acting on jobs."""
+        """Actions on jobs."""
         return None
 
     @property
     def adoption(self) -> Adoption | None:
-        """Taking in jobs from elsewhere."""
+        """Adoption of external jobs."""
         return None
 
     @property
@@ -442,7 +447,7 @@ class Orchestrator(Submitting, Observing, ABC):
 
     @property
     def remote_tasks(self) -> RemoteTasks | None:
-        """Tasks of administrators."""
+        """Administrators' tasks."""
         return None
 
     @property
@@ -456,20 +461,20 @@ class Orchestrator(Submitting, Observing, ABC):
         return self.scheduler.name
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         return
 
 
 def require(concern: Concern | None, engine: Orchestrator, missing: str) -> Concern:
-    """A concern of an engine that somebody needs.
+    """A concern of an engine, or an error if the engine does not have it.
 
     Args:
         concern: An attribute of the engine.
         engine: The engine.
-        missing: What its clusters cannot do, for the error, such as ``cannot drain nodes``.
+        missing: What its clusters cannot do, for the message, such as ``cannot drain nodes``.
 
     Raises:
-        UnsupportedError: The engine does not have it.
+        UnsupportedError: The engine does not have the concern.
     """
     if concern is None:
         raise UnsupportedError(f"{engine.kind} clusters {missing}")
@@ -480,21 +485,21 @@ def require_tables(engine: Orchestrator) -> Tables:
     """The tables of an engine.
 
     Raises:
-        UnsupportedError: It has none.
+        UnsupportedError: The engine has no tables.
     """
     return require(engine.tables, engine, "have no tables of nodes, queues and jobs")
 
 
 # --------------------------------------------------------------------------------------------------
-# Ways into a run's nodes while it runs: a port of one, and a shell.
+# Connections to a run's nodes while it runs: a port, and a shell.
 
 
 class PortStream(Protocol):
-    """One connection to a port of a run's node: bytes both ways."""
+    """One connection to a port of a run's node: bytes in both directions."""
 
     @property
     def alive(self) -> bool:
-        """Whether it is still open and nothing waits to be read, as far as is known here."""
+        """Whether it is open without unread data, as far as is known."""
         ...
 
     async def read(self, limit: int = 65_536) -> bytes:
@@ -514,9 +519,7 @@ class PortStream(Protocol):
         """
         ...
 
-    async def close(self) -> None:
-        """End the connection."""
-        ...
+    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The kinds of engines by name. An engine's modules are imported when a cluster needs them."""
+"""The engine kinds by name. An engine's modules are imported when a cluster needs them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
 _NAMES = ("local", "slurm", "kubernetes")
-"""Engines of this package: each is the folder of its name."""
+"""Engines of this package; each name is a folder."""
 
 _kinds: dict[str, EngineKind] = {}
 
 
 def register(kind: EngineKind) -> None:
-    """Add a kind of engine, or replace the one of its name."""
+    """Add an engine kind, or replace the one with its name."""
     _kinds[kind.scheduler.name] = kind
 
 
 def find_kind(name: str) -> EngineKind | None:
-    """The kind of engine of a name, as `orchestrator` in the configuration."""
+    """The engine kind with this name, which is `orchestrator` in the configuration."""
     if name not in _kinds and name in _NAMES:
         kind = importlib.import_module(f"{__package__}.{name}.kind").KIND
         if not isinstance(kind, EngineKind):
@@ -35,16 +35,16 @@ def find_kind(name: str) -> EngineKind | None:
 
 
 def find_scheduler(name: str | None) -> Scheduler | None:
-    """The scheduler of an engine's name; None where there is no such engine."""
+    """The scheduler of an engine; None for an unknown one."""
     kind = find_kind(name) if name is not None else None
     return kind.scheduler if kind is not None else None
 
 
 def make_orchestrator(name: str, config: ClusterConfig, partition: Partition) -> Orchestrator:
-    """The engine of a cluster.
+    """Create a cluster's engine.
 
     Raises:
-        UnsupportedError: This version cannot run on a cluster that is configured so.
+        UnsupportedError: This version does not support the cluster's configuration.
     """
     kind = find_kind(config.orchestrator)
     if kind is None:
@@ -53,7 +53,7 @@ def make_orchestrator(name: str, config: ClusterConfig, partition: Partition) ->
 
 
 # --------------------------------------------------------------------------------------------------
-# The engines of the configured clusters: one each, made when first needed.
+# The engines of the configured clusters: one each, created on first use.
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,10 +67,10 @@ class Engines:
         self._engines: dict[str, Orchestrator] = {}
 
     def get(self, cluster: str | None = None) -> Orchestrator:
-        """The engine of a cluster; of the default one when none is named.
+        """The engine of a cluster; by default that of the default cluster.
 
         Raises:
-            NotFoundError: There is no such cluster.
+            NotFoundError: The cluster does not exist.
             UnsupportedError: This version has no engine for it.
         """
         name = cluster if cluster is not None else self.settings.default_cluster
@@ -82,19 +82,19 @@ class Engines:
         return self._engines[name]
 
     def load(self) -> None:
-        """Make the engines of all clusters. To import them takes a tenth of a second, for which no event loop should be held."""
+        """Create the engines of all clusters. Their imports take a tenth of a second: do not block an event loop with it."""
         for name in self.settings.clusters:
-            with contextlib.suppress(HyperpodError):  # told to whoever asks for it
+            with contextlib.suppress(HyperpodError):  # reported when the engine is used
                 self.get(name)
 
     def mark_active(self) -> None:
-        """Somebody looks at runs or clusters now."""
+        """Mark all engines as in use."""
         for engine in self._engines.values():
             if engine.polling is not None:
                 engine.polling.mark_active()
 
     async def close(self) -> None:
-        """Close all engines. One that fails to close keeps none of the others open; the first failure is raised when all are closed."""
+        """Close all engines. If one fails, the others are closed anyway; the first error is raised at the end."""
         failures: list[Exception] = []
         for name, engine in self._engines.items():
             try:

@@ -1,4 +1,4 @@
-"""Tasks of administrators: small programs that run as root where the whole file system is mounted."""
+"""Administrators' tasks: small programs that run as root where the whole file system is mounted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """What an administrator says of tasks on a cluster. Each engine knows some of it (see `EngineKind.task_settings`).
+    """An administrator's settings for tasks on a cluster. Each engine supports some of them (see `EngineKind.task_settings`).
 
     Attributes:
-        mounted_at: Where the nodes have the whole file system.
-        queue: The queue of the jobs.
+        mounted_at: The nodes' mount path of the whole file system.
+        queue: The jobs' queue.
         namespace: The namespace of the claim; default: the cluster's.
         claim: The claim of the whole file system; default: the cluster's.
         image: The image of the jobs by its digest; default: the cluster's.
@@ -29,8 +29,9 @@ class RemoteTask(Protocol):
     """Runs programs.
 
     Attributes:
-        root: Where the whole file system is mounted there.
-        reply: The folder of the file system in which a program leaves its answer as a file; None: it prints it.
+        root: The mount path of the whole file system where they run.
+        reply: The file system's folder in which a program leaves its result as a file; None if it
+            prints the result.
     """
 
     @property
@@ -40,33 +41,33 @@ class RemoteTask(Protocol):
     def result_dir(self) -> str | None: ...
 
     async def run(self, program: str, name: str) -> str:
-        """Run a Python program (3.8 or later, standard library) to its end; its answer, which may be less than all of it.
+        """Run a Python program (3.8 or later, standard library only) to its end; returns its result, which may be truncated.
 
         Args:
-            program: Its text: plain ASCII.
-            name: A new name, of small letters and digits: the answer's file.
+            program: Its source: plain ASCII.
+            name: A unique name of lower-case letters and digits, for the result's file.
 
         Raises:
-            HyperpodError: It was not run, or has failed.
+            HyperpodError: The program was not run, or failed.
         """
         ...
 
 
 class RemoteTasks(Protocol):
-    """The tasks of one cluster, as its jobs."""
+    """The tasks of one cluster, run as its jobs."""
 
     def task(self, settings: TaskSettings) -> RemoteTask:
-        """What runs them.
+        """A task runner for these settings.
 
         Raises:
-            InvalidInputError: Something is missing or wrong in the settings.
+            InvalidInputError: A setting is missing or invalid.
         """
         ...
 
     async def find_uid(self, name: str) -> int | None:
-        """The number of a user of the cluster; None where there is no such user.
+        """The uid of a user on the cluster; None if the user does not exist.
 
         Raises:
-            UnsupportedError: It cannot be known from here.
+            UnsupportedError: The uid cannot be determined from this machine.
         """
         ...

@@ -1,4 +1,4 @@
-"""Runs on nodes that HyperPod repairs: that they recover, and on which nodes."""
+"""Runs on nodes that HyperPod repairs: shows that they recover, and on which nodes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ async def with_repairs(
     load_repairs: Callable[[], Awaitable[Mapping[str, NodeRepair]]],
     scheduler: Scheduler,
 ) -> dict[str, Observation]:
-    """The words on runs; those that run on nodes under repair, or wait after they did, have that as their reason.
+    """Add repairs to observations: a run on nodes under repair, or one that waits after it ran there, gets that as its reason.
 
     Args:
-        observations: What the scheduler reports, by run id.
+        observations: The scheduler's observations, by run id.
         bundles: The runs.
-        load_repairs: Loads the repairs of nodes by node name. Called only when a run runs or waits; when that
-            fails, the observations stay as they are.
+        load_repairs: Loads the repairs of nodes by node name. Called only when a run runs or waits;
+            on failure the observations stay unchanged.
         scheduler: Their scheduler.
     """
     if not any(may_recover(observation) for observation in observations.values()):
@@ -42,14 +42,14 @@ async def with_repairs(
 
 
 def find_attempt(bundle: BundleReader, observation: Observation) -> AttemptRecords | None:
-    """The attempt of a run that a word is on: the newest one. Blocking.
+    """The attempt that a run's observation is about: the newest one. Blocking.
 
-    None where there is none, its records cannot be read, or it is over and the run runs: then that is the next one, which has yet to write
-    where.
+    None if there is none, if its records are unreadable, or if it is over and the run runs: then
+    the next attempt is running but has not recorded its nodes yet.
     """
     try:
         records = bundle.read()
-    except HyperpodError:  # a damaged bundle is told by whoever reads it
+    except HyperpodError:  # the bundle's readers report a damaged bundle
         return None
     if not records.attempts:
         return None
@@ -62,7 +62,7 @@ def find_attempt(bundle: BundleReader, observation: Observation) -> AttemptRecor
 
 
 def list_nodes(attempt: AttemptRecords) -> list[str]:
-    """The nodes of an attempt, as their scheduler calls them."""
+    """The nodes of an attempt, under the scheduler's names."""
     return sorted({node.node.partition(".")[0] for node in attempt.nodes})
 
 
@@ -86,20 +86,21 @@ def _add_repairs(
 
 
 # --------------------------------------------------------------------------------------------------
-# What a run used by its own records: for engines without an accounting, and where the accounting says nothing.
+# A run's usage from its own records: for engines without accounting, and for gaps in the
+# accounting.
 
 
 def journal_usage(bundle: BundleReader) -> Usage:
-    """What the records of a run, or of an array's children, say.
+    """Usage from the records of a run, or of an array's children.
 
     Raises:
-        DamagedBundleError: They cannot be read.
+        DamagedBundleError: The records are unreadable.
     """
     return usage_of_records(read_records(bundle), read_accelerators(bundle))
 
 
 def read_records(bundle: BundleReader) -> list[RunRecords]:
-    """The records of a run; of an array those of its children that have some: what exists, whatever the array's record claims."""
+    """The records of a run or, for an array, of its existing children: what exists counts, whatever the array's record claims."""
     records = bundle.read()
     if records.head.array is None or bundle.index is not None:
         return [records]
@@ -109,7 +110,7 @@ def read_records(bundle: BundleReader) -> list[RunRecords]:
 
 
 def read_accelerators(bundle: BundleReader) -> Accelerators | None:
-    """What a run has on each node; None where its spec does not tell, as that of a file in the scheduler's own form."""
+    """A run's accelerators per node; None when its spec does not tell, as for a file in the scheduler's own format."""
     try:
         spec = bundle.spec()
     except DamagedBundleError:

@@ -1,7 +1,8 @@
-"""The log plane: reads what the ranks wrote, exactly once, however it is cut, moved or watched.
+"""The log plane: reads the ranks' output exactly once, even if files are cut or moved while they are read.
 
-From the bottom up: `stream` names logs; `place` and `cursor` say where one stands in them; `source` is what every kind of log
-can do, `bundle_file` the kind that lies in a bundle; `lines` and `block` turn bytes into lines without an object for each;
-`merge` puts many streams in the order of time; `hub` reads what is being written, once for all who follow; `follow` is one
-who follows; `pattern`, `matcher` and `search` find text.
+From the bottom up: `stream` names logs and positions in them, and `cursor` combines positions;
+`source` is the interface of every kind of log, `bundle_file` the kind in a bundle; `lines` turns
+bytes into lines without an object for each; `history` merges many streams by time; `reader` reads
+what is being written, once for all followers; `follow` is the follower; `array` combines the logs
+of an array's children; `pattern` and `search` find text.
 """

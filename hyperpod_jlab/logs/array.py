@@ -17,23 +17,23 @@ from hyperpod_jlab.storage import descent
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 _RESTING = 1024
-"""Children that rest, or have not begun for long, are looked at so many at a time, one after the other."""
+"""Number of children checked per pass, in turn, among those that are complete or have long had no log."""
 _MAX_CHILDREN_PER_PASS = 4096
-"""Other children are looked at so many at a time at most."""
+"""Maximum number of other children checked per pass."""
 _NEW_CHILD_LOOKS = 16
-"""Looks after which a child without a log is one that has not begun for long."""
+"""Number of checks without a log after which a child counts as long not started."""
 
 
 @dataclass
 class _Child:
-    """A child as it was seen last.
+    """A child's last known state.
 
     Attributes:
         records: Its own logs.
         streams: Its streams, as the array sees them.
-        ended_streams: Those to which nothing is added any more.
-        mtime: The stamp of the folder in which a further attempt would appear.
-        check_count: How often it was looked at without a log.
+        ended_streams: Completed streams.
+        mtime: The modification time of the folder in which a further attempt would appear.
+        check_count: The number of checks without a log.
     """
 
     records: RecordStreams
@@ -44,22 +44,23 @@ class _Child:
 
     @property
     def rests(self) -> bool:
-        """Whether all that it had was there to its end, so that only a further attempt can be news."""
+        """Whether all of its logs were complete, so that only a further attempt can add something."""
         if not self.streams:
             return self.check_count > _NEW_CHILD_LOOKS
         return len(self.ended_streams) == len(self.streams)
 
 
 class ArrayStreams:
-    """All logs of all children of an array, which appear as the children begin. A `SourceSet`.
+    """All logs of all children of an array, which appear as the children start. A `SourceSet`.
 
-    A child is looked at when its folder appears, and again and again while it goes on. Of those that rest some are looked at each time, in turn, so that an array of
-    very many children costs little more than the listing of its folder.
+    A child is checked when its folder appears, and repeatedly while it runs. Of the complete ones,
+    a few are checked each time, in turn, so that an array with very many children costs little more
+    than the listing of its folder.
 
     Args:
         tasks: The folder of the children's records; it need not exist yet.
         nodes: Nodes of each child.
-        processes_per_node: Ranks on each node.
+        processes_per_node: Number of ranks on each node.
     """
 
     def __init__(self, tasks: Path, nodes: int, processes_per_node: int) -> None:
@@ -83,14 +84,14 @@ class ArrayStreams:
         return self.tasks
 
     def attempts(self) -> list[int]:
-        """All that children do counts as one attempt. Blocking."""
+        """The children's attempts count as one attempt. Blocking."""
         self._bound.renew()
         return [1] if self._indices() else []
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
-        """The streams of all children that exist now, whatever the attempt. Blocking."""
+        """The streams of all existing children, whatever the attempt. Blocking."""
         del attempt
-        with self._lock:  # who follows and who reads history may ask at the same time
+        with self._lock:  # followers and history readers may call this at the same time
             return self._check_all()
 
     def _check_all(self) -> list[Stream]:
@@ -111,19 +112,19 @@ class ArrayStreams:
         return list(self._streams)
 
     def ended_streams(self) -> frozenset[Stream]:
-        """The streams to which nothing is added any more, as of when they were last looked for."""
+        """The completed streams, as of the last check."""
         return self._ended_streams
 
     def folder(self, attempt: int | None) -> Path | None:
-        """The folder in which the children's folders appear; an attempt has none of its own."""
+        """The folder in which the children's folders appear; attempts have none."""
         return self.tasks if attempt is None else None
 
     def open(self, stream: Stream) -> BundleFile:
-        """A source object of its own for a stream. Opens nothing until it is read."""
+        """A new source object for a stream. Opens nothing until the first read."""
         return self._child(stream).records.open(stream.without_child, listed_as=stream)
 
     def origin(self, stream: Stream) -> Origin:
-        """Who writes a stream. Blocking, until the node's name is known."""
+        """The stream's origin. Blocking, until the node's name is known."""
         return replace(self._child(stream).records.origin(stream.without_child), stream=stream)
 
     def activity(self, attempt: int, node_rank: int) -> Activity | None:
@@ -149,7 +150,7 @@ class ArrayStreams:
         return self._children[index]
 
     def _indices(self) -> list[int]:
-        """The children that have begun. A folder that was the same at two looks one after the other is not listed again."""
+        """The children that have started. A folder that was unchanged in two consecutive checks is not listed again."""
         mtime = _mtime(self.tasks)
         if self._stamps != (mtime, mtime) or mtime == -1:
             names = self._bound.names(self.tasks)
@@ -158,7 +159,7 @@ class ArrayStreams:
         return self._listed_indices
 
     def _forget_removed(self, indices: list[int]) -> bool:
-        """Forget children whose folders are gone; tells whether there were some."""
+        """Remove children whose folders are gone; returns whether there were any."""
         if len(indices) == len(self._active) + len(self._resting):
             return False
         removed = (self._active.keys() | self._resting.keys()) - set(indices)
@@ -169,7 +170,7 @@ class ArrayStreams:
         return bool(removed)
 
     def _check(self, index: int) -> bool:
-        """Look at a child as it is now; tells whether there is news of it. One that has ended is not gone through again."""
+        """Check a child; returns whether it has changed. One that has ended is not checked again."""
         child = self._get_child(index)
         mtime = _mtime(child.records.folder(None))
         if child.streams and child.rests and mtime == child.mtime:
@@ -179,12 +180,12 @@ class ArrayStreams:
         child.check_count += not streams
         newest = max((stream.attempt for stream in streams), default=0)
         nodes = {stream.node_rank for stream in streams if stream.attempt == newest}
-        # A node that is still to come may still open logs.
+        # A node that has not started yet may still open logs.
         has_ended = len(nodes) == self._nodes and all(
             (record := child.records.activity(newest, node)) is not None and record.ended
             for node in nodes
         )
-        if has_ended:  # what was opened since the look and before the end
+        if has_ended:  # streams that were opened between the check and the end
             streams = child.records.streams()
         child.streams = tuple(stream.in_array(index) for stream in streams)
         child.ended_streams = frozenset(
@@ -202,7 +203,7 @@ class ArrayStreams:
 
 
 def _pick(indices: Iterable[int], limit: int, pass_number: int) -> list[int]:
-    """At most so many of them, others each turn."""
+    """At most this many of them, different ones each turn."""
     picked = list(indices)
     if len(picked) <= limit:
         return picked

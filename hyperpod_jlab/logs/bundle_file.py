@@ -1,8 +1,8 @@
-"""A log file in a bundle: read at an offset, whatever becomes of the file meanwhile.
+"""A log file in a bundle: reads at an offset, even if the file is truncated or replaced meanwhile.
 
-Lustre and NFS give no notice of another machine's writes, and NFS shows them for sure only to who opens the file anew. So a
-read that finds nothing opens the file again: that one step finds late files, new bytes, truncation and replacement alike, and
-costs nothing while bytes arrive.
+Lustre and NFS do not notify about another machine's writes, and NFS shows them reliably only after
+the file is reopened. So a read that finds nothing reopens the file: this one step finds late files,
+new bytes, truncation and replacement, and costs nothing while bytes arrive.
 """
 
 from __future__ import annotations
@@ -31,31 +31,32 @@ from hyperpod_jlab.storage.bundle import open_linked
 # --------------------------------------------------------------------------------------------------
 # The time index beside a log: sparse records (time, offset), see docs/bundle-format.md.
 #
-# The index is a help, never a condition: a missing one, a last record that is half written, or one that falls behind those before it only means that less is known.
+# The index is optional: if it is missing, or its last record is incomplete, or a record is out of
+# order, less is known.
 
 _RECORD = struct.Struct("<qq")
 _WINDOW_BYTES = 4096
 _MAX_INDEX_BYTES = 1 << 20
-"""Records that are gone through for one answer: another user's index may have any number."""
+"""Maximum index size in bytes that is searched for one answer: another user's index may be of any size."""
 _NS = 1_000_000_000
 _FLOAT_ERROR = 256
-"""Nanoseconds by which a Unix time may be off when it has been a float of seconds."""
+"""Rounding error in nanoseconds of a Unix time that was a float of seconds."""
 
 
 class TimeIndex:
-    """Reader of one index file. Holds nothing open; blocking; a missing file is an empty index."""
+    """Reads one index file. Keeps nothing open; blocking; a missing file is an empty index."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.reads = 0
 
     def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
-        """Rising pairs (offset, Unix time) that hold for the bytes from `begin` to `end`; the first is at `begin`."""
+        """Increasing pairs (offset, Unix time) for the bytes from `begin` to `end`; the first one is at `begin`."""
         with self._open() as fd:
             if fd is None:
                 return []
             count = self._count(fd)
-            # The record in force at `begin` is the last one that does not lie behind it.
+            # The record that applies at `begin` is the last one that is not after it.
             first = self._search(fd, count, 1, begin + 1) - 1
             if first < 0:
                 return []
@@ -65,16 +66,16 @@ class TimeIndex:
                     break
                 position = max(offset, begin)
                 if times and (position < times[-1][0] or time / _NS < times[-1][1]):
-                    continue  # written by several processes at once
+                    continue  # several processes wrote at once
                 if times and times[-1][0] == position:
                     times.pop()
                 times.append((position, time / _NS))
             return times
 
     def offset_at(self, time: float) -> int | None:
-        """The offset of the first byte seen at `time` (Unix seconds) or later.
+        """The offset of the first byte written at `time` (Unix seconds) or later.
 
-        None without an index; past the end of the log when nothing was written since.
+        None without an index; past the end of the log if nothing was written since.
         """
         with self._open() as fd:
             if fd is None:
@@ -100,7 +101,7 @@ class TimeIndex:
         try:
             fd = descent.open_file(self._path)
         except OSError:
-            # Whatever keeps the index from being opened, the log can be read without it.
+            # If the index cannot be opened, the log is still readable.
             yield None
             return
         try:
@@ -126,7 +127,7 @@ class TimeIndex:
         return low + bisect_left(records, value, key=lambda record: record[column])
 
     def _records(self, fd: int, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """The records from `first` up to, not including, `last`."""
+        """The records from `first` up to, but not including, `last`."""
         size = _RECORD.size
         position, end = first * size, last * size
         while position < end:
@@ -147,9 +148,9 @@ class BundleFile:
     """One log file as a `LogSource`. Attribute `reads` counts the reads, for budgets and tests.
 
     Args:
-        stream: Which stream it is.
-        path: The file, which need not exist yet.
-        reopen_after: An open file is opened anew, to look what is under its name now, only after so many seconds.
+        stream: The stream.
+        path: The file, which may not exist yet.
+        reopen_after: Minimum seconds before an open file is reopened to detect a replacement.
     """
 
     def __init__(self, stream: Stream, path: Path, reopen_after: float = 0.0) -> None:
@@ -164,11 +165,10 @@ class BundleFile:
 
     @property
     def stream(self) -> Stream:
-        """Which stream this is."""
         return self._stream
 
     def open_fd(self) -> int:
-        """The file, opened for searching; the caller closes it.
+        """The open file, for searching; the caller closes it.
 
         Raises:
             OSError: It cannot be opened.
@@ -176,7 +176,7 @@ class BundleFile:
         return open_linked(self._path)
 
     def read(self, position: Position, limit: int) -> Chunk:
-        """Up to `limit` bytes from a place on; none when there are none yet."""
+        """Up to `limit` bytes from a position on; empty when there are none yet."""
         try:
             if self._fd is not None:
                 chunk = self._read_open(position, limit)
@@ -190,7 +190,7 @@ class BundleFile:
             return Chunk(b"", position.offset, mark=_unreadable(error), start=position)
 
     def read_back(self, position: Position, limit: int) -> Chunk:
-        """Up to `limit` bytes that end at a place; none at the source's start."""
+        """Up to `limit` bytes before a position; empty at the source's start."""
         begin = max(0, position.offset - limit)
         try:
             if self._fd is None:
@@ -204,34 +204,34 @@ class BundleFile:
             return Chunk(b"", 0, mark=_unreadable(error))
 
     def size(self) -> int:
-        """How many bytes the file has now; none when it does not exist or cannot be looked at."""
+        """The file's current size; 0 when it does not exist or is unreadable."""
         state = self._state()
         return 0 if state is None else state.st_size
 
     def known_end(self) -> Position:
-        """Where the file ends now, without a check: it is not opened."""
+        """The file's known end, without opening the file."""
         return Position(self.size())
 
     def end(self) -> Position:
-        """Where the file ends now; its start when it does not exist or cannot be read."""
+        """The file's current end; its start when it does not exist or is unreadable."""
         try:
             size = os.fstat(self._open()).st_size
             _, preceding = self._pread(size, 0)
         except OSError:
-            # The same trouble comes as a mark when the file is read.
+            # The same error becomes a mark when the file is read.
             return START_POSITION
         return Position(size, build_check(self._inode, preceding)) if size else START_POSITION
 
     def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
-        """Rising pairs (offset, Unix time) for the bytes from `begin` to `end`; none without an index."""
+        """Increasing pairs (offset, Unix time) for the bytes from `begin` to `end`; empty without an index."""
         try:
             return self.index.stamps(begin, end)
         except OSError:
-            # An index that cannot be read is as good as none.
+            # An unreadable index counts as missing.
             return []
 
     def offset_at(self, time: float) -> int | None:
-        """The offset of the first byte seen at `time` (Unix seconds) or later; None without an index."""
+        """The offset of the first byte written at `time` (Unix seconds) or later; None without an index."""
         try:
             return self.index.offset_at(time)
         except OSError:
@@ -249,7 +249,8 @@ class BundleFile:
             self._fd = None
 
     def __del__(self) -> None:
-        # A follow may be dropped while a thread still reads: the file is closed once nobody holds this object.
+        # A follow may be dropped while a thread still reads: the file is closed when the last
+        # reference is gone.
         self.close()
 
     def _open(self) -> int:
@@ -260,11 +261,11 @@ class BundleFile:
         return fd
 
     def _identity(self, fd: int) -> int:
-        """What tells this file from another under the same name."""
+        """Identifies this file among others of the same name."""
         return os.fstat(fd).st_ino
 
     def _state(self) -> os.stat_result | None:
-        """What the file looks like, without opening it unless it is a link."""
+        """The file's state, without opening it unless it is a link."""
         try:
             state = descent.state(self._path)
             if not stat.S_ISLNK(state.st_mode):
@@ -290,7 +291,8 @@ class BundleFile:
         if old_inode == self._inode:
             os.close(old_fd)
             return self._read_checked(position, limit)
-        # Between the last look and the replacement the old file may have grown: what it has comes first.
+        # The old file may have grown between the last read and the replacement, so its rest is read
+        # first.
         new_inode = self._inode
         self._fd, self._inode = old_fd, old_inode
         remainder = self._read_open(position, limit)
@@ -301,14 +303,14 @@ class BundleFile:
         return self._read_from_start(limit, REPLACED if position.offset else None)
 
     def _read_open(self, position: Position, limit: int) -> Chunk:
-        """Read from the open file; nothing when the place is not in it."""
+        """Read from the open file; empty when the position is not in it."""
         data, preceding = self._pread(position.offset, limit)
         if data and position.check and build_check(self._inode, preceding) != position.check:
             data = b""
         return Chunk(data, position.offset, preceding, self._inode)
 
     def _read_checked(self, position: Position, limit: int) -> Chunk:
-        """Read from a file just opened, or from its start, with a mark, when other bytes lie before the place."""
+        """Read from a newly opened file; if the bytes before the position differ, read from the start, with a mark."""
         data, preceding = self._pread(position.offset, limit)
         is_complete = len(preceding) == min(position.offset, CHECK_BYTES)
         if is_complete and (
@@ -323,7 +325,7 @@ class BundleFile:
         return Chunk(data, 0, b"", self._inode, mark=mark, restarted=True)
 
     def _pread(self, offset: int, limit: int) -> tuple[bytes, bytes]:
-        """The bytes from `offset` on, and the up to `TAIL` bytes before it, in one read."""
+        """The bytes from `offset` on, and up to `CHECK_BYTES` bytes before it, in one read."""
         assert self._fd is not None
         lead = min(offset, CHECK_BYTES)
         self.reads += 1

@@ -1,4 +1,4 @@
-"""Cursors: a position in each of the streams that a client reads, as a value and as text."""
+"""Cursors: a client's position in each of its streams, as a value and as text."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _GAP = "\0"
 
 
 def run_mark(run_id: str) -> str:
-    """How cursors name a run, or an array."""
+    """The run's or array's id in cursors."""
     return f"{crc32(run_id.encode()):08x}"
 
 
 class Cursor:
-    """A place in each of many streams. A plain value: nothing changes it.
+    """A position in each of many streams. Immutable.
 
     Attributes:
-        first_attempt: Attempts before this one are done with and not read any more.
-        positions: Where each stream was left; a stream that is not there is read from its start.
-        run: The `run_mark` the run that it belongs to; empty when it does not say.
+        first_attempt: Earlier attempts are complete and are not read.
+        positions: The position in each stream; a missing stream is read from its start.
+        run: The `run_mark` of its run; empty when unknown.
     """
 
     __slots__ = ("first_attempt", "positions", "run")
@@ -50,11 +50,11 @@ class Cursor:
         self.positions: Mapping[Stream, Position] = positions or {}
 
     def position(self, stream: Stream) -> Position:
-        """Where to go on in a stream."""
+        """The position in a stream."""
         return self.positions.get(stream, START_POSITION)
 
     def seal(self, first_attempt: int) -> Cursor:
-        """The same cursor with the attempts before this one done with, which makes its text shorter."""
+        """The same cursor with earlier attempts marked as complete, which shortens its text."""
         if first_attempt <= self.first_attempt:
             return self
         positions_kept = {
@@ -77,15 +77,14 @@ class Cursor:
         return f"Cursor({self.text()!r})"
 
     def text(self) -> str:
-        """The cursor as URL-safe text."""
         return CursorWriter(self).text()
 
     @classmethod
     def parse(cls, text: str) -> Cursor:
-        """Read a cursor's text.
+        """Parse a cursor's text.
 
         Raises:
-            InvalidInputError: It is none that this version knows.
+            InvalidInputError: This version does not know the format.
         """
         if len(text) > _MAX_TEXT:
             _invalid_cursor(text)
@@ -106,7 +105,7 @@ class Cursor:
 
 
 class CursorWriter:
-    """Writes the texts of cursors that follow each other: what did not change is not written anew."""
+    """Writes the texts of consecutive cursors; unchanged parts are reused."""
 
     def __init__(self, start: Cursor) -> None:
         self._first_attempt = start.first_attempt
@@ -117,7 +116,7 @@ class CursorWriter:
             self.set(stream, start.positions[stream])
 
     def set(self, stream: Stream, position: Position) -> None:
-        """Move one stream's place."""
+        """Update one stream's position."""
         attempt, node, local = stream.sort_key
         if attempt < self._first_attempt:
             return
@@ -128,7 +127,7 @@ class CursorWriter:
         self._encoded.pop((attempt, node), None)
 
     def around(self, stream: Stream) -> tuple[str, str]:
-        """What stands before and after the offset and check of a stream in the text as of now."""
+        """The current text before and after a stream's offset and check."""
         attempt, node, local = stream.sort_key
         group = self._groups.setdefault((attempt, node), {})
         positions_kept = group.get(local, "")
@@ -140,7 +139,7 @@ class CursorWriter:
         return prefix, suffix
 
     def text(self) -> str:
-        """The text as of now."""
+        """The current text."""
         texts = self._encoded
         if len(texts) != len(self._groups):
             for key in self._groups.keys() - texts.keys():
@@ -167,13 +166,13 @@ def _invalid_cursor(text: str) -> NoReturn:
 
 
 # --------------------------------------------------------------------------------------------------
-# The cursors of a batch's lines, each the text of the positions in all streams after that line.
+# The cursors of a batch's lines, each the text of all positions after that line.
 
 
 class CursorWalk:
-    """Goes through a batch's lines and tells their cursors: cheap for lines taken in order.
+    """Iterates over a batch's lines and returns their cursors; cheap for lines taken in order.
 
-    It does not hold the batch itself: in a circle neither would be freed when nobody needs them any more.
+    It keeps no reference to the batch: a reference cycle would delay freeing both.
     """
 
     def __init__(
@@ -199,7 +198,7 @@ class CursorWalk:
         block, segment = self._lines[index]
         if block is not self._block:
             self._advance_to(block)
-        # A mark stands before its block, at the beginning of a log that began anew.
+        # A mark precedes its block, at the start of a log that restarted.
         position = block.chunk.position_at(block.begin if segment is None else block.ends[segment])
         if position.offset == 0:
             self._writer.set(block.origin.stream, position)
@@ -208,7 +207,7 @@ class CursorWalk:
         return f"{prefix}{position.offset:x}-{position.check}{suffix}"
 
     def _advance_to(self, block: LineBlock) -> None:
-        """Pass all blocks before this one: whatever they had, and did not show, is done with."""
+        """Skip all blocks before this one: their lines, even hidden ones, are done."""
         target_index = self._order[id(block)]
         if target_index < self._block_index:
             self._reset()

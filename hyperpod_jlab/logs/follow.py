@@ -1,4 +1,4 @@
-"""One who follows a run: takes what its readers have read, each line once, at its own speed."""
+"""A follower of a run: receives what the readers have read, each line once, at its own speed."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ from hyperpod_jlab.logs.stream import Position, Stream, parse_stream
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------
-# inotify as an additional wake-up: where it works, news is seen at once; where it does not, nothing is lost but time.
+# inotify as an additional wake-up: where it works, changes show at once; elsewhere they only show
+# later.
 #
-# Lustre and NFS report only this machine's own writes, so no notification never means no news.
+# Lustre and NFS report only this machine's own writes, so a missing notification does not mean that
+# nothing has changed.
 
 _LOG = logging.getLogger(__name__)
 _EVENT = struct.Struct("iIII")
@@ -48,7 +50,7 @@ _GAP = 0.002
 
 
 class Wakeups:
-    """Watches folders and tells the names of the files in them that were made or written to.
+    """Watches folders and reports the names of created or written files.
 
     Args:
         on_change: Called in the event loop with a watched folder and the names in it.
@@ -63,7 +65,7 @@ class Wakeups:
         self._resuming: asyncio.TimerHandle | None = None
 
     def start(self) -> bool:
-        """Begin, in the running event loop; tells whether there is an inotify to be had."""
+        """Start in the running event loop; returns whether inotify is available."""
         if sys.platform != "linux":
             return False
         try:
@@ -72,7 +74,8 @@ class Wakeups:
             self._inotify = Inotify()
             self._fd = self._inotify.fd
             self._loop = asyncio.get_running_loop()
-            # Events come in floods while ranks write; they are parsed in one go, not one object each.
+            # Events arrive in bursts while ranks write; they are parsed in one pass, not one object
+            # each.
             self._loop.add_reader(self._fd, self._read)
         except (ImportError, OSError, NotImplementedError) as error:
             _LOG.debug("no inotify, logs are polled only: %s", error)
@@ -81,7 +84,7 @@ class Wakeups:
         return True
 
     def watch(self, folder: Path) -> None:
-        """Watch a folder, once; one that is not there is not watched."""
+        """Watch a folder, once; a missing one is ignored."""
         if self._inotify is None or folder in self._folders.values():
             return
         from asyncinotify import Mask
@@ -98,12 +101,12 @@ class Wakeups:
         self._folders[watch_id.wd] = folder
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         if self._resuming is not None:
             self._resuming.cancel()
         if self._inotify is not None:
             if self._loop is not None and not self._loop.is_closed():
-                # By its number: at the end of the process the inotify itself may have been closed before.
+                # By number: at the end of the process inotify itself may already be closed.
                 self._loop.remove_reader(self._fd)
             self._inotify.close()
         self._inotify = None
@@ -111,15 +114,15 @@ class Wakeups:
 
     def _resume(self) -> None:
         if self._loop is not None:
-            with contextlib.suppress(OSError):  # closed, at the end of the process
+            with contextlib.suppress(OSError):  # closed at the end of the process
                 self._loop.add_reader(self._fd, self._read)
 
     def _read(self) -> None:
         try:
             data = os.read(self._fd, _BUFFER)
-        except OSError:  # nothing there; or it was closed, at the end of the process
+        except OSError:  # nothing to read, or closed at the end of the process
             return
-        # Under a flood it is enough to hear of it now and then.
+        # In a burst, an occasional read is enough.
         if self._loop is not None:
             self._loop.remove_reader(self._fd)
             self._resuming = self._loop.call_later(_GAP, self._resume)
@@ -135,13 +138,13 @@ class Wakeups:
             if wd in self._folders:
                 self._on_change(self._folders[wd], changed_names)
             elif wd == -1:
-                # The kernel's queue overflowed: anything may have happened anywhere.
+                # The kernel's queue overflowed: anything may have changed anywhere.
                 for folder in self._folders.values():
                     self._on_change(folder, set())
 
 
 # --------------------------------------------------------------------------------------------------
-# One run being followed: finds its streams as they appear, and looks at each of them once for all who follow.
+# One followed run: finds its streams as they appear, and reads each of them once for all followers.
 
 T = TypeVar("T")
 
@@ -152,7 +155,7 @@ _FEED_GAP = 0.003
 
 
 class HubContext(Protocol):
-    """What all feeds of a process share."""
+    """State shared by all feeds of a process."""
 
     budget: ReadBudget
     notifications: bool
@@ -160,25 +163,25 @@ class HubContext(Protocol):
 
     @property
     def ring_limit(self) -> int:
-        """Bytes that one ring may hold now."""
+        """Current maximum size of one ring in bytes."""
         ...
 
     async def thread(self, function: Callable[..., T], *args: object) -> T:
-        """Do something that blocks."""
+        """Run a blocking function in a thread."""
         ...
 
 
 class Member(Subscriber, Protocol):
-    """One who follows the run."""
+    """A follower of the run."""
 
     def on_found(self) -> None:
-        """There are new streams, or the feed has failed."""
+        """New streams were found, or the feed has failed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What one hop into a thread is to do."""
+    """The work for one call into a thread."""
 
     readers: list[SourceReader]
     nodes: list[Node]
@@ -195,15 +198,15 @@ class _Result:
 
 
 class Feed:
-    """See the module.
+    """One followed run (see the comment above).
 
     Attributes:
         sources: The run's sources.
-        readers: The streams that are followed.
-        origins: All streams known by now, in order, with who writes them; None until they were looked for.
-        attempts: The attempts known by now.
-        over: The streams to which nothing is added any more: of earlier attempts, and what the sources say.
-        failure: What ended the feed, if it was not its last member's leaving.
+        readers: The readers of the followed streams.
+        origins: All known streams in order, with their origins; None before the first search.
+        attempts: The known attempts.
+        over: The completed streams: those of earlier attempts, and those that the sources report.
+        failure: The error that ended the feed, if any.
     """
 
     def __init__(
@@ -226,14 +229,14 @@ class Feed:
         self._wakeups = Wakeups(self._on_change)
 
     def join(self, member: Member) -> None:
-        """Begin to follow; the first one starts the feed."""
+        """Add a follower; the first one starts the feed."""
         self._members.add(member)
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="hyperpod-log-feed")
             self._task.add_done_callback(self._done)
 
     def leave(self, member: Member) -> None:
-        """Follow no more; the last one ends the feed."""
+        """Remove a follower; the last one ends the feed."""
         self._members.discard(member)
         for stream in list(self.readers):
             self.unsubscribe(member, stream)
@@ -242,23 +245,24 @@ class Feed:
             self._ended(self)
 
     async def close(self) -> None:
-        """End the feed, whoever follows."""
+        """End the feed, even with followers."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     def subscribe(self, member: Member, stream: Stream, position: Position) -> SourceReader:
-        """The reader of a stream; it starts at `position` when nobody follows the stream yet."""
+        """The reader of a stream; it starts at `position` when the stream has no followers yet."""
         reader = self.readers.get(stream)
         if reader is None:
             now = time.monotonic()
             ring = Ring(self._context.ring_limit)
-            # Who comes to follow has just read all that there was.
+            # A new follower has just read everything available.
             reader = SourceReader(
                 self.sources.open(stream), position, ring, now, grown=now, read_at=now
             )
             if len(self.readers) >= FEW:
-                # Of very many streams most are quiet: their nodes' records tell which are not.
+                # Of very many streams most are quiet: their nodes' records show which ones are
+                # active.
                 reader.grown, reader.next_read_at, reader.asleep = now - LINGER, now + SWEEP_S, True
             self.readers[stream] = reader
             self._poke.set()
@@ -266,7 +270,7 @@ class Feed:
         return reader
 
     def unsubscribe(self, member: Member, stream: Stream) -> None:
-        """Follow one stream no more."""
+        """Stop following one stream."""
         reader = self.readers.get(stream)
         if reader is not None:
             reader.subscribers.discard(member)
@@ -274,7 +278,7 @@ class Feed:
                 del self.readers[stream]
 
     def request_read(self, reader: SourceReader) -> None:
-        """Say that all there is was taken, and more is wanted."""
+        """Report that all available bytes were taken and more are wanted."""
         if not reader.is_wanted:
             reader.is_wanted = True
             if reader.nudged or reader.next_read_at <= time.monotonic():
@@ -316,10 +320,12 @@ class Feed:
         granted = self._context.budget.acquire(len(due_readers), now)
         if granted < len(due_readers):
             due_readers = sorted(due_readers, key=lambda reader: reader.next_read_at)[:granted]
-        # A notification means that there is something to read, so it costs nothing of the budget for vain looks.
+        # A notification means that there is something to read, so it does not count against the
+        # budget for fruitless reads.
         readers = nudged + due_readers
         for reader in readers:
-            # Cleared before the look: a notification during it is for bytes that it may have missed.
+            # Cleared before the read: a notification during the read is for bytes that it may have
+            # missed.
             reader.nudged = False
         if not readers and not nodes and not discover:
             return None
@@ -327,7 +333,7 @@ class Feed:
         return _Job(readers, nodes, discover)
 
     def _run_job(self, job: _Job) -> _Result:
-        """All of a tick's blocking work, in a thread."""
+        """All blocking work of a tick, in a thread."""
         now, unix = time.monotonic(), time.time()
         keep_open = len(self.readers) <= 2 * FEW
         chunks = [reader.read_source(now, unix, keep_open=keep_open) for reader in job.readers]
@@ -337,7 +343,7 @@ class Feed:
         ended_streams = self.ended_streams
         if job.discover:
             attempts = self.sources.attempts()
-            # Once all is known, new streams can only come in the newest attempt.
+            # Once all streams are known, new ones can appear only in the newest attempt.
             wanted_streams = (
                 None if self.origins is None or attempts != self.attempts else (attempts or [0])[-1]
             )
@@ -372,7 +378,7 @@ class Feed:
             self._on_discovered(result.origins, result.attempts, now)
 
     def _final_reads(self, ended_streams: frozenset[Stream]) -> None:
-        """Have a last look at streams of which was just heard that they are over."""
+        """Schedule a last read of streams that were just reported as completed."""
         for stream in ended_streams - self.ended_streams:
             reader = self.readers.get(stream)
             if reader is not None:
@@ -420,7 +426,7 @@ class Feed:
                 self._wakeups.watch(folder)
 
     def _on_change(self, folder: Path, names: set[str]) -> None:
-        """Notifications: names of files in an attempt's folder that were made or written to."""
+        """Handle notifications: names of created or written files in an attempt's folder."""
         attempt = self.attempts[-1] if self.attempts else 0
         if not names or folder != self.sources.folder(attempt):
             self._next_discovery = 0.0
@@ -440,16 +446,16 @@ class Feed:
 
 
 QUIET_S = 0.5
-"""An unfinished line is shown once its stream has been quiet for so long (seconds)."""
+"""Seconds of quiet after which an unfinished line is shown."""
 
 TIMEOUT = 1.0
-"""An unfinished line that keeps growing, such as a progress bar, is shown about this often (seconds)."""
+"""Interval in seconds at which a growing unfinished line, such as a progress bar, is shown."""
 
 SETTLED_S = 10.0
-"""A stream of an attempt long over is followed no more once it was quiet for so long (seconds)."""
+"""Seconds of quiet after which a stream of an attempt that ended long ago is no longer followed."""
 
 FINAL_READ_S = 2.0
-"""So long (seconds) new streams wait for the last look at those that have just ended."""
+"""Seconds for which new streams wait for the last read of those that have just ended."""
 
 _BATCH = 1 << 20
 _MAX_OWN_READS = 4
@@ -472,12 +478,13 @@ class _Lane:
 
 @dataclass(frozen=True)
 class FollowOptions:
-    """How a follower wants its lines.
+    """A follower's options for its lines.
 
     Attributes:
-        collapse: Show of progress bars only the last state.
-        partial: Show unfinished lines after a while; else only whole ones (and pieces of very long ones).
-        exact: No lines at all, but bytes as they come.
+        collapse: Show only the last state of progress bars.
+        partial: Show unfinished lines after a while; otherwise only whole ones (and pieces of very
+            long ones).
+        exact: Return raw bytes instead of lines.
     """
 
     collapse: bool = True
@@ -489,11 +496,11 @@ class Follower:
     """Follows the wanted streams of a feed from a cursor on; use it in an ``async with``.
 
     Args:
-        context: The hub.
+        context: The hub's context.
         feed: The run's feed.
-        cursor: Where to begin.
-        is_wanted: Which streams to follow.
-        options: How to show lines.
+        cursor: The start.
+        is_wanted: Selects the streams to follow.
+        options: The options for lines.
     """
 
     def __init__(
@@ -510,7 +517,7 @@ class Follower:
         self._is_wanted = is_wanted
         self._options = options
         self._lanes: dict[Stream, _Lane] = {}
-        # An ordered set: who was left over the last time comes first the next time.
+        # An ordered set: streams left over the last time come first the next time.
         self._new_streams: dict[Stream, None] = {}
         self._changed = asyncio.Event()
         self._is_stopped = False
@@ -532,7 +539,7 @@ class Follower:
         self._feed.leave(self)
 
     def on_change(self, stream: Stream) -> None:
-        """The reader of a stream has something."""
+        """A stream's reader has new data."""
         self._new_streams[stream] = None
         self._changed.set()
 
@@ -541,13 +548,13 @@ class Follower:
         self._changed.set()
 
     def stop(self) -> None:
-        """Make `next` return once it finds nothing more."""
+        """Make `next` return once there is nothing more."""
         self._is_stopped = True
         self._changed.set()
 
     async def next(self) -> LogBatch | None:
-        """The next lines; None once it was stopped and nothing more is at hand."""
-        # Whoever always finds something must still let the others run.
+        """The next lines; None when stopped and nothing more is available."""
+        # A follower that always finds data must still yield to other tasks.
         await asyncio.sleep(0)
         while True:
             self._changed.clear()
@@ -565,7 +572,7 @@ class Follower:
             await self._sleep(now)
 
     async def _sleep(self, now: float) -> None:
-        """Until something changes, or an unfinished line is to be shown."""
+        """Sleep until something changes, or an unfinished line is due."""
         alarms = [*self._alarms.values()]
         if self._grace is not None and self._grace > now:
             alarms.append(self._grace)
@@ -577,7 +584,7 @@ class Follower:
             return
 
     def _adopt(self) -> None:
-        """Begin to follow streams that the feed has found."""
+        """Start to follow streams that the feed has found."""
         origins = self._feed.origins
         if origins is None or len(origins) == self._adopted or self._awaits_final_read():
             return
@@ -599,7 +606,7 @@ class Follower:
             self._new_streams[stream] = None
 
     def _awaits_final_read(self) -> bool:
-        """Whether what ended a moment ago may still have something to say, which comes before what begins now."""
+        """Whether recently ended streams may still have data, which comes before that of new streams."""
         if not any(lane.reader.farewell for lane in self._lanes.values()):
             self._grace = None
             return False
@@ -609,7 +616,7 @@ class Follower:
         return now < self._grace
 
     def _drop_ended_attempts(self, first_attempt: int) -> None:
-        """Leave off attempts that are long over, once all of theirs was taken."""
+        """Drop attempts that ended long ago, once all of their data was taken."""
         ended_streams = [stream for stream in self._lanes if stream.attempt < first_attempt]
         now = time.monotonic()
         if not all(self._is_finished(self._lanes[stream], now) for stream in ended_streams):
@@ -629,7 +636,7 @@ class Follower:
         )
 
     async def _collect(self, now: float) -> list[LineBlock]:
-        """What the fresh streams have, as much as fits a batch."""
+        """The data of the fresh streams, as much as fits into a batch."""
         due_readers = [stream for stream, alarm in self._alarms.items() if alarm <= now]
         for stream in due_readers:
             del self._alarms[stream]
@@ -641,9 +648,7 @@ class Follower:
         for stream in list(self._new_streams):
             if size >= _BATCH:
                 break
-            if (
-                stream.attempt > earliest
-            ):  # its turn comes when the attempts before it have had theirs
+            if stream.attempt > earliest:  # it must wait for earlier attempts
                 continue
             del self._new_streams[stream]
             lane = self._lanes.get(stream)
@@ -681,7 +686,7 @@ class Follower:
     def _show_slice(
         self, lane: _Lane, ring_slice: Slice | None, blocks: list[LineBlock], now: float
     ) -> int:
-        """Take what the ring has; returns how many bytes that were."""
+        """Take the ring's data; returns the number of bytes."""
         lane.own_source = None
         if ring_slice is None:
             self._feed.request_read(lane.reader)
@@ -702,7 +707,7 @@ class Follower:
         return consumed
 
     async def _read_directly(self, lanes: list[_Lane], blocks: list[LineBlock], now: float) -> None:
-        """Read from the sources themselves what is no more, or not yet, in the rings."""
+        """Read data from the sources that the rings do not have, or not yet."""
         for lane in lanes:
             if lane.own_source is None:
                 lane.own_source = self._feed.sources.open(lane.origin.stream)
@@ -731,14 +736,14 @@ class Follower:
         last: bool,
         closing: bool,
     ) -> int:
-        """Make a block of the pieces in a chunk; returns how many bytes they have."""
+        """Make a block of the pieces in a chunk; returns the number of bytes."""
         size = len(chunk.data)
         stop = size if closing or self._options.exact else last_complete(chunk.data, 0, size)
         if stop < size and last:
             stop = self._show_partial(lane, chunk, stop, now)
         else:
             lane.partial_since = None
-        # That a source cannot be read is its reader's to tell, once.
+        # The reader reports an unreadable source, once.
         chunk_mark = (
             None if chunk.mark is not None and chunk.mark.kind == "unreadable" else chunk.mark
         )
@@ -757,7 +762,7 @@ class Follower:
         return stop
 
     def _show_partial(self, lane: _Lane, chunk: Chunk, begin: int, now: float) -> int:
-        """Where to stop in an unfinished line: behind it when it is time to show it, else before it."""
+        """Where to stop in an unfinished line: after it when it is due, else before it."""
         stream = lane.origin.stream
         if stream in self._feed.ended_streams and not lane.reader.farewell:
             return len(chunk.data)
@@ -776,7 +781,7 @@ class Follower:
 
 
 def _is_behind(lane: _Lane) -> bool:
-    """Whether a place that is not in the ring must be read from the source."""
+    """Whether a position is not in the ring and must be read from the source."""
     ring, read = lane.reader.ring, lane.reader.position
     if ring.size == 0:
         return lane.position.offset < read.offset
@@ -798,12 +803,13 @@ def _read_all(requests: list[tuple[LogSource, Position]]) -> list[Chunk]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Following: one reader a source in this process, however many follow it, and none when nobody does.
+# The hub: one reader per source in this process for any number of followers, and none without
+# followers.
 
 Result = TypeVar("Result")
 
 READS_A_SECOND = 500.0
-"""Looks a second that all feeds of a hub share."""
+"""Reads per second that all feeds of a hub share."""
 
 _RINGS = 16 << 20
 _MAX_RING_BYTES = 4 << 20
@@ -814,9 +820,9 @@ class Hub:
     """All feeds of this process.
 
     Args:
-        budget: Looks a second for all feeds together.
-        notifications: Use inotify as an additional wake-up where there is one.
-        threads: How many reads may block at the same time.
+        budget: Reads per second for all feeds together.
+        notifications: Use inotify as an additional wake-up if available.
+        threads: Maximum number of concurrent blocking reads.
     """
 
     def __init__(
@@ -830,17 +836,17 @@ class Hub:
         self._closed = False
 
     async def thread(self, function: Callable[..., Result], *args: object) -> Result:
-        """Do something that blocks in one of the hub's threads.
+        """Run a blocking function in one of the hub's threads.
 
         Raises:
-            CancelledError: The hub is closed; work that had not begun by then ends the same way.
+            CancelledError: The hub is closed; pending work ends the same way.
         """
         if self._closed:
             raise asyncio.CancelledError
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 
     def feed(self, key: Hashable, sources: SourceSet) -> Feed:
-        """The feed of a run; the first who asks brings its sources. Call `Feed.join` before anything is awaited."""
+        """The feed of a run, created with the first caller's sources. Call `Feed.join` before the next await."""
         if key not in self._feeds:
             self._feeds[key] = Feed(self, sources, lambda feed: self._forget(key, feed))
         return self._feeds[key]
@@ -851,7 +857,7 @@ class Hub:
 
     @property
     def ring_limit(self) -> int:
-        """Bytes that one source's ring may hold now."""
+        """Current maximum size of one source's ring in bytes."""
         readers = sum(len(feed.readers) for feed in self._feeds.values())
         return max(_MIN_RING_BYTES, min(_MAX_RING_BYTES, _RINGS // max(1, readers)))
 
@@ -860,7 +866,7 @@ class Hub:
         return time.monotonic()
 
     async def close(self) -> None:
-        """End all feeds and give back the threads."""
+        """End all feeds and release the threads."""
         for feed in list(self._feeds.values()):
             await feed.close()
         self._closed = True

@@ -1,4 +1,4 @@
-"""What streams have by now, from a cursor on, in the order of time."""
+"""The existing content of streams, from a cursor on, ordered by time."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ from hyperpod_jlab.logs.source import (
 from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START_POSITION, Position, Stream
 
 # --------------------------------------------------------------------------------------------------
-# Going backward: where the last N lines of many streams begin, or the lines since a time.
+# Backward: where the last N lines of many streams start, or the lines since a time.
 #
-# Both give places only. The lines themselves are then read forward from there, so that there is one way in which lines are made.
+# Both return only positions. The lines are then read forward from there, so that lines are produced
+# in only one way.
 
 _FIRST_READ_BYTES = 16 << 10
 _MAX_READ_BYTES = 4 << 20
 
 BackwardKey = tuple[int, float, int, int]
-"""A line's key as in `merge`, with all signs turned, so that the latest comes first."""
+"""A line's key as in forward merging, with all signs inverted, so that the latest comes first."""
 
 
 class BackwardLane:
-    """One stream on its way backward, line by line.
+    """One stream read backward, line by line.
 
     Args:
         source: The stream's source.
-        position: Where to start from: the lines before it are walked.
-        activity: What is known of the stream without opening it: it stays closed while others have later lines.
+        position: The start; the lines before it are visited.
+        activity: The stream's activity, known without opening it: it stays closed while others have
+            later lines.
     """
 
     def __init__(
@@ -52,22 +54,22 @@ class BackwardLane:
         self._changed: float | None = None
 
     def bound(self) -> BackwardKey | None:
-        """A key that no line of the stream comes before, or None when it has no lines. Opens nothing."""
+        """A lower bound for the keys of the stream's lines, or None without lines. Opens nothing."""
         if self.position.offset == 0:
             return None
-        # A second of grace: the record and the index are written one after the other.
+        # One second of tolerance: the record and the index are written one after the other.
         time = self._activity.changed + 1.0 if self._activity is not None else float("inf")
         return self._key(time)
 
     def key(self) -> BackwardKey | None:
-        """The key of the last line before the place, or None when there is none. Blocking."""
+        """The key of the last line before the position, or None when there is none. Blocking."""
         if self.position.offset == 0 or not self._find_line():
             return None
         assert self._chunk is not None
         return self._key(self._time(self._chunk, self._line))
 
     def step(self) -> bool:
-        """Go back over the line whose key was asked for; tells whether it is one that is shown."""
+        """Move back over the current line; returns whether it is one that is shown."""
         assert self._chunk is not None
         self._offset = self._line
         self.position = self._chunk.position_at(self._line)
@@ -93,7 +95,7 @@ class BackwardLane:
                 self._line = newline + 1
                 return True
             if self._offset >= _MAX_READ_BYTES:
-                # So long a line is cut: its beginning is found by going back again.
+                # A line this long is cut: going back further finds its start.
                 self._line = 0
                 return True
             size = min(_MAX_READ_BYTES, max(size, len(chunk.data)) * 4)
@@ -102,7 +104,7 @@ class BackwardLane:
     def _load(self, size: int) -> None:
         chunk = self.source.read_back(self.position, size)
         base = chunk.offset
-        # There may be hundreds of lanes, and a large part of them is looked at once only.
+        # There may be hundreds of lanes, and many are read only once.
         self.source.close()
         stamps = self.source.stamps(base, base + len(chunk.data)) if chunk.data else []
         self._chunk = Chunk(
@@ -124,7 +126,7 @@ class BackwardLane:
 
 
 def move_back(lanes: Iterable[BackwardLane], count: int) -> int:
-    """Move the lanes' places back over the last `count` lines of all of them; returns how many there were. Blocking."""
+    """Move the lanes' positions back over their last `count` lines in total; returns how many there were. Blocking."""
     heap: list[tuple[BackwardKey, bool, int, BackwardLane]] = []
     for number, lane in enumerate(lanes):
         bound = lane.bound()
@@ -148,7 +150,7 @@ def move_back(lanes: Iterable[BackwardLane], count: int) -> int:
 
 
 def position_since(source: LogSource, time: float) -> Position:
-    """Where the first line begins that was seen at `time` (Unix seconds) or later. Blocking."""
+    """The position of the first line written at `time` (Unix seconds) or later. Blocking."""
     offset = source.offset_at(time)
     if offset is None:
         changed = source.changed()
@@ -160,19 +162,19 @@ def position_since(source: LogSource, time: float) -> Position:
         return end
     chunk = source.read(Position(offset - 1), _FIRST_READ_BYTES)
     newline = chunk.data.find(b"\n")
-    # Within a very long line, or one that is being written, begin in its middle rather than leave it out.
+    # Inside a very long or unfinished line, start in its middle rather than skip it.
     return chunk.position_at(newline + 1 if newline >= 0 else min(1, len(chunk.data)))
 
 
 # --------------------------------------------------------------------------------------------------
-# Many streams as one, in the order of time.
+# Many streams as one, ordered by time.
 #
-# Bytes that one index record covers were seen at the same time, so whole stretches are merged, not single lines: the cost of
-# merging depends on how often the streams take turns, not on how much they wrote. Between streams without an index the time of
-# the file's last change decides. Attempts never mix.
+# Bytes covered by one index record have the same time, so whole blocks are merged, not single
+# lines: the cost of merging depends on how often the streams alternate, not on their size. For
+# streams without an index, the file's modification time is used. Attempts never mix.
 
 Key = tuple[int, float, int, int]
-"""Where a line stands among those of all streams: attempt, time, node rank, local rank."""
+"""A line's order among all streams: attempt, time, node rank, local rank."""
 
 _ALL_BUFFERS = 8 << 20
 _MAX_BUFFER_BYTES = 1 << 20
@@ -180,12 +182,12 @@ _MIN_BUFFER_BYTES = 20 << 10
 
 
 def buffer_size(lanes: int) -> int:
-    """Bytes that each of so many lanes may hold."""
+    """Bytes that each of this many lanes may buffer."""
     return max(_MIN_BUFFER_BYTES, min(_MAX_BUFFER_BYTES, _ALL_BUFFERS // max(1, lanes)))
 
 
 class Lane:
-    """One stream on its way forward, from a place to an end that is fixed beforehand."""
+    """One stream read forward, from a position to a fixed end."""
 
     def __init__(
         self,
@@ -211,7 +213,7 @@ class Lane:
         self._stop_offset = 0
 
     def key(self) -> Key | None:
-        """The order of the next line, or None when there is none. Reads ahead. Blocking."""
+        """The key of the next line, or None when there is none. Reads ahead. Blocking."""
         if self._offset >= self._stop_offset and not self._fill():
             return None
         assert self._chunk is not None
@@ -219,7 +221,7 @@ class Lane:
         return (self.origin.stream.attempt, self._time(self._chunk, self._offset), node, local)
 
     def take_block(self, limit_key: Key | None) -> LineBlock:
-        """The lines from here on whose keys lie before `limit_key` (all that are at hand, when None); at least one."""
+        """The next lines with keys below `limit_key` (all buffered ones with None); at least one."""
         chunk = self._chunk
         assert chunk is not None
         begin = self._offset
@@ -230,18 +232,18 @@ class Lane:
         return LineBlock(self.origin, chunk, begin, end, mark=mark, collapse=self._collapse)
 
     def close(self) -> None:
-        """Give back the source's open file."""
+        """Close the source's file."""
         self.source.close()
 
     def _fill(self) -> bool:
-        """Read the next bytes; tells whether there are whole pieces among them, or a mark."""
+        """Read the next bytes; returns whether they contain whole pieces, or a mark."""
         self._chunk = None
         remaining = self._end - self.position.offset
         if remaining <= 0:
             return False
         chunk = self.source.read(self.position, min(self._buffer, remaining))
         if self._buffer < _MAX_BUFFER_BYTES:
-            # Many lanes: so many files must not all stay open.
+            # With many lanes, not all files can stay open.
             self.source.close()
         if chunk.restarted:
             self._end = max(self.source.end().offset, len(chunk.data))
@@ -250,7 +252,8 @@ class Lane:
         self._offset = 0
         self._stop_offset = size if at_end and self._flush else last_complete(chunk.data, 0, size)
         if chunk.mark is not None and not chunk.data:
-            # Nothing to read any more (or the file cannot be read): the mark is this lane's last word.
+            # Nothing is left to read (or the file is unreadable): the mark is this lane's last
+            # item.
             self._end = 0
         if self._stop_offset == 0 and chunk.mark is None:
             return False
@@ -271,19 +274,19 @@ class Lane:
         return self._changed
 
     def _find_stop(self, chunk: Chunk, limit_key: Key) -> int:
-        """Where the first line begins that is not due before `limit_key`."""
+        """The start of the first line that is not due before `limit_key`."""
         attempt, node, local = self.origin.stream.sort_key
         for index, time in chunk.stamps:
             if index <= self._offset or (attempt, time, node, local) < limit_key:
                 continue
-            # A line belongs to the time of its first byte, so the line at hand goes on to its end.
+            # A line has the time of its first byte, so the current line is taken to its end.
             newline = chunk.data.find(b"\n", index - 1, self._stop_offset)
             return self._stop_offset if newline < 0 else newline + 1
         return self._stop_offset
 
 
 def merge_forward(lanes: Iterable[Lane]) -> Iterator[LineBlock]:
-    """The lanes' lines in the order of time. Blocking; ends when all lanes are at their ends."""
+    """The lanes' lines ordered by time. Blocking; ends when all lanes are at their ends."""
     heap: list[tuple[Key, int, Lane]] = []
     for number, lane in enumerate(lanes):
         key = lane.key()
@@ -317,16 +320,16 @@ def read_forward(
     end_limit: Cursor | None = None,
     collapse: bool = True,
 ) -> Iterator[LogBatch]:
-    """Batches of all that lies between a cursor and the streams' present ends. Blocking.
+    """Batches of everything between a cursor and the streams' current ends. Blocking.
 
     Args:
-        sources: Where the streams lie.
+        sources: The sources of the streams.
         streams: The streams to read.
-        cursor: Where to begin.
-        flush: Give a last line that has no newline (yet) as well. In all attempts but the newest, and in streams that
-            are over, where it can get none any more, it is given anyway.
-        end_limit: Where to stop in each stream, instead of at its end.
-        collapse: Show of progress bars only the last state.
+        cursor: The start.
+        flush: Return a last line without newline too. In earlier attempts and completed streams,
+            where no newline can follow, it is always returned.
+        end_limit: The end in each stream, instead of its current end.
+        collapse: Show only the last state of progress bars.
     """
     lanes: list[Lane] = []
     selected = [stream for stream in streams if stream.attempt >= cursor.first_attempt]
@@ -340,7 +343,8 @@ def read_forward(
         if end <= position.offset and (end_limit is not None or not position.check):
             continue
         origin = sources.origin(stream)
-        # Even with nothing after a place the lane must look: the file may have been cut, or be another one.
+        # Even without data after the position the lane must check: the file may have been truncated
+        # or replaced.
         lane = Lane(
             source,
             origin,
@@ -355,7 +359,7 @@ def read_forward(
 
 
 def end_position(cursor: Cursor, source: LogSource) -> Position:
-    """Where a source is left by a cursor: at its end, when its attempt is done with. Blocking."""
+    """A cursor's position in a source whose attempt is complete: its end. Blocking."""
     if source.stream.attempt < cursor.first_attempt:
         return Position(source.size())
     return cursor.position(source.stream)
@@ -377,7 +381,7 @@ class AttemptMarks:
             self._seen_attempts.setdefault(stream.child, {stream.without_child.attempt})
 
     def insert_marks(self, block: LineBlock) -> LineBlock:
-        """The block, with a mark when it opens an attempt."""
+        """The block, with a mark if it is the first of an attempt."""
         index, attempt = block.origin.stream.child, block.origin.stream.without_child.attempt
         seen_attempts = self._seen_attempts.setdefault(index, {attempt})
         if attempt in seen_attempts:
@@ -398,7 +402,7 @@ def _batches(
         if size >= _BATCH_BYTES or len(pending) >= _BATCH_BLOCKS:
             batch = LogBatch(cursor, pending)
             yield batch
-            # Attempts come one after the other; the last but one may still get a late word.
+            # Attempts follow each other; the last but one may still get late lines.
             newest = pending[-1].origin.stream.attempt
             cursor, pending, size = batch.end_position.seal(newest - 1), [], 0
     if pending:
@@ -408,7 +412,7 @@ def _batches(
 def start_of_tail(
     sources: SourceSet, streams: Iterable[Stream], end: Cursor, count: int
 ) -> tuple[Cursor, int]:
-    """The cursor before the last `count` lines that lie before `end`, and how many lines there are. Blocking."""
+    """The cursor before the last `count` lines before `end`, and the number of lines. Blocking."""
     activity_cache = ActivityCache(sources)
     lanes: list[BackwardLane] = []
     for stream in streams:
@@ -427,7 +431,7 @@ def start_of_tail(
 
 
 def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> Cursor:
-    """The cursor before the first lines that were seen at `time` (Unix seconds) or later. Blocking."""
+    """The cursor before the first lines written at `time` (Unix seconds) or later. Blocking."""
     positions: dict[Stream, Position] = {}
     activity_cache = ActivityCache(sources)
     for stream in streams:
@@ -444,14 +448,14 @@ def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> C
 def cursor_at(
     sources: SourceSet, streams: Iterable[Stream], stream: Stream, position: Position, time: float
 ) -> Cursor:
-    """The cursor before one line: all that comes before it in the order of time is before the cursor. Blocking.
+    """The cursor before one line: everything earlier in time is before the cursor. Blocking.
 
     Args:
-        sources: Where the streams lie.
-        streams: The streams that the cursor is for.
+        sources: The sources of the streams.
+        streams: The cursor's streams.
         stream: The line's stream.
-        position: Where the line begins.
-        time: When it was first seen, in Unix seconds.
+        position: The line's start.
+        time: Its time in Unix seconds.
     """
     positions: dict[Stream, Position] = {}
     activity_cache = ActivityCache(sources)
@@ -466,7 +470,7 @@ def cursor_at(
         elif activity is not None and activity.changed < time - 1.0:
             positions[other_stream] = Position(activity.size)
         else:
-            # Of lines seen at the same time those of the lower ranks come first.
+            # Of lines with the same time, those of lower ranks come first.
             source = sources.open(other_stream)
             positions[other_stream] = position_since(
                 source, time + 1e-6 if other_stream.sort_key < stream.sort_key else time
@@ -476,19 +480,19 @@ def cursor_at(
 
 
 def end_cursor(sources: SourceSet, streams: Iterable[Stream]) -> Cursor:
-    """The cursor behind all that is there now. Blocking; opens nothing on a shared file system."""
+    """The cursor after all current data. Blocking; opens nothing on a shared file system."""
     return Cursor({stream: sources.open(stream).known_end() for stream in streams})
 
 
 class ActivityCache:
-    """Activity records, each node's read once."""
+    """Activity records; each node's is read once."""
 
     def __init__(self, sources: SourceSet) -> None:
         self._sources = sources
         self._nodes: dict[tuple[int, int], Activity | None] = {}
 
     def get(self, stream: Stream) -> StreamActivity | None:
-        """What its node's record says of a stream, or None. Blocking."""
+        """A stream's entry in its node's record, or None. Blocking."""
         node = (stream.attempt, stream.node_rank)
         if node not in self._nodes:
             self._nodes[node] = self._sources.activity(*node)

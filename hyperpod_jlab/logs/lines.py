@@ -1,7 +1,8 @@
-"""Blocks and batches of lines, which become objects only when somebody asks for objects.
+"""Blocks and batches of lines, which become objects only on demand.
 
-A block is a stretch of one stream; a batch is some blocks in the order in which they are to be shown, together with the cursor
-before them. Whoever only passes text on takes `LineBlock.texts`; iterating a batch makes one `LogLine` a piece.
+A block is a range of one stream; a batch is several blocks in display order, together with the
+cursor before them. To pass text on, use `LineBlock.texts`; iterating a batch creates one `LogLine`
+per piece.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from hyperpod_jlab.logs.source import Chunk, Mark, MarkKind, Origin
 from hyperpod_jlab.logs.stream import Position
 
 # --------------------------------------------------------------------------------------------------
-# From bytes to lines: where pieces end, and what a piece looks like as text.
+# From bytes to lines: where pieces end, and their text.
 #
-# A piece is what is shown as one line: a whole line, or a part of one. A line longer than `PIECE` bytes is cut into several, a
-# line that is not finished yet may be shown as far as it is. All of it works on offsets in a buffer, so that whoever only
-# passes text on never pays for an object a line.
+# A piece is what is shown as one line: a whole line, or a part of one. A line longer than
+# `MAX_LINE_BYTES` is cut into several pieces, and an unfinished line may be shown in part.
+# Everything works on offsets in a buffer, so that passing text on never creates an object per line.
 
 MAX_LINE_BYTES = 16 * 1024
-"""The most bytes of a line in one piece, its newline not counted."""
+"""Maximum bytes of a line in one piece, without its newline."""
 
 
 def last_complete(data: bytes, begin: int, end: int) -> int:
-    """How far ``data[begin:end]`` can be taken in pieces that no later byte can change."""
+    """The end of the pieces in ``data[begin:end]`` that later bytes cannot change."""
     newline = data.rfind(b"\n", begin, end)
     position = begin if newline < 0 else newline + 1
     while end - position > MAX_LINE_BYTES:
@@ -38,7 +39,7 @@ def last_complete(data: bytes, begin: int, end: int) -> int:
 
 
 def find_segment_ends(data: bytes, begin: int, end: int) -> list[int]:
-    """The ends of the pieces in ``data[begin:end]``, newlines included; the last one is `end`."""
+    """The ends of the pieces in ``data[begin:end]``, including newlines; the last one is `end`."""
     ends: list[int] = []
     find, append = data.find, ends.append
     position = begin
@@ -54,7 +55,7 @@ def find_segment_ends(data: bytes, begin: int, end: int) -> list[int]:
 
 
 def character_boundary(data: bytes, begin: int, end: int) -> int:
-    """The last index up to `end` that does not tear a UTF-8 character (or `end`, when these bytes are no UTF-8)."""
+    """The last index up to `end` that does not split a UTF-8 character (or `end`, when the bytes are not UTF-8)."""
     for offset in range(1, min(4, end - begin + 1)):
         byte = data[end - offset]
         if byte < 0x80:
@@ -66,13 +67,13 @@ def character_boundary(data: bytes, begin: int, end: int) -> int:
 
 
 def texts(data: bytes, begin: int, end: int, *, collapse: bool) -> list[str]:
-    """The pieces of ``data[begin:end]`` as text, without newlines; bytes that are no UTF-8 become U+FFFD.
+    """The pieces of ``data[begin:end]`` as text, without newlines; invalid UTF-8 becomes U+FFFD.
 
     Args:
         data: The buffer.
-        begin: First byte of the first piece.
-        end: End of the last piece.
-        collapse: Show of a progress bar, which goes back with a carriage return, only what it showed last.
+        begin: The start of the first piece.
+        end: The end of the last piece.
+        collapse: Show only the last state of a progress bar, which uses carriage returns.
     """
     if begin >= end:
         return []
@@ -93,7 +94,7 @@ def texts(data: bytes, begin: int, end: int, *, collapse: bool) -> list[str]:
 
 
 def final_text(text: str) -> str:
-    """What a line that goes back with carriage returns shows in the end."""
+    """The final text of a line with carriage returns."""
     stripped = text.rstrip("\r")
     return stripped[stripped.rfind("\r") + 1 :]
 
@@ -105,12 +106,12 @@ class LineBlock:
     """Consecutive pieces of one stream.
 
     Attributes:
-        origin: Who wrote them.
-        chunk: The bytes they lie in.
-        begin: Where they begin in the chunk.
-        end: Where they end, and reading goes on.
-        mark: What happened before them, if anything.
-        collapse: Whether text shows of a progress bar only its last state.
+        origin: Their origin.
+        chunk: The chunk that contains them.
+        begin: Their start in the chunk.
+        end: Their end, where reading continues.
+        mark: An event before them, if any.
+        collapse: Whether text shows only the last state of a progress bar.
         selected: Indices of the pieces that passed a filter; None for all.
     """
 
@@ -135,22 +136,22 @@ class LineBlock:
 
     @property
     def size(self) -> int:
-        """Bytes in the block."""
+        """Size of the block in bytes."""
         return self.end - self.begin
 
     @property
     def end_position(self) -> Position:
-        """Where the stream goes on after the block."""
+        """The stream's position after the block."""
         return self.chunk.position_at(self.end)
 
     @property
     def time(self) -> float | None:
-        """When the block's first byte was first seen, in Unix seconds, or None when nobody noted it."""
+        """The time of the block's first byte in Unix seconds, or None when unknown."""
         return self.chunk.time_at(self.begin)
 
     @cached_property
     def first(self) -> int:
-        """Where the first piece's bytes begin: behind a newline that only ends what was shown before."""
+        """The start of the first piece: after a newline that only ends an earlier shown line."""
         data, begin = self.chunk.data, self.begin
         if begin >= self.end or self._opens_line:
             return begin
@@ -160,7 +161,7 @@ class LineBlock:
 
     @cached_property
     def ends(self) -> list[int]:
-        """Where each piece ends in the chunk, its newline included."""
+        """The end of each piece in the chunk, including its newline."""
         return find_segment_ends(self.chunk.data, self.first, self.end)
 
     @cached_property
@@ -175,7 +176,7 @@ class LineBlock:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing of the block is shown."""
+        """Whether the block shows nothing."""
         return self.mark is None and (
             not self.selected if self.selected is not None else self.first >= self.end
         )
@@ -195,7 +196,7 @@ class LineBlock:
         return selected_block
 
     def cut_after_segment(self, segment: int | None) -> LineBlock:
-        """The block up to a piece and no further; only its mark, when that is None."""
+        """The block up to and including a piece; only its mark when that is None."""
         end = self.begin if segment is None else self.ends[segment]
         selected = (
             None
@@ -225,7 +226,7 @@ class LineBlock:
         )
 
     def texts(self) -> list[str]:
-        """The pieces' text, without newlines."""
+        """The pieces' texts, without newlines."""
         return (
             self._texts
             if self.selected is None
@@ -233,7 +234,7 @@ class LineBlock:
         )
 
     def times(self) -> list[float | None]:
-        """When each piece's first byte was first seen, in Unix seconds."""
+        """The times of the pieces' first bytes, in Unix seconds."""
         stamps = self.chunk.stamps
         if len(stamps) <= 1:
             return [self.time] * len(self.texts())
@@ -246,7 +247,7 @@ class LineBlock:
         ]
 
     def continued(self, index: int) -> bool:
-        """Whether the piece goes on with a line of which a part was shown before."""
+        """Whether an earlier part of the piece's line was already shown."""
         begin = self._begin_of(index)
         if index == 0 and self.first == self.begin:
             return not self._opens_line
@@ -257,7 +258,7 @@ class LineBlock:
         return self.chunk.data[self.ends[index] - 1] != _NEWLINE
 
     def redraws(self, index: int) -> bool:
-        """Whether the piece goes back to the line's beginning and replaces what was shown there."""
+        """Whether the piece returns to the line's start and replaces what was shown."""
         if not self.continued(index):
             return False
         begin = self._begin_of(index)
@@ -267,7 +268,7 @@ class LineBlock:
         )
 
     def indices(self) -> Sequence[int]:
-        """The pieces that are shown."""
+        """The shown pieces."""
         return range(len(self.ends)) if self.selected is None else self.selected
 
     def _begin_of(self, index: int) -> int:
@@ -278,8 +279,8 @@ class LogLine:
     """One piece of a log, or a mark.
 
     Attributes:
-        line: The text, without its newline; the mark's words for a mark.
-        time: When its first byte was first seen, in Unix seconds, or None when nobody noted it.
+        line: The text, without its newline; for a mark, its message.
+        time: The time of its first byte in Unix seconds, or None when unknown.
     """
 
     __slots__ = ("_batch", "_block", "_index", "_segment", "line", "time")
@@ -307,7 +308,7 @@ class LogLine:
 
     @property
     def index(self) -> int | None:
-        """In an array's log the index of the child; None in a run's own log."""
+        """The child's index in an array's log; None in a run's own log."""
         return self._block.origin.stream.child
 
     @property
@@ -327,32 +328,32 @@ class LogLine:
 
     @property
     def mark(self) -> MarkKind | None:
-        """Which mark it is, or None for text."""
+        """The kind of mark, or None for text."""
         mark = self._block.mark
         return mark.kind if mark is not None and self._segment is None else None
 
     @property
     def continued(self) -> bool:
-        """It goes on with a line of which a part came before."""
+        """It continues a line whose earlier part was returned before."""
         return self._segment is not None and self._block.continued(self._segment)
 
     @property
     def partial(self) -> bool:
-        """Its line goes on in a later piece, or is not finished yet."""
+        """Its line continues in a later piece, or is not finished yet."""
         return self._segment is not None and self._block.partial(self._segment)
 
     @property
     def redraws(self) -> bool:
-        """It replaces what was shown of its line (a progress bar)."""
+        """It replaces the shown part of its line (a progress bar)."""
         return self._segment is not None and self._block.redraws(self._segment)
 
     @property
     def cursor(self) -> str:
-        """Where to go on after this line, in all streams asked for."""
+        """The cursor after this line, for all requested streams."""
         return self._batch.cursor_after(self._index)
 
     def __str__(self) -> str:
-        """The line behind its rank, ``3|text`` (`Stream.prefix`); a mark stands between dashes."""
+        """The line after its rank, ``3|text`` (`Stream.prefix`); a mark is between dashes."""
         if self.mark == "attempt":
             return f"--- {self.line} ---"
         prefix = self._block.origin.stream.prefix(self.rank)
@@ -363,9 +364,9 @@ class LogLine:
 
 
 class LogBatch(Sequence[LogLine]):
-    """Lines in the order in which they are to be shown.
+    """Lines in display order.
 
-    A batch may show no line and yet move the cursor: what a filter dropped is done with.
+    A batch may contain no shown line and still advance the cursor past filtered lines.
     """
 
     def __init__(self, start: Cursor, blocks: Sequence[LineBlock]) -> None:
@@ -374,7 +375,7 @@ class LogBatch(Sequence[LogLine]):
 
     @cached_property
     def end_position(self) -> Cursor:
-        """Where to go on after the whole batch."""
+        """The cursor after the whole batch."""
         positions = dict(self.start.positions)
         for block in self.blocks:
             positions[block.origin.stream] = block.end_position
@@ -382,11 +383,11 @@ class LogBatch(Sequence[LogLine]):
 
     @property
     def empty(self) -> bool:
-        """Whether the batch shows nothing and only moves the cursor. Cheap."""
+        """Whether the batch shows nothing and only advances the cursor. Cheap."""
         return all(block.empty for block in self.blocks)
 
     def split_at_marks(self) -> Iterator[LogBatch]:
-        """The batch in parts, each with a mark before its first block at the most."""
+        """The batch in parts, each with at most one mark, before its first block."""
         start, blocks_held = self.start, list[LineBlock]()
         for block in self.blocks:
             if block.mark is not None and blocks_held:
@@ -397,7 +398,7 @@ class LogBatch(Sequence[LogLine]):
         yield LogBatch(start, blocks_held)
 
     def head(self, count: int) -> LogBatch:
-        """The first `count` lines; ends right behind the last of them."""
+        """The first `count` lines; ends right after the last of them."""
         if count >= len(self):
             return self
         blocks: list[LineBlock] = []
@@ -412,7 +413,7 @@ class LogBatch(Sequence[LogLine]):
 
     @cached_property
     def _lines(self) -> list[tuple[LineBlock, int | None]]:
-        """For each line its block and the piece in it, which is None for the block's mark."""
+        """For each line its block and the piece's index in it, which is None for the block's mark."""
         lines: list[tuple[LineBlock, int | None]] = []
         for block in self.blocks:
             if block.mark is not None:
@@ -471,14 +472,15 @@ class LogBatch(Sequence[LogLine]):
 
 
 # --------------------------------------------------------------------------------------------------
-# How a log line looks to scripts: one JSON object. As text it is ``str(line)``.
+# A log line for scripts: one JSON object. As text it is ``str(line)``.
 
 
 def line_object(line: LogLine) -> dict[str, Any]:
     """The line as plain data: ``{attempt, node, rank, time, line, cursor}``.
 
-    A mark has a further key, ``mark``, which tells its kind; `line` then says it in words. A line of an array's log has
-    ``index``, the child's. Of a line that comes in pieces all but the last have ``partial``, all but the first ``continued``.
+    A mark has another key, ``mark``, with its kind; `line` is then its message. A line of an
+    array's log has the child's ``index``. In a line of several pieces, all but the last have
+    ``partial``, all but the first ``continued``.
     """
     fields: dict[str, Any] = {
         "attempt": line.attempt,

@@ -1,6 +1,6 @@
-"""Regular expressions in Python's syntax, matched against one line at a time, and whether many lines can be searched at once.
+"""Regular expressions in Python's syntax, matched per line, and whether many lines can be searched at once.
 
-That is found by reading the pattern, carefully: where in doubt, it is not claimed.
+The latter is derived from the pattern conservatively: in doubt, the answer is no.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ _SINGLE_LINE_ESCAPES = frozenset("dwSb")
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[?+]?")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _TOKENS = re.compile(rf"\\N\{{[^}}]*\}}|\\.|{_CLASS.pattern}|\{{(?!\d*,\d*\}}|\d+\}})", re.DOTALL)
-"""A character by name, an escape, a class, or a brace that stands for itself."""
+"""A named character, an escape, a class, or a literal brace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A regular expression and what is known of it.
+    """A regular expression and its properties.
 
     Attributes:
         text: The expression.
-        ignore_case: Whether upper and lower case are the same.
-        literal: The expression is just this text.
-        is_single_line: No match can depend on what lies beyond its line, so many lines can be searched at once.
+        ignore_case: Whether to ignore case.
+        literal: The text, if the expression is a literal.
+        is_single_line: No match depends on text outside of its line, so many lines can be searched
+            at once.
     """
 
     text: str
@@ -45,7 +46,7 @@ class Pattern:
 
     @property
     def expression(self) -> str:
-        """The same for the package `regex`, which would read ``a{e}`` as fuzzy and ``[[:alpha:]]`` as POSIX does."""
+        """The same for the package `regex`, which would read ``a{e}`` as fuzzy and ``[[:alpha:]]`` as POSIX."""
         return _TOKENS.sub(_keep_in_line, self.text)
 
 
@@ -62,15 +63,15 @@ def _keep_in_line(match: re.Match[str]) -> str:
 
 
 def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") -> Pattern:
-    """Read a regular expression.
+    """Parse a regular expression.
 
     Args:
-        text: Python's syntax.
-        ignore_case: Whether upper and lower case are the same.
-        field: What to call it in an error.
+        text: The expression in Python's syntax.
+        ignore_case: Whether to ignore case.
+        field: Its name in errors.
 
     Raises:
-        InvalidInputError: It is none, or longer than 2000 characters.
+        InvalidInputError: The expression is invalid, or longer than 2000 characters.
     """
     import regex
 
@@ -78,7 +79,7 @@ def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") 
         raise _invalid(f"the pattern is longer than {_MAX_PATTERN} characters", field)
     try:
         with warnings.catch_warnings():
-            # What Python may one day read otherwise is no affair of who looks for something now.
+            # Warnings about future changes of Python's syntax do not matter to a search now.
             warnings.simplefilter("ignore")
             re.compile(text)
             literal = None if _SPECIAL & set(text) or not text.isprintable() else text
@@ -101,7 +102,7 @@ def _invalid(message: str, field: str) -> InvalidInputError:
 
 
 def is_single_line_pattern(text: str) -> bool:
-    """Whether a valid expression's matches in one line are the same when more lines stand around it."""
+    """Whether a valid expression matches a line the same way with more lines around it."""
     position = 0
     while position < len(text):
         char = text[position]
@@ -136,15 +137,16 @@ def is_single_line_pattern(text: str) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Regular expressions with a time limit, for lines and for files.
+# Regular expressions with a timeout, for lines and for files.
 #
-# The package `regex` gives up the interpreter's lock while it matches and stops at a timeout, so a catastrophic pattern occupies one thread for that long and
-# holds nobody else up. Each request has a daemon thread of its own: neither other work nor the program's end waits for it.
+# The package `regex` releases the interpreter's lock while it matches and stops at a timeout, so a
+# catastrophic pattern occupies one thread for that long and blocks nothing else. Each request has
+# its own daemon thread: neither other work nor the program's end waits for it.
 
 T = TypeVar("T")
 
 TIMEOUT = 10.0
-"""Seconds that a pattern may take for one batch of lines, or one stretch of a file."""
+"""Timeout in seconds for one batch of lines, or one section of a file."""
 
 _CHUNK = 4 << 20
 _MAX_LINE_BYTES = 8 << 20
@@ -152,7 +154,7 @@ _MAX_LINE_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """A line that matches: where it lies in its file, and the match in it (all in bytes)."""
+    """A matching line: its position in its file, and the match in it (all in bytes)."""
 
     begin: int
     end: int
@@ -165,7 +167,7 @@ class Matcher:
 
     Args:
         pattern: The pattern.
-        timeout: Seconds that it may take for one request.
+        timeout: The timeout of one request in seconds.
     """
 
     def __init__(self, pattern: Pattern, *, timeout: float = TIMEOUT) -> None:
@@ -179,7 +181,7 @@ class Matcher:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._line_regex: Any = regex.compile(pattern.expression, flags)
-            # Where many lines are searched at once, ^ and $ are those of each line.
+            # In a search of many lines at once, ^ and $ match at each line.
             self._lines_regex: Any = regex.compile(pattern.expression, flags | regex.MULTILINE)
 
     async def __aenter__(self) -> Self:
@@ -189,15 +191,15 @@ class Matcher:
         await self.close()
 
     async def close(self) -> None:
-        """Stop what is under way, at the latest at its time limit."""
+        """Stop the current work, at the latest at its timeout."""
         self._closed = True
 
     def excludes(self, data: bytes, begin: int, end: int) -> bool:
-        """Whether it is plain from the bytes that no line among them matches."""
+        """Whether the bytes alone show that no line matches."""
         return self._literal is not None and data.find(self._literal.encode(), begin, end) < 0
 
     async def filter(self, texts: Sequence[str]) -> list[int]:
-        """The indices of the lines that match.
+        """The indices of the matching lines.
 
         Raises:
             InvalidInputError: The pattern takes too long.
@@ -215,7 +217,7 @@ class Matcher:
     async def scan(
         self, file: int, begin: int, end: int, limit: int
     ) -> tuple[list[PatternMatch], int]:
-        """The lines that begin in ``[begin, end)`` of an opened file and match, at most `limit`, and how far was looked.
+        """The matching lines that start in ``[begin, end)`` of an open file, at most `limit`, and how far the search got.
 
         Raises:
             InvalidInputError: The pattern takes too long.
@@ -227,7 +229,7 @@ class Matcher:
     # In the thread
 
     def _deadline(self, expression: Any) -> Callable[[str, int], Any]:
-        """The expression's search, within the time that the request has."""
+        """The expression's search function, with the request's remaining time."""
         deadline = time.monotonic() + self._timeout
 
         def search(text: str, position: int) -> Any:
@@ -262,11 +264,11 @@ class Matcher:
     def _lines(
         self, data: bytes, search: Callable[[str, int], Any], lines: Callable[[str, int], Any]
     ) -> Iterator[tuple[int, int]]:
-        """Begin and end of the lines in `data` that match, newlines not counted."""
+        """Start and end of the matching lines in `data`, without newlines."""
         if self._literal:
             yield from _lines_with_text(data, self._literal.encode())
             return
-        # A character is a byte here, so places in the text are places in the data.
+        # Each character is one byte here, so offsets in the text are offsets in the data.
         is_ascii_batch = self.pattern.is_single_line and data.isascii()
         text, position = data.decode("ascii") if is_ascii_batch else "", 0
         while position < len(data):
@@ -333,12 +335,13 @@ def _text(line: bytes) -> str:
 
 
 def _span(line: bytes, search: Callable[[str, int], Any]) -> tuple[int, int]:
-    """Where the match lies in its line, in bytes."""
+    """The match's offsets in its line, in bytes."""
     text = _text(line)
     match = search(text, 0)
     if match is None:
         return 0, 0
-    # Replacement characters differ in length from what they stand for; near is good enough there.
+    # Replacement characters differ in length from the original bytes; an approximation is enough
+    # here.
     return len(text[: match.start()].encode()), len(text[: match.end()].encode())
 
 
@@ -357,7 +360,7 @@ def _line_start(file: int, begin: int) -> int:
 
 
 def _read_whole_lines(file: int, position: int, size: int) -> bytes:
-    """At least `size` bytes from a line start on, up to a line's end; a line of many MiB is cut."""
+    """At least `size` bytes from a line start on, up to the end of a line; a line of many MiB is cut."""
     data = os.pread(file, size, position)
     while data and not data.endswith(b"\n"):
         newline = data.rfind(b"\n")

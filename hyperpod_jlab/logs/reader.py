@@ -1,4 +1,4 @@
-"""The one who reads a source, for all who follow it."""
+"""Reads a source for all of its followers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from hyperpod_jlab.logs.source import HEARTBEAT, Activity, Chunk, LogSource, Mar
 from hyperpod_jlab.logs.stream import CHECK_BYTES, Position, Stream
 
 # --------------------------------------------------------------------------------------------------
-# The newest bytes of a source, kept for those who follow closely.
+# The newest bytes of a source, buffered for followers that keep up.
 #
-# Who falls out of the ring reads from the source again, by place; so the ring's size is a bound on memory, not on patience.
+# A follower that falls out of the ring reads from the source again, by position; so the ring's size
+# limits memory, not how slow a follower may be.
 
 _OVERHEAD = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What the ring has after a place.
+    """The ring's data after a position.
 
     Attributes:
-        chunk: The bytes; none when there is nothing yet.
-        generation: The source's generation that they belong to: a source that was truncated or replaced begins a new one.
-        has_more: There is more behind them.
-        closing: What follows does not go on with these bytes: an unfinished line in them stays unfinished.
+        chunk: The bytes; empty when there is nothing yet.
+        generation: ⟪⟪The source's generation that‖Which of the source's lives‖Their⟫⟫ generation: a ⟪⟪source that was truncated‖source that was cut‖truncated⟫⟫ or replaced source starts a new one.
+        has_more: More data follows.
+        closing: The following data does not continue these bytes: an unfinished line in them stays
+            unfinished.
     """
 
     chunk: Chunk
@@ -39,9 +41,9 @@ class Ring:
     """Consecutive chunks of one source, the oldest dropped first.
 
     Attributes:
-        limit: Most bytes to keep.
-        size: Bytes kept, with what keeping them costs.
-        generation: The source's present generation.
+        limit: Maximum size in bytes.
+        size: Current size in bytes, with overhead.
+        generation: The source's current generation.
     """
 
     def __init__(self, limit: int) -> None:
@@ -51,7 +53,7 @@ class Ring:
         self._chunks: deque[tuple[int, Chunk]] = deque()
 
     def add(self, chunk: Chunk) -> None:
-        """Take the bytes that follow; drops the oldest beyond the limit, but never these."""
+        """Append the next bytes; drops the oldest ones beyond the limit, but never these."""
         if chunk.restarted:
             self.generation += 1
         self._chunks.append((self.generation, chunk))
@@ -61,12 +63,12 @@ class Ring:
             self.size -= len(oldest.data) + _OVERHEAD
 
     def read_after(self, position: Position, generation: int | None, limit: int) -> Slice | None:
-        """Up to `limit` bytes after a place (at least one chunk's), or None when the place is not in the ring.
+        """Up to `limit` bytes after a position (at least one chunk), or None when the position is not in the ring.
 
         Args:
-            position: The place.
-            generation: The generation that it belongs to, from an earlier slice; None when it is not known.
-            limit: Bytes after which no further chunk is taken.
+            position: The position.
+            generation: ⟪⟪The generation that it‖The life that it‖Its⟫⟫ generation from ⟪⟪from‖as a‖an earlier⟫⟫ ⟪⟪an earlier‖slice told,‖slice,⟫⟫ slice; None when ⟪⟪it is not known‖that is not known‖unknown⟫⟫.
+            limit: Bytes after which no further chunk is added.
         """
         following: list[tuple[int, Chunk]] = []
         for entry in reversed(self._chunks):
@@ -86,14 +88,14 @@ def _same_position(left: Position, right: Position) -> bool:
 
 
 def _breaks(chunk: Chunk) -> bool:
-    """Whether the bytes do not simply go on with those before them."""
+    """Whether the bytes do not continue the previous ones."""
     return chunk.restarted or chunk.mark is not None
 
 
 def _slice(
     entry: tuple[int, Chunk], index: int, following: list[tuple[int, Chunk]], limit: int
 ) -> Slice:
-    """Join the chunk's data from `index` on and the chunks after it (in `following`, the newest first)."""
+    """Join the chunk's data from `index` on and the chunks after it (in `following`, newest first)."""
     generation, chunk = entry
     is_new_generation = index == len(chunk.data) and bool(following) and following[-1][1].restarted
     if is_new_generation:
@@ -116,7 +118,7 @@ def _slice(
         chunk.offset + index,
         preceding,
         chunk.identity,
-        # The last stamp of an index holds.
+        # The last timestamp of an index applies.
         stamps=tuple(dict(stamps).items()),
         mark=chunk.mark if is_new_generation or (index == 0 and not chunk.restarted) else None,
         restarted=is_new_generation,
@@ -131,35 +133,35 @@ def _slice(
 
 
 # --------------------------------------------------------------------------------------------------
-# How often to look: fast while bytes arrive, slowly when quiet, and never more often in all than the budget allows.
+# The poll interval: short while bytes arrive, long when quiet, and limited in total by the budget.
 
 FAST_POLL_S = 0.05
-"""Seconds between looks while bytes arrive."""
+"""Seconds between reads while bytes arrive."""
 
 WARM = 0.08
-"""Seconds between looks for `LINGER` seconds after that: a line every few seconds is still seen at once."""
+"""Seconds between reads for `LINGER` seconds after that: a line every few seconds is still seen at once."""
 
 SLOW_POLL_S = 1.0
-"""The longest time between looks, in seconds."""
+"""The maximum seconds between reads."""
 
 POLL_GROWTH = 1.5
-"""By what the time between looks grows when there was nothing to see."""
+"""The factor by which the interval grows after a fruitless read."""
 
 LINGER = 30.0
 """Seconds for which a stream stays warm after its last byte."""
 
 SWEEP_S = 30.0
-"""A stream that sleeps, because a record tells when it grows, is looked at this often all the same (seconds)."""
+"""Seconds between reads of a sleeping stream, whose record reports its growth."""
 
 _HOT = 1.0
 
 
 def next_pause(quiet_s: float, last: float) -> float:
-    """Seconds until the next look.
+    """Seconds until the next read.
 
     Args:
-        quiet_s: Seconds since bytes last arrived.
-        last: The pause before this look, in seconds.
+        quiet_s: Seconds since the last bytes.
+        last: The previous pause in seconds.
     """
     if quiet_s < _HOT:
         return FAST_POLL_S
@@ -169,10 +171,10 @@ def next_pause(quiet_s: float, last: float) -> float:
 
 
 class ReadBudget:
-    """A number of looks a second that all readers share: looks saved are kept for a tenth of a second.
+    """Reads per second that all readers share; unused reads are kept for a tenth of a second.
 
     Args:
-        rate: Looks a second.
+        rate: Reads per second.
     """
 
     def __init__(self, rate: float) -> None:
@@ -182,7 +184,7 @@ class ReadBudget:
         self._filled = 0.0
 
     def acquire(self, requested: int, now: float) -> int:
-        """How many of so many looks may be done now (`now` in monotonic seconds)."""
+        """How many of this many reads are allowed now (`now` in monotonic seconds)."""
         self._tokens = min(self._capacity, self._tokens + (now - self._filled) * self._rate)
         self._filled = now
         granted = min(requested, int(self._tokens))
@@ -190,7 +192,7 @@ class ReadBudget:
         return granted
 
     def wait_s(self) -> float:
-        """Seconds until a look is allowed."""
+        """Seconds until a read is allowed."""
         return max(0.0, (1.0 - self._tokens) / self._rate)
 
 
@@ -199,32 +201,34 @@ _LIVE_S = 2.0
 
 
 class Subscriber(Protocol):
-    """Who is told that a stream has news."""
+    """Receives a stream's changes."""
 
     def on_change(self, stream: Stream) -> None:
-        """There are new bytes, or a new mark, in a stream."""
+        """A stream has new bytes, or a new mark."""
         ...
 
 
 @dataclass
 class SourceReader:
-    """One source that is being followed: where its reader stands, and when it looks next. Times are monotonic seconds.
+    """One followed source: its reader's position, and the time of its next read. Times are monotonic seconds.
 
     Attributes:
-        source: The source; used in worker threads, by one look at a time.
-        position: How far it was read.
+        source: The source; used in worker threads, by one read at a time.
+        position: The position up to which it was read.
         ring: The newest bytes.
-        next_read_at: When to look next.
-        is_wanted: Somebody has taken all there is and waits for more.
-        nudged: A notification says that there is something to see.
-        asleep: Its node's activity record is watched in its place; it is still looked at when due, which is seldom.
-        grown: When bytes last came.
-        read_at: When it was last looked at.
-        pause_s: The present pause between looks, in seconds.
-        at_end: When it was last looked at, there was no more to read.
-        problem: What keeps it from being read, if anything.
-        farewell: Nothing is added any more, as was just heard: the next look is the last word, and is told whatever it finds.
-        subscribers: Who follows it.
+        next_read_at: The time of the next read.
+        is_wanted: A follower has taken everything and waits for more.
+        nudged: A notification reported a change.
+        asleep: Its node's activity record is watched instead; it is still read when due, which is
+            rare.
+        grown: The time of the last bytes.
+        read_at: The time of the last read.
+        pause_s: The current pause between reads, in seconds.
+        at_end: The last read found nothing more.
+        problem: Why it is unreadable, if it is.
+        farewell: It was just reported as complete: the next read is final, and its result is always
+            reported.
+        subscribers: Its followers.
     """
 
     source: LogSource
@@ -245,11 +249,11 @@ class SourceReader:
         self.subscribers: set[Subscriber] = set()
 
     def read_source(self, now: float, unix: float, *, keep_open: bool) -> Chunk:
-        """Read what has come. Blocking; changes nothing but the source's open file.
+        """Read new data. Blocking; changes nothing but the source's open file.
 
         Args:
             now: Monotonic seconds.
-            unix: The same moment in Unix seconds.
+            unix: The same time in Unix seconds.
             keep_open: Leave a quiet file open.
         """
         limit = min(_MAX_READ_BYTES, self.ring.limit)
@@ -258,17 +262,17 @@ class SourceReader:
             if not keep_open and now - self.grown > _LIVE_S:
                 self.source.close()
             return chunk
-        if chunk.stamps:  # the source knows better than whoever looks
+        if chunk.stamps:  # the source knows the times better than the reader
             return chunk
         if self.at_end and now - self.read_at < _LIVE_S:
-            # At the last look there was nothing here, so these bytes are as new as this moment.
+            # The last read found nothing here, so these bytes are as new as this read.
             return replace(chunk, stamps=((0, unix),))
         base = chunk.offset
         stamps = self.source.stamps(base, base + len(chunk.data))
         return replace(chunk, stamps=tuple((offset - base, time) for offset, time in stamps))
 
     def accept(self, chunk: Chunk, now: float) -> None:
-        """Take what a look has read, tell the subscribers, and plan the next look."""
+        """Process the result of a read, notify the subscribers, and schedule the next read."""
         self.read_at = now
         self.at_end = len(chunk.data) < min(_MAX_READ_BYTES, self.ring.limit)
         problem = chunk.mark if chunk.mark is not None and chunk.mark.kind == "unreadable" else None
@@ -293,16 +297,17 @@ class SourceReader:
 
 
 # --------------------------------------------------------------------------------------------------
-# Which streams need not be looked at: their node's activity record tells when they grow.
+# Idle streams that need no reads, because their node's activity record reports their growth.
 #
-# Of 512 ranks mostly a few write. The others are put to sleep, and one small file a node is read in their place. It is a help
-# only: a record that is missing, or not renewed, wakes its streams, and each is looked at now and then anyway.
+# Of 512 ranks usually a few write. The others are put to sleep, and one small file per node is read
+# instead. This is only an optimization: a missing or outdated record wakes its streams, and each
+# stream is read occasionally anyway.
 
 FEW = 32
-"""With no more readers than this nobody sleeps: looking at them is cheap."""
+"""With at most this many readers none sleeps, because reading them is cheap."""
 
 RECORDS_A_SECOND = 200.0
-"""Of very many nodes (an array of hundreds) this many records are read a second at the most, to leave looks for the logs."""
+"""Maximum records read per second with very many nodes (an array of hundreds), to leave reads for the logs."""
 
 _QUIET_S = 5.0
 _FASTEST = 0.25
@@ -313,7 +318,7 @@ Node = tuple[int, int]
 
 @dataclass
 class _NodeWatch:
-    """One node's record: when to read it next, and when it was last seen to be renewed (monotonic seconds)."""
+    """One node's record: the time of its next read, and of its last observed update (monotonic seconds)."""
 
     next_check_at: float
     pause_s: float = _FASTEST
@@ -333,7 +338,7 @@ class IdleTracker:
         self._node_watches: dict[Node, _NodeWatch] = {}
 
     def next_read_at(self, readers: Mapping[Stream, SourceReader], now: float) -> list[Node]:
-        """The nodes whose records are to be read now; settles who sleeps."""
+        """The nodes whose records must be read now; decides which readers sleep."""
         if len(readers) <= FEW:
             self._wake(readers.values())
             self._node_watches.clear()
@@ -345,7 +350,7 @@ class IdleTracker:
         for node in self._node_watches.keys() - quiet_s.keys():
             del self._node_watches[node]
         for node, sleepers in quiet_s.items():
-            # A node that was not asked yet is taken to be alive until it has answered.
+            # A node that has not been queried yet counts as alive until its record is read.
             node_watch = self._node_watches.setdefault(
                 node, _NodeWatch(next_check_at=now, renewed_at=now)
             )
@@ -366,7 +371,7 @@ class IdleTracker:
         readers: Mapping[Stream, SourceReader],
         now: float,
     ) -> None:
-        """Take what a node's record says; wakes the streams that have grown and puts the other quiet ones to sleep."""
+        """Process a node's record; wakes the streams that have grown and puts the other quiet ones to sleep."""
         node_watch = self._node_watches.get(node)
         if node_watch is None:
             return
@@ -402,7 +407,7 @@ class IdleTracker:
         )
 
     def next_due(self) -> float:
-        """When the next record is to be read (monotonic seconds)."""
+        """The time of the next record read (monotonic seconds)."""
         return min(
             (node_watch.next_check_at for node_watch in self._node_watches.values()),
             default=float("inf"),

@@ -18,17 +18,17 @@ from hyperpod_jlab.logs.stream import (
 from hyperpod_jlab.storage import descent
 
 _REOPEN_AFTER_S = 0.2
-"""Seconds. Opening costs a call to the metadata server of the whole file system; reading an open file does not."""
+"""Seconds. Opening a file costs a call to the metadata server of the whole file system; reading an open one does not."""
 
 _MAX_RECORD_BYTES = 1 << 20
 _MAX_FOREIGN_FILES = 4096
 
 
 class Bound:
-    """How many folders and names are looked at in one go: of another user's run it must not cost more than it shows.
+    """Limits the folders and names that one pass lists, because another user's run may have any number of them.
 
     Args:
-        path: Where the run lies.
+        path: The run's folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,18 +36,18 @@ class Bound:
         self._files_left = _MAX_FOREIGN_FILES
 
     def renew(self) -> None:
-        """Another go begins."""
+        """Start a new pass."""
         self._files_left = _MAX_FOREIGN_FILES
 
     def names(self, folder: Path) -> list[str]:
-        """The names in a folder, as far as they are to be looked at; none when it is not there or not readable. Blocking."""
+        """The names in a folder, up to the limit; empty when it does not exist or is unreadable. Blocking."""
         if self._max_files is not None and self._files_left <= 0:
             return []
         try:
             names = descent.list_names(
                 folder, None if self._max_files is None else self._files_left
             )
-        except OSError:  # the files' own trouble shows when they are read
+        except OSError:  # an error of the files shows when they are read
             names = []
         self._files_left -= 1 + len(names)
         return names
@@ -57,9 +57,9 @@ class RecordStreams:
     """All logs of one run as files, see docs/bundle-format.md. A `SourceSet`.
 
     Args:
-        records: The run's ``<records>`` folder; it need not exist yet.
-        processes_per_node: Ranks on each node, from which global ranks follow.
-        bound: How much is looked at, where that is shared with others' looks.
+        records: The run's ``<records>`` folder; it may not exist yet.
+        processes_per_node: Number of ranks on each node, from which global ranks follow.
+        bound: The limit, if shared with other passes.
     """
 
     def __init__(self, records: Path, processes_per_node: int, bound: Bound | None = None) -> None:
@@ -75,7 +75,7 @@ class RecordStreams:
         return self.records
 
     def attempts(self) -> list[int]:
-        """The attempts that have a log folder, in rising order. Blocking."""
+        """The attempts that have a log folder, in increasing order. Blocking."""
         self._renew()
         return self._attempts()
 
@@ -84,7 +84,7 @@ class RecordStreams:
         return sorted(attempt for attempt in numbers if attempt is not None)
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
-        """The streams that exist now, of one attempt or of all, in order. Blocking."""
+        """The existing streams of one attempt or of all, in order. Blocking."""
         self._renew()
         streams: list[Stream] = []
         for number in self._attempts() if attempt is None else [attempt]:
@@ -95,21 +95,21 @@ class RecordStreams:
         return sorted(streams, key=lambda stream: stream.sort_key)
 
     def folder(self, attempt: int | None) -> Path:
-        """The folder of an attempt's logs, or the one in which the attempts' folders lie."""
+        """The folder of an attempt's logs, or the parent of the attempts' folders."""
         logs = self.records / "logs"
         return logs if attempt is None else logs / attempt_folder(attempt)
 
     def ended_streams(self) -> frozenset[Stream]:
-        """None: when a run has ended is for others to say, and that a later attempt began is seen in the streams."""
+        """None: the run's end is decided elsewhere, and the streams themselves show a later attempt."""
         return frozenset()
 
     def open(self, stream: Stream, listed_as: Stream | None = None) -> BundleFile:
-        """A source object of its own for a stream, which others may know as another one. Opens nothing until it is read."""
+        """A new source object for a stream, which callers may know under another name. Opens nothing until the first read."""
         path = self.folder(stream.attempt) / stream.file_name
         return BundleFile(listed_as or stream, path, reopen_after=_REOPEN_AFTER_S)
 
     def origin(self, stream: Stream) -> Origin:
-        """Who writes a stream. Blocking, until the node's name is known."""
+        """The stream's origin. Blocking, until the node's name is known."""
         return Origin(stream, self._node_name(stream), stream.rank(self.processes_per_node))
 
     def activity(self, attempt: int, node_rank: int) -> Activity | None:
@@ -134,6 +134,6 @@ class RecordStreams:
         try:
             name = from_json(descent.read(path, _MAX_RECORD_BYTES))["node"]
         except (OSError, ValueError, KeyError, TypeError):
-            # The node has not reported yet, or its record is damaged, which the run's state tells.
+            # The node has not reported yet, or its record is damaged, which the run's state shows.
             return None
         return name if isinstance(name, str) and name else None

@@ -1,6 +1,6 @@
-"""Finding lines in many streams, in the order of time, a stretch of a file at a time.
+"""Searches lines in many streams, ordered by time, one section of a file at a time.
 
-The matching itself happens in the matcher's process; only lines that match are read and decoded here.
+The matcher's threads do the matching; only matching lines are read and decoded here.
 """
 
 from __future__ import annotations
@@ -28,29 +28,27 @@ _LEAD = 1024
 
 
 Stretch = tuple[LogSource, Origin, int, int]
-"""What to search of a stream: its source, who writes it, first byte, end."""
+"""A section of a stream to search: its source, origin, first byte and end."""
 
 
 class Thread(Protocol):
-    """Does something that blocks in a thread."""
+    """Runs a blocking function in a thread."""
 
-    async def __call__(self, function: Callable[..., Any], *args: object) -> Any:
-        """Do it."""
-        ...
+    async def __call__(self, function: Callable[..., Any], *args: object) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A line that matches.
+    """A matching line.
 
     Attributes:
-        origin: Who wrote it.
-        time: When it was first seen (Unix seconds), or None when nobody noted it.
+        origin: Its origin.
+        time: Its time (Unix seconds), or None when unknown.
         line: Its text, or 16 KiB of it around the match.
-        match: Where the match lies in `line`, in characters.
-        position: Where the shown text begins in its stream.
-        position_after: Where the line ends in its stream.
-        key: Where it stands among the lines of all streams.
+        match: The match's offsets in `line`, in characters.
+        position: The start of the shown text in its stream.
+        position_after: The line's end in its stream.
+        key: Its order among the lines of all streams.
     """
 
     origin: Origin
@@ -64,7 +62,7 @@ class Hit:
 
 @dataclass
 class _Lane:
-    """One stream: the bytes that are still to be searched, and what was found but not given yet, nearest first."""
+    """One stream: the bytes left to search, and pending hits, nearest first."""
 
     source: LogSource
     origin: Origin
@@ -83,10 +81,10 @@ class Search:
     """A search through streams between two cursors.
 
     Args:
-        lanes: What to search.
+        lanes: The sections to search.
         matcher: The pattern.
-        direction: Which end to begin at.
-        thread: Runs what blocks.
+        direction: The direction of the search.
+        thread: Runs blocking functions.
     """
 
     def __init__(
@@ -103,7 +101,7 @@ class Search:
         self.scanned = 0
 
     async def run(self, limit: int, seconds: float) -> list[Hit]:
-        """The next hits in order, at most `limit`, as far as they are found in so many seconds."""
+        """The next hits in order, at most `limit`, found within this many seconds."""
         deadline = time.monotonic() + seconds
         hits: list[Hit] = []
         for lane in self._lanes:
@@ -118,11 +116,11 @@ class Search:
 
     @property
     def complete(self) -> bool:
-        """Whether all was searched and given."""
+        """Whether everything was searched and returned."""
         return all(lane.is_done and not lane.matches for lane in self._lanes)
 
     def cursor_after_hits(self, start_cursor: Cursor) -> Cursor:
-        """The cursor from which a search goes on: forward before, backward behind what was not given yet."""
+        """The cursor at which a search continues: forward before the pending hits, backward after them."""
         positions = dict(start_cursor.positions)
         for lane in self._lanes:
             if lane.matches:
@@ -143,7 +141,7 @@ class Search:
         return pick(lanes, key=lambda lane: lane.frontier, default=None)
 
     def _ready_hits(self, nearest: _Lane | None, limit: int) -> list[Hit]:
-        """Hits that nothing still to be searched can come before."""
+        """Hits before which nothing unsearched can come."""
         hits_ready: list[Hit] = []
         bound = None if nearest is None else nearest.frontier
         while len(hits_ready) < limit:
@@ -159,7 +157,7 @@ class Search:
         return hits_ready
 
     async def _scan(self, lane: _Lane, limit: int) -> None:
-        """Search the lane's next stretch."""
+        """Search the lane's next section."""
         if self._forward:
             begin, end = lane.begin, min(lane.end, lane.begin + lane.stretch)
         else:
@@ -172,7 +170,7 @@ class Search:
             and scanned_to < end
             and lane.stretch > MAX_LINE_BYTES
         ):
-            # Backward the last ones come first: look at less at once.
+            # Backward, the last hits come first: search smaller sections.
             lane.stretch //= 8
             return
         hits = await self._thread(self._hits, lane, matches)
@@ -188,7 +186,7 @@ class Search:
     async def _find_matches(
         self, lane: _Lane, begin: int, end: int, limit: int
     ) -> tuple[list[PatternMatch], int]:
-        """What the matcher finds in a stretch of a lane, and how far it has looked; a file that cannot be opened has nothing."""
+        """The matches in a section of a lane, and how far the search got; empty for a file that cannot be opened."""
         try:
             fd = await self._thread(lane.source.open_fd)
         except OSError:
@@ -203,7 +201,7 @@ class Search:
             os.close(fd)
 
     def _set_order(self, lane: _Lane) -> None:
-        """Note where the lane's search stands in the order of time. Blocking."""
+        """Record the lane's current search position in time order. Blocking."""
         lane.frontier = self._key(lane, max(0, lane.begin if self._forward else lane.end - 1))[0]
 
     def _key(self, lane: _Lane, offset: int) -> tuple[Key, float | None]:
@@ -214,7 +212,7 @@ class Search:
         return (attempt, sort_time, node, local), first_time
 
     def _hits(self, lane: _Lane, matches: Sequence[PatternMatch]) -> list[Hit]:
-        """Read the lines that match. Blocking."""
+        """Read the matching lines. Blocking."""
         try:
             return [self._hit(lane, line) for line in matches]
         finally:
@@ -253,7 +251,7 @@ def _characters(data: bytes) -> int:
 
 
 def _character_start(data: bytes) -> int:
-    """The first index at which a UTF-8 character begins."""
+    """The first index at which a UTF-8 character starts."""
     for index in range(min(4, len(data))):
         if data[index] & 0xC0 != 0x80:
             return index

@@ -1,4 +1,4 @@
-"""The log service: what every face asks when it shows, follows, pages or searches a run's logs."""
+"""The log service: shows, follows, pages and searches a run's logs for all clients."""
 
 from __future__ import annotations
 
@@ -39,44 +39,47 @@ from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Position, Stream
 from hyperpod_jlab.storage.mounts import GONE_CODE
 
 # --------------------------------------------------------------------------------------------------
-# What faces ask the log service for, and what they get.
+# The log service's requests and results.
 
 Direction = Literal["forward", "backward"]
 
 
 class LogCatalog(Protocol):
-    """What the log service must know of the logs that it reads: those of runs, or of nodes."""
+    """The log service's catalog of logs: those of runs, or of nodes."""
 
     def sources(self, run_id: str) -> SourceSet:
-        """The sources of a log. May block; NotFoundError when there is no such log."""
+        """The sources of a log. May block; NotFoundError when the log does not exist."""
         ...
 
     async def is_ended(self, run_id: str) -> bool:
-        """Whether nothing more can come: a run is in a terminal state, after which no further attempt can start.
+        """Whether the log is complete: the run is in a terminal state, after which no further attempt can start.
 
-        Asked about once a second by each follower, so it must not cost a scheduler call each time.
+        Each follower calls this about once a second, so it must not make a scheduler call each
+        time.
         """
         ...
 
 
 @dataclass(frozen=True)
 class LogRequest:
-    """Which lines of a run somebody wants.
+    """A request for lines of a run.
 
     Attributes:
-        run_id: The run, an array (then all its children), or a child of one; for logs that are of no run, what `KnownLogs` calls them.
+        run_id: The run, an array (then all its children), or a child of one; for other logs, their
+            id in the `LogCatalog`.
         attempt: Only this attempt; None for all.
         node: Only the node of this rank; None for all.
         ranks: Only these global ranks; None for all.
-        node_logs: Whether the nodes' own logs (launcher, setup lines) come too; None: unless ranks are asked for.
-        tail: Begin with the last so many lines (of those that match, with `grep`).
-        since: Begin with the first lines seen at this Unix time (seconds) or later.
-        grep: Only lines in which this regular expression is found.
-        ignore_case: Whether upper and lower case are the same to `grep`.
-        cursor: Go on from here; `tail` and `since` are then not looked at.
-        follow: Go on until the run (or the attempt asked for) has ended.
-        collapse: Show of progress bars, which go back with a carriage return, only what they showed last.
-        partial: With `follow`, show a line that is not finished after a while as far as it is; else only whole lines.
+        node_logs: Whether to include the nodes' own logs (launcher, setup lines); by default,
+            unless ranks are given.
+        tail: Start with this many last lines (matching ones, with `grep`).
+        since: Start with the first lines written at this Unix time (seconds) or later.
+        grep: Only lines that match this regular expression.
+        ignore_case: Whether `grep` ignores case.
+        cursor: Continue from here; `tail` and `since` are then ignored.
+        follow: Continue until the run (or the requested attempt) has ended.
+        collapse: Show only the last state of progress bars, which use carriage returns.
+        partial: With `follow`, show unfinished lines after a while; otherwise only whole lines.
     """
 
     run_id: str
@@ -94,10 +97,10 @@ class LogRequest:
     partial: bool = True
 
     def check(self) -> None:
-        """Look for numbers that make no sense.
+        """Validate the numbers.
 
         Raises:
-            InvalidInputError: There is one; the detail names its field.
+            InvalidInputError: A number is invalid; the detail names its field.
         """
         numbers = {"attempt": (self.attempt, 1), "node": (self.node, 0), "tail": (self.tail, 0)}
         for name, (number, minimum) in numbers.items():
@@ -113,7 +116,7 @@ class LogPage:
     """Some lines of history and the cursors on both sides of them.
 
     Attributes:
-        lines: The lines, in the order in which they are shown.
+        lines: The lines, in display order.
         before: Page backward from here.
         after: Page forward, or follow, from here.
         at_start: There is nothing before the page.
@@ -170,10 +173,10 @@ class SearchResult:
 
 
 def check_limit(limit: int) -> None:
-    """Look whether a page or a list of hits may have so many lines.
+    """Validate the number of lines of a page or of hits.
 
     Raises:
-        InvalidInputError: It may not.
+        InvalidInputError: The number is invalid.
     """
     if limit < 1:
         raise _out_of_range("limit", limit, 1)
@@ -186,17 +189,18 @@ def _out_of_range(field: str, number: int, minimum: int) -> InvalidInputError:
 
 
 # --------------------------------------------------------------------------------------------------
-# A request made concrete: which streams of a run it means, where to begin, and which lines to show.
+# A resolved request: its streams, its start, and the lines to show.
 
 AttemptReasonLookup = Callable[[str, int], Awaitable[str | None]]
-"""Tells why an attempt of a run, or of an array's child, ended; None when that is not known."""
+"""Returns why an attempt of a run, or of an array's child, ended; None when unknown."""
 
 
 class LogView:
-    """One request and the sources behind it. Methods without ``async`` may block. Use it in an ``async with``.
+    """One request and its sources. Methods without ``async`` may block. Use it in an ``async with``.
 
     Raises:
-        InvalidInputError: The request's numbers, cursor or pattern make no sense, or not for this run.
+        InvalidInputError: The request's numbers, cursor or pattern are invalid, or do not belong to
+            this run.
     """
 
     def __init__(
@@ -222,7 +226,7 @@ class LogView:
             await self.matcher.close()
 
     def is_wanted(self, stream: Stream) -> bool:
-        """Whether the request means a stream."""
+        """Whether the request includes a stream."""
         request, own_stream = self.request, stream.without_child
         if request.attempt is not None and own_stream.attempt != request.attempt:
             return False
@@ -234,7 +238,7 @@ class LogView:
         return self._ranks is None or rank in self._ranks
 
     def streams(self) -> list[Stream]:
-        """The streams meant that exist now."""
+        """The requested streams that exist now."""
         return [
             stream
             for stream in self.sources.streams(self.request.attempt)
@@ -242,7 +246,7 @@ class LogView:
         ]
 
     def start(self) -> Cursor:
-        """Where to begin; with a pattern and `tail` the caller must search instead."""
+        """The start; with a pattern and `tail` the caller must search instead."""
         return (
             self.start_cursor
             if self.start_cursor is not None
@@ -250,7 +254,7 @@ class LogView:
         )
 
     def check_own_cursor(self, cursor: Cursor) -> Cursor:
-        """The same cursor, saying that it belongs to this run."""
+        """The same cursor, after a check that it belongs to this run."""
         return Cursor(cursor.positions, cursor.first_attempt, self._run)
 
     def _find_start(self) -> Cursor:
@@ -265,7 +269,7 @@ class LogView:
 
     def _parse(self, text: str) -> Cursor:
         cursor = Cursor.parse(text)
-        if cursor.run not in ("", self._run):  # those of older versions do not say
+        if cursor.run not in ("", self._run):  # those of older versions do not name the run
             raise InvalidInputError(
                 f"this cursor belongs to another log, not to {self.request.run_id}",
                 code="invalid_cursor",
@@ -292,7 +296,7 @@ class LogView:
         )
 
     async def format_batch(self, batch: LogBatch) -> LogBatch:
-        """The batch with only those lines shown that the request asks for, and with why attempts began."""
+        """The batch with only the requested lines shown, and with the reasons for attempts."""
         if any(_opens_attempt(block) for block in batch.blocks):
             batch = LogBatch(
                 batch.start, [await self._with_attempt_reason(block) for block in batch.blocks]
@@ -302,7 +306,7 @@ class LogView:
         return LogBatch(batch.start, [await self._filter_block(block) for block in batch.blocks])
 
     async def _with_attempt_reason(self, block: LineBlock) -> LineBlock:
-        """The block; when it opens an attempt, its mark says why the one before ended."""
+        """The block; if it starts an attempt, its mark has the reason why the previous one ended."""
         if self._find_attempt_reason is None or block.mark is None or not _opens_attempt(block):
             return block
         index, attempt = block.origin.stream.child, block.origin.stream.without_child.attempt
@@ -317,7 +321,7 @@ class LogView:
     async def _filter_block(self, block: LineBlock) -> LineBlock:
         selected: Sequence[int] | None = None
         if self.matcher is not None and _opens_attempt(block):
-            block = block.with_mark(None)  # who asks for certain lines wants no others
+            block = block.with_mark(None)  # a request for certain lines excludes marks
         data = block.chunk.data
         if block.origin.rank is None and data.find(LAUNCHER_LINE, block.begin, block.end) >= 0:
             prefix = LAUNCHER_LINE.decode()
@@ -340,13 +344,13 @@ def _opens_attempt(block: LineBlock) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Search on behalf of the log service: bounds from cursors, cursors for hits.
+# Search for the log service: limits from cursors, cursors for hits.
 
 
 async def search(
     log_view: LogView, thread: Thread, direction: Direction, limit: int, seconds: float
 ) -> SearchResult:
-    """Search what a view shows, see `LogService.search`.
+    """Search a view's lines, see `LogService.search`.
 
     Raises:
         InvalidInputError: The view has no pattern.
@@ -370,7 +374,7 @@ async def search(
 def _lanes(
     log_view: LogView, streams: list[Stream], direction: Direction
 ) -> tuple[list[Stretch], Cursor]:
-    """What to search of each stream, and the cursor that says so. Blocking."""
+    """The section to search of each stream, and the cursor for it. Blocking."""
     start_cursor = log_view.start_cursor
     if start_cursor is None:
         start_cursor = Cursor() if direction == "forward" else end_cursor(log_view.sources, streams)
@@ -407,12 +411,12 @@ def _hit(log_view: LogView, streams: list[Stream], hit: Hit) -> SearchHit:
 
 
 # --------------------------------------------------------------------------------------------------
-# Which logs a run has: what can be chosen, how long each is, and who has fallen silent.
+# A run's logs: choices, sizes, and silent ranks.
 
 SILENCE_S = 60.0
-"""A rank is silent when it has said nothing for so long (seconds) until another one of its attempt said something."""
+"""Seconds: a rank is silent if it has not written for this long before another rank's last output in its attempt."""
 
-_TRUSTED = 15.0  # seconds: an activity record that is older may be of a launcher that is dead
+_TRUSTED = 15.0  # seconds: an older activity record may be a dead launcher's
 
 
 @dataclass(frozen=True)
@@ -443,13 +447,13 @@ class LogStream(Wire):
 
 
 def log_streams(sources: SourceSet) -> dict[int, list[LogStream]]:
-    """The logs of a run by attempt, each in the order of ranks. May block."""
+    """The logs of a run by attempt, each ordered by rank. May block."""
     streams_by_node: dict[tuple[int, int | None], list[LogStream]] = {}
     for log_stream in _list_streams(sources):
         streams_by_node.setdefault((log_stream.attempt, log_stream.index), []).append(log_stream)
     attempts: dict[int, list[LogStream]] = {}
     for attempt, index in sorted(streams_by_node, key=lambda key: (key[0], key[1] or 0)):
-        # A child of an array that has ended is not silent because others go on.
+        # An ended child of an array is not silent because others continue.
         attempts.setdefault(attempt, []).extend(_mark_silent(streams_by_node[attempt, index]))
     return attempts
 
@@ -476,7 +480,7 @@ def _list_streams(sources: SourceSet) -> Iterator[LogStream]:
 
 
 def _size(sources: SourceSet, stream: Stream, record: Activity | None) -> tuple[int, float | None]:
-    """From the node's record where one can rely on it: no file has to be looked at then."""
+    """From the node's record if it is reliable, which avoids checking the file."""
     if record is not None and (record.ended or time.time() - record.time < _TRUSTED):
         activity = record.streams.get(stream)
         if activity is not None:
@@ -507,14 +511,14 @@ def _mark_silent(streams: list[LogStream]) -> list[LogStream]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether a run has the log that is asked for.
+# Whether a run has the requested log.
 
 
 def check_choice(run: Run, request: LogRequest) -> None:
-    """Look whether the run has the ranks, the node and the attempt.
+    """Check that the run has the ranks, the node and the attempt.
 
     Raises:
-        NotFoundError: It has not.
+        NotFoundError: One of them does not exist.
     """
     count = run.nodes * run.processes_per_node
     if request.ranks and max(request.ranks) >= count:
@@ -522,19 +526,21 @@ def check_choice(run: Run, request: LogRequest) -> None:
         raise no_such_log(run.run_id, f"rank {max(request.ranks)}", valid_text)
     if request.node is not None and request.node >= run.nodes:
         raise no_such_node(run, str(request.node))
-    if request.attempt is not None and not run.children:  # those of an array have their own
+    if (
+        request.attempt is not None and not run.children
+    ):  # an array's children have their own attempts
         last = run.status.attempts[-1].number if run.status.attempts else 0
-        # One that has not begun yet can be waited for.
+        # An attempt that has not started yet can be awaited.
         if request.attempt > last and (run.status.ended or not request.follow):
             valid_text = f"{last} attempt" + "s" * (last != 1)
             raise no_such_log(run.run_id, f"attempt {request.attempt}", valid_text)
 
 
 async def check_request(get: Callable[[str], Awaitable[Run]], request: LogRequest) -> None:
-    """`check_choice` for faces that have not looked at the run yet. Who asks for all, or goes on from a cursor, is not looked at again.
+    """`check_choice` for clients that have not read the run yet. Requests without a selection, or with a cursor, are not checked.
 
     Raises:
-        NotFoundError: There is no such run, or it has not what is asked for.
+        NotFoundError: The run does not exist, or lacks the requested log.
     """
     chosen = request.ranks or request.node is not None or request.attempt is not None
     if chosen and request.cursor is None:
@@ -542,12 +548,12 @@ async def check_request(get: Callable[[str], Awaitable[Run]], request: LogReques
 
 
 def node_names(run: Run) -> tuple[str, ...]:
-    """What the nodes of the newest attempt are called, in the order of their ranks."""
+    """The names of the newest attempt's nodes, ordered by rank."""
     return run.status.attempts[-1].nodes if run.status.attempts else ()
 
 
 def no_such_node(run: Run, node: str) -> NotFoundError:
-    """The error for a node, by rank or name, that the run has not."""
+    """The error for a node, by rank or name, that the run does not have."""
     valid_text = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
     names = node_names(run)
     return no_such_log(
@@ -558,12 +564,12 @@ def no_such_node(run: Run, node: str) -> NotFoundError:
 
 
 def no_such_log(run_id: str, subject: str, valid_text: str | None = None) -> NotFoundError:
-    """The error for something of which the run has no log.
+    """The error for a log that the run does not have.
 
     Args:
         run_id: The run.
-        subject: What it has not, as in "rank 9".
-        valid_text: What it has instead.
+        subject: What is missing, such as "rank 9".
+        valid_text: The valid choices.
     """
     hint = f"see: hpj show {run_id}" if valid_text is None else f"it has {valid_text}"
     return NotFoundError(f"{run_id} has no {subject}", code="no_such_log", hint=hint)
@@ -584,11 +590,9 @@ T = TypeVar("T")
 
 
 class CatchUp(Protocol):
-    """Waits until all that a run's nodes have said by now can be read; who follows need not have all at once."""
+    """Waits until the current output of a run's nodes is readable; followers need not get all of it at once."""
 
-    async def __call__(self, run_id: str, *, follow: bool) -> None:
-        """Wait for it."""
-        ...
+    async def __call__(self, run_id: str, *, follow: bool) -> None: ...
 
 
 _LOG = logging.getLogger(__name__)
@@ -601,19 +605,19 @@ _CURSOR_INTERVAL_S = 1.0
 
 
 class _LastActivity:
-    """When lines came last, by the monotonic clock."""
+    """The time of the last lines (monotonic clock)."""
 
     at = float("-inf")
 
 
 class LogService:
-    """Reads logs for all faces of one process; belongs to one event loop.
+    """Reads logs for all clients of one process; belongs to one event loop.
 
     Args:
-        catalog: Tells where a log lies and whether it has ended.
-        hub: Reads what is being followed; one of its own when left out.
-        reasons: Tells why an attempt ended, for the mark before the next one.
-        catch_up: Sees that what a run's nodes have said by now can be read.
+        catalog: Returns a log's sources and whether it is complete.
+        hub: Reads followed logs; a new one by default.
+        reasons: Returns why an attempt ended, for the mark before the next one.
+        catch_up: Makes the current output of a run's nodes readable.
     """
 
     def __init__(
@@ -629,17 +633,20 @@ class LogService:
         self.hub = hub or Hub()
 
     async def close(self) -> None:
-        """End all follows and give back the threads."""
+        """End all follows and release the threads."""
         await self.hub.close()
 
     async def lines(self, request: LogRequest) -> AsyncGenerator[LogBatch, None]:
-        """The lines asked for, in batches; ends when all are there, or with `follow` once the run has ended.
+        """The requested lines in batches; ends when all are returned or, with `follow`, when the run has ended.
 
-        A batch may be empty and yet move the cursor (`LogBatch.after`). Close the iterator to stop early.
+        A batch may be empty and still advance the cursor (`LogBatch.end_position`). Close the
+        iterator to
+        stop early.
 
         Raises:
-            InvalidInputError: The request's numbers, cursor or pattern make no sense, or the pattern takes too long.
-            NotFoundError: There is no such run.
+            InvalidInputError: The request's numbers, cursor or pattern are invalid, or the pattern
+                times out.
+            NotFoundError: The run does not exist.
         """
         async with await self._view(request) as log_view:
             cursor_sent_at = 0.0
@@ -660,13 +667,14 @@ class LogService:
         attempt: int | None = None,
         follow: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """One stream's exact bytes: a rank's, or with only a node named that node's own log; else rank 0's.
+        """One stream's raw bytes: a rank's or, with only a node given, that node's own log; rank 0's by default.
 
-        Without an attempt it is the newest one that has the stream; following waits for it to appear.
+        Without an attempt, the newest one with the stream is used; with `follow`, this waits for it
+        to appear.
 
         Raises:
-            NotFoundError: There is no such stream, or no such run.
-            InvalidInputError: It is an array: exact bytes are those of one of its children.
+            NotFoundError: The stream or the run does not exist.
+            InvalidInputError: The run is an array: raw bytes exist only for its children.
         """
         if rank is None and node is None:
             rank = 0
@@ -701,10 +709,10 @@ class LogService:
                     yield chunk.data
 
     async def streams(self, run_id: str) -> dict[int, list[LogStream]]:
-        """The logs of a run by attempt, each in the order of ranks.
+        """The logs of a run by attempt, each ordered by rank.
 
         Raises:
-            NotFoundError: There is no such run.
+            NotFoundError: The run does not exist.
         """
         if self._catch_up_logs is not None:
             await self._catch_up_logs(run_id, follow=True)
@@ -717,7 +725,7 @@ class LogService:
 
         Raises:
             InvalidInputError: As with `lines`.
-            NotFoundError: There is no such run.
+            NotFoundError: The run does not exist.
         """
         check_limit(limit)
         async with await self._view(request) as log_view:
@@ -735,14 +743,14 @@ class LogService:
         """Lines that match the request's `grep`, from its cursor on (None: from the start, or from the end).
 
         Args:
-            request: What to search; `tail`, `since` and `follow` are not looked at.
-            direction: Which way to search.
-            limit: Most hits.
-            seconds: About how long to search; `SearchResult.next` tells where to go on.
+            request: The request; `tail`, `since` and `follow` are ignored.
+            direction: The direction.
+            limit: Maximum number of hits.
+            seconds: Approximate time limit in seconds; continue at `SearchResult.next`.
 
         Raises:
             InvalidInputError: As with `lines`, or there is no pattern.
-            NotFoundError: There is no such run.
+            NotFoundError: The run does not exist.
         """
         check_limit(limit)
         async with await self._view(request) as log_view:
@@ -773,11 +781,12 @@ class LogService:
             async for batch in batches:
                 cursor = batch.end_position
                 yield batch
-        # The run has ended; what it wrote last may show only now, on a file system with caches a moment later.
+        # The run has ended; on a file system with caches its last output may become visible only
+        # now, a moment later.
         for delay in _FINAL_READ_DELAYS_S:
             await asyncio.sleep(delay)
-            with contextlib.suppress(HyperpodError):  # it was removed just now
-                # Anew: what was seen of an array with very many children may be older.
+            with contextlib.suppress(HyperpodError):  # it was just deleted
+                # Reload: the state of an array with very many children may be outdated.
                 log_view.sources = await self.hub.thread(
                     self._catalog.sources, log_view.request.run_id
                 )
@@ -815,7 +824,7 @@ class LogService:
                 yield batch
 
     async def _steps(self, batches: Iterator[LogBatch]) -> AsyncGenerator[LogBatch, None]:
-        """Take a blocking iterator's items in threads."""
+        """Iterate over a blocking iterator in threads."""
         while (batch := await self.hub.thread(next, batches, None)) is not None:
             yield batch
 
@@ -842,9 +851,9 @@ class LogService:
             ended.cancel()
 
     async def _wait_ended(self, log_view: LogView, last_activity: _LastActivity) -> None:
-        """Return when nothing can be added to what the request asks for.
+        """Return when the request's logs are complete.
 
-        Whether the run has ended may cost a call of the scheduler, so it is not asked while lines come.
+        The check for the run's end may cost a scheduler call, so it is skipped while lines arrive.
         """
         attempt = log_view.request.attempt
         while True:
@@ -853,12 +862,13 @@ class LogService:
                 if is_quiet and await self._catalog.is_ended(log_view.request.run_id):
                     return
             except UnreachableError as error:
-                # Files can be read while the scheduler is away; it will tell the end when it is back.
+                # Files are readable while the scheduler is away; it reports the end when it is
+                # back.
                 _LOG.debug("whether %s has ended is unknown: %s", log_view.request.run_id, error)
             except StorageError as error:
                 if error.code != GONE_CODE:
                     raise
-                # It goes on where it was when the file system is mounted again.
+                # It continues where it was when the file system is mounted again.
             if attempt is not None:
                 attempts = await self.hub.thread(log_view.sources.attempts)
                 if attempts and attempts[-1] > attempt:

@@ -1,8 +1,8 @@
-"""What every kind of log source can do.
+"""The interface of every kind of log source.
 
-There are files in a bundle (`bundle_file`), and streams from elsewhere that are copied into a file on this machine and read
-there: a pod's, and CloudWatch's of nodes. All methods may block: they are called in worker threads, by one thread at a time for
-each source object.
+There are files in a bundle (`bundle_file`), and streams from elsewhere that are copied into a file
+on this machine and read there: a pod's, and a node's from CloudWatch. All methods may block: they
+are called in worker threads, by one thread at a time for each source object.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from hyperpod_jlab.logs.stream import CHECK_BYTES, Position, Stream, build_check
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------
-# Activity records: one small file a node that tells which of its streams have grown, so that the others stay closed.
+# Activity records: one small file per node that reports which of its streams have grown, so that
+# the others stay closed.
 
 HEARTBEAT = 5.0
-"""A launcher that lives writes its record at least this often (seconds)."""
+"""Maximum interval in seconds at which a live launcher writes its record."""
 
 _MAX_RECORD = 4 << 20
 _MAX_FOREIGN = 64 << 10
@@ -29,7 +30,7 @@ _MAX_FOREIGN = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class StreamActivity:
-    """How long a stream is (bytes) and when that last changed (Unix seconds)."""
+    """A stream's size (bytes) and the time of its last change (Unix seconds)."""
 
     size: int
     changed: float
@@ -45,7 +46,7 @@ class Activity:
 
 
 def read_activity(path: Path, attempt: int, node_rank: int) -> Activity | None:
-    """A node's activity record, or None when there is none that can be understood. Blocking."""
+    """A node's activity record, or None without a valid one. Blocking."""
     try:
         record = from_json(
             descent.read(path, _MAX_FOREIGN if descent.is_foreign(path) else _MAX_RECORD)
@@ -56,7 +57,7 @@ def read_activity(path: Path, attempt: int, node_rank: int) -> Activity | None:
         }
         return Activity(float(record["time"]), bool(record.get("ended")), streams)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
-        # The record only saves work: without it the files themselves are looked at.
+        # The record is only an optimization: without it the files themselves are checked.
         return None
 
 
@@ -66,7 +67,7 @@ def _stream(entry: Mapping[str, Any]) -> StreamActivity:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who wrote a stream.
+    """The writer of a stream.
 
     Attributes:
         stream: The stream.
@@ -96,14 +97,15 @@ class Chunk:
 
     Attributes:
         data: The bytes.
-        offset: How many bytes of the source lie before them.
-        preceding: Up to `TAIL` bytes that lie just before them.
-        identity: What tells this file from another under the same name.
-        stamps: Rising pairs (index in `data`, Unix time): the bytes from there on were first seen at that time. A source gives them only
-            where it knows better than who reads it.
-        mark: What happened just before these bytes, if anything.
-        restarted: The source began anew: these bytes follow its start, not the place that was asked for.
-        start: The place before the first byte, where the source knows it and it does not follow from the bytes.
+        offset: Their offset in the source.
+        preceding: Up to `CHECK_BYTES` bytes just before them.
+        identity: Identifies this file among others of the same name.
+        stamps: Increasing pairs (index in `data`, Unix time): the bytes from there on have that
+            time. A source sets them only if it knows the times better than the reader.
+        mark: An event just before these bytes, if any.
+        restarted: The source restarted: these bytes follow its start, not the requested position.
+        start: The position of the first byte, if the source knows it and it does not follow from
+            the bytes.
     """
 
     data: bytes
@@ -116,7 +118,7 @@ class Chunk:
     start: Position | None = None
 
     def position_at(self, index: int) -> Position:
-        """The place before ``data[index]``."""
+        """The position of ``data[index]``."""
         if index == 0 and self.start is not None:
             return self.start
         if self.offset + index == 0:
@@ -128,11 +130,11 @@ class Chunk:
 
     @property
     def opens_line(self) -> bool:
-        """Whether the first byte begins a line."""
+        """Whether the first byte starts a line."""
         return not self.preceding or self.preceding.endswith(b"\n")
 
     def time_at(self, index: int) -> float | None:
-        """When ``data[index]`` was first seen, in Unix seconds, or None when nobody noted it."""
+        """The time of ``data[index]`` in Unix seconds, or None when unknown."""
         time_found: float | None = None
         for begin, time in self.stamps:
             if begin > index:
@@ -142,15 +144,13 @@ class Chunk:
 
 
 class LogSource(Protocol):
-    """One stream's bytes, wherever they lie. Reading never raises: what is wrong comes as a mark."""
+    """One stream's bytes, wherever they are stored. Reading never raises: an error becomes a mark."""
 
     @property
-    def stream(self) -> Stream:
-        """Which stream this is."""
-        ...
+    def stream(self) -> Stream: ...
 
     def open_fd(self) -> int | None:
-        """A file on this machine that holds just the source's bytes, opened for searching (the caller closes it); None where there is no such file.
+        """A local file that contains exactly the source's bytes, opened for searching (the caller closes it); None if there is no such file.
 
         Raises:
             OSError: It cannot be opened.
@@ -158,39 +158,39 @@ class LogSource(Protocol):
         ...
 
     def read(self, position: Position, limit: int) -> Chunk:
-        """Up to `limit` bytes from a place on; none when there are none yet."""
+        """Up to `limit` bytes from a position on; empty when there are none yet."""
         ...
 
     def read_back(self, place: Position, limit: int) -> Chunk:
-        """Up to `limit` bytes that end at a place; none at the source's start."""
+        """Up to `limit` bytes before a position; empty at the source's start."""
         ...
 
     def size(self) -> int:
-        """How many bytes the source has now, without opening it where that can be had."""
+        """The source's current size, without opening it if possible."""
         ...
 
     def known_end(self) -> Position:
-        """Where the source ends now; without a check where that would mean to open a file of a shared file system."""
+        """The source's end; not checked if that would open a file of a shared file system."""
         ...
 
     def end(self) -> Position:
-        """Where the source ends now."""
+        """The source's current end."""
         ...
 
     def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
-        """Rising pairs (offset, Unix time) for the bytes from `begin` to `end`; the first is for `begin` itself."""
+        """Increasing pairs (offset, Unix time) for the bytes from `begin` to `end`; the first one is at `begin`."""
         ...
 
     def offset_at(self, time: float) -> int | None:
-        """The offset of the first byte seen at `time` (Unix seconds) or later, or None when nobody noted times."""
+        """The offset of the first byte written at `time` (Unix seconds) or later, or None when times are unknown."""
         ...
 
     def changed(self) -> float | None:
-        """When the source last grew, in Unix seconds, as far as known."""
+        """When the source last grew, in Unix seconds, if known."""
         ...
 
     def close(self) -> None:
-        """Give back what reading holds open."""
+        """Close open files."""
         ...
 
 
@@ -199,45 +199,45 @@ class SourceSet(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """What is the same for all source sets of the same run in this process: they share one feed."""
+        """A key that is the same for all source sets of the same run in this process: they share one feed."""
         ...
 
     @property
     def processes_per_node(self) -> int:
-        """Ranks on each node, from which global ranks follow."""
+        """Number of ranks on each node, from which global ranks follow."""
         ...
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
-        """The streams that exist now, of one attempt or of all, in order. Blocking."""
+        """The existing streams of one attempt or of all, in order. Blocking."""
         ...
 
     def attempts(self) -> list[int]:
-        """The attempts that have logs, in rising order. Blocking."""
+        """The attempts that have logs, in increasing order. Blocking."""
         ...
 
     def ended_streams(self) -> frozenset[Stream]:
-        """Streams of which is known that nothing is added any more, as of the last call of `streams`.
+        """Streams known to be complete, as of the last call of `streams`.
 
-        What they end with is shown at once, newline or not. Those of earlier attempts, and all once the run has ended,
-        need not be named.
+        Their last line is shown at once, with or without newline. Streams of earlier attempts, and
+        of an ended run, may be omitted.
         """
         ...
 
     def open(self, stream: Stream) -> LogSource:
-        """A source object of its own for a stream, which need not exist yet. Opens nothing until it is read."""
+        """A new source object for a stream, which may not exist yet. Opens nothing until the first read."""
         ...
 
     def folder(self, attempt: int | None) -> Path | None:
-        """The folder on this machine in which an attempt's files appear and grow, None when there is none.
+        """The local folder in which an attempt's files appear and grow, None when there is none.
 
-        Without an attempt: the folder in which the attempts' folders appear.
+        Without an attempt, the parent of the attempts' folders.
         """
         ...
 
     def origin(self, stream: Stream) -> Origin:
-        """Who writes a stream. Blocking."""
+        """The stream's origin. Blocking."""
         ...
 
     def activity(self, attempt: int, node_rank: int) -> Activity | None:
-        """What is known of all streams of a node without opening them, or None. Blocking."""
+        """A node's activity record, known without opening its streams, or None. Blocking."""
         ...

@@ -1,4 +1,4 @@
-"""Streams: which logs a run has, and how their files are called."""
+"""Streams: the logs of a run, and the names of their files."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ _ATTEMPT_FACTOR = 1 << 20
 
 _FILE = re.compile(r"node-(0|[1-9]\d{0,5})(?:\.rank-(0|[1-9]\d{0,5}))?\.log")
 LAUNCHER_LINE = b"##hyperpod "
-"""How the launcher's machine-readable lines in a node's own log begin, which are not shown."""
+"""Prefix of the launcher's machine-readable lines in a node's own log, which are hidden."""
 
 _ATTEMPT = re.compile(r"attempt-([1-9]\d{0,5})")
 
 
 class Stream(NamedTuple):
-    """One log of a run: a rank's output, or (local rank None) what the launcher itself printed on a node.
+    """One log of a run: a rank's output, or (local rank None) the launcher's own output on a node.
 
-    Seen from an array, a child's stream has its child and attempt in its node rank (`in_array`): children's attempts
-    have nothing to do with each other, so their lines are merged as if they were one attempt's.
+    In an array, the node rank of a child's stream also encodes the child and its attempt
+    (`in_array`): the children's attempts are independent, so their lines are merged as one
+    attempt's.
     """
 
     attempt: int
@@ -30,7 +31,7 @@ class Stream(NamedTuple):
 
     @property
     def child(self) -> int | None:
-        """The array's child that the stream belongs to; None for a stream that its own run looks at."""
+        """The array's child that the stream belongs to; None for a stream of the run itself."""
         return None if self.node_rank < _CHILD_FACTOR else self.node_rank // _CHILD_FACTOR - 1
 
     @property
@@ -42,18 +43,18 @@ class Stream(NamedTuple):
         return Stream(attempt, node_rank, self.local_rank)
 
     def in_array(self, index: int) -> Stream:
-        """The stream of an array's child as the array sees it; `own` leads back."""
+        """The stream of an array's child as the array sees it; `without_child` reverts it."""
         packed = (index + 1) * _CHILD_FACTOR + self.attempt * _ATTEMPT_FACTOR + self.node_rank
         return Stream(1, packed, self.local_rank)
 
     @property
     def sort_key(self) -> tuple[int, int, int]:
-        """Where the stream stands among others: by attempt, then node, the node's own log before its ranks'."""
+        """The stream's order: by attempt, then node, the node's own log before its ranks'."""
         return (self.attempt, self.node_rank, -1 if self.local_rank is None else self.local_rank)
 
     @property
     def file_name(self) -> str:
-        """The log's name in its attempt's folder."""
+        """The log's file name in its attempt's folder."""
         rank = "" if self.local_rank is None else f".rank-{self.local_rank}"
         return f"node-{self.node_rank}{rank}.log"
 
@@ -74,13 +75,13 @@ class Stream(NamedTuple):
         return self.without_child.node_rank * processes_per_node + self.local_rank
 
     def prefix(self, rank: int | None) -> str:
-        """What its lines stand behind: ``3|``, or ``node0|`` for a node's own log; of an array's child ``2.3|``."""
+        """The prefix of its lines: ``3|``, or ``node0|`` for a node's own log; ``2.3|`` for an array's child."""
         name = f"node{self.without_child.node_rank}" if rank is None else str(rank)
         return f"{name}|" if self.child is None else f"{self.child}.{name}|"
 
 
 def parse_stream(attempt: int, file_name: str) -> Stream | None:
-    """The stream behind a file's name in an attempt's folder, or None when the file is no log."""
+    """Parse a file name in an attempt's folder; None when the file is not a log."""
     match = _FILE.fullmatch(file_name)
     if match is None:
         return None
@@ -94,7 +95,7 @@ def attempt_folder(attempt: int) -> str:
 
 
 def parse_attempt(folder_name: str) -> int | None:
-    """The attempt behind a folder's name, or None when it is no attempt's."""
+    """Parse the name of an attempt's folder; None for another folder."""
     match = _ATTEMPT.fullmatch(folder_name)
     return None if match is None else int(match.group(1))
 
@@ -105,17 +106,18 @@ def activity_name(node_rank: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Places: where one stands in one source, recognisable again later and elsewhere.
+# Positions in a source, which can be recognised later and elsewhere.
 
 CHECK_BYTES = 64
-"""How many bytes before a place are used to recognise it."""
+"""Number of bytes before a position that identify it."""
 
 
 class Position(NamedTuple):
-    """A place in a source: `offset` bytes were read, and `check` tells whether they are still there.
+    """A position in a source: `offset` bytes were read, and `check` tells whether they are unchanged.
 
-    The check is the source's own affair; an empty one is not checked. For a file it stands for the file's identity and the
-    last bytes before the place, so that a file which was replaced, or cut and written anew, is noticed whenever one comes back.
+    The source defines the check; an empty one is not checked. For a file it is made of the file's
+    identity and the last bytes before the position, so that a replaced or rewritten file is
+    detected.
     """
 
     offset: int = 0
@@ -123,25 +125,25 @@ class Position(NamedTuple):
 
 
 START_POSITION = Position()
-"""Where every source begins."""
+"""The start of every source."""
 
 
 def build_check(identity: int, preceding: bytes) -> str:
-    """The check of a place.
+    """The check of a position.
 
     Args:
-        identity: Number that tells one file (or container) from the next under the same name.
-        preceding: The last `TAIL` bytes before the place, or all when there are fewer.
+        identity: Identifies one file (or container) among others of the same name.
+        preceding: The last `CHECK_BYTES` bytes before the position, or all when there are fewer.
     """
     return f"{format_identity(identity)}{crc32(preceding) & 0xFFFF:04x}"
 
 
 @lru_cache(maxsize=1024)
 def format_identity(identity: int) -> str:
-    """The part of a check that tells one file from the next."""
+    """The part of a check that identifies the file."""
     return f"{crc32(identity.to_bytes(8, 'little')) & 0xFF:02x}"
 
 
 def same_source(check: str, identity: int) -> bool:
-    """Whether a place with this check may lie in that very file, whatever became of its bytes."""
+    """Whether a position with this check may be in this very file, even if its bytes have changed."""
     return not check or check.startswith(format_identity(identity))

@@ -1,6 +1,6 @@
-"""The magics of IPython: ``%%hyperpod`` runs a cell as a job, ``%hyperpod`` is ``hpj`` in the kernel.
+"""The IPython magics: ``%%hyperpod`` runs a cell as a job, ``%hyperpod`` is ``hpj`` in the kernel.
 
-They stand on the command line: the same options, the same commands, the same words.
+They build on the command line: the same options, commands and messages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """What ``%load_ext hyperpod_jlab`` does."""
+    """The hook of ``%load_ext hyperpod_jlab``."""
     from hyperpod_jlab.magics.extension import HyperpodMagics, install_completer
 
     shell.register_magics(HyperpodMagics)

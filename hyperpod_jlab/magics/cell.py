@@ -1,4 +1,4 @@
-"""``%%hyperpod``: the command that sends the cell below it. Its options are those of ``hpj submit``."""
+"""``%%hyperpod``: the command that submits the cell below it. Its options are those of ``hpj submit``."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.run.submit import Request, Step, SubmitPreview
 
 # --------------------------------------------------------------------------------------------------
-# Which names a cell takes from what ran before it: read from its compiled code, so that scopes are Python's own.
+# The names that a cell needs from earlier cells: read from its compiled code, so that scopes are
+# Python's own.
 
 _PREDEFINED_NAMES = {*dir(builtins), SERVICE, "display", "get_ipython"}
-_RUN_CALL = f"{SERVICE}.run("  # %run takes the file's variables over
+_RUN_CALL = f"{SERVICE}.run("  # %run takes over the file's variables
 _STORES = {"STORE_NAME", "STORE_GLOBAL"}
 _LOADS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
 
@@ -65,10 +66,10 @@ class Names:
     """The names of one cell.
 
     Attributes:
-        used_names: Those that must be there before it runs.
-        used_later: Those that its functions and classes use.
-        bound: Those that it makes.
-        has_open_names: Whether it may make others that cannot be seen: by a star import or ``%run``.
+        used_names: Names that must exist before it runs.
+        used_later: Names that its functions and classes use.
+        bound: Names that it defines.
+        has_open_names: Whether it may define unknown names, through a star import or ``%run``.
     """
 
     used_names: frozenset[str] = frozenset()
@@ -78,7 +79,7 @@ class Names:
 
 
 def parse_names(text: str) -> Names:
-    """The names of a cell whose magics were replaced; none when it does not compile."""
+    """The names of a cell whose magics were replaced; empty when it does not compile."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -111,17 +112,17 @@ def parse_names(text: str) -> Names:
 
 
 def cell_names(cell: CodeCell) -> Names:
-    """The names of a cell as it stands in a notebook."""
+    """The names of a cell in a notebook."""
     return parse_names(transform_cell(cell, "cell").text)
 
 
 def find_missing_names(cells: Iterable[Names]) -> set[str]:
-    """The names that cells, run in this order from nothing, need and do not make."""
+    """The names that cells, run in this order from an empty state, need and do not define."""
     undefined: set[str] = set()
     late_names: set[str] = set()
     bound: set[str] = set()
     for names in cells:
-        if names.has_open_names:  # whatever is wanted here and later may be from there
+        if names.has_open_names:  # any name needed here or later may come from there
             return undefined
         undefined |= names.used_names - bound
         late_names |= names.used_later
@@ -130,7 +131,7 @@ def find_missing_names(cells: Iterable[Names]) -> set[str]:
 
 
 def _loads_and_stores(code: CodeType) -> tuple[set[str], set[str], set[str]]:
-    """What a function's or class's own code loads from outside, keeps to itself, and makes global."""
+    """The names that a function's or class's own code loads from outside, keeps local, and makes global."""
     loads: set[str] = set()
     stores: set[str] = set()
     global_names: set[str] = set()
@@ -152,13 +153,14 @@ def _inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _is_own(name: str) -> bool:
-    """Whether a name is somebody's, not Python's; dunder names are the module's."""
+    """Whether a name is a user's, not Python's; dunder names belong to the module."""
     dunder = name.startswith("__") and name.endswith("__")
     return not dunder and not name.startswith(".") and name not in _PREDEFINED_NAMES
 
 
 # --------------------------------------------------------------------------------------------------
-# The notebook that a cell is sent as: the cell itself, at its place, and the cells that are to run before it.
+# The notebook that a cell is submitted as: the cell itself, at its position, and the cells to run
+# before it.
 
 _DEFAULT_FILE = "cell.ipynb"
 _MAX_SHOWN = 8
@@ -166,12 +168,12 @@ _MAX_SHOWN = 8
 
 @dataclass(frozen=True)
 class CellSource:
-    """A cell made ready to be sent as part of a notebook.
+    """A cell prepared for a submit as part of a notebook.
 
     Attributes:
         source: The source's data for the spec.
-        content: The notebook's JSON, with the cell's text as it was run.
-        findings: What there is to say about what the cell needs.
+        content: The notebook's JSON, with the cell's executed text.
+        findings: Findings about what the cell needs.
     """
 
     source: dict[str, Any]
@@ -182,15 +184,16 @@ class CellSource:
 def cell_source(
     cell: KernelCell, selection: Mapping[str, Any], *, rerun: bool = False
 ) -> CellSource:
-    """Put the cell where it stands in its notebook; without a file, where it stands among the kernel's inputs.
+    """Put the cell at its position in the notebook or, without a file, among the kernel's inputs.
 
     Args:
         cell: The cell.
         selection: Which cells run before it: ``cells`` and ``tag`` as in a notebook source.
-        rerun: Whether the same cell run once more is to be the same source: then it stands where it was first run.
+        rerun: Whether the same cell, run again, is the same source: then it keeps the position of
+            its first run.
 
     Raises:
-        InvalidInputError: The cell is empty, or the selection does not fit.
+        InvalidInputError: The cell is empty, or the selection does not match.
     """
     if not "\n".join(cell.text.lstrip().split("\n")[1:]).strip():
         raise InvalidInputError(
@@ -219,11 +222,11 @@ def cell_source(
 
 
 def _load_notebook(cell: KernelCell, *, rerun: bool) -> tuple[NotebookFile, int]:
-    """The notebook with the cell's text in it, and the cell's place among its code cells."""
+    """The notebook with the cell's text, and the cell's position among its code cells."""
     if cell.notebook is not None:
         try:
             document = read_notebook(cell.notebook)
-        except InvalidInputError:  # never saved with code in it, or being written just now
+        except InvalidInputError:  # never saved with code, or being written right now
             document = NotebookFile(cell.notebook, (), frozenset())
         return _with_cell(document, cell)
     texts = [*cell.inputs[:-1], cell.text]
@@ -283,7 +286,7 @@ def _is_job(cell: CodeCell) -> bool:
 
 
 def _excluded_findings(chosen: Sequence[CodeCell]) -> list[Finding]:
-    """Cells that are jobs of their own: in the kernel they made nothing, so they don't go along."""
+    """Cells that are jobs themselves: they define nothing in the kernel, so they are not included."""
     return [
         Finding(
             level="info",
@@ -298,7 +301,7 @@ def _excluded_findings(chosen: Sequence[CodeCell]) -> list[Finding]:
 
 
 def _content(notebook: NotebookFile, cell_numbers: Sequence[int]) -> dict[str, Any]:
-    """The notebook's JSON; cells that are not sent keep their places, and nothing else."""
+    """The notebook's JSON; cells that are not submitted keep their positions, and nothing else."""
     cells: list[dict[str, Any]] = [
         {
             "cell_type": "code",
@@ -314,13 +317,13 @@ def _content(notebook: NotebookFile, cell_numbers: Sequence[int]) -> dict[str, A
 
 
 def _display_path(path: Path) -> str:
-    """The path as one would type it in this folder."""
+    """The path as a user would type it in this folder."""
     cwd = Path.cwd()
     return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
 
 
 def _unknown_texts(cell: KernelCell, earlier_cells: Sequence[CodeCell]) -> list[Finding]:
-    """Cells that were not run like that in this kernel: the file may be older than what is on the screen."""
+    """Cells that were not run with this text in this kernel: the file may be older than the screen."""
     executed_texts = {text.strip() for text in cell.inputs}
     return [
         Finding(
@@ -338,7 +341,7 @@ def _unknown_texts(cell: KernelCell, earlier_cells: Sequence[CodeCell]) -> list[
 def _name_findings(
     cell: KernelCell, notebook: NotebookFile, own_cell: CodeCell, earlier_cells: Sequence[CodeCell]
 ) -> list[Finding]:
-    """A warning on names that the kernel has and the job will not have."""
+    """A warning about names that the kernel has and the job will not have."""
     undefined = (
         find_missing_names(cell_names(other_cell) for other_cell in (*earlier_cells, own_cell))
         & cell.names
@@ -368,7 +371,7 @@ def _name_findings(
 def _find_defining_cells(
     undefined: set[str], notebook: NotebookFile, own_cell: CodeCell
 ) -> list[int]:
-    """Numbers of the cells above that together make the names; empty when some name is made by none."""
+    """Numbers of the cells above that together define the names; empty when a name has no defining cell."""
     earlier_names: dict[int, Names] = {
         other_cell.number: cell_names(other_cell)
         for other_cell in notebook.cells
@@ -416,7 +419,7 @@ class CellInvocation(Invocation):
 
     Attributes:
         cell: The cell.
-        announce: Shows the run that was sent, and puts it under the name if one is given.
+        announce: Shows the submitted run, and assigns it to the name if one is given.
     """
 
     cell: KernelCell | None = None
@@ -448,7 +451,7 @@ def run_cell(
     follow: bool,
     **options: Any,
 ) -> None:
-    """Send the cell."""
+    """Submit the cell."""
     call = click.get_current_context().find_object(CellInvocation)
     if call is None or call.cell is None or call.announce is None:
         raise RuntimeError("there is no cell")
@@ -505,10 +508,10 @@ async def _submit(
 def _follow_to_end(
     run_id: str, submit_mode: SubmitMode, call: CellInvocation, target: str | None
 ) -> None:
-    """Show the run, and do with it what else was asked for.
+    """Show the run, and apply the other options to it.
 
     Raises:
-        RunEndedError: It was waited for and did not succeed.
+        RunEndedError: The run was awaited and did not succeed.
     """
     if call.announce is not None:
         call.announce(run_id, target)
@@ -527,7 +530,7 @@ def _follow_to_end(
 
 
 def _add_options() -> None:
-    """The spec's options; those that choose cells mean here the ones that go along."""
+    """The spec's options; options that select cells mean the cells to include."""
     add_spec_options()(run_cell)
     for parameter in run_cell.params:
         if isinstance(parameter, click.Option) and parameter.name in _OPTION_HELP:

@@ -1,4 +1,4 @@
-"""The magics themselves, as IPython knows them."""
+"""The magics as IPython classes."""
 
 from __future__ import annotations
 
@@ -32,23 +32,24 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 # --------------------------------------------------------------------------------------------------
-# Running a command of ``hpj`` in a kernel: in a thread of its own, for the kernel's own event loop is running.
+# Runs an ``hpj`` command in a kernel: in its own thread, because the kernel's event loop is
+# running.
 
 T = TypeVar("T")
 
 
 class _Loop:
-    """What a command waits for runs here, and can be broken off from another thread."""
+    """Runs a command's coroutines; another thread can interrupt it."""
 
     def __init__(self) -> None:
         self._interrupted = False
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
 
     def run(self, coroutine_function: Callable[[], Awaitable[T]]) -> T:
-        """Run it on a new event loop.
+        """Run a coroutine on a new event loop.
 
         Raises:
-            KeyboardInterrupt: It was broken off.
+            KeyboardInterrupt: It was interrupted.
         """
         try:
             return asyncio.run(self._run_interruptible(coroutine_function))
@@ -58,7 +59,7 @@ class _Loop:
             raise
 
     def interrupt(self) -> None:
-        """Break off what runs here, and what comes next."""
+        """Interrupt the current coroutine, and later ones."""
         self._interrupted = True
         if self._running is not None:
             loop, task = self._running
@@ -78,16 +79,17 @@ class _Loop:
 
 
 def run_command(command: click.Command, name: str, argv: Sequence[str], call: Invocation) -> None:
-    """Run a click command and wait for it; an interrupt breaks off the waiting, never a run.
+    """Run a click command and wait for it; an interrupt ends only the wait, never a run.
 
     Args:
         command: The command.
-        name: What the user calls it.
+        name: The name that the user typed.
         argv: Its arguments.
-        call: What is known of this call.
+        call: The call's context.
 
     Raises:
-        BaseException: Whatever the command raises; InterruptionError when it has something to say about an interrupt.
+        BaseException: Whatever the command raises; InterruptionError when it has a message about an
+            interrupt.
     """
     loop = _Loop()
     call.run = loop.run
@@ -118,14 +120,14 @@ def run_command(command: click.Command, name: str, argv: Sequence[str], call: In
 
 
 # --------------------------------------------------------------------------------------------------
-# Every error as the user of a notebook sees it: one message and a hint, without a stack trace.
+# Errors as a notebook user sees them: one message and a hint, without a stack trace.
 
 
 class MagicError(HyperpodError):
-    """An error of a magic; IPython shows it by its own words.
+    """An error of a magic; IPython renders it itself.
 
     Args:
-        error: What went wrong.
+        error: The error.
         as_json: Whether to show it as one line of JSON.
     """
 
@@ -135,7 +137,7 @@ class MagicError(HyperpodError):
         self._is_plain = isinstance(error, (InterruptionError, RunEndedError))
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback."""
+        """IPython's hook: the text shown instead of a traceback."""
         if self._as_json:
             return [json.dumps(self.to_dict(), default=str)]
         return list(self._lines())
@@ -177,7 +179,7 @@ class HyperpodMagics(Magics):
             raise RuntimeError("IPython is not available")
 
         def announce(run_id: str, name: str | None) -> None:
-            # By the configuration as it is now: the commands read it anew each time.
+            # With the current configuration: the commands read it each time.
             run = api.Run(Hyperpod(), run_id)
             if name is not None:
                 shell.user_ns[name] = run
@@ -199,7 +201,7 @@ def _run(command: click.Command, name: str, argv: Sequence[str], call: Invocatio
 
 
 def _check_cell_options(argument: str) -> None:
-    """Say what is wrong with ``%hyperpod --nodes 2``."""
+    """The error for ``%hyperpod --nodes 2``."""
     names = {name for parameter in run_cell.params for name in parameter.opts}
     cell_options = {name for parameter in cli.params for name in parameter.opts}
     if argument.partition("=")[0] in names - cell_options:
@@ -224,16 +226,16 @@ def _unclosed(error: ValueError) -> HyperpodError:
 
 
 # --------------------------------------------------------------------------------------------------
-# Completion behind ``%hyperpod`` and ``%%hyperpod``: what a shell would offer behind ``hpj``.
+# Completion after ``%hyperpod`` and ``%%hyperpod``: what a shell would offer after ``hpj``.
 #
-# It runs at every press of the Tab key, so it must neither fail nor print.
+# It runs on every press of the Tab key, so it must neither fail nor print.
 
 _LINE = "%hyperpod"
 _CELL = "%%hyperpod"
 
 
 def install_completer(shell: InteractiveShell) -> None:
-    """Offer our words in this shell, once; IPython before 8.6 has no place for it."""
+    """Install our completer in this shell, once; IPython before 8.6 does not support it."""
     matchers = getattr(shell.Completer, "custom_matchers", None)
     if matchers is not None and _matcher not in matchers:
         _matcher.matcher_api_version = 2  # type: ignore[attr-defined]
@@ -248,7 +250,7 @@ def _matcher(context: CompletionContext) -> SimpleMatcherResult:
     line = context.text_until_cursor.lstrip()
     items = list_completions(line)
     fragment = _last_argument(line)
-    # What stands before a delimiter of IPython's, as in --launcher=to, is not part of the fragment.
+    # Text before one of IPython's delimiters, as in --launcher=to, is not part of the fragment.
     cut_length = len(fragment) - len(context.token) if fragment.endswith(context.token) else 0
     completions = [
         SimpleCompletion(
@@ -265,7 +267,7 @@ def _matcher(context: CompletionContext) -> SimpleMatcherResult:
 
 
 def list_completions(line: str) -> list[CompletionItem]:
-    """What may stand at the end of a line."""
+    """The completions at the end of a line."""
     for magic in (_CELL, _LINE):
         if line.startswith(f"{magic} "):
             argv = _split(line[len(magic) :])
@@ -294,14 +296,14 @@ def _completions(
         completions: Iterable[CompletionItem] = ShellComplete(
             command, {}, name, "_HYPERPOD_COMPLETE"
         ).get_completions(argv, incomplete)
-        # A file's place is completed by IPython itself.
+        # IPython itself completes file names.
         return [item for item in completions if item.type == "plain"]
     except Exception:  # noqa: BLE001 - see the module's docstring
         return []
 
 
 def _split(text: str) -> list[str] | None:
-    """The words up to the cursor, the last one being the incomplete one; None within quotation marks."""
+    """The words up to the cursor, the last one incomplete; None within quotation marks."""
     try:
         argv = shlex.split(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a kernel knows of the cell that it runs: its exact text, its id, its notebook, what ran before."""
+"""The kernel's knowledge of the current cell: its exact text, id and notebook, and the earlier inputs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class KernelCell:
     """A cell that is being run as a job.
 
     Attributes:
-        text: Its exact text, the magic's line included.
-        id: Its id in the notebook, where the front end says it.
+        text: Its exact text, including the magic's line.
+        id: Its id in the notebook, if the front end sends it.
         notebook: The notebook's file, or None when there is none.
-        inputs: All that was run in this kernel, the cell itself being the last.
-        names: The names that the user has in the kernel.
+        inputs: All inputs of this kernel; the last one is the cell itself.
+        names: The user's names in the kernel.
     """
 
     text: str
@@ -35,14 +35,14 @@ class KernelCell:
 
 
 def kernel_cell(shell: InteractiveShell, line: str, body: str) -> KernelCell:
-    """The cell that is being run, given what IPython hands to a magic."""
+    """The current cell, from IPython's arguments to a magic."""
     parent: Any = getattr(shell, "get_parent", dict)() or {}
     sent = parent.get("content", {}).get("code")
     inputs = [str(text) for text in shell.history_manager.input_hist_raw[1:]]  # type: ignore[union-attr]
     texts = [text for text in (sent, *inputs[-1:]) if isinstance(text, str)]
     text = restore_exact_text(texts, line, body)
     if not inputs or restore_exact_text(inputs[-1:], line, body).strip() != text.strip():
-        inputs.append(text)  # what runs without history, or from within another cell
+        inputs.append(text)  # inputs without history, or from within another cell
     identity = parent.get("metadata", {}).get("cellId")
     return KernelCell(
         text=text,
@@ -54,12 +54,12 @@ def kernel_cell(shell: InteractiveShell, line: str, body: str) -> KernelCell:
 
 
 def restore_exact_text(sent: Iterable[str], line: str, body: str) -> str:
-    """The cell as its author wrote it, so that its lines keep their numbers; put together again when nobody knows it.
+    """The cell as its author wrote it, so that its lines keep their numbers; reassembled when the original is unknown.
 
     Args:
         sent: Texts that the cell may come from.
-        line: What stands behind the magic.
-        body: What stands below it.
+        line: The text after the magic.
+        body: The text below it.
     """
     for text in sent:
         lines = text.split("\n")
@@ -71,7 +71,7 @@ def restore_exact_text(sent: Iterable[str], line: str, body: str) -> str:
         ):
             continue
         if "\n".join(lines[index + 1 :]).strip() == body.strip():
-            # Another magic above it, such as %%time, is the kernel's business and not the job's.
+            # Another magic above it, such as %%time, applies to the kernel and not to the job.
             preceding_lines = [
                 "" if line_text.strip() else line_text for line_text in lines[:index]
             ]
@@ -80,7 +80,7 @@ def restore_exact_text(sent: Iterable[str], line: str, body: str) -> str:
 
 
 def _notebook(names: dict[str, Any]) -> Path | None:
-    """The notebook's file: as VS Code says it, as Jupyter's session says it, or the same name in this folder."""
+    """The notebook's file: from VS Code, from Jupyter's session, or the same name in this folder."""
     for path in _candidate_paths(
         names.get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")
     ):
@@ -96,5 +96,5 @@ def _candidate_paths(*candidates: object) -> Iterator[Path]:
             yield path
             with contextlib.suppress(
                 FileNotFoundError
-            ):  # that folder is gone, as the command itself will say
+            ):  # the folder no longer exists; the command itself reports that
                 yield Path.cwd() / path.name.removeprefix("RTC:")

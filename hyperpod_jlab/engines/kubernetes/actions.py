@@ -1,4 +1,4 @@
-"""Acting on runs and jobs of a Kubernetes cluster, and taking jobs from elsewhere in."""
+"""Actions on runs and jobs of a Kubernetes cluster, and adoption of external jobs."""
 
 from __future__ import annotations
 
@@ -47,34 +47,35 @@ from hyperpod_jlab.engines.protocol import ExternalJob
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# What can be done to runs and jobs: cancel, hold, release, requeue, change their queue.
+# Actions on runs and jobs: cancel, hold, release, requeue, change their queue.
 #
-# A job that Kueue looks after is held by its workload, for Kueue would let one go on that is only suspended; others by their own ``suspend``.
+# A job managed by Kueue is held through its workload, because Kueue would resume one that is only
+# suspended; other jobs are held through their own ``suspend``.
 
 Refresh = Callable[[], Awaitable[object]]
-"""Called now and then while pods end, so that what they say last is not lost."""
+"""Called repeatedly while pods end, so that their last output is not lost."""
 
 _CONCURRENCY = 8
 _PAUSE_S = 0.5
 _GRACE = 30.0
-"""Seconds that Kubernetes gives a pod to end when it says nothing else."""
+"""Kubernetes' default grace period of a pod in seconds."""
 _DELETE_MARGIN_S = 30.0
 _FINAL_READ_S = 15.0
-"""Seconds for which a cancel waits for what the pods say last, where it must be fetched."""
+"""Seconds for which a cancel waits for the pods' last output if it must be fetched."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 async def cancel(client: KubeClient, target: Target, refresh: Refresh | None = None) -> None:
-    """Remove a job, and with it its pods.
+    """Delete a job and its pods.
 
     Args:
         client: The cluster.
-        target: The job. One that is gone already is fine.
-        refresh: See `Look`.
+        target: The job. A missing one is not an error.
+        refresh: See `Refresh`.
 
     Raises:
-        ConflictError: It has ended.
-        DeniedError: This user may not.
+        ConflictError: The job has ended.
+        DeniedError: This user lacks the permission.
     """
     if _has_no_active_pods(target):
         raise _wrong_state_error(target, "has ended; only waiting or running jobs can be cancelled")
@@ -83,7 +84,7 @@ async def cancel(client: KubeClient, target: Target, refresh: Refresh | None = N
     options = {"propagationPolicy": "Background", "preconditions": {"uid": target.uid}}
     try:
         await client.delete(target.object_text, options)
-    except (NotFoundError, ConflictError):  # gone, and maybe another has its name
+    except (NotFoundError, ConflictError):  # it is gone, and a new one may have its name
         return
     if refresh is not None:
         await _wait_until_deleted(
@@ -95,8 +96,8 @@ async def hold(client: KubeClient, target: Target) -> None:
     """Keep a waiting job from starting.
 
     Raises:
-        ConflictError: It runs, or has ended.
-        DeniedError: This user may not.
+        ConflictError: The job runs or has ended.
+        DeniedError: This user lacks the permission.
     """
     if _has_no_active_pods(target):
         raise _wrong_state_error(target, "has ended; only waiting jobs can be held")
@@ -109,8 +110,8 @@ async def release(client: KubeClient, target: Target) -> None:
     """Let a held job start.
 
     Raises:
-        ConflictError: Nobody holds it.
-        DeniedError: This user may not.
+        ConflictError: The job is not held.
+        DeniedError: This user lacks the permission.
     """
     if _has_no_active_pods(target):
         raise _wrong_state_error(target, "has ended; only held jobs can be released")
@@ -123,13 +124,13 @@ async def release(client: KubeClient, target: Target) -> None:
 
 
 async def requeue(client: KubeClient, target: Target, refresh: Refresh | None = None) -> None:
-    """End a job's pods and let it start anew: the launchers of the new ones open the next attempt.
+    """End a job's pods and restart the job; the new pods' launchers start the next attempt.
 
-    It is not enough to remove the pods: one that ends in failure meanwhile fails the job for good.
+    Deleting the pods is not enough: a pod that fails meanwhile fails the job for good.
 
     Raises:
-        ConflictError: It does not run.
-        DeniedError: This user may not.
+        ConflictError: The job does not run.
+        DeniedError: This user lacks the permission.
     """
     if _has_no_active_pods(target):
         raise _wrong_state_error(target, "has ended; only running jobs can be requeued")
@@ -146,13 +147,13 @@ async def requeue(client: KubeClient, target: Target, refresh: Refresh | None = 
 
 
 async def change(client: KubeClient, target: Target, requested_change: Change) -> None:
-    """Give a waiting job another queue of Kueue's.
+    """Move a waiting job to another Kueue queue.
 
     Raises:
-        UnsupportedError: It is another time limit, or there are no queues.
-        ConflictError: It does not wait.
-        NotFoundError: There is no such queue.
-        DeniedError: This user may not.
+        UnsupportedError: The change is a time limit, or the cluster has no queues.
+        ConflictError: The job does not wait.
+        NotFoundError: The queue does not exist.
+        DeniedError: This user lacks the permission.
     """
     if requested_change.time_limit is not None:
         raise UnsupportedError(
@@ -181,13 +182,13 @@ async def apply_to_jobs(
     requested_change: Change | None,
     namespace: str,
 ) -> list[JobResult]:
-    """Do something to jobs of the table, whoever sent them; one result each, in their order.
+    """Apply an action to jobs of the table, whoever submitted them; returns one result for each, in order.
 
     Args:
         client: The cluster.
-        action: What to do.
+        action: The action.
         jobs: Their ids.
-        requested_change: With the action ``change``: what to change.
+        requested_change: The changes, for the action ``change``.
         namespace: The namespace of ids that name none.
     """
     semaphore = asyncio.Semaphore(_CONCURRENCY)
@@ -213,7 +214,7 @@ async def apply_action(
     requested_change: Change | None = None,
     refresh: Refresh | None = None,
 ) -> None:
-    """Do one thing to one job (see the functions of these names)."""
+    """Apply one action to one job (see the functions of these names)."""
     match action:
         case "cancel":
             await cancel(client, target, refresh)
@@ -230,7 +231,7 @@ async def apply_action(
 async def _suspend(
     client: KubeClient, target: Target, workload: Workload | None, *, is_held: bool
 ) -> None:
-    """Suspend it so that it stays so; with `is_held` its state says that somebody holds it."""
+    """Suspend the job permanently; with `is_held` its state says that a user holds it."""
     annotations = {"metadata": {"annotations": {HELD_ANNOTATION: "true"}}} if is_held else {}
     if workload is not None:
         await set_active(client, workload, False)
@@ -257,15 +258,16 @@ async def _wait_until_deleted(
     max_wait: float = float("inf"),
     only_started: bool = False,
 ) -> None:
-    """Wait until the pods are gone, as long as they may take: new ones cannot have their names before.
+    """Wait until the pods are deleted, because new pods cannot reuse their names before.
 
     Args:
         client: The cluster.
         target: The job.
-        refresh: See `Look`.
-        max_wait: Seconds to wait at the most.
-        only_started: Only for those of which a container has begun; others have nothing to say, and may stay for long: the shell of the operator's init
-            container, which waits for node 0, does not hear the signal to end (seen on 1.8.1 and 1.9.3).
+        refresh: See `Refresh`.
+        max_wait: Maximum wait in seconds.
+        only_started: Wait only for pods with a started container. Others have no output, and may
+            stay for long: the shell of the operator's init container, which waits for node 0,
+            ignores the termination signal (observed on 1.8.1 and 1.9.3).
     """
     path = f"/api/v1/namespaces/{target.namespace}/pods"
     selector = target.kind.pods_selector(target.name)
@@ -281,14 +283,14 @@ async def _wait_until_deleted(
             timeout = max(map(float, filter(None, graces)), default=_GRACE) + _DELETE_MARGIN_S
             end = time.monotonic() + min(max_wait, timeout)
         if time.monotonic() > end:
-            return  # on a node that is lost they stay; the operator makes the new ones when it can
+            return  # pods on a lost node stay; the operator makes the new ones when it can
         if refresh is not None:
             await refresh()
         await asyncio.sleep(_PAUSE_S)
 
 
 def _has_started(pod: Mapping[str, Any]) -> bool:
-    """Whether a container of a pod has begun, those apart that only prepare it."""
+    """Whether a container of a pod has started, not counting init containers."""
     container_statuses = (pod.get("status") or {}).get("containerStatuses") or []
     return any(status.get("containerID") for status in container_statuses)
 
@@ -310,12 +312,12 @@ async def _check_queue(client: KubeClient, version: str, namespace: str, queue: 
             hint="list queues with: hpj queues",
             detail={"field": "queue", "queue": queue},
         ) from error
-    except DeniedError:  # one may use a queue that one may not see
+    except DeniedError:  # a user may use a queue without permission to read it
         return
 
 
 def _has_no_active_pods(target: Target) -> bool:
-    """Whether it has ended, and nothing of it runs on: a failed job's other pods may."""
+    """Whether the job has ended and no pod is active; a failed job's other pods may be."""
     if target.kind.observe(target.job, time.time()).state != "ended":
         return False
     counts = (target.job.get("status") or {}).get("replicaStatuses") or {}
@@ -327,7 +329,7 @@ def _wrong_state_error(target: Target, text: str) -> ConflictError:
 
 
 def cancelled(name: str) -> Observation:
-    """The word that a run was cancelled; its job can say it no more."""
+    """The observation that a run was cancelled; its job can no longer report it."""
     return Observation(
         time=time.time(),
         observer=OBSERVER,
@@ -338,15 +340,15 @@ def cancelled(name: str) -> Observation:
 
 
 # --------------------------------------------------------------------------------------------------
-# What can be done to one task of an array: only a cancel; all else is the whole Job's.
+# Actions on one task of an array: only cancel; everything else applies to the whole Job.
 
 _TASK_PAUSE_S = 0.5
 _TASK_FINAL_READ_S = 15.0
-"""Seconds for which a cancel waits for what the pod says last, where it must be fetched."""
+"""Seconds for which a cancel waits for the pod's last output if it must be fetched."""
 
 
 def task_unsupported(run_id: str, action: ActionKind) -> UnsupportedError:
-    """The error for what cannot be done to one task."""
+    """The error for an action that single tasks do not support."""
     return UnsupportedError(
         f"{action} is not possible for single tasks of an array on Kubernetes: all tasks are one Job",
         hint=f"use the whole array: hpj {action} {run_id.partition('.')[0]}",
@@ -357,24 +359,26 @@ def task_unsupported(run_id: str, action: ActionKind) -> UnsupportedError:
 async def cancel_task(
     client: KubeClient, runs: RunPoller, location: RunLocation, refresh: Refresh | None = None
 ) -> None:
-    """End one task of an array, by removing its pod: the Job counts the task as failed, and makes no other.
+    """Cancel one array task by deleting its pod: the Job counts the task as failed and creates no other pod.
 
-    A task without a pod ends when its turn comes: its launcher finds the cancel in the journal.
+    A task without a pod ends when its pod starts: its launcher finds the cancel in the journal.
 
     Args:
         client: The cluster.
-        runs: Tells which pods it has.
+        runs: Provides its pods.
         location: The task.
-        refresh: Called while the pod ends, so that what it says last is not lost; None where its launcher writes that into the bundle.
+        refresh: Called while the pod ends, so that its last output is not lost; None if its
+            launcher writes to the bundle.
 
     Raises:
-        ConflictError: It has ended.
-        DeniedError: This user may not remove pods.
-        UnsupportedError: It has no pod yet, and without shared storage nothing can tell its launcher.
+        ConflictError: The task has ended.
+        DeniedError: This user may not delete pods.
+        UnsupportedError: The task has no pod yet, and without shared storage its launcher cannot be
+            notified.
     """
     snapshot = await runs.refresh(location)
     if snapshot.job is None:
-        return  # its array was removed, and all pods with it
+        return  # its array was deleted, and all pods with it
     if snapshot.job.observe(snapshot.time).state == "ended":
         raise ConflictError(
             f"{location.run_id} has ended; only waiting or running jobs can be cancelled",
@@ -412,17 +416,17 @@ async def _final_read(runs: RunPoller, location: RunLocation, refresh: Refresh) 
 
 
 _REFRESH_S = 2.0
-"""Seconds that one look for what pods say last may take."""
+"""Timeout in seconds for one fetch of the pods' last output."""
 
 
 class KubernetesActions:
-    """Actions on jobs, whether they are runs or not: the concerns `Actions`, `JobActions` and `Adoption`.
+    """Actions on jobs, whether they are runs or not; implements `Actions`, `JobActions` and `Adoption`.
 
     Args:
         connection: The cluster.
-        run_tracker: Its runs.
-        sender: Sends runs, and takes back what was sent in part.
-        fetched: Whether what pods say is fetched, since they do not mount the partition.
+        run_tracker: The cluster's runs.
+        sender: Submits runs, and rolls back partial submits.
+        fetched: Whether pod output is fetched, because the pods do not mount the partition.
     """
 
     supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
@@ -445,7 +449,7 @@ class KubernetesActions:
     async def act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
     ) -> None:
-        """Do it to the run's job. A cancel removes the job and what stands beside it; what the run has written stays in the bundle."""
+        """Apply the action to the run's job. A cancel deletes the job and its companion objects; the run's output stays in the bundle."""
         if action == "cancel":
             await self._cancel(bundle)
         else:
@@ -454,7 +458,7 @@ class KubernetesActions:
     async def act_on_jobs(
         self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
     ) -> list[JobResult]:
-        """Do it to jobs of the table, whoever sent them."""
+        """Apply the action to jobs of the table, whoever submitted them."""
         client = await self._connection.client()
         try:
             return await apply_to_jobs(client, action, jobs, change, self._connection.namespace)
@@ -462,14 +466,16 @@ class KubernetesActions:
             self._run_tracker.forget()
 
     async def foreign_job(self, job: str) -> ExternalJob:
-        """A job that was sent with kubectl."""
+        """A job that was submitted with kubectl."""
         client = await self._connection.client()
         return await find_job(client, job, self._connection.namespace)
 
     async def adopted(self, bundle: BundleReader) -> None:
         """Label the job as the run's."""
         client = await self._connection.client()
-        with contextlib.suppress(HyperpodError):  # it is adopted, and its log seen, all the same
+        with contextlib.suppress(
+            HyperpodError
+        ):  # without the label it is still adopted, and its log is visible
             await mark_job(client, await run_target(client, bundle), bundle.run_id)
         self._run_tracker.forget()
 
@@ -479,11 +485,11 @@ class KubernetesActions:
         except NotFoundError:
             if (await asyncio.to_thread(bundle.read)).submission is None:
                 await self._sender.delete_all(bundle)
-                raise  # it may never have got there
+                raise  # the delete may not have reached the server
         except ConflictError as error:
             if error.code != "wrong_state":
                 raise
-            return  # it has ended just now
+            return  # it has just ended
         sent = await asyncio.to_thread(read_sent, bundle)
         await asyncio.to_thread(bundle.add_observation, cancelled(sent.name))
         await self._run_tracker.remove_companions(bundle)
@@ -494,7 +500,7 @@ class KubernetesActions:
         client = await self._connection.client()
 
         async def refresh() -> None:
-            with contextlib.suppress(HyperpodError):  # what is there has to do
+            with contextlib.suppress(HyperpodError):  # best effort: continue with what was fetched
                 await self._run_tracker.catch_up(bundle, _REFRESH_S)
 
         try:
@@ -514,7 +520,7 @@ class KubernetesActions:
 
 
 # --------------------------------------------------------------------------------------------------
-# What Kubernetes is told to do to nodes: no new pods (cordon), or pods again (uncordon).
+# Node commands: cordon (no new pods) and uncordon.
 
 _NODE_CONCURRENCY = 8
 
@@ -532,7 +538,7 @@ class KubernetesNodeControl:
     async def act_on_nodes(
         self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
     ) -> dict[str, HyperpodError | None]:
-        """Cordon or uncordon nodes. Pods that run there stay; the reason is kept with the node."""
+        """Cordon or uncordon nodes. Running pods stay; the reason is stored on the node."""
         client = await self._connection.client()
         semaphore = asyncio.Semaphore(_NODE_CONCURRENCY)
         drains = action == "drain"

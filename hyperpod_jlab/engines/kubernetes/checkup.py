@@ -1,4 +1,4 @@
-"""``hpj doctor`` on a Kubernetes cluster: the API server, who this is to it, the namespace, the rights, the claim, and the queues."""
+"""``hpj doctor`` checks for a Kubernetes cluster: API server, user, namespace, permissions, volume claim, and queues."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, auto_r
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 
 API_SERVER = "api-server"
-"""The step on whether the API server answers."""
+"""The id of the step that checks whether the API server answers."""
 
 _REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _ROLE = "kubectl -n {namespace} apply -f examples/kubernetes/role.yaml, and bind it to this user"
 
 
 class KubernetesCheckup:
-    """Looks at one cluster.
+    """Checks one cluster.
 
     Args:
-        name: Its name in the configuration.
+        name: The cluster's name in the configuration.
         config: Its configuration.
-        connection: The way to it.
+        connection: The connection to it.
         tables: Its tables.
     """
 
@@ -44,7 +44,7 @@ class KubernetesCheckup:
         self._tables = tables
 
     def steps(self) -> list[CheckStep]:
-        """The steps in order."""
+        """The steps, in order."""
         name = self._name
         server, identity_step = (f"{API_SERVER}:{name}",), (f"identity:{name}",)
         namespace_step = (f"namespace:{name}",)
@@ -70,13 +70,15 @@ class KubernetesCheckup:
         return steps
 
     async def _server(self) -> CheckResult:
-        """Name, connection and TLS: what fails of them is said by its own error."""
+        """Check DNS, connection and TLS; each failure has its own error."""
         client = await self._connection.client()
         server_address = server_text(client.access)
         proxy_text = " through the proxy" if client.access.proxy else ""
         try:
             version = (await client.get("/version")).get("gitVersion", "of unknown version")
-        except DeniedError:  # not everybody may ask for the version, and it answers all the same
+        except (
+            DeniedError
+        ):  # the user may lack the permission for the version, but the server answered
             version = "without a version"
         except HyperpodError as error:
             return from_error(error)
@@ -85,7 +87,7 @@ class KubernetesCheckup:
         )
 
     async def _identity(self) -> CheckResult:
-        """Who the API server takes us for."""
+        """The user that the API server sees."""
         client = await self._connection.client()
         try:
             review = await client.post(
@@ -127,13 +129,13 @@ class KubernetesCheckup:
         return ok(f"{name} exists")
 
     async def _kind(self) -> tuple[Kind, InstalledKinds]:
-        """The kind that a run becomes that names none, and what the cluster has."""
+        """The default kind of a run, and the kinds that the cluster has."""
         spec = JobSpec.model_validate({"source": {"kind": "command", "command": "true"}})
         installed = await discover(await self._connection.client(), self._connection.namespace)
         return choose(spec, installed, self._config.runtime).kind, installed
 
     async def _auto_resume(self) -> CheckResult:
-        """Whether HyperPod can resume runs there."""
+        """Whether HyperPod can auto-resume runs there."""
         kind, installed = await self._kind()
         namespace, storage = self._connection.namespace, self._config.storage
         context = RenderContext(namespace, kind, storage=storage, operator=installed.operator)
@@ -147,7 +149,7 @@ class KubernetesCheckup:
         return ok(f"HyperPod resumes runs in {namespace}, with the operator {installed.operator}")
 
     async def _rights(self) -> CheckResult:
-        """What a run needs from its submit to its log."""
+        """The permissions that a run needs, from its submit to its log."""
         namespace, (kind, _) = self._connection.namespace, await self._kind()
         permissions = await self._connection.permissions()
         required = [

@@ -67,17 +67,15 @@ class KubernetesOrchestrator(Orchestrator):
 
     @property
     def polling(self) -> RunTracker:
-        """The watches."""
+        """The poller."""
         return self._run_tracker
 
     @property
     def tables(self) -> KubernetesTables:
-        """The tables."""
         return self._tables
 
     @cached_property
     def actions(self) -> KubernetesActions:
-        """Actions on runs."""
         from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions
 
         fetched = self._config.storage is None
@@ -85,12 +83,11 @@ class KubernetesOrchestrator(Orchestrator):
 
     @property
     def job_actions(self) -> KubernetesActions:
-        """Actions on jobs."""
         return self.actions
 
     @property
     def adoption(self) -> KubernetesActions:
-        """Jobs that were sent elsewhere."""
+        """Adoption of external jobs."""
         return self.actions
 
     @cached_property
@@ -102,7 +99,7 @@ class KubernetesOrchestrator(Orchestrator):
 
     @cached_property
     def remote_tasks(self) -> KubernetesTasks:
-        """Tasks of administrators."""
+        """Administrators' tasks."""
         from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTasks
 
         return KubernetesTasks(self._connection)
@@ -122,14 +119,13 @@ class KubernetesOrchestrator(Orchestrator):
         return python if self._config.storage is None else self.paths.cluster_python(python)
 
     def render(self, render_input: RenderInput) -> Rendered:
-        """The manifest."""
         return self._sender.render(render_input)
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
-        """What the cluster has to say about a spec."""
+        """The cluster's findings about a spec."""
         findings = await self._sender.preflight(spec, self.python(spec))
         if any(finding.code == NO_NAMESPACE for finding in findings):
-            return findings  # no queue of it is there either
+            return findings  # its queue cannot exist either
         hyperpod, instance = self._config.hyperpod is not None, self._sender.instance(spec)
         return [
             *findings,
@@ -137,14 +133,13 @@ class KubernetesOrchestrator(Orchestrator):
         ]
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
-        """Make the job. Its name is the run's, so a second one is the same."""
+        """Create the job. Its name is the run's, so a repeated submit finds the same one."""
         try:
             return await self._sender.submit(bundle)
         finally:
             self._changed()
 
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
-        """The run's job, by its name."""
         self._changed()
         return await self._sender.find(bundle)
 
@@ -153,7 +148,7 @@ class KubernetesOrchestrator(Orchestrator):
         return await self._tables.cluster(self.name, self.kind)
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
-        """What the cluster says of these runs."""
+        """Observations of these runs."""
         from hyperpod_jlab.engines.kubernetes.observe.runs import find_repairs
         from hyperpod_jlab.engines.kubernetes.waiting.wait import add_queue_reasons
         from hyperpod_jlab.engines.repairs import with_repairs
@@ -167,7 +162,7 @@ class KubernetesOrchestrator(Orchestrator):
         )
 
     async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
-        """The API server's verdict on a user's own manifest (dry run), and what queues and nodes say of one that it takes."""
+        """The API server's verdict on a user's own manifest (dry run) and, if it accepts it, the findings of queues and nodes."""
         del render_input
         sent = await asyncio.to_thread(parse_sent, rendered.text)  # it may be a megabyte
         findings = await self._sender.dry_run_submit(sent)
@@ -181,7 +176,9 @@ class KubernetesOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.kubernetes.waiting.wait import explain
 
         observation = (await self.runs([bundle])).get(bundle.run_id)
-        if observation is not None and observation.reason_code == LIMIT:  # no room would help it
+        if (
+            observation is not None and observation.reason_code == LIMIT
+        ):  # more capacity would not help it
             return WaitReason(bundle.run_id, observation.reason, observation.reason_code)
         return await explain(self._tables, bundle, observation)
 
@@ -192,6 +189,6 @@ class KubernetesOrchestrator(Orchestrator):
         await self._connection.close()
 
     def _changed(self) -> None:
-        """Something was or may have been changed: what was seen before counts no more."""
-        if "_watch" in self.__dict__:  # else nothing was seen
+        """Invalidate cached state after a possible change."""
+        if "_watch" in self.__dict__:  # otherwise nothing is cached
             self._run_tracker.forget()

@@ -1,4 +1,4 @@
-"""Kubernetes as a kind of engine."""
+"""The Kubernetes engine kind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrato
 def missing_package_error(
     error: ModuleNotFoundError, detail: dict[str, str] | None = None
 ) -> UnsupportedError:
-    """The error where a package that only Kubernetes clusters need is not installed."""
+    """The error when a package that only Kubernetes clusters need is not installed."""
     return UnsupportedError(
         f"Kubernetes clusters need the package {error.name}, which is not installed",
         code="kubernetes_missing",

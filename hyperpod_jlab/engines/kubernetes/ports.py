@@ -1,7 +1,9 @@
 """One connection to a port of a pod, through the API server by WebSocket (subprotocol ``v4.channel.k8s.io``).
 
-Each message begins with a byte: 0 is the connection's data, 1 what the kubelet complains of. The first message of each holds the port's number
-(k8s.io/kubelet pkg/cri/streaming/portforward/websocket.go; seen on 1.34). It is a GET, so the right asked for is ``get`` on ``pods/portforward``, from 1.35 on ``create``.
+Each message begins with a channel byte: 0 is data, 1 is errors from the kubelet. The first message
+of each channel contains the port number (k8s.io/kubelet pkg/cri/streaming/portforward/websocket.go;
+observed on 1.34). The request is a GET, so it needs ``get`` on ``pods/portforward``; from 1.35 on
+it needs ``create``.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ _PROTOCOL = "v4.channel.k8s.io"
 _DATA, _ERROR = 0, 1
 _OPEN_TIMEOUT_S = 20.0
 _CLOSE_TIMEOUT_S = 1.0
-_CHUNK = 1 << 18  # bytes in one message
+_CHUNK = 1 << 18  # bytes per message
 
 
 class PodPort:
@@ -57,7 +59,7 @@ class PodPort:
 
     @property
     def alive(self) -> bool:
-        """Whether it is still open, as far as is known here."""
+        """Whether it is open, as far as is known."""
         from websockets.protocol import State
 
         return self._socket.state is State.OPEN and not self._buffered
@@ -96,7 +98,6 @@ class PodPort:
             ) from error
 
     async def close(self) -> None:
-        """End the connection."""
         await self._socket.close()
 
     async def wait_open(self) -> None:
@@ -108,7 +109,7 @@ class PodPort:
             self._buffered += data
 
     async def _next(self) -> bytes | None:
-        """The data of the next message, which may be none; None at the end."""
+        """The data of the next message, which may be empty; None at the end."""
         from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK
 
         try:
@@ -132,7 +133,7 @@ class PodPort:
         return message[1:] if channel == _DATA else b""
 
     def _open_error(self, text: str) -> HyperpodError:
-        """What the kubelet says on the error channel."""
+        """The kubelet's error from the error channel."""
         detail = {"pod": self._pod, "port": self._port}
         if any(text_part in text.lower() for text_part in ("refused", "failed to connect", "dial")):
             return RefusedError(
@@ -152,9 +153,9 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
     """Connect to a port of a pod.
 
     Raises:
-        UnsupportedError: The package for WebSockets is not installed.
-        DeniedError: This user may not do so.
-        NotFoundError: There is no such pod.
+        UnsupportedError: The WebSocket package is not installed.
+        DeniedError: This user lacks the permission.
+        NotFoundError: The pod does not exist.
         UnreachableError: The API server or the pod's node does not answer.
     """
     try:
@@ -179,7 +180,8 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
         max_size=None,
         open_timeout=_OPEN_TIMEOUT_S,
         close_timeout=_CLOSE_TIMEOUT_S,
-        # Pings keep load balancers from ending a quiet connection; who answers none may just be busy.
+        # Pings keep load balancers from closing an idle connection; a peer that does not answer
+        # them may just be busy.
         ping_interval=30,
         ping_timeout=None,
     )
@@ -190,7 +192,9 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
         raise _response_error(
             response.status_code, bytes(response.body or b""), namespace, pod
         ) from error
-    except InvalidProxy as error:  # its own words repeat the address, and so a password in it
+    except (
+        InvalidProxy
+    ) as error:  # its own message would repeat the address, which may contain a password
         raise UnreachableError(
             "the proxy's address cannot be used", code="proxy", hint=PROXY_HINT
         ) from error
@@ -246,23 +250,23 @@ def _response_error(status: int, body: bytes, namespace: str, pod: str) -> Hyper
 
 
 # --------------------------------------------------------------------------------------------------
-# The pods of a run that one can get into: which they are, by their nodes' ranks, and whether they run.
+# The reachable pods of a run: by node rank, and whether they run.
 
 _RUN_CONTAINERS = tuple(kind.container for kind in KINDS)
 
 
 @dataclass(frozen=True)
 class ReachablePod:
-    """A pod of a run, as one gets into it.
+    """A pod of a run that accepts connections.
 
     Attributes:
-        name: Its name.
+        name: The pod's name.
         namespace: Its namespace.
         node_rank: The rank of its node.
-        node: The node it is on, or None.
-        container: The container in which the run's processes are.
-        running: Whether that runs.
-        phase: What Kubernetes says of it.
+        node: Its node, or None.
+        container: The container with the run's processes.
+        running: Whether the container runs.
+        phase: The pod's phase.
     """
 
     name: str
@@ -275,7 +279,7 @@ class ReachablePod:
 
     @classmethod
     def from_pod(cls, pod: Mapping[str, Any], rank: int) -> ReachablePod:
-        """A pod as the API server gives it."""
+        """Parse a pod from the API server."""
         meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
         names = [str(container["name"]) for container in spec.get("containers") or []]
         default = (meta.get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
@@ -298,7 +302,7 @@ class ReachablePod:
 
 
 def list_by_rank(pods: Iterable[Mapping[str, Any]], kind: Kind) -> list[ReachablePod]:
-    """The pods in the order of their ranks; of several with one rank the one that runs, else the newest. Pods that say no rank are counted in their order."""
+    """The pods by rank; of several with one rank the running one, else the newest. Pods without a rank are numbered in order."""
     created_order = sorted(
         pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")
     )
@@ -313,11 +317,11 @@ def list_by_rank(pods: Iterable[Mapping[str, Any]], kind: Kind) -> list[Reachabl
 
 
 def find_pod(pods: Iterable[ReachablePod], node_rank: int) -> ReachablePod:
-    """The pod of a node's rank, which runs.
+    """The running pod with a node's rank.
 
     Raises:
         NotFoundError: The run has no pod of that rank.
-        ConflictError: It does not run.
+        ConflictError: The pod does not run.
     """
     pods_by_rank = {pod.node_rank: pod for pod in pods}
     if node_rank not in pods_by_rank:
@@ -342,24 +346,24 @@ def find_pod(pods: Iterable[ReachablePod], node_rank: int) -> ReachablePod:
 
 
 # --------------------------------------------------------------------------------------------------
-# A run's pods from here: a port of one, and the command that opens a shell in one.
+# Access to a run's pods: a port, and the command that opens a shell.
 
 _SHELL = "command -v bash >/dev/null && exec bash || exec sh"
 
 
 class Forwarder:
-    """Ways into the pods of one cluster's runs."""
+    """Connects to the pods of one cluster's runs."""
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
 
     async def open(self, bundle: BundleReader, node: int, port: int) -> PodPort:
-        """Connect to a port of the pod of a node's rank.
+        """Connect to a port of the pod with a node's rank.
 
         Raises:
-            NotFoundError: The run has no such pod.
-            ConflictError: It does not run.
-            DeniedError: This user may not do so.
+            NotFoundError: The run has no pod of that rank.
+            ConflictError: The pod does not run.
+            DeniedError: This user lacks the permission.
             UnreachableError: The API server or the node does not answer.
         """
         pod = find_pod(await self.pods(bundle), node)
@@ -367,7 +371,7 @@ class Forwarder:
         return await open_port(client, pod.namespace, pod.name, port)
 
     async def shells(self, bundle: BundleReader) -> list[Shell]:
-        """The commands for those of its pods that run."""
+        """The shell commands for its running pods."""
         pods = await self.pods(bundle)
         context = self._connection.config.context
         return [
@@ -400,7 +404,7 @@ class Forwarder:
 
 
 def shell_command(pod: ReachablePod, context: str | None) -> str:
-    """The command that opens a shell in a pod's container: bash where the image has it, else sh."""
+    """The command that opens a shell in a pod's container: bash if the image has it, else sh."""
     argv = ["kubectl", *([f"--context={context}"] if context else [])]
     argv += [
         f"--namespace={pod.namespace}",

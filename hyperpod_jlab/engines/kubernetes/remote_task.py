@@ -1,4 +1,4 @@
-"""An errand: a small program that runs once as root in a pod with the file system's claim, and prints its answer. Its Job is removed when it is over."""
+"""A remote task: a small program that runs once as root in a pod with the file system's claim, and prints its result. Its Job is deleted afterwards."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from hyperpod_jlab.engines.kubernetes.submit.render import literal
 from hyperpod_jlab.engines.remote_task import TaskSettings
 
 TIMEOUT = 300.0
-"""Seconds until a Job that waits or runs is taken back."""
+"""Seconds before a pending or running Job is deleted."""
 
 ROOT = "/fsx"
-"""Where the pod has the claim."""
+"""The pod's mount path of the claim."""
 
 _TTL_S = 600
-"""Seconds after its end for which the cluster keeps a Job that we could not remove."""
+"""Seconds after its end for which the cluster keeps a Job that we could not delete."""
 _CONTAINER = "folders"
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}")
 _FATAL_REASONS = frozenset(
@@ -46,7 +46,7 @@ _FATAL_REASONS = frozenset(
         "RunContainerError",
     }
 )
-"""The kubelet's words for a container that will not start by waiting."""
+"""The kubelet's reasons for a container that will never start."""
 _SECURITY_CONTEXT: Mapping[str, Any] = {
     "runAsUser": 0,
     "runAsGroup": 0,
@@ -56,7 +56,7 @@ _SECURITY_CONTEXT: Mapping[str, Any] = {
     "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""Root with the few rights that folders of others take (man capabilities)."""
+"""Root with only the capabilities that changing other users' folders needs (man capabilities)."""
 _CLAIM_NOT_FOUND = re.compile(r'persistentvolumeclaim "[^"]*" not found')
 
 
@@ -64,14 +64,14 @@ class KubernetesTaskRunner:
     """Runs programs as Jobs.
 
     Args:
-        connection: The way to the cluster.
-        namespace: Where the claim is, and the Jobs are made.
+        connection: The connection to the cluster.
+        namespace: The namespace of the claim and the Jobs.
         claim: The persistent volume claim of the whole file system.
-        image: The pods' image, with a python3 in it; by its digest.
-        timeout: Seconds until a Job is taken back.
+        image: The pods' image, which contains python3; named by digest.
+        timeout: Seconds before a Job is deleted.
 
     Raises:
-        InvalidInputError: The image is not named by its digest.
+        InvalidInputError: The image name has no digest.
     """
 
     root = ROOT
@@ -100,10 +100,11 @@ class KubernetesTaskRunner:
         self._timeout = timeout
 
     async def run(self, program: str, name: str) -> str:
-        """Run a program that prints its answer (see `admin.folders.Errand`).
+        """Run a program that prints its result (see `engines.remote_task.RemoteTask`).
 
         Raises:
-            DeniedError: This user may not make Jobs there, or not read what their pods say; the right is named.
+            DeniedError: This user may not create Jobs there, or not read their pods' logs; the
+                error names the permission.
             RefusedError: The pod cannot start, or the program failed.
             UnreachableError: The cluster does not answer, or the pod did not end in time.
         """
@@ -118,7 +119,7 @@ class KubernetesTaskRunner:
             await self._remove(client, f"{jobs}/{name}")
 
     def manifest(self, program: str, name: str) -> dict[str, Any]:
-        """The Job: one pod, root with the few rights that folders take, and nothing to write to but the claim."""
+        """The Job: one pod, as root with only the capabilities needed for folders, and nothing writable but the claim."""
         container = {
             "name": _CONTAINER,
             "image": self._image,
@@ -159,7 +160,7 @@ class KubernetesTaskRunner:
         }
 
     async def _wait_for_pod(self, client: KubeClient, job: str, name: str) -> str:
-        """Wait until the Job's pod has done its work; the pod's name."""
+        """Wait until the Job's pod has finished; returns the pod's name."""
         deadline, pause_s = time.monotonic() + self._timeout, 0.3
         pod: dict[str, Any] | None = None
         while time.monotonic() < deadline:
@@ -169,7 +170,7 @@ class KubernetesTaskRunner:
                 pod = await self._pod(client, name) or pod
                 active_types = active_conditions(await client.get(job))
             except UnreachableError:
-                continue  # the API server may be back before our patience ends
+                continue  # the API server may be back before the timeout
             if pod is not None:
                 _check_schedulable(pod)
             if active_types.keys() & {"Complete", "SuccessCriteriaMet"} and pod is not None:
@@ -197,12 +198,12 @@ class KubernetesTaskRunner:
 
     async def _remove(self, client: KubeClient, job: str) -> None:
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-        with contextlib.suppress(HyperpodError):  # it goes by itself some time after its end
+        with contextlib.suppress(HyperpodError):  # the cluster deletes it some time after its end
             await client.delete(job, options)
 
 
 def _check_schedulable(pod: Mapping[str, Any]) -> None:
-    """Raise for a pod that will not start, however long one waits."""
+    """Raise for a pod that will never start."""
     container = pod_state(pod).container(_CONTAINER)
     if container.waiting in _FATAL_REASONS:
         raise RefusedError(
@@ -250,7 +251,7 @@ def _unscheduled(pod: Mapping[str, Any]) -> str:
 
 
 class KubernetesTasks:
-    """Tasks of administrators as Jobs of one cluster.
+    """Administrators' tasks as Jobs of one cluster.
 
     Args:
         connection: The cluster.
@@ -260,10 +261,10 @@ class KubernetesTasks:
         self._connection = connection
 
     def task(self, settings: TaskSettings) -> KubernetesTaskRunner:
-        """Tasks in pods that mount the claim of the whole file system.
+        """A task runner whose pods mount the claim of the whole file system.
 
         Raises:
-            InvalidInputError: Nobody says which claim or which image, or the image has no digest.
+            InvalidInputError: No claim or image is configured, or the image has no digest.
         """
         config = self._connection.config
         claim = settings.claim or (config.storage.claim if config.storage else None)
@@ -284,7 +285,7 @@ class KubernetesTasks:
         return KubernetesTaskRunner(self._connection, namespace, claim, image)
 
     async def find_uid(self, name: str) -> int | None:
-        """Pods know no users by name.
+        """Pods do not know users by name.
 
         Raises:
             UnsupportedError: Always.

@@ -1,4 +1,4 @@
-"""The object that something is done to: a run's, or any job of the table's."""
+"""The target of an action: a run's object, or any job of the table."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# Jobs of a cluster by one text: what tables show, and what commands take.
+# Job ids as one text: in tables and in commands.
 
 _TEXT = re.compile(r"(?:(?:([a-z0-9-]{1,63})/)?([a-z0-9]{1,63})/)?([a-z0-9.-]{1,253})")
 
 
 @dataclass(frozen=True, slots=True)
 class JobId:
-    """A job: ``name`` (a run's object), ``kind/name`` as kubectl takes it, or ``namespace/kind/name`` outside of the cluster's own namespace.
+    """A job: ``name`` (a run's object), ``kind/name`` as in kubectl, or ``namespace/kind/name`` outside of the cluster's own namespace.
 
     Attributes:
         name: The object's name.
-        kind: Its kind in lower case, such as ``pytorchjob``; None: that of our runs.
-        namespace: Its namespace; None: that of the cluster's runs.
+        kind: Its kind in lower case, such as ``pytorchjob``; None for that of our runs.
+        namespace: Its namespace; None for that of the cluster's runs.
     """
 
     name: str
@@ -39,25 +39,24 @@ class JobId:
     namespace: str | None = None
 
     def __str__(self) -> str:
-        """The text."""
         return "/".join(part for part in (self.namespace, self.kind, self.name) if part)
 
 
 def parse_job_id(text: str) -> JobId | None:
-    """The job that a text names, or None for what names none."""
+    """Parse a job id; None for an invalid one."""
     match = _TEXT.fullmatch(text.strip().lower())
     return JobId(match[3], match[2], match[1]) if match is not None else None
 
 
 @dataclass(frozen=True)
 class Target:
-    """An object.
+    """The object of an action.
 
     Attributes:
         kind: Its kind.
         namespace: Its namespace.
         name: Its name.
-        job: It, as the API server gave it.
+        job: The object from the API server.
     """
 
     kind: Kind
@@ -67,16 +66,16 @@ class Target:
 
     @property
     def object_text(self) -> str:
-        """Where it is."""
+        """The object's path."""
         return f"{jobs_path(self.kind, self.namespace)}/{self.name}"
 
     @property
     def uid(self) -> str:
-        """Its own id; another object of the same name has another."""
+        """The object's uid, which differs for another object of the same name."""
         return str(self.job["metadata"].get("uid", ""))
 
     def __str__(self) -> str:
-        """As kubectl takes it."""
+        """As in kubectl."""
         return f"{self.kind.name.lower()}/{self.name}"
 
 
@@ -84,7 +83,7 @@ async def run_target(client: KubeClient, bundle: BundleReader) -> Target:
     """A run's object.
 
     Raises:
-        NotFoundError: It is not there; another's that has got its name meanwhile is none of the run's.
+        NotFoundError: The object does not exist; a different object with its name does not count.
         DeniedError: The run is another user's.
     """
     await asyncio.to_thread(bundle.check_own, "act on")
@@ -105,18 +104,18 @@ async def run_target(client: KubeClient, bundle: BundleReader) -> Target:
 
 
 async def find_target(client: KubeClient, text: str, namespace: str) -> Target:
-    """The object that a text names: ``name``, ``kind/name`` or ``namespace/kind/name``.
+    """The object of a text: ``name``, ``kind/name`` or ``namespace/kind/name``.
 
     Args:
         client: The cluster.
         text: The text.
-        namespace: The namespace of texts that name none.
+        namespace: The namespace for a text that names none.
 
     Raises:
-        InvalidInputError: It names nothing.
-        UnsupportedError: Objects of its kind cannot be acted on.
-        NotFoundError: There is no such object.
-        DeniedError: This user may not see it.
+        InvalidInputError: The text is not a job id.
+        UnsupportedError: Objects of its kind do not support actions.
+        NotFoundError: The object does not exist.
+        DeniedError: This user may not read it.
     """
     job_id = parse_job_id(_shorten(text))
     if job_id is None:
@@ -152,7 +151,7 @@ async def find_target(client: KubeClient, text: str, namespace: str) -> Target:
 
 
 def _shorten(text: str) -> str:
-    """``pytorchjob.kubeflow.org/train``, as ``kubectl -o name`` writes it, without the group."""
+    """Remove the group from ``pytorchjob.kubeflow.org/train``, as ``kubectl -o name`` writes it."""
     parts = text.strip().split("/")
     if len(parts) > 1:
         parts[-2] = parts[-2].partition(".")[0]
@@ -164,11 +163,11 @@ def _called(name: str) -> tuple[Kind, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Who sends runs from this machine, as their objects say it.
+# The user who submits from this machine, as objects name it.
 
 
 def this_user() -> str:
-    """This user's name, as `services.user` has it for what is sent."""
+    """This user's name, as `services.user` sets it on submitted objects."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's uid without an entry

@@ -1,4 +1,4 @@
-"""Kueue's Workload of a job, which decides whether the job may run: held and let go by its field ``active``."""
+"""Kueue's Workload of a job, which decides whether the job may run; its field ``active`` holds and releases it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Workload:
     """A workload.
 
     Attributes:
-        path: Where it is.
-        active: Whether Kueue may let it run.
-        admitted: Whether it has its quota.
+        path: Its path.
+        active: Whether Kueue may start it.
+        admitted: Whether it has quota.
     """
 
     path: str
@@ -34,16 +34,16 @@ class Workload:
 
 @dataclass(frozen=True)
 class Eviction:
-    """Kueue's last eviction of a job, after which it waited, or waits, again.
+    """Kueue's last eviction of a job, after which it waited or still waits.
 
     Attributes:
-        uid: Its workload's.
-        time: When that was (Unix seconds).
-        count: How often it was evicted so far, as far as this version of Kueue counts; at least 1.
-        admitted: Seconds for which it had its quota before, as far as known.
-        verdict: Why, as a verdict.
-        message: Why, as a sentence.
-        code: Why, as a word.
+        uid: The workload's uid.
+        time: The time of the eviction (Unix seconds).
+        count: The number of evictions so far, if this version of Kueue counts them; at least 1.
+        admitted: Seconds for which it had quota before, if known.
+        verdict: The cause as a verdict.
+        message: The cause as a sentence.
+        code: The cause as a code.
     """
 
     uid: str
@@ -56,7 +56,7 @@ class Eviction:
 
 
 async def find_eviction(client: KubeClient, job: Mapping[str, Any]) -> Eviction | None:
-    """The last eviction of a job; None where there was none, or where this user may not see workloads.
+    """The last eviction of a job; None without one, or if this user may not read workloads.
 
     Raises:
         UnreachableError: The cluster does not answer.
@@ -77,7 +77,7 @@ async def find_eviction(client: KubeClient, job: Mapping[str, Any]) -> Eviction 
 
 
 def _eviction(workload: Mapping[str, Any]) -> Eviction | None:
-    """By the condition ``Evicted``, or, once the workload has its quota again, by ``Requeued`` and its count (seen on Kueue 0.14)."""
+    """From the condition ``Evicted`` or, once the workload has quota again, from ``Requeued`` and its count (observed on Kueue 0.14)."""
     status = workload.get("status") or {}
     by_type = {
         str(condition.get("type")): condition for condition in status.get("conditions") or []
@@ -94,7 +94,9 @@ def _eviction(workload: Mapping[str, Any]) -> Eviction | None:
         str(workload["metadata"].get("uid", "")),
         parse_time(condition.get("lastTransitionTime"), 0.0),
         max(1, sum(as_int(item.get("count")) for item in counts)),
-        float(as_int(status.get("accumulatedPastExexcutionTimeSeconds"))),  # spelled so
+        float(
+            as_int(status.get("accumulatedPastExexcutionTimeSeconds"))
+        ),  # spelled like this in the API
         verdict,
         message,
         code,
@@ -123,15 +125,15 @@ _EVICTIONS = {
     ),
     "NodeFailures": ("NODE_FAIL", "one of its nodes failed", "node_fail"),
 }
-"""Reasons of the condition ``Evicted`` (kueue/apis/kueue/v1beta1/workload_types.go): a verdict, a sentence, a word."""
+"""Reasons of the condition ``Evicted`` (kueue/apis/kueue/v1beta1/workload_types.go): a verdict, a sentence, a code."""
 
 
 async def find_workload(client: KubeClient, job: Mapping[str, Any]) -> Workload | None:
-    """The workload of a job; None where Kueue does not look after it.
+    """The workload of a job; None if Kueue does not manage it.
 
     Raises:
-        DeniedError: It is in a queue, and this user may not see workloads.
-        UnreachableError: Kueue is to look after it and has not yet.
+        DeniedError: It is in a queue, and this user may not read workloads.
+        UnreachableError: Kueue should manage it but has not created the workload yet.
     """
     version = await kueue_version(client)
     if version is None:
@@ -145,7 +147,7 @@ async def find_workload(client: KubeClient, job: Mapping[str, Any]) -> Workload 
         except DeniedError:
             if queued:
                 raise
-            return None  # it asks for no queue, so that Kueue most likely leaves it alone
+            return None  # it names no queue, so Kueue most likely ignores it
         for item in response.get("items") or []:
             active_types = {
                 str(condition.get("type"))
@@ -169,7 +171,7 @@ async def find_workload(client: KubeClient, job: Mapping[str, Any]) -> Workload 
 
 
 async def kueue_version(client: KubeClient) -> str | None:
-    """Group and version that Kueue serves, such as ``kueue.x-k8s.io/v1beta1``; None without Kueue."""
+    """The group and version that Kueue serves, such as ``kueue.x-k8s.io/v1beta1``; None without Kueue."""
     try:
         response = await client.get(f"/apis/{_GROUP}")
     except NotFoundError:
@@ -178,9 +180,9 @@ async def kueue_version(client: KubeClient) -> str | None:
 
 
 async def set_active(client: KubeClient, workload: Workload, active: bool) -> None:
-    """Let Kueue run it, or keep it from that: one that runs is ended and waits.
+    """Allow Kueue to run the job, or stop it: a running one is ended and waits.
 
     Raises:
-        DeniedError: This user may not.
+        DeniedError: This user lacks the permission.
     """
     await client.patch(workload.path, {"spec": {"active": active}})

@@ -1,4 +1,4 @@
-"""Acting on runs of this machine: through their journals, which their supervisors read."""
+"""Actions on runs of this machine: through their journals, which their supervisors read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hyperpod_jlab.storage.records import BundleReader
 
 
 class LocalActions:
-    """Actions on runs. A run here has no queue and keeps its time limit: there is nothing to change."""
+    """Actions on runs. A local run has no queue and a fixed time limit, so ``change`` is not supported."""
 
     supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue")
     changes: tuple[ChangeField, ...] = ()
@@ -20,16 +20,16 @@ class LocalActions:
     async def act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
     ) -> None:
-        """Do what the supervisor does not do by itself once it reads the journal."""
+        """Do what the supervisor does not do itself when it reads the journal."""
         del change
         if action == "cancel":
             await _cancel(bundle)
 
 
 async def _cancel(bundle: BundleReader) -> None:
-    """The supervisor sees the journal by itself; when it is dead, its processes are ended here.
+    """The supervisor reads the journal itself; if it is dead, its processes are ended here.
 
-    It is told by a signal when the journal could not be written (a full partition).
+    If the journal could not be written (a full partition), the supervisor gets a signal.
     """
     await asyncio.to_thread(bundle.check_own, "cancel")
     records = await asyncio.to_thread(bundle.read)

@@ -1,4 +1,4 @@
-"""One attempt of a run on the embedded cluster: N launchers as N process groups, from start to the last process's end."""
+"""One attempt of a run on the embedded cluster: N launchers as N process groups, from the start to the end of the last process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# What a supervisor says of its run. A partition that is full or away for a while delays its word, and never ends the run.
+# A supervisor's observations of its run. A partition that is full or away for a while delays them
+# and never ends the run.
 
 _HEARTBEAT = 5.0
 _RETRY = 1.0
@@ -43,7 +44,7 @@ _TIMEOUT = 3600.0
 
 
 class ObservationLog:
-    """The observations of one run, in the order in which they are given, and its heartbeat if the run is this process's own."""
+    """The observations of one run, in order, and its heartbeat if the run belongs to this process."""
 
     def __init__(self, bundle: BundleReader, *, heartbeat: bool = True) -> None:
         self._bundle = bundle
@@ -55,7 +56,7 @@ class ObservationLog:
         self._warned = False
 
     def record(self, observation: Observation) -> None:
-        """Write down what goes on if it is something new; what cannot be written now is kept."""
+        """Record an observation if it is new; if it cannot be written now, it is kept."""
         new = (observation.state, observation.reason)
         if new == self._last_state and observation.verdict is None:
             return
@@ -64,12 +65,12 @@ class ObservationLog:
         self._flush()
 
     def record_submission(self, submission: Submission) -> None:
-        """Write down that the run was taken."""
+        """Record that the run was accepted."""
         self._pending.append(partial(self._bundle.write_submission, submission))
         self._flush()
 
     def refresh(self) -> None:
-        """Write the heartbeat when its time has come, and what could not be written before."""
+        """Write the heartbeat when it is due, and pending observations."""
         now = time.monotonic()
         if self._pending and now - self._tried_at > _RETRY:
             self._flush()
@@ -77,14 +78,14 @@ class ObservationLog:
             self.write_heartbeat()
 
     def write_heartbeat(self) -> bool:
-        """Write the heartbeat; tells whether the partition took it."""
+        """Write the heartbeat; returns whether the partition accepted it."""
         self._beat_at = time.monotonic()
         return self._try_write(
             lambda: self._bundle.write_owner(this_process(heartbeat=time.time()))
         )
 
     def pending(self) -> bool:
-        """Whether something is still to be written. Of a run that was removed nothing is; where the whole partition is away, nobody knows that."""
+        """Whether observations are pending. A deleted run has none; while the whole partition is away, that is unknown."""
         if not self._pending:
             return False
         with contextlib.suppress(OSError, StorageError):
@@ -93,7 +94,7 @@ class ObservationLog:
         return True
 
     def finish(self) -> None:
-        """Have everything written, however long the partition is away (an hour at most)."""
+        """Write everything, however long the partition is away (at most an hour)."""
         finish([self], lambda: time.sleep(_RETRY))
 
     def _flush(self) -> None:
@@ -107,17 +108,17 @@ class ObservationLog:
         except StorageError as error:
             if not self._warned:
                 self._warned = True
-                with contextlib.suppress(OSError):  # supervisor.log lies on the same partition
+                with contextlib.suppress(OSError):  # supervisor.log is on the same partition
                     sys.stderr.write(f"{error.message}; trying again\n")
             return False
         return True
 
 
 def _exists(folder: Path) -> bool:
-    """Whether a folder is there.
+    """Whether a folder exists.
 
     Raises:
-        OSError: The partition does not say.
+        OSError: The partition does not answer.
     """
     try:
         descent.state(folder)
@@ -127,11 +128,11 @@ def _exists(folder: Path) -> bool:
 
 
 def finish(logs: Sequence[ObservationLog], pause: Callable[[], object]) -> None:
-    """Have everything of all written, however long the partition is away (an hour at most for all together).
+    """Write everything of all logs, however long the partition is away (at most an hour in total).
 
     Args:
         logs: The logs.
-        pause: Waits for a moment.
+        pause: Waits briefly.
     """
     deadline = time.monotonic() + _TIMEOUT
     while any(log.pending() for log in logs) and time.monotonic() < deadline:
@@ -141,13 +142,13 @@ def finish(logs: Sequence[ObservationLog], pause: Callable[[], object]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Ending the processes of a run that its launchers left behind, found by the mark in their environment.
+# Ends processes left behind by a run's launchers, found by a marker in their environment.
 
 _PROC = Path("/proc")
 
 
 def find_processes(records: Path) -> list[int]:
-    """Processes of this user that carry the run's mark (``HYPERPOD_RECORDS``) or are one of its launchers."""
+    """Processes of this user that have the run's marker (``HYPERPOD_RECORDS``) or are one of its launchers."""
     marker = b"HYPERPOD_RECORDS=" + os.fsencode(records)
     own_pid = os.getpid()
     pids = []
@@ -182,11 +183,11 @@ def end_processes(records: Path, grace: float) -> int:
 
 
 CANCEL = signal.SIGUSR1
-"""Tells a supervisor to cancel its run, where its journal cannot be written."""
+"""Tells a supervisor to cancel its run when its journal cannot be written."""
 
 
 def signal_cancel(pid: int) -> None:
-    """Send a supervisor the signal, if it is far enough in its life to take it (SigCgt in proc(5)); else it would die of it."""
+    """Signal a supervisor if it already has a handler (SigCgt in proc(5)); otherwise the signal would kill it."""
     with contextlib.suppress(OSError, ValueError):
         for line in (_PROC / str(pid) / "status").read_text().splitlines():
             name, _, mask = line.partition(":")
@@ -214,7 +215,7 @@ FENCED = 85
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody listens on now."""
+    """A TCP port on loopback without a listener."""
     for _ in range(200):
         port = random.randrange(*_PORTS)  # noqa: S311 - no secret
         with socket.socket() as probe:
@@ -227,7 +228,10 @@ def free_port() -> int:
 
 
 def _prepare_launcher() -> None:
-    """Have the kernel end this process when the supervisor dies (prctl(2)), so nobody runs on unwatched; what comes before it has handlers waits for them."""
+    """Make the kernel end this process when the supervisor dies (prctl(2)), so that no run continues unsupervised.
+
+    Signals are blocked until their handlers exist.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
@@ -241,7 +245,7 @@ def _signal_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class AttemptEnd:
-    """How an attempt ended: the verdict on it, and why, where that says more."""
+    """How an attempt ended: the verdict, and the cause if it adds something."""
 
     verdict: str
     reason: str | None = None
@@ -253,12 +257,12 @@ class RunningAttempt:
 
     Attributes:
         partition: The partition.
-        launcher: SHA-256 of the launcher that may run.
+        launcher: The SHA-256 of the allowed launcher.
         bundle: The bundle's folder.
         records: The records' folder (the bundle's, or a child's).
         plan: ``launch.json``.
         scheduler_id: The run's id in this engine.
-        gpus: Indices of the GPUs that the run holds, shared out evenly over its nodes.
+        gpus: Indices of the run's GPUs, distributed evenly over its nodes.
         task: Index of the child in its array, or None.
     """
 
@@ -295,11 +299,11 @@ class RunningAttempt:
                 )
 
     def running(self) -> bool:
-        """Whether a launcher still runs."""
+        """Whether any launcher still runs."""
         return any(launcher.poll() is None for launcher in self.launchers)
 
     def detect_loss(self) -> AttemptEnd | None:
-        """What became of launchers that were killed, if any were: they could tell nobody, and their peers may wait for them for hours."""
+        """What happened to killed launchers, if any: they could not report it, and their peers may wait for them for hours."""
         codes = [launcher.poll() for launcher in self.launchers]
         killed = {node: -code for node, code in enumerate(codes) if code is not None and code < 0}
         if not killed:
@@ -310,7 +314,7 @@ class RunningAttempt:
         return AttemptEnd("LOST" if len(killed) == len(codes) else "NODE_FAIL", reason)
 
     def outcome(self) -> AttemptEnd:
-        """How the attempt ended by itself. Only after its end."""
+        """How the attempt ended by itself. Only valid after its end."""
         codes = [launcher.wait() for launcher in self.launchers]
         if FENCED in codes:
             return AttemptEnd("FENCED")
@@ -319,11 +323,11 @@ class RunningAttempt:
         return self.detect_loss() or AttemptEnd("FAILED" if any(codes) else "COMPLETED")
 
     def send_warning(self) -> None:
-        """Tell the ranks that the time limit is near (SIGUSR2; NCCL may take SIGUSR1 for itself)."""
+        """Warn the ranks of the time limit (SIGUSR2; NCCL may use SIGUSR1 itself)."""
         self._signal(signal.SIGUSR2)
 
     def end(self) -> None:
-        """End all processes of the attempt: the launchers do it within their grace, else it is done for them."""
+        """End all processes of the attempt: the launchers do it within their grace period, else they are killed."""
         grace = float(self.plan["stop_grace"])
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + grace + _LAUNCHER_SLACK
@@ -335,7 +339,7 @@ class RunningAttempt:
         self.end_leftovers()
 
     def end_leftovers(self) -> None:
-        """Kill what the launchers left behind, if anything."""
+        """Kill what the launchers left behind."""
         end_processes(self.records, 0)
 
     def _signal(self, number: signal.Signals) -> None:

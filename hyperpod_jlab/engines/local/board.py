@@ -1,7 +1,8 @@
-"""The board: which runs wait and which run on this machine, shared by the supervisors of all of them.
+"""The board: the waiting and running runs of this machine, shared by all of their supervisors.
 
-Every supervisor keeps one file under ``jobs/`` locked (flock) for as long as it lives, so a killed one is noticed at once and its slot is free.
-Every look at the board and every change happens under one short mutex. The board lies on the machine's own disk, never on the partition.
+Every supervisor holds a lock (flock) on its file under ``jobs/`` for its lifetime, so a killed one
+is noticed at once and its slot is free. Every read and change of the board happens under one short
+mutex. The board is on the machine's own disk, never on the partition.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ EntryState = Literal["waiting", "held", "running", "array"]
 
 @dataclass(frozen=True)
 class BoardEntry:
-    """One run on the board. `order` is when it was submitted (Unix seconds); `gpus` are the indices that it holds."""
+    """One run on the board. `order` is its submit time (Unix seconds); `gpus` are the indices of its GPUs."""
 
     run_id: str
     bundle: str
@@ -49,7 +50,7 @@ def default_folder() -> Path:
     """The board's folder for this user on this machine.
 
     Raises:
-        StorageError: Neither the user's state directory nor a temporary one can be used.
+        StorageError: Neither the user's state directory nor a temporary one is usable.
     """
     base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
     base_folder = Path(base) / "hyperpod-jlab" / "local"
@@ -69,7 +70,7 @@ def default_folder() -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether a folder is this user's, and only this user can exchange what lies in it."""
+    """Whether a folder is this user's, and no other user can replace its content."""
     status = folder.lstat()
     foreign_write = stat.S_IMODE(status.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
     is_private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not foreign_write
@@ -93,7 +94,7 @@ class Board:
             return self._read()
 
     def register(self, entry: BoardEntry) -> Registration | None:
-        """Take the run's place on the board for as long as this process lives; None when another process has it."""
+        """Register the run on the board for this process's lifetime; None when another process has done so."""
         path = self._jobs / f"{hashlib.sha256(entry.bundle.encode()).hexdigest()[:20]}.json"
         with self._mutex():
             descriptor = descent.open_file(path, os.O_RDWR | os.O_CREAT)
@@ -107,9 +108,9 @@ class Board:
             return registration
 
     def try_start(self, registration: Registration) -> tuple[bool, list[BoardEntry]]:
-        """Give the run a slot and its GPUs, if it is next and both are free.
+        """Give the run a slot and its GPUs if it is next and both are free.
 
-        Returns whether it did, and all live entries as they were, oldest first.
+        Returns whether it did, and all live entries before that, oldest first.
         """
         with self._mutex():
             entries = self._read()
@@ -130,14 +131,14 @@ class Board:
             return start, entries
 
     def set_state(self, registration: Registration, state: EntryState) -> None:
-        """Say that the run waits again, or is held."""
+        """Mark the run as waiting again, or as held."""
         if registration.entry.state != state:
             with self._mutex():
                 registration.entry = replace(registration.entry, state=state, gpus=())
                 registration.write()
 
     def unregister(self, registration: Registration) -> None:
-        """Take the run off the board."""
+        """Remove the run from the board."""
         with self._mutex():
             registration.path.unlink(missing_ok=True)
             os.close(registration.descriptor)
@@ -155,7 +156,7 @@ class Board:
         try:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                path.unlink(missing_ok=True)  # nobody holds it: its supervisor is dead
+                path.unlink(missing_ok=True)  # the lock is free: its supervisor is dead
                 return None
             data = json.loads(os.pread(descriptor, 1 << 20, 0))
             return BoardEntry(**{**data, "gpus": tuple(data["gpus"])})
@@ -173,7 +174,7 @@ class Board:
 
 
 class Registration:
-    """A run's place on the board; the lock on its file goes with this process."""
+    """A run's registration; the lock on its file ends with this process."""
 
     def __init__(self, board: Board, path: Path, descriptor: int, entry: BoardEntry) -> None:
         self.board = board
@@ -189,19 +190,19 @@ class Registration:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether the runs that a run waits for have succeeded.
+# Whether a run's dependencies have succeeded.
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Why a run may not start yet; `never` when it never will."""
+    """Why a run may not start yet; with `never`, why it never will."""
 
     reason: str
     is_final: bool = False
 
 
 def check_dependencies(partition: Partition, after: Sequence[str]) -> Decision | None:
-    """The first of the runs before this one that has not succeeded, or None when all have."""
+    """The first dependency that has not succeeded, or None when all have."""
     for run_id in after:
         try:
             records = BundleReader(partition, run_id).read()
@@ -217,17 +218,17 @@ def check_dependencies(partition: Partition, after: Sequence[str]) -> Decision |
 
 
 def _is_mounted(partition: Partition) -> bool:
-    """Whether the partition is mounted: one that is away for a while has no run, and all may come back."""
+    """Whether the partition is mounted: while it is away no run is visible, and all may come back."""
     return any(descent.is_folder(place.runs) for place in partition.own_folders)
 
 
 # --------------------------------------------------------------------------------------------------
-# What the user has asked of a run: the sum of its journal.
+# The user's requests for a run: the sum of its journal.
 
 
 @dataclass(frozen=True)
 class RequestedState:
-    """Is the run cancelled, is it held, and how often was it requeued."""
+    """Whether the run is cancelled or held, and how often it was requeued."""
 
     cancelled: bool = False
     held: bool = False
@@ -235,7 +236,7 @@ class RequestedState:
 
 
 def reduce_actions(actions: Iterable[Action]) -> RequestedState:
-    """The sum of a journal, oldest action first."""
+    """Reduce a journal to its sum, oldest action first."""
     cancelled = held = False
     requeues = 0
     for action in actions:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class LocalOrchestrator(Orchestrator):
-    """Runs as process groups on this machine, some at a time, each looked after by a detached supervisor."""
+    """Runs as process groups on this machine, a limited number at a time, each under a detached supervisor."""
 
     scheduler = SCHEDULER
 
@@ -52,42 +52,39 @@ class LocalOrchestrator(Orchestrator):
 
     @cached_property
     def actions(self) -> LocalActions:
-        """Actions on runs."""
         from hyperpod_jlab.engines.local.actions import LocalActions
 
         return LocalActions()
 
     @cached_property
     def tables(self) -> LocalTables:
-        """The tables."""
         from hyperpod_jlab.engines.local.observe import LocalTables
 
         return LocalTables(self.name, self._board)
 
     @property
     def accounting(self) -> LocalOrchestrator:
-        """What runs used."""
+        """Resource usage of runs."""
         return self
 
     def python(self, spec: JobSpec) -> str:
-        """The spec's interpreter, the cluster's, or the one that hyperpod_jlab is installed for."""
+        """The spec's interpreter, the cluster's, or the one in which hyperpod_jlab is installed."""
         return spec.environment.python or self._config.python or sys.executable
 
     def render(self, render_input: RenderInput) -> Rendered:
-        """The run's document."""
         return render(render_input)
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
-        """What this machine has to say about a spec."""
+        """This machine's findings about a spec."""
         return await asyncio.to_thread(preflight.findings, spec, self.python(spec))
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
-        """Start the run's supervisor; a second one for the same run ends by itself."""
+        """Start the run's supervisor; a second one for the same run exits by itself."""
         await asyncio.to_thread(self._spawn, bundle)
         return SubmitResult(scheduler_id(bundle.run_id))
 
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
-        """Whether this machine has taken the run: it is on the board, or its supervisor has left a word."""
+        """Whether this machine has accepted the run: it is on the board, or its supervisor has recorded something."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return None
         entries = await asyncio.to_thread(self._board().entries)
@@ -98,11 +95,11 @@ class LocalOrchestrator(Orchestrator):
         return None
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
-        """What can be seen of these runs' supervisors: gone ones are said to be lost."""
+        """Observations of these runs' supervisors; runs without a live one are reported as lost."""
         return await asyncio.to_thread(observe, bundles, time.time())
 
     async def cluster(self) -> Cluster:
-        """This machine in one line."""
+        """This machine's summary."""
         entries = await asyncio.to_thread(self._board().entries)
         gpus = machine.gpus()
         return Cluster(
@@ -121,7 +118,7 @@ class LocalOrchestrator(Orchestrator):
         return (await asyncio.to_thread(preflight.interpreter, self.python(spec))).version
 
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
-        """The supervisor's own reason, and the run's place in the line."""
+        """The supervisor's own reason, and the run's queue position."""
         entries = await asyncio.to_thread(self._board().entries)
         records = await asyncio.to_thread(bundle.read)
         newest = max(records.observations, key=lambda observation: observation.time, default=None)
@@ -135,7 +132,7 @@ class LocalOrchestrator(Orchestrator):
         )
 
     async def usage(self, bundle: BundleReader) -> Usage | None:
-        """What an ended run used, by its records."""
+        """An ended run's usage, from its records."""
         return await asyncio.to_thread(journal_usage, bundle)
 
     def _board(self) -> Board:

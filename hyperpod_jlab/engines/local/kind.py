@@ -1,4 +1,4 @@
-"""The embedded cluster as a kind of engine."""
+"""The embedded cluster's engine kind."""
 
 from __future__ import annotations
 

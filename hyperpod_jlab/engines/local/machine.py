@@ -1,4 +1,4 @@
-"""What this machine offers: CPUs, memory, GPUs."""
+"""This machine's resources: CPUs, memory, GPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cpus() -> int:
 
 
 def default_slots() -> int:
-    """Runs at a time: one for every two CPUs, at least one."""
+    """Concurrent runs: one for every two CPUs, at least one."""
     return max(1, cpus() // 2)
 
 
@@ -35,7 +35,7 @@ def memory() -> int:
 
 @functools.cache
 def gpus() -> tuple[str, ...]:
-    """Names of the GPUs that ``nvidia-smi`` finds, in its order; empty without it."""
+    """Names of the GPUs that ``nvidia-smi`` lists, in its order; empty without it."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return ()
@@ -55,16 +55,16 @@ def gpus() -> tuple[str, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A run's id in this engine: the machine that runs it and the run's own id.
+# A run's id in this engine: this machine and the run's own id.
 
 
 def scheduler_id(run_id: str) -> str:
-    """The scheduler id of a run that this machine runs."""
+    """The scheduler id of a run on this machine."""
     return f"{machine_id()}:{run_id}"
 
 
 # --------------------------------------------------------------------------------------------------
-# The environment that a run starts with: clean, like a login on a node. Nothing of the submitter's own is inherited.
+# The environment of a run: clean, like a login on a node. It inherits none of the submitter's own.
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -73,7 +73,8 @@ def clean_environment(python: str, gpus: tuple[int, ...]) -> dict[str, str]:
     """Variables for the launcher of one node.
 
     Args:
-        python: The run's interpreter; its folder comes first in PATH, so that ``pip`` and ``torchrun`` are its own.
+        python: The run's interpreter; its folder is first in PATH, so that ``pip`` and ``torchrun``
+            belong to it.
         gpus: Indices of the GPUs that the node may use.
     """
     try:
@@ -98,35 +99,36 @@ def clean_environment(python: str, gpus: tuple[int, ...]) -> dict[str, str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whose bundle it is that the embedded cluster is to run: the guard's own rules, before a supervisor reads or writes anything in it.
+# Whether the embedded cluster may run a bundle: the guard's rules, applied before a supervisor
+# reads or writes anything in it.
 
 
 class UntrustedBundleError(StorageDeniedError):
-    """A bundle that is not this user's, or that somebody else could change: nothing in it is to be run, and nothing written to it."""
+    """The bundle is not this user's, or another user could change it: nothing in it may be run or written."""
 
     default_code = UNTRUSTED
 
 
 def check_bundle(partition: Partition, bundle: Path) -> None:
-    """Refuse a bundle that is not this user's, or that somebody else could change.
+    """Reject a bundle that is not this user's, or that another user could change.
 
     Args:
         partition: The partition.
         bundle: The bundle's folder.
 
     Raises:
-        UntrustedBundleError: It is not to be used.
-        StorageError: It cannot be opened.
+        UntrustedBundleError: The bundle must not be used.
+        StorageError: The bundle cannot be opened.
     """
     os.close(_open_bundle(partition, bundle))
 
 
 def launcher_digest(partition: Partition, bundle: Path) -> str:
-    """The SHA-256 of the launcher in a bundle, which is checked as by `check_bundle`.
+    """The SHA-256 of the launcher in a bundle, after the checks of `check_bundle`.
 
     Raises:
-        UntrustedBundleError: It is not to be used.
-        StorageError: It cannot be opened or read.
+        UntrustedBundleError: The bundle must not be used.
+        StorageError: The launcher cannot be opened or read.
     """
     descriptor = _open_bundle(partition, bundle)
     try:

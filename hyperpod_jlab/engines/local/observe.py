@@ -1,6 +1,7 @@
-"""What any process on this machine can see of runs whose supervisors have gone.
+"""Observations of runs without a live supervisor, from any process on this machine.
 
-Nothing is changed here: another machine that sees the bundle, or another container, says what it last heard and leaves it at that.
+This module changes nothing: another machine or container that sees the bundle only reports the last
+heartbeat.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.storage.processes import liveness
 from hyperpod_jlab.storage.records import BundleReader
 
-_HEARTBEAT_TIMEOUT_S = 30.0  # seconds without a heartbeat before it is mentioned
+_HEARTBEAT_TIMEOUT_S = 30.0  # seconds without a heartbeat before it is reported
 
 
 def observe(bundles: Sequence[BundleReader], now: float) -> dict[str, Observation]:
-    """A word on each run that has one, by run id; `now` in Unix seconds."""
+    """Observations of runs, by run id; `now` in Unix seconds."""
     observations = {}
     for bundle in bundles:
-        with contextlib.suppress(HyperpodError):  # a damaged bundle is told by whoever reads it
+        with contextlib.suppress(HyperpodError):  # the bundle's readers report a damaged bundle
             observation = observe_one(bundle.run_id, bundle.read(), now)
             if observation is not None:
                 observations[bundle.run_id] = observation
@@ -34,7 +35,7 @@ def observe(bundles: Sequence[BundleReader], now: float) -> dict[str, Observatio
 
 
 def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | None:
-    """A word on one run, or None when its own records say all."""
+    """The observation of one run, or None when its own records are complete."""
     owner = records.owner
     candidates = [
         observation
@@ -50,7 +51,8 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
     heartbeat = owner.heartbeat or owner.time
     if state == "dead":
         return Observation(
-            # It ended when it was heard last, whenever one looks; and this is the last word.
+            # It ended at its last heartbeat, whenever this is called; and this is the final
+            # observation.
             time=max(heartbeat, newest.time + 0.001 if newest else 0.0),
             observer="watch",
             scheduler_id=scheduler_id(run_id),
@@ -70,18 +72,18 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
 
 
 # --------------------------------------------------------------------------------------------------
-# Why a run waits on this machine, in words.
+# Why a run waits on this machine, as messages.
 
 
 def entries_ahead(entries: list[BoardEntry], run_id: str) -> list[BoardEntry]:
-    """The waiting runs that come before this one."""
+    """The waiting runs ahead of this one."""
     waiting = [entry for entry in entries if entry.state == "waiting"]
     names = [entry.run_id for entry in waiting]
     return waiting[: names.index(run_id)] if run_id in names else []
 
 
 def waiting_reason(board: Board, entries: list[BoardEntry], run_id: str) -> tuple[str, str]:
-    """The reason and its code: no slot, no GPUs, or others before it."""
+    """The reason and its code: no slot, no GPUs, or others ahead."""
     running = [entry for entry in entries if entry.state == "running"]
     earlier = entries_ahead(entries, run_id)
     own_entry = next((entry for entry in entries if entry.run_id == run_id), None)
@@ -104,7 +106,7 @@ def waiting_reason(board: Board, entries: list[BoardEntry], run_id: str) -> tupl
 
 
 # --------------------------------------------------------------------------------------------------
-# This machine as a cluster's tables show it: one node, one queue, and the runs on its board.
+# This machine's tables: one node, one queue, and the runs on its board.
 
 _RUNNING = frozenset({"running", "array"})
 
@@ -114,7 +116,7 @@ class LocalTables:
 
     Args:
         name: The cluster's name.
-        board: Gives the board of its runs.
+        board: Returns the board of its runs.
     """
 
     def __init__(self, name: str, board: Callable[[], Board]) -> None:
@@ -126,7 +128,7 @@ class LocalTables:
         return [await asyncio.to_thread(lambda: node_row(self._board().entries()))]
 
     async def queues(self) -> list[Queue]:
-        """The one line in which runs wait for a slot."""
+        """The one queue, in which runs wait for a slot."""
         board = self._board()
         return [queue_row(self._name, board.slots, await asyncio.to_thread(board.entries))]
 
@@ -136,7 +138,7 @@ class LocalTables:
 
 
 def node_row(entries: Sequence[BoardEntry]) -> Node:
-    """This machine. Asks it for its GPUs."""
+    """This machine's row, with a query for its GPUs."""
     running = [entry for entry in entries if entry.state == "running"]
     names = machine.gpus()
     devices = gpu_resources(names, {gpu for entry in running for gpu in entry.gpus})
@@ -154,11 +156,11 @@ def node_row(entries: Sequence[BoardEntry]) -> Node:
 
 
 def gpu_resources(names: Sequence[str], used_gpus: set[int]) -> tuple[Resource, ...]:
-    """The GPUs by model; those of one model are taken to follow each other, as nvidia-smi lists them.
+    """The GPUs by model; GPUs of one model are assumed to be consecutive, as nvidia-smi lists them.
 
     Args:
         names: The models of the GPUs, in the machine's order.
-        used_gpus: Numbers of those that runs have.
+        used_gpus: Indices of the GPUs in use.
     """
     resources = []
     for model in dict.fromkeys(names):
@@ -181,7 +183,7 @@ def gpu_resources(names: Sequence[str], used_gpus: set[int]) -> tuple[Resource, 
 
 
 def queue_row(name: str, slots: int, entries: Sequence[BoardEntry]) -> Queue:
-    """The one line in which runs wait for a slot."""
+    """The one queue, in which runs wait for a slot."""
     running = sum(entry.state == "running" for entry in entries)
     return Queue(
         name=name,
@@ -197,7 +199,7 @@ def queue_row(name: str, slots: int, entries: Sequence[BoardEntry]) -> Queue:
 
 
 def job_rows(entries: Sequence[BoardEntry]) -> list[Job]:
-    """All runs on the board, which is this user's alone."""
+    """All runs on the board, which belongs to this user alone."""
     return [
         Job(
             scheduler_id=scheduler_id(entry.run_id),

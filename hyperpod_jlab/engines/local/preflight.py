@@ -1,4 +1,4 @@
-"""What the embedded cluster has to say about a spec before it is sent."""
+"""Preflight checks of a spec on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hyperpod_jlab.engines.local import machine
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 
 # --------------------------------------------------------------------------------------------------
-# What the embedded cluster will do with a run, as a document for the preview and the bundle. Pure.
+# A run's execution on the embedded cluster, as a document for the preview and the bundle. Pure.
 
 
 def render(render_input: RenderInput) -> Rendered:
-    """The run's document: each node's launcher with its arguments, and the limits that the supervisor keeps."""
+    """The run's document: each node's launcher with its arguments, and the limits that the supervisor enforces."""
     spec = render_input.spec
     launcher = str(render_input.paths.remote / render_input.bundle / "launcher.py")
     nodes = [
@@ -58,11 +58,12 @@ def render(render_input: RenderInput) -> Rendered:
 
 
 # --------------------------------------------------------------------------------------------------
-# What idle shutdown of Studio means for a run on this machine. AWS is not asked: that would hold up every submit; `hpj doctor` asks.
+# The effect of Studio's idle shutdown on a run on this machine. AWS is not queried, because that
+# would delay every submit; `hpj doctor` does it.
 
 
 def idle_findings(spec: JobSpec) -> list[Finding]:
-    """That Studio may stop this machine under a run; not of one that must end before the shortest time that Studio waits."""
+    """The warning that Studio may stop this machine during a run; none for a run that must end before Studio's minimum idle time."""
     limit = spec.time_limit
     if limit is not None and limit <= MIN_IDLE_MINUTES * 60:
         return []
@@ -80,7 +81,7 @@ def idle_findings(spec: JobSpec) -> list[Finding]:
 
 
 MAX_NODES = 64
-"""Nodes that one machine is asked to play at the most."""
+"""Maximum number of nodes simulated on one machine."""
 MAX_PROCESSES = 512
 
 _PROBE = (
@@ -91,17 +92,17 @@ _PROBE = (
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python: its major and minor version, and whether it has torch."""
+    """A Python: its major and minor version, and whether torch is installed."""
 
     version: tuple[int, int]
     torch: bool
 
 
 def interpreter(python: str) -> Interpreter:
-    """Look at a Python by running it.
+    """Inspect a Python by running it.
 
     Raises:
-        RefusedError: There is none at that path, or it does not run.
+        RefusedError: The path does not exist, or the interpreter does not run.
     """
     try:
         mtime = Path(python).stat().st_mtime_ns
@@ -132,10 +133,10 @@ def _python_error(python: str, problem: str) -> RefusedError:
 
 
 def findings(spec: JobSpec, python: str) -> list[Finding]:
-    """All that is wrong with a spec for this machine, and what will be ignored.
+    """All problems of a spec on this machine, and its ignored fields.
 
     Raises:
-        RefusedError: The interpreter cannot be used.
+        RefusedError: The interpreter is unusable.
     """
     probed = interpreter(python)
     return [

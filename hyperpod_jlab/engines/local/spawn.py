@@ -1,7 +1,8 @@
-"""Starting a supervisor so that it outlives whatever starts it.
+"""Starts a supervisor that outlives the process that starts it.
 
-A Jupyter kernel ends all its descendants when it shuts down, so the supervisor must not be one: a small process in between starts a session of its own,
-forks and ends, and its child (now a child of init) becomes the supervisor. No descriptor of ours is passed on.
+A Jupyter kernel ends all its descendants when it shuts down, so the supervisor must not be one: an
+intermediate process starts its own session, forks and ends, and its child (now a child of init)
+becomes the supervisor. It inherits none of our file descriptors.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
-# Who the child is gets written down before it may go, so that whoever started it can tell from then on that it lives or died: its number and start
-# time stay the same through exec. When it cannot be written the child ends. An owner that is there already is left alone: this child will then
-# find the place taken.
+# The child's identity is recorded before it may continue, so that from then on the starter can tell
+# whether it lives: its pid and start time stay the same through exec. If it cannot be recorded, the
+# child ends. An existing owner is left alone: this child then finds the registration taken.
 _DETACH = """
 import os, sys
 os.setsid()
@@ -63,12 +64,12 @@ os._exit(0)
 
 
 def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
-    """Start the supervisor of a run; one that is there already makes this one end by itself.
+    """Start the supervisor of a run; it exits by itself if there is already one.
 
     Raises:
         DeniedError: The run is another user's.
-        StorageError: The bundle is not this user's, or cannot be written to; nothing was started.
-        InternalError: No process could be started.
+        StorageError: The bundle is not this user's or not writable; nothing was started.
+        InternalError: The process could not be started.
     """
     bundle.check_own("submit")
     python = sys.executable
@@ -105,10 +106,10 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
 
 
 def _check_writable(folder: Path) -> None:
-    """Tell a full or read-only partition from other reasons.
+    """Distinguish a full or read-only partition from other causes.
 
     Raises:
-        StorageError: Nothing can be written there.
+        StorageError: The partition is not writable.
     """
     probe = folder / f".probe-{os.getpid()}"
     with storage_errors(folder):
@@ -117,7 +118,7 @@ def _check_writable(folder: Path) -> None:
 
 
 def _owner_template() -> str:
-    """The owner's record as JSON, with the process number and start time left open."""
+    """The owner's record as JSON, with placeholders for pid and start time."""
     record = this_process(heartbeat=time.time()).model_dump()
     del record["pid"], record["start_time"]
     text = json.dumps(record).replace("%", "%%")
@@ -125,15 +126,16 @@ def _owner_template() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """What the supervisor needs of this process's environment; runs inherit none of it."""
+    """The variables that the supervisor needs; runs inherit none of them."""
     inherited = ("HOME", "PATH", "LANG", "TMPDIR", "PYTHONPATH", "XDG_STATE_HOME", "XDG_CACHE_HOME")
     return {name: os.environ[name] for name in inherited if name in os.environ}
 
 
 # --------------------------------------------------------------------------------------------------
-# The children of an array on the embedded cluster: each is a run with a supervisor of its own, some at a time.
+# An array's children on the embedded cluster: each is a run with its own supervisor, a limited
+# number at a time.
 
-_MAX_PENDING_CHILDREN = 2  # children that may already wait while all slots are taken
+_MAX_PENDING_CHILDREN = 2  # children that may wait while all slots are in use
 
 
 class ArrayRunner:
@@ -150,12 +152,12 @@ class ArrayRunner:
         self._limit = min(array.throttle or len(array.indices), board.slots + _MAX_PENDING_CHILDREN)
         self._children: list[tuple[int, subprocess.Popen[bytes]]] = []
         self._log = log
-        self._child_logs: list[ObservationLog] = []  # on children that can say nothing themselves
+        self._child_logs: list[ObservationLog] = []  # of children that cannot report themselves
 
     def run(self, tick: Callable[[], bool]) -> bool:
-        """See all children through; `tick` pauses and tells whether to go on.
+        """Run all children to their end; `tick` pauses and returns whether to continue.
 
-        Returns whether all have ended: when told to stop it leaves those that run to themselves.
+        Returns whether all have ended: when stopped, it leaves running children alone.
         """
         held = None
         while self._remaining or self._children:
@@ -181,7 +183,8 @@ class ArrayRunner:
 
     def _is_running(self, index: int, process: subprocess.Popen[bytes]) -> bool:
         code = process.poll()
-        # It could not say itself how it ended; of a bundle that is not ours any more nobody says anything in it.
+        # The child could not report its end itself; nothing is written to a bundle that is no
+        # longer ours.
         if code not in {None, 0, EXIT_UNTRUSTED}:
             self._record_child_end(index, "LOST")
         return code is None
@@ -196,7 +199,7 @@ class ArrayRunner:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def _cancel_remaining(self) -> None:
-        """The array was cancelled: say so for the children that never started."""
+        """Report the cancel for the children that never started."""
         for index in self._remaining:
             self._record_child_end(index, "CANCELLED")
         self._remaining.clear()
@@ -205,7 +208,7 @@ class ArrayRunner:
         child = BundleReader(self._bundle.partition, f"{self._bundle.run_id}.{index}")
         with contextlib.suppress(
             HyperpodError
-        ):  # else the partition is away, or the array was removed
+        ):  # otherwise the partition is away, or the array was deleted
             if any(observation.state == "ended" for observation in child.read().observations):
                 return
         log = ObservationLog(child, heartbeat=False)

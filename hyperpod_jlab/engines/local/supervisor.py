@@ -1,7 +1,8 @@
 """The supervisor of one run on the embedded cluster: waits for a slot, runs its attempts, leaves no process behind.
 
-Started detached, as ``python -P -m hyperpod_jlab.engines.local.supervisor ROOT RUN_ID --folder BOARD --slots N``. A second one for the same
-run ends at once, so starting one again is harmless.
+Started detached, as
+``python -P -m hyperpod_jlab.engines.local.supervisor ROOT RUN_ID --folder BOARD --slots N``. A
+second one for the same run exits at once, so starting it again is harmless.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ _WARNING_LEAD_S = 60.0
 
 
 class Supervisor:
-    """Looks after one run until it has ended."""
+    """Supervises one run until its end."""
 
     def __init__(self, bundle: BundleReader, board: Board, launcher: str) -> None:
-        """A supervisor of a bundle whose launcher has the digest `launcher`.
+        """Create a supervisor for a bundle whose launcher has the digest `launcher`.
 
         Raises:
             UntrustedBundleError: The bundle is not this user's.
@@ -66,7 +67,7 @@ class Supervisor:
         self._log = ObservationLog(bundle)
 
     def run(self) -> None:
-        """Take the run's place on the board and see it through, unless another supervisor has it or it has ended."""
+        """Register the run on the board and supervise it, unless another supervisor does or it has ended."""
         registration = self._board.register(self._entry())
         if registration is None:
             return
@@ -85,7 +86,7 @@ class Supervisor:
             signal.signal(number, self._on_stop)
         signal.signal(CANCEL, self._on_cancel)
         is_array = self._spec.array is not None and self._bundle.index is None
-        is_over = not is_array  # should this fail, the run ends with it; an array's children go on
+        is_over = not is_array  # if this fails, the run ends; an array's children continue
         try:
             if is_array:
                 self._board.set_state(self._registration, "array")
@@ -97,16 +98,17 @@ class Supervisor:
                 is_over = self._run_attempts()
             self._log.finish()
         except UntrustedBundleError:
-            is_over = False  # it is somebody else's now
+            is_over = False  # another job has it now
             raise
         finally:
-            # Children share their array's secrets, and another job that keeps this one out may still have to read them.
+            # Children share their array's secrets, and another job that fenced this one may still
+            # need to read them.
             if is_over and self._bundle.index is None:
                 with contextlib.suppress(OSError):
                     remove_tree(self._bundle.folder / "secrets")
 
     def _run_attempts(self) -> bool:
-        """Wait, run, and restart if need be; False when the run goes on in another job."""
+        """Wait, run, and restart if needed; False when the run continues in another job."""
         restarts, requeues = 0, self._requested_state().requeues
         while True:
             if not self._wait_for_start():
@@ -130,7 +132,7 @@ class Supervisor:
                 return False
 
     def _wait_for_start(self) -> bool:
-        """Wait for the runs before this one, for a release and for a slot; False when the run ended while it waited."""
+        """Wait for dependencies, a release and a slot; False when the run ended while it waited."""
         while not self._stopping:
             requested, pause_s = self._requested_state(), _HELD_POLL_S
             if requested.cancelled:
@@ -156,7 +158,7 @@ class Supervisor:
                     continue
                 reason, code = waiting_reason(self._board, entries, self._bundle.run_id)
                 self._observe("waiting", reason, code)
-                # Whoever stands far back looks rarely, so that a long line costs next to nothing.
+                # Runs far back in the queue poll rarely, so that a long queue costs little.
                 pause_s = min(
                     _QUEUED_POLL_S, _POLL_S * (1 + len(entries_ahead(entries, self._bundle.run_id)))
                 )
@@ -165,15 +167,15 @@ class Supervisor:
         return False
 
     def _take_slot(self) -> tuple[bool, list[BoardEntry]]:
-        """Whether the run has a slot now, and all entries of the board when it has just asked for one."""
+        """Whether the run has a slot now, and all entries of the board if it has just requested one."""
         if self._registration.entry.state == "running":
             return True, []  # a restart keeps its slot
         self._board.set_state(self._registration, "waiting")
         return self._board.try_start(self._registration)
 
     def _can_record(self) -> bool:
-        """Whether the partition takes what an attempt writes."""
-        # The heartbeat first: it makes no folder where the whole partition is away.
+        """Whether the partition accepts what an attempt writes."""
+        # The heartbeat first: it creates no folder while the whole partition is away.
         if not self._log.write_heartbeat():
             return False
         logs = self._bundle.records / "logs"
@@ -203,13 +205,13 @@ class Supervisor:
             attempt.start()
             end = self._watch(attempt, requeues) or attempt.outcome()
         except BaseException:
-            attempt.end()  # nobody would look after it
+            attempt.end()  # it would be unsupervised
             raise
         attempt.end_leftovers()
         return end, self._attempt_number(attempt.incarnation)
 
     def _watch(self, attempt: RunningAttempt, requeues: int) -> AttemptEnd | None:
-        """Wait for the attempt's end; returns how it was ended early: for the user, the time limit, or a node that was killed."""
+        """Wait for the attempt's end; returns why it was ended early: by the user, the time limit, or the loss of a node."""
         limit = self._spec.time_limit
         warned = limit is None or limit <= 2 * _WARNING_LEAD_S
         while attempt.running():
@@ -242,7 +244,7 @@ class Supervisor:
         attempts: Sequence[AttemptRecords] = ()
         with contextlib.suppress(
             HyperpodError
-        ):  # the partition is away: the word goes out without it
+        ):  # the partition is away: the observation is recorded without it
             attempts = self._bundle.read().attempts
         for attempt in attempts:
             if attempt.claim is not None and attempt.claim.incarnation == incarnation:
@@ -286,7 +288,7 @@ class Supervisor:
         verdict: str | None = None,
         attempt: int | None = None,
     ) -> None:
-        """Write down what goes on, if it is something new."""
+        """Record an observation if it is new."""
         self._log.record(
             Observation(
                 time=time.time(),
@@ -302,7 +304,7 @@ class Supervisor:
         )
 
     def _tick(self, pause_s: float = _POLL_S) -> bool:
-        """Pause for a moment and keep the heartbeat; False when the supervisor is told to stop."""
+        """Pause briefly and write the heartbeat; False when the supervisor must stop."""
         time.sleep(pause_s)
         self._log.refresh()
         return not self._stopping
@@ -325,18 +327,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--shared", action="store_true")
     args = parser.parse_args(arguments)
     split_run_id(args.run_id)
-    atexit.register(gc.freeze)  # nothing is left to collect in a process that ends
+    atexit.register(gc.freeze)  # skip garbage collection in a process that ends
     partition = Partition(args.root, shared=args.shared)
     bundle = BundleReader(partition, args.run_id)
     try:
         board = Board(args.folder, slots=args.slots, gpus=len(machine.gpus()))
         Supervisor(bundle, board, args.launcher).run()
     except UntrustedBundleError as error:
-        # Nothing is written to it: the word goes to whoever started this process.
+        # Nothing is written to the bundle: the message goes to the process that started this one.
         sys.stderr.write(f"hyperpod: {error.message}\n")
         return EXIT_UNTRUSTED
     except BaseException as error:
-        # The traceback goes to supervisor.log; the user is told at once instead of after a wait for a dead process.
+        # The traceback goes to supervisor.log; the user gets the error at once instead of after a
+        # wait for a dead process.
         log = ObservationLog(bundle, heartbeat=False)
         log.record(_crash_observation(args.run_id, error))
         log.finish()

@@ -1,4 +1,4 @@
-"""What became of jobs that left the queue: Slurm's accounting, asked once for each job."""
+"""Final states of jobs that left the queue, from Slurm's accounting; each job is queried once."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from hyperpod_jlab.storage.records import BundleReader
 _FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Start", "End", "NodeList")
 
 _TTL_S = 30.0
-"""Seconds after which a job that the accounting does not know (yet) is asked for again."""
+"""Seconds before a job that the accounting does not know (yet) is queried again."""
 _NO_ACCOUNTING_TTL_S = 600.0
-"""Seconds after which a cluster that keeps no accounting is asked again whether it does."""
+"""Seconds before a cluster without accounting is checked again for accounting."""
 _MAX_JOBS_PER_CALL = 200
 
 
@@ -42,10 +42,10 @@ class Execution:
     """One execution of a job: a requeue ends one and begins the next. Times are Unix seconds.
 
     Attributes:
-        scheduler_id: ``12`` or, of an array's task, ``12_3``.
+        scheduler_id: ``12`` or, for an array task, ``12_3``.
         state: Slurm's state, such as REQUEUED or NODE_FAIL.
-        exit_code: What the batch script ended with.
-        signal: What ended it, or 0.
+        exit_code: The batch script's exit code.
+        signal: The signal that ended it, or 0.
         nodes: The host list.
     """
 
@@ -59,12 +59,11 @@ class Execution:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended."""
         return self.end is not None and self.state not in {"PENDING", "RUNNING", "SUSPENDED"}
 
 
 class AccountingHistory:
-    """Executions of jobs by scheduler id, oldest first, remembered once they are over.
+    """Executions of jobs by scheduler id, oldest first; ended ones are cached.
 
     Args:
         client: The cluster's commands.
@@ -76,7 +75,7 @@ class AccountingHistory:
         self._missing_since: float | None = None
         self._failed_at = float("-inf")
         self.last_error: HyperpodError | None = None
-        """Why the accounting did not answer when it was asked last; None when it did, or is not kept."""
+        """Why the last accounting query failed; None when it succeeded, or when the cluster keeps no accounting."""
 
     @property
     def is_available(self) -> bool:
@@ -86,11 +85,12 @@ class AccountingHistory:
     async def get(
         self, scheduler_ids: Iterable[str], *, executions: int = 1
     ) -> dict[str, tuple[Execution, ...]]:
-        """The executions of these jobs; those that nothing is known of are left out.
+        """The executions of these jobs; unknown jobs are left out.
 
         Args:
             scheduler_ids: The jobs.
-            executions: How many that are over are expected at least: what is remembered may be older.
+            executions: How many ended executions each job must have; with fewer in the cache, the
+                job is queried again.
         """
         unique_ids = list(dict.fromkeys(scheduler_ids))
         missing_ids = [job for job in unique_ids if self._needs_query(job, executions)]
@@ -137,13 +137,15 @@ class AccountingHistory:
 async def find_by_folder(
     client: SlurmClient, folder: str, since: float, uid: int | None
 ) -> str | None:
-    """The newest job of this user with this working folder, which the accounting always keeps; None also where there is none.
+    """This user's newest job with this working folder, which the accounting always records; None when there is none.
 
     Args:
         client: The cluster's commands.
         folder: The folder as the nodes see it.
-        since: Unix seconds before which it was not sent; a day is taken off for clocks that differ.
-        uid: This user's number there; None where it cannot be known. Without it root is shown the jobs of all users.
+        since: Earliest submit time in Unix seconds; the query starts a day earlier because clocks
+            may differ.
+        uid: This user's uid on the cluster, None when unknown. Without it root sees the jobs of all
+            users.
     """
     day = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since - 86_400))
     try:
@@ -171,7 +173,7 @@ async def find_by_folder(
 
 
 async def sacct(client: SlurmClient, jobs: Sequence[str]) -> dict[str, list[Execution]]:
-    """All executions of jobs, requeued ones included, oldest first."""
+    """All executions of jobs, oldest first, including requeued ones."""
     text = await client.query(
         [
             "sacct",
@@ -189,7 +191,7 @@ async def sacct(client: SlurmClient, jobs: Sequence[str]) -> dict[str, list[Exec
 
 
 def parse_sacct(text: str) -> dict[str, list[Execution]]:
-    """What `sacct` printed, by scheduler id."""
+    """Parse `sacct` output by scheduler id."""
     executions_by_job: dict[str, list[Execution]] = {}
     for line in text.splitlines():
         values = line.split(FIELD)
@@ -213,7 +215,7 @@ def parse_sacct(text: str) -> dict[str, list[Execution]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What ended runs used, as Slurm's accounting says: asked once for each run.
+# Resource usage of ended runs from Slurm's accounting; each run is queried once.
 
 _USAGE_FIELDS = (
     *("JobID", "State", "ExitCode", "Submit", "ElapsedRaw", "TotalCPU"),
@@ -221,11 +223,11 @@ _USAGE_FIELDS = (
 )
 
 _TIMEOUT = 5.0
-"""Seconds for which the accounting is waited for: somebody looks at a page."""
+"""Timeout in seconds for the accounting, short because a user waits for the page."""
 _USAGE_TTL_S = 30.0
-"""Seconds after which a run is asked for again that the accounting did not know to have ended."""
+"""Seconds before a run is queried again when the accounting does not know yet that it ended."""
 _FINAL_AFTER_S = 600.0
-"""Seconds after a run's end after which the accounting is not going to say more."""
+"""Seconds after a run's end after which the accounting is final."""
 _DAY = 86_400.0
 
 _RUNNING = frozenset({"PENDING", "RUNNING", "SUSPENDED", "RESIZING"})
@@ -234,7 +236,7 @@ _CPU_TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True)
 class Accounted:
-    """What the accounting says of all executions of a job, in the units of `Usage`."""
+    """Accounting totals over all executions of a job, in the units of `Usage`."""
 
     has_ended: bool
     elapsed: float
@@ -247,11 +249,11 @@ class Accounted:
 
 
 class Accounting:
-    """Asks for what runs used.
+    """Queries the usage of runs.
 
     Args:
         client: The cluster's commands.
-        history: What is known of the cluster's accounting.
+        history: The cluster's accounting history.
     """
 
     def __init__(self, client: SlurmClient, history: AccountingHistory) -> None:
@@ -260,7 +262,7 @@ class Accounting:
         self._queried_at: dict[str, float] = {}
 
     async def usage(self, bundle: BundleReader) -> Usage | None:
-        """What an ended run, or an array's child, used; None when the accounting may say it later."""
+        """Usage of an ended run or array child; None while the accounting may still change."""
         own_usage, job, records = await asyncio.to_thread(_read, bundle)
         if job is None or not self._history.is_available:
             return own_usage
@@ -281,9 +283,10 @@ class Accounting:
 
 
 def merge_usage(accounted: Accounted, own_usage: Usage) -> Usage:
-    """What the accounting says, with what it leaves out from the records.
+    """Accounting data, completed from the records.
 
-    Where devices are no part of its TRES (AccountingStorageTRES) it does not count them; memory it samples, so that short peaks escape it.
+    The accounting counts devices only when its TRES include them (AccountingStorageTRES), and it
+    samples memory, so it misses short peaks.
     """
     accelerators = accounted.accelerator_seconds
     if accelerators is None:
@@ -303,12 +306,12 @@ def merge_usage(accounted: Accounted, own_usage: Usage) -> Usage:
 
 
 async def query_usage(client: SlurmClient, job: str, *, since: float) -> Accounted | None:
-    """What the accounting says of a job, its steps and its executions before a requeue included; None when it does not know it.
+    """Accounting totals of a job over its steps and all executions, requeued ones included; None when the accounting does not know the job.
 
     Args:
         client: The cluster's commands.
-        job: The job's id, or ``12_3`` of an array's task.
-        since: Unix seconds; what was sent before is another job that had the id.
+        job: The job's id, or ``12_3`` for an array task.
+        since: Unix seconds; a job submitted earlier is another job with the same id.
     """
     output = await client.run(
         [
@@ -330,7 +333,7 @@ async def query_usage(client: SlurmClient, job: str, *, since: float) -> Account
 
 
 def parse_usage(text: str, since: float = 0.0) -> Accounted | None:
-    """What `sacct` printed, summed up."""
+    """Sum up `sacct` output."""
     rows = []
     for line in text.splitlines():
         values = line.split(FIELD)
@@ -363,7 +366,7 @@ def parse_usage(text: str, since: float = 0.0) -> Accounted | None:
 
 
 def cpu_seconds(text: str) -> float:
-    """``[days-][hours:]minutes:seconds`` in seconds (man sacct, TotalCPU); 0 for what is none."""
+    """Convert ``[days-][hours:]minutes:seconds`` to seconds (man sacct, TotalCPU); 0 when it does not parse."""
     match = _CPU_TIME.fullmatch(text)
     if match is None:
         return 0.0
@@ -372,7 +375,7 @@ def cpu_seconds(text: str) -> float:
 
 
 def _exit_status(job: dict[str, str]) -> tuple[int | None, int | None]:
-    """Exit code in the shell's manner, and signal. Of what it ended itself Slurm says 0, which is no success."""
+    """Shell-style exit code, and the signal. Slurm reports 0 for jobs that it ended itself, which is not a success."""
     code, _, signal = (int(part) if part.isdecimal() else 0 for part in _parts(job["ExitCode"]))
     if signal:
         return 128 + signal, signal
@@ -397,7 +400,7 @@ def _read(bundle: BundleReader) -> tuple[Usage, str | None, RunRecords]:
 
 
 def _sent(records: RunRecords) -> float:
-    sent = records.head.created_at  # an adopted job was sent before its bundle was made
+    sent = records.head.created_at  # an adopted job was submitted before its bundle was made
     return min(sent, records.submission.submitted_at) if records.submission else sent
 
 
@@ -414,7 +417,7 @@ def _last_record_time(records: RunRecords) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# What only a few jobs are asked for: how often they were requeued, how they ended, and where they write.
+# Details that are queried for a few jobs only: requeue count, exit status and output paths.
 
 _DETAILS_FIELDS = Fields(
     fixed=(
@@ -447,17 +450,17 @@ _MAX_DETAILS_PER_CALL = 200
 
 @dataclass(frozen=True)
 class Details:
-    """One job, or the tasks of an array that have not begun. Times are Unix seconds.
+    """One job, or the pending tasks of an array. Times are Unix seconds.
 
     Attributes:
-        job_id: The job's own number.
-        array_job_id: The array's number; the job's own where there is none.
+        job_id: The job's own id.
+        array_job_id: The array's id, or the job's own id outside an array.
         tasks: The tasks as squeue lists them, or None.
-        exit_code: What the script ended with; 128 + n for signal n.
+        exit_code: The script's exit code; 128 + n for signal n.
         signal: The signal that ended it, or None.
-        restarts: How often it was requeued after it had begun.
-        nodes: Its nodes, the first one runs the script.
-        batch: Whether it has a script: what srun and salloc start has none.
+        restarts: How often it was requeued after it started.
+        nodes: Its nodes; the first one runs the script.
+        batch: Whether it has a script; jobs from srun and salloc have none.
     """
 
     job_id: str
@@ -480,23 +483,23 @@ class Details:
 
     @property
     def task(self) -> int | None:
-        """The task's index, when it is one."""
+        """The task's index if this is a single task."""
         return int(self.tasks) if self.tasks is not None and self.tasks.isdecimal() else None
 
     @property
     def scheduler_id(self) -> str:
-        """The id as people write it."""
+        """The id as users write it."""
         return self.job_id if self.task is None else f"{self.array_job_id}_{self.task}"
 
     @property
     def pattern_values(self) -> PatternValues:
-        """What patterns in paths stand for."""
+        """The values for patterns in paths."""
         host = self.nodes[0] if self.nodes else ""
         return PatternValues(self.job_id, self.array_job_id, self.task, host)
 
 
 async def query_details(client: SlurmClient, jobs: Iterable[str]) -> list[Details]:
-    """Details of those of these jobs that the controller remembers: an array's id stands for all its tasks."""
+    """Details of the jobs that the controller still knows; an array's id stands for all its tasks."""
     unique_jobs = list(dict.fromkeys(jobs))
     details: list[Details] = []
     for start in range(0, len(unique_jobs), _MAX_DETAILS_PER_CALL):
@@ -507,7 +510,7 @@ async def query_details(client: SlurmClient, jobs: Iterable[str]) -> list[Detail
             text = await client.query(
                 [*argv, f"--Format={long_format(delimiter, _DETAILS_FIELDS)}"]
             )
-        except NotFoundError:  # of a single one that is gone; among several they are left out
+        except NotFoundError:  # a single job is gone; among several, missing ones are left out
             continue
         details += [_details(row) for row in parse_long(text, delimiter, _DETAILS_FIELDS)]
     return details
@@ -538,7 +541,7 @@ def _details(row: dict[str, str]) -> Details:
 
 
 def parse_exit(text: str) -> tuple[int, int]:
-    """Exit code and signal as squeue writes them: ``7:0``, or in 22.05 the status of wait(2), 1792."""
+    """Exit code and signal from squeue's format: ``7:0``, or in 22.05 the wait(2) status, such as 1792."""
     code, colon, signal = text.partition(":")
     if colon:
         return _parse_count(code), _parse_count(signal)

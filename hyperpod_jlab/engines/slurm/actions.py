@@ -1,4 +1,4 @@
-"""Acting on runs and jobs of a Slurm cluster, and taking jobs from elsewhere in."""
+"""Actions on runs and jobs of a Slurm cluster, and adoption of external jobs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from hyperpod_jlab.engines.slurm.transport import CommandOutput
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# What Slurm is told to do to jobs: one job or several, and what came of each.
+# Job commands: act on one job or several, and return a result for each.
 #
-# Which words Slurm answers with was seen on 22.05 and 24.11 (src/common/slurm_errno.c): scontrol writes a line for each job that it does not change,
-# and for an array, as soon as one task differs, a line for each list of tasks; 22.05 also for those that it did change, with ``No error``.
+# The responses were observed on 22.05 and 24.11 (src/common/slurm_errno.c). scontrol writes a line
+# for each job that it does not change. For an array whose tasks differ, it writes a line for each
+# list of tasks; 22.05 also writes one for those that it did change, with ``No error``.
 
 _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
 _ROW = re.compile(r"([0-9]{1,10})_\[?([0-9][0-9,:-]*(?:%[0-9]+)?)\]?")
@@ -48,7 +49,7 @@ _JOB_IN_ERROR = re.compile(
 
 @dataclass(frozen=True)
 class JobCommand:
-    """What is to be done to jobs; `change` with the action ``change`` only."""
+    """An action on jobs; `change` is set only for the action ``change``."""
 
     action: ActionKind
     change: Change | None = None
@@ -57,18 +58,18 @@ class JobCommand:
 async def apply(
     client: SlurmClient, job_command: JobCommand, job: str, rows: Mapping[str, SlurmJob]
 ) -> None:
-    """Tell Slurm what to do to one job, one task of an array, or an array.
+    """Apply a command to one job, one array task, or an array.
 
     Args:
         client: The commands.
-        job_command: What to do.
+        job_command: The command.
         job: The job's id as Slurm's commands take it.
-        rows: What the queue says, by the jobs' ids: for the words of an error, and for the tasks of an array.
+        rows: Queue rows by job id, used for error messages and array tasks.
 
     Raises:
-        DeniedError: It is somebody else's, or only an operator may do this.
-        ConflictError: It does not fit the job's state.
-        NotFoundError: There is no such job.
+        DeniedError: The job belongs to another user, or only an operator may do this.
+        ConflictError: The job's state does not allow it.
+        NotFoundError: The job does not exist.
     """
     output = await client.run(_command_args(job_command, job))
     if output.code != 0 and not _only_ended_failed(output, _known_tasks(job, rows)):
@@ -79,18 +80,19 @@ async def apply(
 async def apply_to_jobs(
     client: SlurmClient, job_command: JobCommand, jobs: Sequence[str], queue: Iterable[SlurmJob]
 ) -> list[JobResult]:
-    """Tell Slurm what to do to several jobs; one result each, in their order.
+    """Apply a command to several jobs; returns one result for each, in order.
 
-    All go in one command, since calls are rationed; each complaint of Slurm's names the job that it is about.
+    One scontrol call covers all jobs, because calls are rate-limited; each Slurm error names its
+    job.
 
     Args:
         client: The commands.
-        job_command: What to do.
-        jobs: Ids as tables show them.
+        job_command: The command.
+        jobs: Job ids as shown in tables.
         queue: The queue of all users.
 
     Raises:
-        InvalidInputError: The new queue's name can be none.
+        InvalidInputError: The new queue's name is invalid.
     """
     if job_command.change is not None and job_command.change.queue is not None:
         _queue(job_command.change.queue)
@@ -117,7 +119,7 @@ def _result(
     rows: Mapping[str, SlurmJob],
     errors: Mapping[str, list[str]],
 ) -> JobResult:
-    """What came of it for one job, as Slurm's lines on it say; none means that it was done."""
+    """The result for one job, from Slurm's error lines about it; no line means success."""
     if isinstance(name, HyperpodError):
         return JobResult(job, name)
     array, _, task = name.partition(",")[0].partition("_")
@@ -136,7 +138,7 @@ def _result(
 
 
 def _errors_by_job(output: CommandOutput) -> dict[str, list[str]]:
-    """Slurm's complaints by the job or task that they name; those on tasks of an array, listed, by the array."""
+    """Slurm's errors by the job or task that they name; errors about a list of tasks are keyed by the array."""
     errors: dict[str, list[str]] = {}
     for line in output.err.splitlines():
         match = _JOB_IN_ERROR.search(line)
@@ -148,11 +150,11 @@ def _errors_by_job(output: CommandOutput) -> dict[str, list[str]]:
 async def apply_to_run(
     client: SlurmClient, job_command: JobCommand, job: str, queue: Iterable[SlurmJob]
 ) -> None:
-    """Tell Slurm what to do to the job of a run (see `apply`); of an array, only tasks that run are requeued: Slurm would begin ended ones again.
+    """Apply a command to a run's job (see `apply`). For an array, only running tasks are requeued, because Slurm would restart ended ones.
 
     Args:
         client: The commands.
-        job_command: What to do.
+        job_command: The command.
         job: The job's id as Slurm's commands take it.
         queue: This user's jobs.
     """
@@ -163,7 +165,7 @@ async def apply_to_run(
 
 
 def _running_tasks(array: str, rows: Mapping[str, SlurmJob]) -> list[str]:
-    """The ids of an array's tasks that run."""
+    """The ids of an array's running tasks."""
     own_rows = (
         row for row in rows.values() if row.array_job_id == array and row.array_task is not None
     )
@@ -173,7 +175,7 @@ def _running_tasks(array: str, rows: Mapping[str, SlurmJob]) -> list[str]:
 
 
 def _by_id(queue: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
-    """The rows of the queue by the ids that tables show; an array as a whole is known by its first row."""
+    """Queue rows by the ids that tables show; an array's id maps to its first row."""
     rows: dict[str, SlurmJob] = {}
     for job in queue:
         rows.setdefault(job.array_job_id, job)
@@ -184,7 +186,7 @@ def _by_id(queue: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
 def _resolve_job(
     job: str, rows: Mapping[str, SlurmJob], job_command: JobCommand
 ) -> str | HyperpodError:
-    """A job's id as Slurm's commands take it, or why it cannot be meant. Nothing else gets into a command."""
+    """The job's id in the form that Slurm's commands accept, or the error for an invalid id. Nothing else reaches a command line."""
     full_match, row = _JOB.fullmatch(job), _ROW.fullmatch(job)
     if full_match is None and row is None:
         return InvalidInputError(
@@ -225,7 +227,7 @@ def _resolve_job(
         tasks = parse_tasks(row[2])
     except ValueError:
         return InvalidInputError(f"'{job[:60]}' is not a job id", hint="list jobs with: hpj jobs")
-    return f"{row[1]}_[{','.join(map(str, tasks))}]"  # Slurm takes no steps here
+    return f"{row[1]}_[{','.join(map(str, tasks))}]"  # Slurm does not accept steps here
 
 
 def _wrong_state_error(job: str, job_row: SlurmJob, text: str) -> ConflictError:
@@ -235,7 +237,7 @@ def _wrong_state_error(job: str, job_row: SlurmJob, text: str) -> ConflictError:
 
 
 def _has_task(match: re.Match[str], rows: Mapping[str, SlurmJob]) -> bool:
-    """Whether a task is one of those that have no row of their own, since they wait."""
+    """Whether a task is pending and therefore has no row of its own."""
     return any(
         job.array_job_id == match[1] and int(match[2]) in _parse_tasks(job.array_task)
         for job in rows.values()
@@ -250,7 +252,7 @@ def _parse_tasks(task_list: str | None) -> tuple[int, ...]:
 
 
 def _known_tasks(job: str, rows: Mapping[str, SlurmJob]) -> frozenset[int]:
-    """The tasks that an id stands for: all of an array, or those of a row."""
+    """The tasks that an id stands for: all of an array, or those of one row."""
     array, _, task_list = job.partition("_")
     if task_list:
         return frozenset(_parse_tasks(task_list))
@@ -259,7 +261,7 @@ def _known_tasks(job: str, rows: Mapping[str, SlurmJob]) -> frozenset[int]:
 
 
 def _command_args(job_command: JobCommand, *jobs: str) -> list[str]:
-    """The command. The ids are made of digits, brackets and commas."""
+    """The command line. Ids consist of digits, brackets and commas."""
     if job_command.action == "cancel":
         return ["scancel", *jobs]
     task_list = ",".join(jobs)
@@ -286,7 +288,7 @@ def _queue(name: str) -> str:
 
 
 def _only_ended_failed(output: CommandOutput, tasks: frozenset[int]) -> bool:
-    """Whether it was done to those of an array's tasks that it fits, and the others are over or not so far."""
+    """Whether the command succeeded for every array task whose state allows it, and failed only for ended or pending ones."""
     failures = _TASKS.findall(output.err + output.out)
     refusals = [
         (task_list, text.lower()) for task_list, text in failures if text.strip() != "No error"
@@ -302,7 +304,7 @@ def _only_ended_failed(output: CommandOutput, tasks: frozenset[int]) -> bool:
 def _explained(
     error: HyperpodError, job_command: JobCommand, job: str, job_row: SlurmJob | None
 ) -> HyperpodError:
-    """Slurm's complaint with what it means for this job."""
+    """Slurm's error, explained for this job."""
     detail = {**error.detail, "job": job}
     if isinstance(error, DeniedError):
         return _denied(error, job_command, job, job_row, detail)
@@ -351,13 +353,13 @@ def _denied(
 
 
 class SlurmActions:
-    """Actions on jobs, whether they are runs or not: the concerns `Actions`, `JobActions` and `Adoption`.
+    """Actions on jobs, whether they are runs or not; implements `Actions`, `JobActions` and `Adoption`.
 
     Args:
         client: The cluster's commands.
-        queue: Its queue.
+        queue: The cluster's queue.
         finder: Finds the jobs of runs.
-        facts: What is known of the cluster.
+        facts: Cached facts about the cluster.
     """
 
     supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
@@ -375,10 +377,10 @@ class SlurmActions:
     async def act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
     ) -> None:
-        """Do it to the run's job, wherever it is."""
+        """Apply the action to the run's job."""
         await asyncio.to_thread(bundle.check_own, action)
         job = await self._find_job_id(bundle)
-        # It is looked at for the tasks of an array, and for the words of an error; a cancel must not hang on that.
+        # The queue is needed for array tasks and error messages; a cancel must not hang on it.
         queue = self._queue.user_queue
         snapshot = queue.last if action == "cancel" else await queue.get(1.0)
         try:
@@ -390,7 +392,7 @@ class SlurmActions:
     async def act_on_jobs(
         self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
     ) -> list[JobResult]:
-        """Do it to jobs of the queue, whoever sent them."""
+        """Apply the action to jobs of the queue, whoever submitted them."""
         snapshot = await self._queue.all_queue.get(1.0)
         try:
             return await apply_to_jobs(
@@ -400,7 +402,7 @@ class SlurmActions:
             self._queue.changed()
 
     async def foreign_job(self, job: str) -> ExternalJob:
-        """A job that was sent with sbatch itself."""
+        """A job that was submitted with sbatch directly."""
         return await find_job(self._client, (await self._facts.probe()).user, job)
 
     async def adopted(self, bundle: BundleReader) -> None:
@@ -409,10 +411,10 @@ class SlurmActions:
         self._queue.changed()
 
     async def _find_job_id(self, bundle: BundleReader) -> str:
-        """The id of a run's job as Slurm's commands take it.
+        """The id of a run's job in the form that Slurm's commands accept.
 
         Raises:
-            NotFoundError: The scheduler does not have it.
+            NotFoundError: The scheduler does not know the job.
         """
         records = await asyncio.to_thread(bundle.read)
         job_id = scheduler_id(records, bundle.index)
@@ -430,7 +432,7 @@ class SlurmActions:
 
 
 # --------------------------------------------------------------------------------------------------
-# What Slurm is told to do to nodes: no new jobs, or jobs again.
+# Node commands: drain and resume.
 
 
 class SlurmNodeControl:
@@ -438,7 +440,7 @@ class SlurmNodeControl:
 
     Args:
         client: The commands.
-        nodes_query: The looks at the nodes.
+        nodes_query: The cached node query.
     """
 
     def __init__(self, client: SlurmClient, nodes_query: CachedQuery[dict[str, SlurmNode]]) -> None:
@@ -448,9 +450,10 @@ class SlurmNodeControl:
     async def act_on_nodes(
         self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
     ) -> dict[str, HyperpodError | None]:
-        """Drain or resume nodes, all in one command: calls are rationed.
+        """Drain or resume nodes, all in one command because calls are rate-limited.
 
-        Of several nodes Slurm (seen on 22.05 and 24.11) changes those that it can, complains once, and names none; which those are is read back.
+        With several nodes, Slurm (22.05 and 24.11) changes those that it can and prints one error
+        that names no node. The nodes are read again to find the failed ones.
         """
         try:
             problem = await _update_nodes(self._client, action, nodes, reason)

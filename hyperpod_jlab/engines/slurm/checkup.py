@@ -1,4 +1,4 @@
-"""``hpj doctor`` on a Slurm cluster: the commands, the controller, clocks, who this is there, the partition from there, and a queue that takes a job."""
+"""``hpj doctor`` checks for a Slurm cluster: commands, controller, clocks, user, storage partition on the login node, and whether a queue accepts a job."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from hyperpod_jlab.engines.slurm.preflight import storage_findings
 from hyperpod_jlab.storage.partition import Partition, PathMap
 
 CONTROLLER = "controller"
-"""The step on whether the controller answers."""
+"""The id of the step that checks whether the controller answers."""
 
 _CLIENT = "slurm-client"
 
 _TIMEOUT = 70.0
-"""Seconds for the controller: without munge a command of Slurm's gives up after 49 s."""
+"""Timeout in seconds for the controller; without munge, a Slurm command gives up after 49 s."""
 
 _SKEW = 60.0
-"""Seconds that clocks may differ; munge takes 300, and times in lists are odd before that."""
+"""Allowed clock difference in seconds. munge allows 300, but times in lists look wrong before that."""
 
 _VERSION = re.compile(r"\b(\d{2}\.\d{2})(\.\S+)?")
 _RELEASES = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11")
-"""A client may be of the controller's release or of the two before it (Slurm's upgrade guide)."""
+"""A client may have the controller's release or one of the two before it (Slurm's upgrade guide)."""
 
 _SCRIPT = b"#!/bin/sh\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --time=1\ntrue\n"
-"""The smallest job: what is asked for when a queue is asked whether it would take one."""
+"""The smallest job, used to test whether a queue accepts one."""
 
 
 class SlurmCheckup:
-    """Looks at one cluster.
+    """Checks one cluster.
 
     Args:
-        name: Its name in the configuration.
+        name: The cluster's name in the configuration.
         config: Its configuration.
         client: Its commands.
-        facts: What is known of it.
+        facts: Cached facts about it.
         partition: The storage partition.
-        paths: The partition here and there.
+        paths: The partition's paths on this machine and on the nodes.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SlurmCheckup:
         self._version: str | None = None
 
     def steps(self) -> list[CheckStep]:
-        """The steps in order."""
+        """The steps, in order."""
         name = self._name
         first, second = (f"{_CLIENT}:{name}",), (f"{CONTROLLER}:{name}",)
         steps = [
@@ -74,7 +74,7 @@ class SlurmCheckup:
             CheckStep("identity", "identity", "identity", self._identity, second, name),
             CheckStep("queue", "queues", "queue", self._queues, second, name),
         ]
-        if self._config.transport == "ssh":  # on this machine there is no other side to look from
+        if self._config.transport == "ssh":  # on this machine there is no other side to check from
             steps[2:2] = [
                 CheckStep("clock", "clock", "scheduler", self._clock, first, name),
                 CheckStep(
@@ -84,7 +84,7 @@ class SlurmCheckup:
         return steps
 
     async def _commands(self) -> CheckResult:
-        """The commands are there; over ssh a login node lets us in."""
+        """Check that the commands exist and, over ssh, that a login node accepts the connection."""
         output = await self._client.run(["scontrol", "--version"])
         if output.code != 0:
             message = " ".join((output.err or output.out).split())[:200]
@@ -102,7 +102,7 @@ class SlurmCheckup:
     async def _controller(self) -> CheckResult:
         try:
             text = await self._client.query(["scontrol", "show", "config"])
-        except UnreachableError as error:  # munge and clocks that differ are among what it says
+        except UnreachableError as error:  # its causes include munge and clock differences
             return from_error(error, "fail", "admin")
         pinged = await self._client.run(["scontrol", "ping"])
         values = _values(text)
@@ -117,7 +117,7 @@ class SlurmCheckup:
         return ok(message)
 
     async def _clock(self) -> CheckResult:
-        """A login node's clock against this machine's; the controller's own shows in munge only."""
+        """Compare a login node's clock with this machine's; the controller's clock shows only in munge errors."""
         sent_at = time.time()
         output = await self._client.transport.run(["date", "+%s"])
         received_at = time.time()
@@ -171,7 +171,7 @@ class SlurmCheckup:
         return ok(f"{message}; runs are shared with that uid")
 
     async def _remote_folder(self) -> CheckResult:
-        """What the login node sees of the partition."""
+        """How the login node sees the storage partition."""
         findings = await storage_findings(self._facts, self._partition, self._paths)
         if findings:
             return fail("; ".join(finding.message for finding in findings), findings[0].hint)
@@ -210,13 +210,13 @@ class SlurmCheckup:
 
 
 def _values(text: str) -> dict[str, str]:
-    """Names and values of ``scontrol show config``."""
+    """Names and values from ``scontrol show config``."""
     pairs = (line.partition("=") for line in text.splitlines())
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}
 
 
 def _versions_apart(client: str | None, controller: str) -> str | None:
-    """Why a client of one release and a controller of another do not go together; None when they do, or when one is not known."""
+    """Why the client's and controller's releases are incompatible; None when they are compatible or one is unknown."""
     match = _VERSION.search(controller)
     remote_time = match[1] if match else None
     if client not in _RELEASES or remote_time not in _RELEASES:

@@ -1,4 +1,4 @@
-"""Slurm's commands as functions: what they are given, and their answers as data."""
+"""Slurm's commands as functions with typed arguments and results."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ from hyperpod_jlab.engines.slurm.rows import long_format, new_delimiter, row_val
 from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, CommandOutput, Transport
 
 # --------------------------------------------------------------------------------------------------
-# A token bucket: so many scheduler calls a second at the most, below Slurm's own limiter (RPC rate limiting, 2 a second and user by default).
+# A token bucket for scheduler calls that stays below Slurm's own limiter (RPC rate limiting, 2 a
+# second and user by default).
 
 _WINDOW_S = 60.0
 
 
 class Bucket:
-    """Lets `rate` calls a second through on average and `burst` at once; counts them.
+    """Allows `rate` calls a second on average and `burst` at once, and counts them.
 
     Args:
         rate: Calls a second.
-        burst: Calls at once after a quiet while.
+        burst: Calls at once after an idle period.
     """
 
     def __init__(self, rate: float = 1.0, burst: int = 20) -> None:
@@ -57,20 +58,20 @@ class Bucket:
 
     @property
     def last_minute(self) -> int:
-        """Calls in the last minute."""
         window_start = time.monotonic() - _WINDOW_S
         return sum(call >= window_start for call in self._calls)
 
 
 # --------------------------------------------------------------------------------------------------
-# What Slurm's commands complain about, as errors of ours: whether nobody answered, somebody may not, or something is wrong.
+# Slurm's error messages mapped to our errors: unreachable, permission denied, or refused.
 #
-# The texts are those of slurm_strerror (src/common/slurm_errno.c), the same from 22.05 to 25.11 unless several are listed.
+# The texts are those of slurm_strerror (src/common/slurm_errno.c), unchanged from 22.05 to 25.11
+# unless several are listed.
 
 
 @dataclass(frozen=True)
 class ErrorPattern:
-    """A text of Slurm's, in lower case, and what it means here."""
+    """A Slurm error text in lower case, and the error that it maps to."""
 
     text: str
     kind: type[HyperpodError]
@@ -79,7 +80,7 @@ class ErrorPattern:
 
 
 _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
-    # First, for below it stands that the connection to slurmdbd was refused.
+    # Must come first: the same output also says that the connection to slurmdbd was refused.
     ErrorPattern("persistinit msg", UnreachableError, "accounting_down", None),
     ErrorPattern("problem talking to the database", UnreachableError, "accounting_down", None),
     ErrorPattern(
@@ -210,13 +211,13 @@ _NOISE = re.compile(
 
 
 def parse_error(program: str, output: CommandOutput) -> HyperpodError:
-    """The error for a command that failed."""
+    """The error for a failed command."""
     text = _NOISE.sub("", output.err or output.out).strip()
     lower = text.lower()
     summary = " ".join(text.split())[:400] or f"it ended with exit code {output.code}"
     for pattern in _ERROR_PATTERNS:
         if pattern.text in lower:
-            # Of several lines the one that says it; the others are what Slurm tried meanwhile.
+            # Use the line with the actual error; the other lines report earlier attempts.
             line_text = next(
                 (line for line in text.splitlines() if pattern.text in line.lower()), summary
             )
@@ -242,7 +243,8 @@ _JOB_ID = re.compile(r"^([0-9]+)(;\S*)?$", re.MULTILINE)
 class SlurmClient:
     """The commands of one cluster.
 
-    All methods raise `UnreachableError` when the controller does not answer, `DeniedError` and `RefusedError` when it says no.
+    All methods raise `UnreachableError` when the controller does not answer, `DeniedError` and
+    `RefusedError` when it refuses.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -252,11 +254,11 @@ class SlurmClient:
 
     @property
     def calls_last_minute(self) -> int:
-        """Commands that were run in the last minute."""
+        """Commands run in the last minute."""
         return self._bucket.last_minute
 
     async def query(self, argv: Sequence[str], *, stdin: bytes = b"") -> str:
-        """Run a command; what it printed."""
+        """Run a command and return its output."""
         output = await self.run(argv, stdin=stdin)
         if output.code != 0:
             raise parse_error(argv[0], output)
@@ -265,20 +267,20 @@ class SlurmClient:
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
     ) -> CommandOutput:
-        """Run a command whose failure says something too."""
+        """Run a command whose failure is meaningful to the caller."""
         await self._bucket.acquire()
         return await self.transport.run(argv, stdin=stdin, timeout=timeout)
 
     async def sbatch(self, script: bytes, options: Sequence[str] = ()) -> str:
-        """Send a script; the job's id.
+        """Submit a script and return the job's id.
 
         Raises:
-            UnreachableError: Nobody answered, so that the job may be there or not.
+            UnreachableError: The controller did not answer; the job may exist.
         """
         return await self._send(["sbatch", "--parsable", *options], script)
 
     async def sbatch_file(self, path: str, args: Sequence[str], options: Sequence[str]) -> str:
-        """Send a script that lies where the commands run, with its arguments; the job's id (see `sbatch`)."""
+        """Submit a script file on the machine that runs the commands, with arguments; returns the job's id (see `sbatch`)."""
         return await self._send(["sbatch", "--parsable", *options, path, *args])
 
     async def _send(self, argv: Sequence[str], script: bytes = b"") -> str:
@@ -294,7 +296,7 @@ class SlurmClient:
         return match[1]
 
     async def squeue(self, options: Sequence[str] = ()) -> list[SlurmJob]:
-        """The queue, jobs that ended a while ago included as long as the controller remembers them (MinJobAge)."""
+        """The queue, including ended jobs while the controller still knows them (MinJobAge)."""
         delimiter = new_delimiter()
         argv = [
             "squeue",
@@ -308,27 +310,27 @@ class SlurmClient:
         return await asyncio.to_thread(parse_queue, text, delimiter, row_cache)
 
     async def scancel(self, job_id: str, *options: str) -> None:
-        """End a job, or one task of an array. One that has ended already is no fault."""
+        """Cancel a job or one array task. Cancelling an ended job is not an error."""
         await self.query(["scancel", *options, job_id])
 
     async def scontrol(self, *args: str) -> str:
-        """A command of scontrol; what it printed."""
+        """Run a scontrol command and return its output."""
         return await self.query(["scontrol", *args])
 
 
 RowCache = dict[tuple[str, ...], SlurmJob]
-"""Jobs by the row that said them."""
+"""Jobs by the row that they were parsed from."""
 
 
 @without_collections()
 def parse_queue(text: str, delimiter: str, row_cache: RowCache | None = None) -> list[SlurmJob]:
-    """What `SlurmClient.squeue` was answered.
+    """Parse the response to `SlurmClient.squeue`.
 
     Args:
-        text: The answer.
-        delimiter: Its mark.
-        row_cache: The jobs of the look before by their rows, which is brought up to date. In a long queue nearly all rows are as they were, and a job that is
-            the same object costs neither time nor memory.
+        text: The response.
+        delimiter: Its row delimiter.
+        row_cache: Jobs of the previous poll by row, updated in place. In a long queue nearly all
+            rows are unchanged, and reusing their objects saves time and memory.
     """
     fresh_rows: RowCache = {}
     cached_rows = {} if row_cache is None else row_cache

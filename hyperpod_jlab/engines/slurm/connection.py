@@ -1,7 +1,9 @@
-"""A connection to a login node: an ``ssh -M`` that commands reach over a socket in a private folder.
+"""A connection to a login node: an ``ssh -M`` process that commands reach over a socket in a private folder.
 
-It is a child of this process, with one session of its own in which ``cat`` waits. When this process ends, however it ends, that input closes, ``cat`` ends, and so
-does the connection: nothing is left behind, and no other process shares it. Without its socket a command fails at once instead of connecting by itself.
+The process is our child and has one session of its own, in which ``cat`` waits. When this process
+ends, for any reason, that input closes, ``cat`` ends, and so does the connection. Nothing stays
+behind, and no other process shares it. Without the socket a command fails at once instead of
+opening its own connection.
 """
 
 from __future__ import annotations
@@ -36,17 +38,17 @@ from hyperpod_jlab.engines.slurm.transport import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# One ssh process that runs a command on a login node: started, fed, read, and ended whatever happens.
+# One ssh process that runs a command on a login node. It is always terminated at the end.
 
 CHUNK = 65536
 
 
 @contextlib.asynccontextmanager
 async def ssh_process(argv: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Process]:
-    """An ssh that lives no longer than the block.
+    """Run ssh for the duration of the block.
 
     Raises:
-        FileNotFoundError: There is no ssh.
+        FileNotFoundError: ssh is not installed.
     """
     process = await start_ssh(argv)
     try:
@@ -56,7 +58,7 @@ async def ssh_process(argv: Sequence[str]) -> AsyncIterator[asyncio.subprocess.P
 
 
 async def start_ssh(argv: Sequence[str]) -> asyncio.subprocess.Process:
-    """Start ssh with pipes, away from the terminal: Ctrl-C is for us, not for a command half-way."""
+    """Start ssh with pipes, detached from the terminal: Ctrl-C must not interrupt a running command."""
     return await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.PIPE,
@@ -66,32 +68,34 @@ async def start_ssh(argv: Sequence[str]) -> asyncio.subprocess.Process:
         env={
             **os.environ,
             "SSH_ASKPASS_REQUIRE": "never",
-        },  # nor is there anyone to answer a jump host's question
+        },  # and no user could answer a jump host's prompt
     )
 
 
 async def end_ssh(process: asyncio.subprocess.Process) -> None:
-    """End it and what it started, such as a ProxyCommand."""
+    """End ssh and its children, such as a ProxyCommand."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    # The connection's ssh has the other ends of the pipes as well, as long as the command over there runs, and wait() waits for pipes.
+    # The connection's ssh also holds the pipes open while the remote command runs, and wait() waits
+    # for pipes.
     pipes = [process._transport.get_pipe_transport(number) for number in range(3)]  # type: ignore[attr-defined]  # noqa: SLF001
     if not pipes[0].is_closing() or pipes[0].get_write_buffer_size():
-        pipes[0].abort()  # close() would first write what is left
+        pipes[0].abort()  # close() would flush the buffer first
     pipes[1].close()
     pipes[2].close()
     await process.wait()
 
 
 class Exchange:
-    """What goes into a process and comes out of it, at the same time.
+    """Concurrent input and output of a process.
 
     Args:
         process: The process, with pipes.
-        is_started: Told all the output so far: whether the other side is there.
+        is_started: Takes the output so far and returns whether the remote shell has started.
         stdin: Its input.
-        send_immediately: Whether the input is written from the start; else when the other side is there.
+        send_immediately: Whether to write the input at once, or only after the remote shell has
+            started.
     """
 
     def __init__(
@@ -105,7 +109,7 @@ class Exchange:
         self.out = bytearray()
         self.err = bytearray()
         self.may_send = send_immediately
-        """Whether the other side may have all the input."""
+        """Whether all of the input may be sent."""
         self.started = asyncio.Event()
         self._process = process
         self._is_started = is_started
@@ -113,7 +117,7 @@ class Exchange:
         self._tasks = [asyncio.create_task(self._feed()), asyncio.create_task(self._read())]
 
     async def wait_started(self, seconds: float) -> bool:
-        """Wait until the other side is there or all is over; whether that was in time."""
+        """Wait until the remote shell starts or the process ends; False on timeout."""
         waiter = asyncio.create_task(self.started.wait())
         try:
             done, _ = await asyncio.wait(
@@ -124,7 +128,7 @@ class Exchange:
         return bool(done)
 
     async def wait_end(self, seconds: float) -> bool:
-        """Wait until the process has ended and all is read; whether that was in time."""
+        """Wait until the process has ended and all output is read; False on timeout."""
         done, _ = await asyncio.wait({self._tasks[1]}, timeout=seconds)
         return bool(done)
 
@@ -161,21 +165,24 @@ class Exchange:
 
 
 # --------------------------------------------------------------------------------------------------
-# A command for a login node as one line that any login shell passes on as it is, and its answer without what others print around it.
+# Encodes a command for a login node as one line that every login shell passes on unchanged, and
+# extracts its output from what start-up files print.
 #
-# The login shell (bash, zsh, csh, fish) only sees harmless letters between single quotes and starts ``/bin/sh``, which undoes the encoding and runs the command: no
-# word is ever read as shell. What start-up files print stands before a mark that is made for this one call. The exit code comes after the output, so that 255
-# of a command is not 255 of ssh, and an answer that was cut off is known.
+# The login shell (bash, zsh, csh, fish) sees only harmless characters in single quotes and starts
+# ``/bin/sh``, which decodes and runs the command; no argument is ever parsed as shell. A marker
+# made for this one call separates the command's output from that of start-up files. The exit code
+# follows the output, so that a command's 255 is not mistaken for ssh's, and a truncated response is
+# detected.
 #
-# A command that must not run twice waits at the login node until it has been told to go: its whole input must have come, the mark at its end. A
-# connection that breaks, or a node that hangs, before that was sent has surely run nothing.
+# A command that must not run twice waits on the login node until its whole input has arrived, with
+# the marker at its end. If the connection breaks or the node hangs before that, nothing has run.
 
 _SAFE_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./:,@=+-")
 _MAX_ARG_BYTES = 120_000
-"""Bytes of one word that Linux starts a program with (MAX_ARG_STRLEN is 131,072)."""
+"""Maximum length of one argument in bytes; Linux's limit is 131,072 (MAX_ARG_STRLEN)."""
 
 _DEFAULT_PATH = "/opt/slurm/bin:/usr/local/slurm/bin"
-"""Folders of Slurm's commands that HyperPod and others put on PATH in profiles, which ssh does not read for a command."""
+"""Folders with Slurm's commands that HyperPod and others add to PATH in profiles, which ssh does not read for a command."""
 
 _READ_ONLY = frozenset({"squeue", "sinfo", "sacct", "sdiag", "sprio", "sshare", "sstat", "sreport"})
 _READ_ONLY_SUBCOMMANDS = {
@@ -185,7 +192,7 @@ _READ_ONLY_SUBCOMMANDS = {
 
 
 def repeatable(argv: Sequence[str]) -> bool:
-    """Whether running a command twice does what running it once does: it only reads, or ends what has ended."""
+    """Whether the command is idempotent: it only reads, or ends something."""
     program, args = PurePosixPath(argv[0]).name, argv[1:]
     if program in _READ_ONLY:
         return True
@@ -202,10 +209,11 @@ class Remote:
     """One call of a command.
 
     Args:
-        argv: Its words, as they shall reach it.
+        argv: The arguments, passed on unchanged.
         commands: Folder of the command, or None for PATH.
-        slurm_conf: What SLURM_CONF shall be, or None for the login node's.
-        waits_for_input: Whether it waits until its whole input has come (see the module).
+        slurm_conf: The value of SLURM_CONF, or None for the login node's own.
+        waits_for_input: Whether the command starts only after its whole input has arrived (see the
+            module).
     """
 
     argv: Sequence[str]
@@ -216,10 +224,10 @@ class Remote:
 
     @property
     def line(self) -> str:
-        """What ssh is given as the command.
+        """The command line for ssh.
 
         Raises:
-            InvalidInputError: A word holds a NUL, or there is too much of them.
+            InvalidInputError: An argument contains a NUL, or the arguments are too long.
         """
         script = self._script().encode("utf-8", "surrogateescape")
         if b"\0" in script:
@@ -234,15 +242,15 @@ class Remote:
         return f"""exec /bin/sh -c 'eval "$(printf %b "$1")"' hyperpod '{coded}'"""
 
     def input(self, stdin: bytes) -> bytes:
-        """What is written to the command's input."""
+        """The bytes for the command's input."""
         return stdin + self.marker.encode() if self.waits_for_input else stdin
 
     def is_started(self, out: bytes) -> bool:
-        """Whether the login node's shell is there, by what came so far."""
+        """Whether the output so far shows that the login node's shell has started."""
         return self._begin_marker in out
 
     def output(self, out: bytes, err: bytes) -> CommandOutput | None:
-        """The command's own answer, or None if it is not whole."""
+        """The command's own output, or None if it is incomplete."""
         _, started, remainder = out.partition(self._begin_marker)
         match = re.search(rf"\n{self.marker}=([0-9]+)\n".encode(), remainder) if started else None
         if match is None:
@@ -255,12 +263,12 @@ class Remote:
         )
 
     def is_missing(self, out: bytes) -> bool:
-        """Whether the login node has no such command."""
+        """Whether the login node does not have the command."""
         return f"\n{self.marker}!\n".encode() in out
 
     @property
     def program(self) -> str:
-        """The command, with its folder when that is known."""
+        """The command, with its folder if that is known."""
         return str(PurePosixPath(self.commands or "", self.argv[0]))
 
     @property
@@ -300,14 +308,15 @@ class Remote:
 
 
 # --------------------------------------------------------------------------------------------------
-# A private folder for the sockets of ssh's connections: short, since a socket's path may have 104 bytes at most, and cleaned after processes that were killed.
+# A private folder for ssh's sockets. Its path is short, because a socket's path has at most 104
+# bytes; folders left by killed processes are removed.
 
 _PREFIX = "hpj-ssh-"
 _MAX_SOCKET_FOLDER = 60
 
 
 class SocketFolder:
-    """A new folder that nobody else may enter. It goes with `close`, at the end of the process, or, after a kill, when the next one is made."""
+    """A new private folder. `close` or the end of the process deletes it; after a kill, the next instance does."""
 
     def __init__(self, runtime: Path | None = None) -> None:
         parent = runtime if runtime is not None else _runtime()
@@ -318,12 +327,11 @@ class SocketFolder:
         self._end_line = weakref.finalize(self, _remove, self.path, self._lock)
 
     def close(self) -> None:
-        """Delete it."""
         self._end_line()
 
 
 def _runtime() -> Path:
-    """The user's runtime folder where there is one, else /tmp: TMPDIR is often too long."""
+    """The user's runtime folder if it exists, else /tmp; TMPDIR is often too long."""
     runtime_dir = os.environ.get("XDG_RUNTIME_DIR", "")
     if (
         runtime_dir.startswith("/")
@@ -340,7 +348,7 @@ def _remove(path: Path, lock: int) -> None:
 
 
 def _remove_stale(parent: Path) -> None:
-    """Delete the folders of processes that are gone: nobody holds their locks any more."""
+    """Delete the folders of dead processes, whose locks are free."""
     for folder in parent.glob(f"{_PREFIX}*"):
         try:
             if folder.stat().st_uid != os.getuid():
@@ -358,7 +366,7 @@ def _remove_stale(parent: Path) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# A login node as the configuration names it.
+# A login node's address in the configuration.
 
 _FORM = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9._@+\\-]*)@)?"
@@ -369,7 +377,7 @@ _FORM = re.compile(
 
 @dataclass(frozen=True)
 class LoginAddress:
-    """Where a login node is: a host that ssh knows, or one of the ``Host`` names in ssh's configuration."""
+    """A login node's address: a host that ssh can reach, or a ``Host`` name of ssh's configuration."""
 
     text: str
     host: str
@@ -378,14 +386,14 @@ class LoginAddress:
 
     @classmethod
     def parse(cls, text: str, user: str | None = None) -> LoginAddress:
-        """Read ``[user@]host[:port]``; ``[...]`` stand around an IPv6 address.
+        """Parse ``[user@]host[:port]``; IPv6 addresses are in ``[...]``.
 
         Args:
-            text: What the configuration says.
-            user: Who logs in when the text does not say.
+            text: The configured value.
+            user: The user when the text names none.
 
         Raises:
-            InvalidInputError: It has another form, so that ssh might take it for an option.
+            InvalidInputError: The format is invalid; ssh might read it as an option.
         """
         match = _FORM.fullmatch(text)
         port = int(match["port"]) if match and match["port"] else None
@@ -399,13 +407,14 @@ class LoginAddress:
         return cls(text, match["host"] or match["ip"], match["user"] or user, port)
 
     def ssh_args(self) -> list[str]:
-        """The words for ssh that say where to, without the host."""
+        """Options of ssh for the address, without the host."""
         user = ["-l", self.user] if self.user is not None else []
         return [*user, "-p", str(self.port)] if self.port is not None else user
 
 
 # --------------------------------------------------------------------------------------------------
-# What ssh complains about, as errors of ours. The texts are OpenSSH's (sshconnect.c, sshconnect2.c, readconf.c), the same from 7.4 to 10; it has no translations.
+# ssh's error messages mapped to our errors. The texts are OpenSSH's (sshconnect.c, sshconnect2.c,
+# readconf.c), unchanged from 7.4 to 10; they are never translated.
 
 _OFFENDING_KEY = re.compile(r"Offending (?:\S+ )?key in (\S.*?):([0-9]+)")
 _FINGERPRINT = re.compile(r"(SHA256:[A-Za-z0-9+/=]+)")
@@ -413,12 +422,12 @@ _NOISE = re.compile(r"^(@+|\s*|Shared connection to .* closed\.)$", re.MULTILINE
 
 
 def parse_ssh_error(login: str, stderr: str, command_line: str) -> HyperpodError:
-    """The error for a connection that could not be made.
+    """The error for a failed connection.
 
     Args:
-        login: The login node, as the configuration names it.
-        stderr: What ssh wrote to its standard error.
-        command_line: What a user types in a terminal to log in there.
+        login: The login node as configured.
+        stderr: ssh's standard error.
+        command_line: The command with which a user logs in from a terminal.
     """
     for text, make in _ERROR_HANDLERS:
         if text in stderr:
@@ -510,35 +519,35 @@ _ERROR_HANDLERS: tuple[tuple[str, Callable[[str, str, str], HyperpodError]], ...
 )
 
 SESSIONS = 8
-"""Commands at a time over one connection: sshd allows 10 sessions (MaxSessions in man sshd_config), one of which is the connection's own."""
+"""Concurrent commands over one connection: sshd allows 10 sessions (MaxSessions in man sshd_config), and the connection itself uses one."""
 
 
 @dataclass(frozen=True)
 class SshTimeouts:
-    """How long a login node is waited for, in seconds."""
+    """Timeouts for a login node, in seconds."""
 
     connect: float = 20.0
-    """Until it has let us in."""
+    """For connecting and logging in."""
     next_node: float = 4.0
-    """Until the next one is asked as well."""
+    """Before the next login node is tried in parallel."""
     shell: float = 15.0
-    """Until its shell is there for a command; start-up files on a slow file system take a while."""
+    """For the shell to start; start-up files on a slow file system take a while."""
     alive: int = 5
-    """Between ssh's own questions whether it is there; three without an answer end the connection."""
+    """Between ssh's keep-alive probes; three without a response end the connection."""
     idle: float = 300.0
-    """After which a connection that nobody uses is closed."""
+    """After which an idle connection is closed."""
 
 
 @dataclass(frozen=True)
 class SshTarget:
-    """How to get to a login node: its address, the file for ``ssh -F`` or None, and how long it is waited for."""
+    """How to connect to a login node: its address, the file for ``ssh -F`` or None, and the timeouts."""
 
     address: LoginAddress
     config: str | None
     timeouts: SshTimeouts
 
     def ssh_args(self, socket: Path, *, master: bool) -> list[str]:
-        """The words before the host. What must not be otherwise stands here; all else is the user's configuration."""
+        """Arguments of ssh before the host. These are the options that must not vary; the user's configuration decides the rest."""
         settings = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "yes",
@@ -563,12 +572,12 @@ class SshTarget:
 
     @property
     def command_line(self) -> str:
-        """What a user types in a terminal to log in there."""
+        """The command with which a user logs in from a terminal."""
         config = ["-F", self.config] if self.config else []
         return shlex.join(["ssh", *config, *self.address.ssh_args(), self.address.host])
 
     def timeout_error(self) -> UnreachableError:
-        """What to say when it gives no answer in time."""
+        """The error when the login node does not answer in time."""
         return UnreachableError(
             f"{self.address.text} does not answer",
             code="login_hangs",
@@ -578,7 +587,7 @@ class SshTarget:
 
 
 class SshConnection:
-    """A connection that was made by `open_connection`."""
+    """A connection made by `open_connection`."""
 
     def __init__(
         self,
@@ -588,10 +597,10 @@ class SshConnection:
         drains: Sequence[asyncio.Task[None]],
     ) -> None:
         self.limit = SESSIONS
-        """Commands at a time, as far as is known."""
+        """Concurrent commands, as far as is known."""
         self.slots = asyncio.Semaphore(SESSIONS)
         self.fault: HyperpodError | None = None
-        """Why no more commands shall use it."""
+        """Why the connection must not take new commands."""
         self._ssh_target = ssh_target
         self._socket = socket
         self._process = process
@@ -599,23 +608,24 @@ class SshConnection:
 
     @property
     def alive(self) -> bool:
-        """Whether it is there, as far as is known."""
+        """Whether the connection is up, as far as is known."""
         return self._process.returncode is None
 
     def command(self, line: str, marker: str) -> list[str]:
-        """The words that run a line over it. If it is not there, the mark and ``-`` come on standard error, and nothing runs."""
-        # Only there does ssh start a ProxyCommand; its shell must keep standard output, whose end ssh takes for the end of all.
+        """The command that runs a line over the connection. Without the connection, the marker and ``-`` go to standard error, and nothing runs."""
+        # ssh starts a ProxyCommand only when the socket is missing. Its shell must keep standard
+        # output open, because ssh reads its end as the end of the connection.
         proxy_option = ["-o", f"ProxyCommand=/bin/sh -c 'echo {marker}- >&2'"]
         args = self._ssh_target.ssh_args(self._socket, master=False)
         return [*args, *proxy_option, "--", self._ssh_target.address.host, line]
 
     def close_when_idle(self) -> None:
-        """It ends as soon as no command uses it."""
+        """Close as soon as no command uses it."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     async def close(self) -> None:
-        """It ends at once."""
+        """Close at once."""
         await end_ssh(self._process)
         for task in self._drains:
             task.cancel()
@@ -624,12 +634,13 @@ class SshConnection:
 
 
 async def open_connection(ssh_target: SshTarget, socket: Path) -> SshConnection:
-    """Connect and log in; all told, in the time that the patience allows.
+    """Connect and log in within the connect timeout.
 
     Raises:
-        DeniedError: A host key that is not the known one, or no key of ours is accepted.
-        UnreachableError: There is no answer, or no ssh.
-        InvalidInputError: ssh does not understand its configuration.
+        DeniedError: The host key differs from the known one, or the login node accepts none of our
+            keys.
+        UnreachableError: The login node does not answer, or ssh is not installed.
+        InvalidInputError: ssh's configuration is invalid.
     """
     marker = secrets.token_hex(12)
     args = [

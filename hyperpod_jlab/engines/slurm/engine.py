@@ -68,16 +68,15 @@ class SlurmOrchestrator(Orchestrator):
         self.job_user = None if config.transport == "here" else self
         self.wait_explainer = self
 
-    # The other concerns are imported when they are used: to submit a run takes none of them.
+    # The other parts are imported on first use: a submit needs none of them.
 
     @property
     def polling(self) -> PollInterval:
-        """How often the queue is asked for."""
+        """The poll interval of the queue."""
         return self._pace
 
     @cached_property
     def tables(self) -> SlurmTables:
-        """The tables."""
         from hyperpod_jlab.engines.slurm.tables import SlurmTables
 
         runs_here = self._config.transport == "here"
@@ -87,38 +86,35 @@ class SlurmOrchestrator(Orchestrator):
 
     @cached_property
     def actions(self) -> SlurmActions:
-        """Actions on runs."""
         from hyperpod_jlab.engines.slurm.actions import SlurmActions
 
         return SlurmActions(self._client, self._queue, self._finder, self._facts)
 
     @property
     def job_actions(self) -> SlurmActions:
-        """Actions on jobs."""
         return self.actions
 
     @property
     def adoption(self) -> SlurmActions:
-        """Jobs that were sent elsewhere."""
+        """Adoption of external jobs."""
         return self.actions
 
     @cached_property
     def accounting(self) -> Accounting:
-        """What runs used."""
+        """Resource usage of runs."""
         from hyperpod_jlab.engines.slurm.accounting import Accounting
 
         return Accounting(self._client, self._history)
 
     @cached_property
     def node_control(self) -> SlurmNodeControl:
-        """Draining and resuming nodes."""
         from hyperpod_jlab.engines.slurm.actions import SlurmNodeControl
 
         return SlurmNodeControl(self._client, self.tables.nodes_query)
 
     @cached_property
     def remote_tasks(self) -> SlurmTasks:
-        """Tasks of administrators."""
+        """Administrators' tasks."""
         from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
 
         return SlurmTasks(self._client, self._config, self.paths)
@@ -156,7 +152,7 @@ class SlurmOrchestrator(Orchestrator):
         return self.paths.cluster_python(python) if python is not None else self._config.python
 
     def render(self, render_input: RenderInput) -> Rendered:
-        """The sbatch script; for a user's own one what is sent with it."""
+        """The sbatch script, or for a user's own script, the options that it is submitted with."""
         return (
             render(render_input)
             if render_input.native is None
@@ -164,13 +160,13 @@ class SlurmOrchestrator(Orchestrator):
         )
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
-        """What the cluster has to say about a spec."""
-        if spec.source.kind == "native":  # the verdict on its script comes with its lines
+        """The cluster's findings about a spec."""
+        if spec.source.kind == "native":  # its script's verdict comes with its own lines
             return native_findings(spec)
         return await preflight(spec, self._preflight_context(spec))
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
-        """Send the bundle's script."""
+        """Submit the bundle's script."""
         await asyncio.to_thread(bundle.check_own, "submit")
         sending = await asyncio.to_thread(read_sending, bundle)
         try:
@@ -189,7 +185,7 @@ class SlurmOrchestrator(Orchestrator):
             self._queue.changed()
 
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
-        """The run's job among this user's."""
+        """The run's job among this user's jobs."""
         return await self._finder.find(bundle)
 
     async def cluster(self) -> Cluster:
@@ -197,7 +193,7 @@ class SlurmOrchestrator(Orchestrator):
         return await self.tables.cluster(self.name, self.kind)
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
-        """What the queue says of these runs."""
+        """Observations of these runs from the queue."""
         observations = await self._observer.observe(bundles)
         if self._config.hyperpod is None:
             return observations
@@ -217,16 +213,16 @@ class SlurmOrchestrator(Orchestrator):
         )
 
     async def time_limit(self, spec: JobSpec) -> int | None:
-        """The limit for a run without one of its own: its queue's default, else the queue's longest."""
+        """The default limit for a run without one: its queue's default, else the queue's maximum."""
         if spec.source.kind == "native":
-            return None  # its own lines say it, else the queue's default
+            return None  # the script sets it, else the queue's default applies
         try:
             return default_limit(spec, await self._facts.limits())
         except HyperpodError:
-            return None  # the submit says why
+            return None  # the submit reports why
 
     async def job_uid(self) -> int | None:
-        """The user's number on the login node, where that is another than here."""
+        """The user's uid on the login node, if it differs from the local one."""
         uid = await self._facts.uid()
         return None if uid == os.getuid() else uid
 
@@ -244,7 +240,7 @@ class SlurmOrchestrator(Orchestrator):
         )
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         await self._client.transport.close()
 
     def _preflight_context(self, spec: JobSpec) -> PreflightContext:
@@ -254,7 +250,7 @@ class SlurmOrchestrator(Orchestrator):
         )
 
     async def _send_native(self, bundle: BundleReader, sending: Sending) -> SubmitResult:
-        """From the file, not from stdin: only so it can have arguments, and its name."""
+        """Submit the file itself, not stdin: only then can the script have arguments and keep its name."""
         from hyperpod_jlab.engines.slurm.accounting import query_details
         from hyperpod_jlab.engines.slurm.native_recorder import write_job_files
 
@@ -264,13 +260,15 @@ class SlurmOrchestrator(Orchestrator):
         if self._config.transport == "ssh":
             path = str(self.paths.to_cluster_path(path))
         job_id = await self._client.sbatch_file(path, sending.args, sending.options)
-        with contextlib.suppress(HyperpodError):  # where it writes is asked again when it runs
+        with contextlib.suppress(
+            HyperpodError
+        ):  # the output path is queried again when the job runs
             for job in (await query_details(self._client, [job_id]))[:1]:
                 await asyncio.to_thread(write_job_files, bundle, job.files)
         return SubmitResult(job_id)
 
     async def _find_submitted(self, bundle: BundleReader) -> SubmitResult | None:
-        """The job that sbatch may have made before its answer was lost, if it can be seen now."""
-        with contextlib.suppress(HyperpodError):  # what is told is that the answer was lost
+        """The job that sbatch may have created although its response was lost, if it is visible now."""
+        with contextlib.suppress(HyperpodError):  # the caller reports that the response was lost
             return await self.find(bundle)
         return None

@@ -1,4 +1,4 @@
-"""Jobs that were sent elsewhere, with sbatch itself: looked up, so that they can be adopted, and marked as ours."""
+"""External jobs, submitted with sbatch directly: find them for adoption, and mark them as ours."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ _SACCT_FIELDS = ("JobID", "User", "Partition", "Submit", "NNodes", "State", "Wor
 
 
 async def find_job(client: SlurmClient, current_user: str, job: str) -> ExternalJob:
-    """A job as it can be adopted.
+    """Find a job for adoption.
 
     Args:
         client: The commands.
         current_user: This user's name on the cluster.
-        job: What the user calls it. A task of an array stands for the array.
+        job: The id that the user gave. An array task stands for its array.
 
     Raises:
-        InvalidInputError: It is no job's id, or that of a part of one.
-        NotFoundError: There is no such job.
-        DeniedError: It is somebody else's.
-        RefusedError: It has no script.
+        InvalidInputError: Not a job id, or the id of a part of a job.
+        NotFoundError: The job does not exist.
+        DeniedError: The job belongs to another user.
+        RefusedError: The job has no script.
     """
     job = check_id(job)
     rows = await query_details(client, [job])
-    if rows and rows[0].array_job_id != job:  # a task's own number
+    if rows and rows[0].array_job_id != job:  # a task's own id
         job = rows[0].array_job_id
         rows = await query_details(client, [job])
     if not rows:
@@ -78,10 +78,10 @@ async def find_job(client: SlurmClient, current_user: str, job: str) -> External
 
 
 def check_id(job: str) -> str:
-    """The number of the job, or of the array, that is meant.
+    """The id of the job or array.
 
     Raises:
-        InvalidInputError: It is no job's id, or that of a step.
+        InvalidInputError: Not a job id, or the id of a step.
     """
     if _JOB.fullmatch(job):
         return job
@@ -105,9 +105,9 @@ def check_id(job: str) -> str:
 
 
 async def mark_job(client: SlurmClient, job: str, run_id: str) -> bool:
-    """Write the run's id into the comment of an adopted job, before what stands there; tells whether that could be done.
+    """Prepend the run's id to the comment of an adopted job; returns whether that succeeded.
 
-    It is not to be done for jobs that have ended, nor where only admins may.
+    It fails for ended jobs, and on clusters where only admins may change comments.
     """
     with contextlib.suppress(HyperpodError):
         alive = [row for row in await query_details(client, [job]) if row.state not in ENDED_STATES]
@@ -120,7 +120,7 @@ async def mark_job(client: SlurmClient, job: str, run_id: str) -> bool:
 
 
 async def _tasks(client: SlurmClient, job: str, rows: Sequence[Details]) -> set[int]:
-    """The tasks that the controller remembers and those that the accounting does."""
+    """The tasks that the controller or the accounting knows."""
     indices = {index for row in rows for index in parse_tasks(row.tasks)}
     with contextlib.suppress(HyperpodError):
         for name in await sacct(client, [job]):
@@ -131,7 +131,7 @@ async def _tasks(client: SlurmClient, job: str, rows: Sequence[Details]) -> set[
 
 
 async def _script(client: SlurmClient, job: Details) -> bytes | None:
-    """The job's script, where the controller shows it: to its owner, and only while it remembers the job."""
+    """The job's script. The controller shows it only to the owner, and only while it knows the job."""
     try:
         text = await client.scontrol("write", "batch_script", job.job_id, "-")
     except HyperpodError:
@@ -141,7 +141,7 @@ async def _script(client: SlurmClient, job: Details) -> bytes | None:
 
 
 async def _from_accounting(client: SlurmClient, current_user: str, job: str) -> ExternalJob:
-    """A job that the controller has forgotten. Where it wrote is known to newer versions only; else the default is tried."""
+    """A job that the controller has forgotten. Only newer versions record its output path; on others the default path is tried."""
     rows = await _accounting_rows(client, job)
     if not rows:
         raise NotFoundError(
@@ -174,8 +174,8 @@ async def _from_accounting(client: SlurmClient, current_user: str, job: str) -> 
 
 
 async def _accounting_rows(client: SlurmClient, job: str) -> list[dict[str, str]]:
-    """Rows of the accounting: the job, its tasks and their steps."""
-    for extra_fields in (("StdOut", "StdErr"), ()):  # newer versions keep these
+    """Accounting rows of the job, its tasks and their steps."""
+    for extra_fields in (("StdOut", "StdErr"), ()):  # newer versions record these
         names = (*extra_fields, *_SACCT_FIELDS)
         argv = ["sacct", "--allusers", "--noheader", "--parsable2", f"--delimiter={FIELD}"]
         try:

@@ -1,4 +1,4 @@
-"""What is known of a cluster and of this user on it, each asked for once and kept for a while."""
+"""Cached facts about a cluster and this user on it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from hyperpod_jlab.engines.slurm.queue import controller_query
 from hyperpod_jlab.engines.slurm.rows import Gres, new_delimiter, parse_gres, parse_rows, row_format
 
 # --------------------------------------------------------------------------------------------------
-# Accounts and qualities of service that a user may name, from the accounting (sacctmgr).
+# Accounts and qualities of service that a user may use, from the accounting (sacctmgr).
 
 NO_ACCOUNTING = "accounting_storage/none"
 
 
 @dataclass(frozen=True)
 class SlurmSettings:
-    """What `scontrol show config` says that matters here.
+    """The relevant values of `scontrol show config`.
 
     Attributes:
         cluster: The cluster's own name.
         accounting: Whether there is a database of accounts.
-        enforced: What of it is enforced: associations, limits, qos, ...
-        private: What of others is not shown to a user (PrivateData): jobs, users, ...
+        enforced: Which accounting rules are enforced: associations, limits, qos, ...
+        private: What users cannot see of each other (PrivateData): jobs, users, ...
     """
 
     cluster: str
@@ -39,7 +39,7 @@ class SlurmSettings:
 
 
 def parse_settings(text: str) -> SlurmSettings:
-    """What `scontrol show config` was answered."""
+    """Parse `scontrol show config`."""
     values: dict[str, str] = {}
     for line in text.splitlines():
         name, equals, value = line.partition("=")
@@ -57,7 +57,7 @@ def parse_settings(text: str) -> SlurmSettings:
 
 @dataclass(frozen=True)
 class Accounts:
-    """What one user may charge, and how.
+    """The accounts that a user may charge, and their qualities of service.
 
     Attributes:
         user: The user's name on the cluster.
@@ -69,11 +69,10 @@ class Accounts:
 
     @property
     def names(self) -> list[str]:
-        """The accounts."""
         return sorted(self.qos)
 
     def qos_of(self, account: str | None) -> list[str]:
-        """The qualities of service with an account, or with any."""
+        """The qualities of service of an account, or of all accounts."""
         qos_sets = self.qos.values() if account is None else [self.qos.get(account, frozenset())]
         return sorted(frozenset[str]().union(*qos_sets))
 
@@ -87,7 +86,7 @@ def accounts_command(user: str, cluster: str) -> list[str]:
 
 
 def parse_accounts(user: str, text: str) -> Accounts:
-    """What the command of `accounts_command` was answered."""
+    """Parse the output of `accounts_command`."""
     qos: dict[str, frozenset[str]] = {}
     for row in text.splitlines():
         account, bar, names = row.partition("|")
@@ -98,9 +97,9 @@ def parse_accounts(user: str, text: str) -> Accounts:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a cluster has room for: its queues, their limits and the kinds of nodes in them, in one listing.
+# A cluster's capacity: its queues, their limits and node types, in one listing.
 #
-# One row of sinfo stands for all nodes that are alike, so that a large cluster has few.
+# One row of sinfo covers all identical nodes, so even a large cluster has few rows.
 
 FIELDS: tuple[tuple[str, str], ...] = (
     ("starred", "%P"),
@@ -115,12 +114,12 @@ FIELDS: tuple[tuple[str, str], ...] = (
     ("gres", "%G"),
     ("features", "%f"),
 )
-"""Name here and letter of each field (man sinfo); those that hold free text come last."""
+"""Our name and sinfo's letter for each field (man sinfo); free text fields come last."""
 
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Nodes of a queue that are alike; memory is in bytes."""
+    """Identical nodes of a queue; memory is in bytes."""
 
     nodes: int
     cpus: int
@@ -129,7 +128,7 @@ class NodeGroup:
     features: frozenset[str]
 
     def count(self, kind: str, model: str | None = None) -> int:
-        """How many of a generic resource a node has, of one type or of all."""
+        """How many of a generic resource a node has, of one type or of all types."""
         return sum(
             entry.count for entry in self.gres if entry.name == kind and model in {None, entry.type}
         )
@@ -137,15 +136,15 @@ class NodeGroup:
 
 @dataclass(frozen=True)
 class QueueLimits:
-    """A queue: times are in seconds, None without a limit.
+    """A queue. Times are in seconds, None without a limit.
 
     Attributes:
-        name: Its name.
-        default: Whether jobs that name none wait here.
-        available: Slurm's word for it: up, down, drain or inact.
-        default_time: Limit of a job that asks for none.
-        max_time: Longest limit.
-        max_nodes: Most nodes of one job.
+        name: The queue's name.
+        default: Whether jobs without a queue go here.
+        available: Slurm's state: up, down, drain or inact.
+        default_time: Time limit of a job that sets none.
+        max_time: Maximum time limit.
+        max_nodes: Maximum number of nodes of one job.
         groups: Its nodes.
     """
 
@@ -159,16 +158,15 @@ class QueueLimits:
 
     @property
     def nodes(self) -> int:
-        """All its nodes."""
         return sum(group.nodes for group in self.groups)
 
 
 Limits = Mapping[str, QueueLimits]
-"""The queues by name, in the order of the cluster."""
+"""The queues by name, in the cluster's order."""
 
 
 def limits_command() -> tuple[list[str], str]:
-    """The command that lists the limits, and the mark of its rows. ``--exact``: no row says "16+" for nodes that differ."""
+    """The command that lists the limits, and its row delimiter. With ``--exact``, no row says "16+" for nodes that differ."""
     delimiter = new_delimiter()
     letters = [letter for _, letter in FIELDS]
     return [
@@ -181,7 +179,7 @@ def limits_command() -> tuple[list[str], str]:
 
 
 def parse_limits(text: str, delimiter: str) -> dict[str, QueueLimits]:
-    """What the command of `limits_command` was answered."""
+    """Parse the output of `limits_command`."""
     limits: dict[str, QueueLimits] = {}
     for row in parse_rows(text, delimiter, [name for name, _ in FIELDS]):
         group = NodeGroup(
@@ -192,7 +190,7 @@ def parse_limits(text: str, delimiter: str) -> dict[str, QueueLimits]:
             features=frozenset(_split_list(row["features"])),
         )
         previous = limits.get(row["name"])
-        groups = (group,) if group.nodes else ()  # a queue may have none yet
+        groups = (group,) if group.nodes else ()  # a queue may have no nodes yet
         limits[row["name"]] = QueueLimits(
             name=row["name"],
             default=row["starred"] == row["name"] + "*",
@@ -215,7 +213,7 @@ def _parse_int(text: str) -> int:
 
 
 def _max_nodes(job_size: str) -> int | None:
-    """The most nodes of a job, from ``1-infinite``, ``2-4`` or ``1``."""
+    """The maximum number of nodes of a job, from ``1-infinite``, ``2-4`` or ``1``."""
     last = job_size.rpartition("-")[2]
     return int(last) if last.isdecimal() else None
 
@@ -234,22 +232,23 @@ done
 """
 
 _UNAVAILABLE_STATES = ("down", "drain", "fail", "future", "maint", "power", "reboot", "unk")
-"""Beginnings of the states of nodes that take no jobs now (man sinfo, NODE STATE CODES)."""
+"""Prefixes of the states of nodes that accept no jobs now (man sinfo, NODE STATE CODES)."""
 
 _MINUTE = 60.0
 
 _DRY_RUN_TTL_S = 15.0
-"""Seconds for which the controller's verdict on a script counts."""
+"""Seconds for which a dry run's verdict is cached."""
 
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What the machine with Slurm's commands sees, as the user whose jobs they send.
+    """Facts about the machine that runs Slurm's commands, seen as the user who submits the jobs.
 
     Attributes:
-        user: The user's name there, or empty.
-        uid: The user's number there, or None.
-        paths: For each path that was asked about letters of: e exists, r readable, w writable, x executable or to be entered.
+        user: The user name, or empty.
+        uid: The uid, or None.
+        paths: For each queried path, a set of letters: e exists, r readable, w writable, x
+            executable or searchable.
     """
 
     user: str
@@ -258,7 +257,7 @@ class HostFacts:
 
 
 class ClusterFacts:
-    """The cluster's limits and settings, and what its user may name. All methods may raise `UnreachableError`."""
+    """The cluster's limits and settings, and the names that its user may use. All methods may raise `UnreachableError`."""
 
     def __init__(self, client: SlurmClient) -> None:
         self._client = client
@@ -280,19 +279,19 @@ class ClusterFacts:
         return await self._limits.get(_MINUTE)
 
     async def settings(self) -> SlurmSettings:
-        """What the controller's configuration says."""
+        """The controller's configuration."""
         return await self._settings.get(60 * _MINUTE)
 
     async def accounts(self) -> Accounts | None:
-        """What this user may charge; None without accounting, or when the user has no name there."""
+        """The accounts that this user may charge; None without accounting, or if the user has no name on the cluster."""
         return await self._accounts.get(5 * _MINUTE)
 
     async def containers(self) -> bool:
-        """Whether srun knows containers: the plug-in Pyxis adds its options to the help."""
+        """Whether srun supports containers: the Pyxis plug-in adds its options to the help."""
         return await self._containers.get(10 * _MINUTE)
 
     async def choices(self) -> dict[str, list[str]]:
-        """Names that this user may give as queue, account and qos; a field is left out where they cannot be known."""
+        """The queues, accounts and qos that this user may use; unknown fields are left out."""
         choices = {"queue": list(await self.limits())}
         accounts = await self.accounts()
         if accounts is not None and accounts.names:
@@ -302,11 +301,11 @@ class ClusterFacts:
     async def cached_findings(
         self, topic: str, check: Callable[[], Awaitable[list[Finding]]]
     ) -> list[Finding]:
-        """What a look finds; for a minute it is not taken again when it found nothing. What is mended is seen at once."""
+        """Cache an empty list of findings for a minute. A non-empty one is never cached, so that a fix shows at once."""
         return await self._findings.get(topic, check)
 
     async def has_missing_nodes(self) -> bool:
-        """Whether nodes are away that may come back: down, drained, or not heard of since the controller's start."""
+        """Whether nodes are missing that may come back: down, drained, or not seen since the controller's start."""
         output = await self._client.query(["sinfo", "--noheader", "--format=%T"])
         return any(
             state.endswith("*") or state.startswith(_UNAVAILABLE_STATES)
@@ -314,11 +313,11 @@ class ClusterFacts:
         )
 
     async def uid(self) -> int | None:
-        """The user's number where the commands run; None when it cannot be known. No scheduler call."""
+        """The user's uid on the machine that runs the commands; None when unknown. Makes no scheduler call."""
         return self._uid if self._uid is not None else (await self.probe()).uid
 
     async def probe(self, *paths: str) -> HostFacts:
-        """What is at these paths, seen from where the commands run. No scheduler call."""
+        """Check these paths on the machine that runs the commands. Makes no scheduler call."""
         output = await self._client.transport.run(["/bin/sh", "-c", _FACTS_SCRIPT, "sh", *paths])
         user, _, remainder = output.out.partition("\n")
         uid, _, remainder = remainder.partition("\n")
@@ -327,12 +326,12 @@ class ClusterFacts:
         return HostFacts(user.strip(), self._uid, mounts)
 
     async def dry_run(self, script: bytes, options: tuple[str, ...] = ()) -> HyperpodError | None:
-        """The controller's own verdict on a script with options of sbatch, which is not sent; None when it would be taken (man sbatch, --test-only).
+        """The controller's verdict on a script with sbatch options, without submitting it; None when it would be accepted (man sbatch, --test-only).
 
-        Kept for a moment: who has just been shown what was found sends the same.
+        Cached briefly, because a submit usually follows the same check.
 
         Raises:
-            UnreachableError: Nobody answered.
+            UnreachableError: The controller did not answer.
         """
         return await self._dry_runs.get(
             (script, options), lambda: self._run_dry_run(script, options)

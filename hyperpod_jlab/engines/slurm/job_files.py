@@ -1,4 +1,4 @@
-"""Where a job writes: the paths of its stdout and stderr, with the patterns in them filled in, and as this machine sees them."""
+"""Job output paths: stdout and stderr with their patterns expanded, as this machine sees them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNSET = {"", "N/A", "n/a", "(null)", "(none)"}
 
 @dataclass(frozen=True)
 class JobFiles:
-    """What Slurm says of a job's files (squeue's STDOUT, STDERR, WorkDir and Name), and whose job it is."""
+    """A job's files from Slurm (squeue's STDOUT, STDERR, WorkDir and Name), and the job's user."""
 
     stdout: str
     stderr: str
@@ -30,14 +30,14 @@ class JobFiles:
 
 @dataclass(frozen=True)
 class PatternValues:
-    """What patterns stand for: the job, in an array its task, and the first node.
+    """Values for filename patterns: the job, its array task, and the first node.
 
     Attributes:
-        job_id: The job's own number, which each task of an array has too.
-        array_job_id: The array's number; the job's own where there is none.
+        job_id: The job's own id; each array task has one too.
+        array_job_id: The array's id, or the job's own id outside an array.
         task: The task's index, or None.
         host: The first node's name.
-        literal: Letters that stand for themselves after %: older versions do not know all patterns.
+        literal: Letters that older Slurm versions do not know as patterns; they stay as they are.
     """
 
     job_id: str
@@ -48,7 +48,7 @@ class PatternValues:
 
 
 def output_paths(files: JobFiles, pattern_values: PatternValues) -> tuple[str | None, str | None]:
-    """Absolute paths on the nodes of stdout and, when it goes elsewhere, stderr; None for none."""
+    """Absolute paths on the nodes of stdout and, if separate, stderr; None when there is none."""
     stdout, stderr = (
         _path(pattern, files, pattern_values) for pattern in (files.stdout, files.stderr)
     )
@@ -61,7 +61,7 @@ def _path(pattern: str, files: JobFiles, pattern_values: PatternValues) -> str |
     if pattern_values.task is not None and pattern in {
         f"{files.folder}/slurm-{number}.out"
         for number in (pattern_values.job_id, pattern_values.array_job_id)
-    }:  # what squeue says of an array's tasks where nothing was chosen
+    }:  # squeue's default for array tasks
         pattern = f"{files.folder}/slurm-%A_%a.out"
     return posixpath.normpath(
         posixpath.join(files.folder, expand_pattern(pattern, files, pattern_values))
@@ -69,12 +69,12 @@ def _path(pattern: str, files: JobFiles, pattern_values: PatternValues) -> str |
 
 
 def expand_pattern(pattern: str, files: JobFiles, pattern_values: PatternValues) -> str:
-    r"""A path with its patterns filled in (man sbatch, filename pattern). A backslash anywhere turns them all off."""
+    """Expand the patterns in a path (man sbatch, filename pattern). A backslash anywhere disables all of them."""
     if "\\" in pattern:
         return pattern.replace("\\", "")
     task = (
         4294967294 if pattern_values.task is None else pattern_values.task
-    )  # what Slurm has for none (NO_VAL)
+    )  # Slurm's value for none (NO_VAL)
     substitutions = {
         "%": "%",
         "A": pattern_values.array_job_id,
@@ -101,13 +101,13 @@ def expand_pattern(pattern: str, files: JobFiles, pattern_values: PatternValues)
 
 
 def choices(files: JobFiles, pattern_values: PatternValues) -> tuple[PatternValues, ...]:
-    """The same place as different versions understand it: ``%b`` is no pattern in 22.05."""
+    """The same path as different versions expand it: 22.05 does not know ``%b``."""
     per_task = "%b" in files.stdout or "%b" in files.stderr
     return (pattern_values, replace(pattern_values, literal="b")) if per_task else (pattern_values,)
 
 
 def to_local_path(path: str, paths: PathMap) -> PurePosixPath | None:
-    """A file of the nodes as this machine sees it; None when it does not lie on the storage partition."""
+    """Translate a path on the nodes to this machine; None when it is not on the storage partition."""
     try:
         return paths.to_local_path(path)
     except InvalidInputError:
@@ -115,19 +115,20 @@ def to_local_path(path: str, paths: PathMap) -> PurePosixPath | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a job's own script and its slurmstepd wrote: the only word of a job whose launcher never started, and why an execution was ended.
+# Output of a job's own script and its slurmstepd: the only information about a job whose launcher
+# never started, and the reason why an execution ended.
 
 _MAX_LINE = 300
 _TAIL_BYTES = 1 << 20
 
 _SLURM_LINE = re.compile(r"srun: |slurmstepd\S*: error: \*\*\* ")
-"""Beginnings of lines that only say that a job or step was ended."""
+"""Prefixes of lines that only say that a job or step ended."""
 
 _CAUSE = re.compile(r"^slurmstepd\S*: error: \*\*\* JOB .* DUE TO ([A-Z ]+)", re.MULTILINE)
-"""What slurmstepd writes into the job's output when it ends a job (src/slurmd/slurmstepd/req.c)."""
+"""slurmstepd's line in the job's output when it ends a job (src/slurmd/slurmstepd/req.c)."""
 
 _TASK_EXIT = re.compile(r"^srun: error: (\S+): tasks? [0-9,-]+: (.+)$", re.MULTILINE)
-"""What srun says of a task that did not end well (src/srun/libsrun/launch.c); a task is a launcher."""
+"""srun's line about a task that failed (src/srun/libsrun/launch.c); a task is a launcher."""
 
 _CAUSES = {
     "PREEMPTION": "PREEMPTED",
@@ -138,12 +139,12 @@ _CAUSES = {
 
 
 def batch_log_name(scheduler_id: str) -> str:
-    """The file of a job's script in the bundle's logs."""
+    """The script's log file in the bundle."""
     return f"slurm-{scheduler_id}.out"
 
 
 def read_tail(path: Path) -> str:
-    """The end of a log as text; empty when it cannot be read. Blocking."""
+    """The end of a log as text; empty when it is unreadable. Blocking."""
     try:
         with os.fdopen(descent.open_file(path), "rb") as file:
             file.seek(0, 2)
@@ -154,14 +155,14 @@ def read_tail(path: Path) -> str:
 
 
 def last_output(bundle: BundleReader, scheduler_id: str) -> str | None:
-    """The last line that says something, or None. Blocking."""
+    """The last meaningful line, or None. Blocking."""
     lines = read_tail(bundle.folder / "logs" / batch_log_name(scheduler_id)).splitlines()
     output_lines = [line.strip() for line in lines if line.strip() and not _SLURM_LINE.match(line)]
     return output_lines[-1][:_MAX_LINE] if output_lines else None
 
 
 def launcher_end_reason(bundle: BundleReader, scheduler_id: str) -> str | None:
-    """How a launcher ended, as srun told it in the job's output, such as "the launcher on node3 ended with exit code 127"; None when it did not. Blocking."""
+    """How a launcher ended, from srun's line in the job's output, such as "the launcher on node3 ended with exit code 127"; None without one. Blocking."""
     text = read_tail(bundle.folder / "logs" / batch_log_name(scheduler_id))
     ends = [(match[1], match[2]) for match in _TASK_EXIT.finditer(text)]
     if not ends:
@@ -173,12 +174,13 @@ def launcher_end_reason(bundle: BundleReader, scheduler_id: str) -> str | None:
 
 
 def find_verdict(bundle: BundleReader, scheduler_id: str, attempt: int) -> str | None:
-    """Why Slurm ended an attempt, as its own line in the job's output says; None when there is none. Blocking.
+    """Why Slurm ended an attempt, from its line in the job's output; None without one. Blocking.
 
     Args:
         bundle: The run.
         scheduler_id: The job, or the task of an array.
-        attempt: The attempt. The line stands behind those with which its launchers began, and before those of the next one.
+        attempt: The attempt. The line is between its launchers' banners and those of the next
+            attempt.
     """
     text = read_tail(bundle.folder / "logs" / batch_log_name(scheduler_id))
     starts = [match.end() for match in _attempt_banner(attempt).finditer(text)]
@@ -191,5 +193,5 @@ def find_verdict(bundle: BundleReader, scheduler_id: str, attempt: int) -> str |
 
 
 def _attempt_banner(attempt: int) -> re.Pattern[str]:
-    """The launcher's line at the begin of an attempt."""
+    """The launcher's line at the start of an attempt."""
     return re.compile(rf'^##hyperpod \{{.*"attempt": {attempt}[,}}].*$', re.MULTILINE)

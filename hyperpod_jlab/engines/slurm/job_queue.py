@@ -1,4 +1,4 @@
-"""The queue of a Slurm cluster: looks at it that all who ask share, and the questions that follow from one."""
+"""A Slurm cluster's queue: shared snapshots and queries derived from them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class JobQueue:
 
     Args:
         client: The cluster's commands.
-        facts: What is known of the cluster.
-        pace: How often to look.
-        config: The way to the cluster.
+        facts: Cached facts about the cluster.
+        pace: The poll interval.
+        config: How to connect to the cluster.
     """
 
     def __init__(
@@ -42,14 +42,13 @@ class JobQueue:
         self.user_queue = SharedQueue(
             lambda: queue_snapshot(client.squeue(["--me"])), cache_path("mine", config)
         )
-        """Looks at this user's jobs."""
+        """Snapshots of this user's jobs."""
         self.all_queue = SharedQueue(
             lambda: queue_snapshot(client.squeue()), cache_path("all", config)
         )
-        """Looks at all jobs."""
+        """Snapshots of all jobs."""
 
     async def own_jobs(self) -> Snapshot:
-        """This user's jobs."""
         cached = self.user_queue.last
         snapshot = await self.user_queue.get(self._pace.max_age)
         if cached is not None and snapshot is not cached and snapshot.has_changed_since(cached):
@@ -57,21 +56,20 @@ class JobQueue:
         return snapshot
 
     async def all_jobs(self) -> Snapshot:
-        """All jobs."""
         return await self.all_queue.get(max(5.0, self._pace.max_age))
 
     def changed(self) -> None:
-        """Something was or may have been changed: nothing seen before counts any more."""
+        """Invalidate all snapshots after a possible change."""
         self.user_queue.forget()
         self.all_queue.forget()
         self._pace.on_event()
 
     async def cancel(self, job_id: str) -> None:
-        """End a job that is none of ours to keep."""
+        """Cancel a job that is not ours to keep."""
         await self._client.scancel(job_id)
 
     async def hides_jobs(self) -> bool:
-        """Whether a user is not shown the jobs of others."""
+        """Whether the cluster hides other users' jobs."""
         return "jobs" in (await self._facts.settings()).private
 
     async def nodes_down(self, names: Iterable[str]) -> bool:
@@ -90,13 +88,13 @@ class JobQueue:
 
 
 class JobFinder:
-    """Finds the jobs of this user's runs: by the run's id in a job's comment while the controller knows it, by its working folder in the accounting.
+    """Finds the jobs of this user's runs: by the run id in the job's comment while the controller knows the job, then by working folder in the accounting.
 
     Args:
         client: The cluster's commands.
-        queue: Its queue.
-        facts: What is known of the cluster.
-        paths: The partition here and there.
+        queue: The cluster's queue.
+        facts: Cached facts about the cluster.
+        paths: The partition's paths on this machine and on the nodes.
     """
 
     def __init__(
@@ -108,7 +106,6 @@ class JobFinder:
         self._paths = paths
 
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
-        """A run's job, or None."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return None
         self._queue.changed()

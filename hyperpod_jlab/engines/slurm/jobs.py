@@ -1,4 +1,4 @@
-"""A job of Slurm's queue as data, and the fields that squeue is asked for."""
+"""Slurm queue jobs as data, and the fields requested from squeue."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from hyperpod_jlab.core.run_id import RUN_ID
 from hyperpod_jlab.engines.slurm.rows import Fields, Gres, parse_tres, times
 
 # --------------------------------------------------------------------------------------------------
-# The tasks of an array, as squeue lists them.
+# Array tasks as squeue lists them.
 
 
 def parse_tasks(task_list: str | None, limit: int | None = None) -> tuple[int, ...]:
-    """The indices in a list of squeue's (``-O ArrayTaskID``): ``3``, ``0-9%2`` or, of regular lists, ``0-9:3``; the first `limit` of them. Without a list, none.
+    """Parse squeue's task list (``-O ArrayTaskID``): ``3``, ``0-9%2`` or, for regular lists, ``0-9:3``.
+
+    Returns the first `limit` indices; empty without a list.
 
     Raises:
-        ValueError: It is no such list.
+        ValueError: The text is not a task list.
     """
     return tuple(islice(chain.from_iterable(_ranges(task_list)), limit))
 
 
 def has_task(task_list: str | None, index: int) -> bool:
-    """Whether a list of squeue's has an index; without going through all that it has.
+    """Whether a squeue task list contains an index, without expanding the list.
 
     Raises:
-        ValueError: It is no such list.
+        ValueError: The text is not a task list.
     """
     return any(index in span for span in _ranges(task_list))
 
@@ -44,7 +46,7 @@ def _ranges(task_list: str | None) -> Iterator[range]:
 
 
 COMMENT = "hyperpod:"
-"""How the comment of a run's job begins; the run id follows."""
+"""Prefix of the comment of a run's job; the run id follows."""
 
 FIELDS = Fields(
     fixed=(
@@ -74,7 +76,7 @@ FIELDS = Fields(
     ),
     free=(("comment", "Comment"), ("folder", "WorkDir"), ("name", "Name")),
 )
-"""What squeue is asked for of each job (man squeue, ``-O``)."""
+"""The fields requested from squeue for each job (man squeue, ``-O``)."""
 
 ENDED_STATES = frozenset(
     {
@@ -90,7 +92,7 @@ ENDED_STATES = frozenset(
         "TIMEOUT",
     }
 )
-"""States after which a job does nothing more (man squeue, JOB STATE CODES)."""
+"""Final states (man squeue, JOB STATE CODES)."""
 
 WAITING = frozenset(
     {
@@ -103,7 +105,7 @@ WAITING = frozenset(
         "SUSPENDED",
     }
 )
-"""States in which a job has no processes that make progress."""
+"""States in which a job has no working processes."""
 
 HELD_REASONS = frozenset(
     {
@@ -115,14 +117,14 @@ HELD_REASONS = frozenset(
         "SPECIAL_EXIT",
     }
 )
-"""Reasons and states of jobs that wait until somebody releases them (man squeue)."""
+"""Reasons and states of held jobs, which wait until a user or admin releases them (man squeue)."""
 
 _RUN = re.compile(re.escape(COMMENT) + r"(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
-    """One row of squeue. Times are Unix seconds; `limit` is in seconds, None without one."""
+    """One row of squeue. Times are Unix seconds; `limit` is in seconds, None without a limit."""
 
     job_id: str
     array_job_id: str
@@ -149,18 +151,18 @@ class SlurmJob:
 
     @property
     def scheduler_id(self) -> str:
-        """The id as people write it: ``12`` or, of an array's task, ``12_3``."""
+        """The id as users write it: ``12`` or, for an array task, ``12_3``."""
         return self.job_id if self.array_task is None else f"{self.array_job_id}_{self.array_task}"
 
     def first_tasks(self, limit: int) -> tuple[int, ...]:
-        """The tasks of an array that it stands for: one, or all those that have not begun; the first `limit` of them."""
+        """The first `limit` array tasks of this row: one, or all pending ones."""
         try:
             return parse_tasks(self.array_task, limit)
         except ValueError:
             return ()
 
     def has_task(self, index: int) -> bool:
-        """Whether it stands for a task of an array."""
+        """Whether the row covers an array task."""
         try:
             return has_task(self.array_task, index)
         except ValueError:
@@ -168,25 +170,25 @@ class SlurmJob:
 
     @property
     def is_ended(self) -> bool:
-        """Whether it does nothing more."""
+        """Whether the job has ended."""
         return self.state in ENDED_STATES
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has no processes that make progress, and will have."""
+        """Whether the job has no working processes yet."""
         return self.state in WAITING
 
     @property
     def is_held(self) -> bool:
-        """Whether it waits until somebody releases it."""
+        """Whether the job is held."""
         return self.is_waiting and (self.reason in HELD_REASONS or self.state in HELD_REASONS)
 
 
 def to_job(row: dict[str, str]) -> SlurmJob:
-    """A row of squeue as a job.
+    """Parse a row of squeue.
 
     Raises:
-        ValueError: A number in it is none.
+        ValueError: A number is invalid.
     """
     task = row["array_task"]
     return SlurmJob(
@@ -226,9 +228,10 @@ def to_job(row: dict[str, str]) -> SlurmJob:
 def _gres(
     tres: str, per_job: str, per_node: str, per_task: str, nodes: str, tasks: str
 ) -> tuple[Gres, ...]:
-    """What a job has, or wants, on all nodes together. Kept: thousands of jobs want the same.
+    """What a job has, or requests, on all nodes together. Cached, because thousands of jobs request the same.
 
-    The allocation names generic resources only where accounting counts them (AccountingStorageTRES); else what was asked for says it.
+    The allocation lists generic resources only if the accounting counts them
+    (AccountingStorageTRES); otherwise the request is used.
     """
     totals = parse_tres(tres)
     if totals:
@@ -247,18 +250,18 @@ def parse_run_id(comment: str) -> str | None:
 
 
 def parse_time(text: str) -> float | None:
-    """A time as Unix seconds, or None for N/A, NONE, Unknown and the like."""
+    """Parse a time as Unix seconds; None for N/A, NONE, Unknown and the like."""
     return float(text) if text.isdecimal() else None
 
 
 @lru_cache(maxsize=4096)
 def parse_limit(text: str) -> float | None:
-    """A time of squeue or sinfo, ``[days-]hours:minutes:seconds`` or ``minutes:seconds``, in seconds; None when it says there is none."""
+    """Parse a duration of squeue or sinfo, ``[days-]hours:minutes:seconds`` or ``minutes:seconds``, to seconds; None without a limit."""
     days, dash, clock = text.rpartition("-")
     parts = clock.split(":")
     if not all(part.isdecimal() for part in parts) or (dash and not days.isdecimal()):
         return None
-    if dash:  # with days the clock begins at the hours
+    if dash:  # with days, the clock starts at the hours
         parts += ["0"] * (3 - len(parts))
     seconds = 0
     for part in parts:
@@ -272,7 +275,7 @@ _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9}
 
 
 def _count(text: str) -> int:
-    """A number as squeue writes it; large ones have a unit."""
+    """Parse a count of squeue; large ones have a unit."""
     if text.isdecimal():
         return int(text)
     unit = _UNITS.get(text[-1:].upper(), 0)
@@ -280,13 +283,13 @@ def _count(text: str) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Which job a run is.
+# Mapping runs to jobs.
 
 
 def scheduler_id(records: RunRecords, index: int | None) -> str | None:
-    """The id of the job of a run, or of an array's child (``12_3``), as Slurm's commands take it; None when nobody has said it yet.
+    """The id of a run's job, or of an array child's (``12_3``), in the form that Slurm's commands accept; None while unknown.
 
-    The claim names the job that executes; what the submit was told may be a double of it.
+    The claim names the job that executes; the submit's id may belong to a duplicate.
 
     Args:
         records: The run's records.

@@ -1,4 +1,4 @@
-"""Slurm as a kind of engine."""
+"""The Slurm engine kind."""
 
 from __future__ import annotations
 

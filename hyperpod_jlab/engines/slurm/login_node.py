@@ -1,4 +1,4 @@
-"""One login node: a connection that is made when needed, used by many commands, and closed when nobody needs it."""
+"""A login node with one connection that is opened on demand, shared by commands, and closed when idle."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from hyperpod_jlab.engines.slurm.connection import (
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
 
 _MAX_TRIES = 3
-"""Connections that may break under one command before it ran, as when all of them idle out at that moment."""
+"""Connections that may break under one command before it ran, for example when all of them reach their idle timeout together."""
 
 
 class UnansweredError(Exception):
-    """A login node gave no answer to a command.
+    """A login node did not answer a command.
 
     Args:
-        error: Why.
-        may_have_run: Whether the command may have run all the same.
+        error: The cause.
+        may_have_run: Whether the command may have run anyway.
     """
 
     def __init__(self, error: HyperpodError, *, may_have_run: bool) -> None:
@@ -42,17 +42,17 @@ class _NoSessionError(Exception):
     def __init__(self, stderr: str) -> None:
         super().__init__(stderr or "the connection is closed")
         self.is_refused = "refused by peer" in stderr
-        """Whether the login node refused it; else the connection is gone."""
+        """Whether the login node refused the session; otherwise the connection is gone."""
 
 
 class LoginNode:
     """A login node.
 
     Args:
-        address: Where it is.
+        address: Its address.
         folder: Private folder, with a short path, for the sockets of its connections.
         config: File for ``ssh -F``, or None.
-        timeouts: How long it is waited for.
+        timeouts: The timeouts.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class LoginNode:
         return self._connection is not None and self._connection.alive
 
     def timeout_error(self) -> HyperpodError:
-        """What to say when it gives no answer in time."""
+        """The error when it does not answer in time."""
         return self._ssh_target.timeout_error()
 
     async def connect(self) -> SshConnection:
-        """The connection, made if there is none; all who ask meanwhile wait for the same one.
+        """The connection, opened if needed; concurrent callers share one attempt.
 
         Raises:
-            UnansweredError: It cannot be made.
+            UnansweredError: It cannot be opened.
         """
         if self._connection is not None and self._connection.alive:
             return self._connection
@@ -96,8 +96,9 @@ class LoginNode:
         """Run one command over the connection.
 
         Raises:
-            UnansweredError: The login node did not answer; another one may be asked.
-            UnreachableError: It answers but has no such command, or the command takes longer than ``timeout`` seconds.
+            UnansweredError: The login node did not answer; another one may be tried.
+            UnreachableError: The login node answers but does not have the command, or the command
+                exceeds ``timeout`` seconds.
         """
         try_count = 0
         self._running += 1
@@ -116,7 +117,7 @@ class LoginNode:
                             self._connection_lost_error(str(error)), may_have_run=False
                         ) from error
                 except UnansweredError as fault:
-                    connection.fault = fault.error  # those who wait for a turn on it hear why
+                    connection.fault = fault.error  # those waiting for a session get the cause
                     await self._forget(connection)
                     raise
         finally:
@@ -124,7 +125,7 @@ class LoginNode:
             self._schedule_close()
 
     async def close(self) -> None:
-        """End the connection, or what is about to become one."""
+        """Close the connection, including one that is being opened."""
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
@@ -136,7 +137,7 @@ class LoginNode:
     async def _run_in_turn(
         self, connection: SshConnection, remote: Remote, stdin: bytes, timeout: float
     ) -> CommandOutput:
-        """Wait for a session and use it; one that was refused is not tried again, which leaves one less to use."""
+        """Wait for a session and use it. A refused session lowers the connection's limit by one."""
         await connection.slots.acquire()
         release_slot = True
         try:
@@ -208,7 +209,7 @@ class LoginNode:
     def _on_connected(self, task: asyncio.Task[SshConnection]) -> None:
         self._connecting = None
         if not task.cancelled():
-            task.exception()  # those who waited were told; if nobody waits any more, it is no fault
+            task.exception()  # retrieves the exception: without waiters it is not a fault
 
     async def _forget(self, connection: SshConnection) -> None:
         if self._connection is connection:
@@ -216,7 +217,7 @@ class LoginNode:
         await connection.close()
 
     def _schedule_close(self) -> None:
-        """When nobody uses the connection, it goes after a while."""
+        """Close the connection after its idle timeout."""
         if self._close_timer is not None:
             self._close_timer.cancel()
             self._close_timer = None

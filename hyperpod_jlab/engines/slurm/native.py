@@ -1,6 +1,7 @@
-"""A Slurm user's own script: sent as it was written, with what was asked for on our side as options of sbatch, which outrank its lines.
+"""A user's own sbatch script: submitted unchanged, with our settings as sbatch options, which override its ``#SBATCH`` lines.
 
-What is sent stands in the bundle's ``native.json``; that file also tells that the run's nodes have no launcher of ours.
+The bundle's ``native.json`` records what was submitted; the file also marks the run's nodes as
+having no launcher of ours.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# The ``#SBATCH`` lines of a user's own script, as far as we must know what they say.
+# The ``#SBATCH`` lines of a user's own script, parsed as far as we depend on them.
 
 _SHORT_OPTIONS = {
     "A": "account",
@@ -42,18 +43,19 @@ _SHORT_OPTIONS = {
     "q": "qos",
     "t": "time",
 }
-"""Short options whose meaning matters here (man sbatch)."""
+"""Short options that matter here (man sbatch)."""
 
 _SENDS_NOTHING = frozenset({"test-only", "help", "usage", "version"})
 
 
 def directives(script: bytes) -> dict[str, str]:
-    """The options by their long names, less dashes; a switch has an empty value. Of an option that is given twice the last one counts.
+    """The options by long name, without dashes; a switch has an empty value. If an option is given twice, the last one wins.
 
-    As sbatch does, lines are read up to the first that is neither blank nor a comment (man sbatch).
+    Like sbatch, this stops at the first line that is neither blank nor a comment (man sbatch).
 
     Raises:
-        InvalidInputError: It is a heterogeneous job, which has several of everything, or one of its lines keeps sbatch from sending it.
+        InvalidInputError: The job is heterogeneous, which means several of everything, or sbatch
+            would reject one of its lines.
     """
     options: dict[str, str] = {}
     for line in _lines(script):
@@ -89,7 +91,7 @@ def _lines(script: bytes) -> Iterator[str]:
 def _split_line(line: str) -> list[str]:
     try:
         return shlex.split(line, comments=True)
-    except ValueError:  # a quote that never ends; sbatch says so itself
+    except ValueError:  # an unterminated quote; sbatch reports it itself
         return line.split()
 
 
@@ -120,13 +122,13 @@ _STEP = re.compile(r"([0-9]{1,9})-([0-9]{1,9}):([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True)
 class Sending:
-    """What sbatch is given.
+    """The input for sbatch.
 
     Attributes:
-        script: The script's place in the bundle; None for a job that was sent by others.
-        options: Options of sbatch.
+        script: The script's path in the bundle; None for an external job.
+        options: The sbatch options.
         args: The script's arguments.
-        adopted: The scheduler's id of a job that was sent by others, else None.
+        adopted: The scheduler's id of an adopted external job, else None.
     """
 
     script: str | None
@@ -136,7 +138,7 @@ class Sending:
 
     @property
     def folder(self) -> str | None:
-        """The job's working folder as the nodes see it; None where the script names one itself."""
+        """The job's working folder as the nodes see it; None if the script sets one itself."""
         chdir_options = (option for option in self.options if option.startswith("--chdir="))
         return next(chdir_options, "").removeprefix("--chdir=") or None
 
@@ -154,10 +156,10 @@ class Sending:
 
     @staticmethod
     def from_json(text: str | bytes) -> Sending:
-        """What the text says.
+        """Parse the text of ``native.json``.
 
         Raises:
-            ValueError: It is none.
+            ValueError: The text is invalid.
         """
         data = from_json(text)
         try:
@@ -168,7 +170,7 @@ class Sending:
 
 
 def read_sending(bundle: BundleReader) -> Sending | None:
-    """What a native run was sent with; None for a run with our launcher. Blocking."""
+    """The submit input of a native run; None for a run with our launcher. Blocking."""
     try:
         return Sending.from_json(descent.read(bundle.folder / FILENAME, _MAX_BYTES))
     except (OSError, ValueError):
@@ -176,10 +178,10 @@ def read_sending(bundle: BundleReader) -> Sending | None:
 
 
 def render_native(render_input: RenderInput, file: NativeFile) -> Rendered:
-    """How a user's script is sent.
+    """Render the submit input for a user's script.
 
     Raises:
-        InvalidInputError: It is no sbatch script, or an option of ours contradicts it.
+        InvalidInputError: Not an sbatch script, or one of our options conflicts with it.
     """
     if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
         raise InvalidInputError(
@@ -205,7 +207,7 @@ def render_native(render_input: RenderInput, file: NativeFile) -> Rendered:
 
 
 def native_findings(spec: JobSpec) -> list[Finding]:
-    """What of a spec a script that is sent as it is has no place for."""
+    """The spec fields that a script submitted unchanged cannot support."""
     resources, environment = spec.resources, spec.environment
     unsupported = {
         "resources.processes_per_node": resources.processes_per_node,
@@ -329,7 +331,7 @@ def _facts(spec: JobSpec, lines: dict[str, str]) -> NativeFacts:
 
 
 def parse_min_nodes(text: str) -> int:
-    """The fewest nodes that ``--nodes`` asks for: ``2``, ``2-4``, ``2-4:2``, ``1k``; 1 when it says none."""
+    """The minimum number of nodes in ``--nodes``: ``2``, ``2-4``, ``2-4:2``, ``1k``; 1 without a value."""
     match = re.match(r"([0-9]{1,7})([kKmM]?)", text)
     if match is None:
         return 1
@@ -337,10 +339,10 @@ def parse_min_nodes(text: str) -> int:
 
 
 def parse_array_option(text: str) -> str | None:
-    """Slurm's ``0-15:4%2`` as an array of ours, ``0,4,8,12``; None when it is none.
+    """Convert Slurm's ``0-15:4%2`` to our array format, ``0,4,8,12``; None when it is not an array.
 
     Raises:
-        InvalidInputError: It is no list of indices.
+        InvalidInputError: Not a list of indices.
     """
     if not text:
         return None

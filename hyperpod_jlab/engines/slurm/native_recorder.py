@@ -1,7 +1,8 @@
-"""Records and logs of jobs that run without our launcher: whoever looks at the queue writes down what the launcher would have.
+"""Records and logs of jobs that run without our launcher: each process that polls the queue writes what the launcher would have written.
 
-Any number of observers may do so at once. An attempt's number follows from how often Slurm requeued the job, all write the same, and what is there stays.
-An end is written only where the script ended by itself; what else ended a job, such as its time limit, is the scheduler's word.
+Any number of observers may do so at once. The attempt number follows from Slurm's restart count, so
+all of them write the same, and existing files stay. An end is recorded only if the script ended by
+itself; for other ends, such as the time limit, the scheduler's state applies.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
 JOB_FILE = "job.json"
-"""In the bundle's ``status``: where the job writes, kept because Slurm forgets it with the job."""
+"""In the bundle's ``status``: the job's output paths, saved because Slurm forgets them with the job."""
 
 _MAX_NODES = 256
-"""Nodes that get a record of their own."""
+"""Maximum number of nodes with a record of their own."""
 
 _OWN_EXIT_STATES = frozenset({"COMPLETED", "FAILED"})
 
 
 _EXIT_NO_SUCH_FILE = 53
-"""What slurmstepd gives as a signal when it cannot open the job's output (no signal has this number; seen on 22.05 and 24.11)."""
+"""slurmstepd's value in place of a signal when it cannot open the job's output (no signal has this number; observed on 22.05 and 24.11)."""
 _EMPTY_OUTPUT: dict[str, Any] = {
     "code": "no_output",
     "message": "Slurm could not open the output file of the job: check that its folder exists and is writable",
@@ -59,8 +60,8 @@ class NativeExecution:
     """One execution of a job, as far as it is known. Times are Unix seconds.
 
     Attributes:
-        restarts: How many executions of the job there were before it.
-        exit_code: What the script ended with; None while it runs, or when it did not end by itself.
+        restarts: How many executions of the job preceded it.
+        exit_code: The script's exit code; None while it runs, or if it did not end by itself.
     """
 
     scheduler_id: str
@@ -73,7 +74,7 @@ class NativeExecution:
 
     @classmethod
     def from_job(cls, job: Details) -> NativeExecution | None:
-        """The newest execution of a job; None when it has not begun."""
+        """The newest execution of a job; None when the job has not started."""
         if job.started_at is None or not job.nodes or job.state in WAITING:
             return None
         has_ended = job.state in _OWN_EXIT_STATES
@@ -89,7 +90,7 @@ class NativeExecution:
 
     @classmethod
     def from_execution(cls, number: int, execution: Execution) -> NativeExecution | None:
-        """One that the accounting tells of, the `number`-th from 0; None when it never began."""
+        """The accounting's `number`-th execution, counted from 0; None when it never started."""
         nodes = expand(execution.nodes)
         if execution.start is None or not nodes:
             return None
@@ -106,7 +107,7 @@ class NativeExecution:
         )
 
     def record(self, rank: int) -> dict[str, Any]:
-        """As the record of one of its nodes: the first has the script's end."""
+        """The record of one of its nodes; the first node's has the script's end."""
         first = rank == 0
         return node_record(
             rank,
@@ -124,7 +125,7 @@ class NativeRecorder:
 
     Args:
         client: The cluster's commands.
-        paths: The partition here and there.
+        paths: The partition's paths on this machine and on the nodes.
     """
 
     def __init__(self, client: SlurmClient, paths: PathMap) -> None:
@@ -134,7 +135,7 @@ class NativeRecorder:
         self._recorded: dict[str, tuple[str, float | None]] = {}
 
     def sending(self, bundle: BundleReader) -> Sending | None:
-        """How a run without a launcher was sent; None for one with ours. Blocking."""
+        """The submit input of a run without a launcher; None for a run with ours. Blocking."""
         if bundle.folder not in self._sendings:
             self._sendings[bundle.folder] = read_sending(bundle)
         return self._sendings[bundle.folder]
@@ -142,7 +143,7 @@ class NativeRecorder:
     def select_jobs(
         self, bundle: BundleReader, parent: str, snapshot: Snapshot
     ) -> Sequence[SlurmJob]:
-        """The jobs of a run in the queue: by the id in their comment; adopted ones, whose comment may not be ours to set, by their number. Blocking."""
+        """A run's jobs in the queue: by the id in their comment; adopted jobs, whose comment we may not be able to set, by job id. Blocking."""
         jobs = snapshot.by_run.get(parent)
         sending = None if jobs else self.sending(bundle)
         if sending is None or sending.adopted is None:
@@ -150,7 +151,7 @@ class NativeRecorder:
         return [job for job in snapshot.jobs if sending.adopted in {job.job_id, job.array_job_id}]
 
     async def record(self, runs: Sequence[tuple[BundleReader, SlurmJob]]) -> None:
-        """Bring the records of this user's runs up to what the queue says of their jobs; asks the scheduler only about news.
+        """Update the records of this user's runs from their jobs in the queue; queries the scheduler only for changed jobs.
 
         Raises:
             UnreachableError: The controller does not answer.
@@ -173,7 +174,7 @@ class NativeRecorder:
             self.write_job(bundle, job)
 
     def write_job(self, bundle: BundleReader, job: Details) -> None:
-        """Write down what a job is and does. Blocking; a partition that cannot be written to is passed over."""
+        """Record a job's current state. Blocking; skips a partition that is not writable."""
         with contextlib.suppress(StorageError):
             write_job_files(bundle, job.files)
             native = NativeExecution.from_job(job)
@@ -181,7 +182,7 @@ class NativeRecorder:
                 self._write(bundle, native, job.files, job.pattern_values)
 
     def write_executions(self, bundle: BundleReader, executions: Iterable[Execution]) -> None:
-        """Write down what the accounting says of a job that left the queue. Blocking."""
+        """Record the accounting's data about a job that left the queue. Blocking."""
         files = read_job_files(bundle)
         with contextlib.suppress(StorageError):
             for number, execution in enumerate(executions):
@@ -193,7 +194,7 @@ class NativeRecorder:
                     self._write(bundle, native, files, pattern_values)
 
     def link_logs(self, bundle: BundleReader, scheduler_id: str) -> None:
-        """Show the log of a job of which nothing else is known any more. Blocking."""
+        """Link the log of a job about which nothing else is known. Blocking."""
         files = read_job_files(bundle)
         parent, _, task = scheduler_id.partition("_")
         pattern_values = PatternValues(parent, parent, int(task) if task.isdecimal() else None, "")
@@ -228,7 +229,7 @@ class NativeRecorder:
     def _link(
         self, bundle: BundleReader, number: int, files: JobFiles, pattern_values: PatternValues
     ) -> None:
-        """Let the log's name in the bundle stand for the file that the job writes; a requeue that writes into the same one goes on in it."""
+        """Link the log's name in the bundle to the job's output file; a requeue that writes to the same file continues it."""
         logs, records = bundle.records / "logs", NativeRecords(bundle)
         paths = next(
             (paths for paths in self._choices(files, pattern_values) if self._exists(paths[0])),
@@ -259,16 +260,16 @@ class NativeRecorder:
 
 
 _LOGS = ("node-0.rank-0.log", "node-0.log")
-"""The names of a job's stdout, and of its stderr where that goes elsewhere (docs/bundle-format.md)."""
+"""The names of a job's stdout, and of its stderr if that is separate (docs/bundle-format.md)."""
 
 
 def write_job_files(bundle: BundleReader, files: JobFiles) -> None:
-    """Keep where a job writes. Blocking."""
+    """Save the job's output paths. Blocking."""
     NativeRecords(bundle).create(bundle.folder / "status" / JOB_FILE, asdict(files))
 
 
 def read_job_files(bundle: BundleReader) -> JobFiles | None:
-    """Where a job writes, as far as it was kept. Blocking."""
+    """The job's saved output paths. Blocking."""
     try:
         return JobFiles(**from_json(descent.read(bundle.folder / "status" / JOB_FILE)))
     except (OSError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What Slurm says of runs of ours: of those in the queue, of those that left it, and of what ended their earlier attempts."""
+"""Observations of runs from Slurm: runs in the queue, runs that left it, and why earlier attempts ended."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# What Slurm says of a run, as observations: pure functions of its jobs in the queue and of its executions so far.
+# Observations of one run: pure functions of its jobs in the queue and its executions so far.
 
 OBSERVER = "slurm"
 
@@ -50,7 +50,7 @@ VERDICTS = {
     "REQUEUED": "REQUEUED",
     "REVOKED": "LOST",
 }
-"""A job's last state, and the verdict on its last attempt."""
+"""A job's final state, and the verdict on its last attempt."""
 
 _END_MESSAGES = {
     "DEADLINE": "it reached its deadline",
@@ -60,7 +60,7 @@ _END_MESSAGES = {
 
 
 def observe(job: SlurmJob, now: float) -> Observation:
-    """The observation of a job in the queue, seen at `now` (Unix seconds)."""
+    """The observation of a job in the queue at `now` (Unix seconds)."""
     if job.is_ended:
         return _ended_observation(job, now)
     if job.state in WAITING:
@@ -96,7 +96,7 @@ def _ended_observation(job: SlurmJob, now: float) -> Observation:
 
 
 def observe_execution(execution: Execution, now: float) -> Observation:
-    """The observation of a job that has left the queue: its last execution."""
+    """The observation of a job that left the queue: its last execution."""
     verdict = VERDICTS.get(execution.state, "LOST")
     code = execution.exit_code or (128 + execution.signal if execution.signal else 0)
     return Observation(
@@ -111,7 +111,7 @@ def observe_execution(execution: Execution, now: float) -> Observation:
 
 
 def lost_observation(scheduler_id: str | None, now: float, *, accounting: bool) -> Observation:
-    """The observation of a job that Slurm does not know any more."""
+    """The observation of a job that Slurm no longer knows."""
     suffix = "" if accounting else ", and the cluster has no accounting"
     return Observation(
         time=now,
@@ -125,7 +125,7 @@ def lost_observation(scheduler_id: str | None, now: float, *, accounting: bool) 
 
 
 def unanswered_observation(error: HyperpodError, now: float) -> Observation:
-    """The observation of a job that left the queue while the accounting, which knows how, does not answer."""
+    """The observation of a job that left the queue while the accounting, which knows its end, does not answer."""
     return Observation(
         time=now,
         observer=OBSERVER,
@@ -141,7 +141,7 @@ def _clamp_time(timestamp: float | None, now: float) -> float:
 
 
 def newest(jobs: Sequence[SlurmJob], scheduler_id: str | None) -> SlurmJob | None:
-    """The job that counts for a run: the one that the records name, else one that lives, else the newest."""
+    """The job that represents a run: the one that the records name, else an active one, else the newest."""
     names = [
         job for job in jobs if scheduler_id in {job.job_id, job.array_job_id, job.scheduler_id}
     ]
@@ -150,7 +150,7 @@ def newest(jobs: Sequence[SlurmJob], scheduler_id: str | None) -> SlurmJob | Non
 
 
 def parse_restart_count(attempt: AttemptRecords) -> int | None:
-    """Which execution of the job an attempt belongs to, counted from 0: restarts within one execution have the same."""
+    """The execution of the job that an attempt belongs to, counted from 0; restarts within one execution share it."""
     if attempt.claim is None:
         return None
     first, dot, _ = attempt.claim.incarnation.partition(".")
@@ -160,11 +160,12 @@ def parse_restart_count(attempt: AttemptRecords) -> int | None:
 def interrupted_attempts(
     attempts: Sequence[AttemptRecords], execution_count: int
 ) -> list[AttemptRecords]:
-    """The attempts that a requeue ended: the last ones of executions that are over.
+    """The attempts that a requeue ended: the last attempt of each ended execution.
 
     Args:
         attempts: All attempts of the run.
-        execution_count: How many executions of the job have begun and are not to be looked at: the number of the first that is not over.
+        execution_count: How many executions of the job have ended: the number of the first one that
+            has not.
     """
     last: dict[int, AttemptRecords] = {}
     for attempt in attempts:
@@ -181,16 +182,16 @@ def requeued_observation(
     *,
     log_verdict: str | None = None,
 ) -> Observation:
-    """The verdict on an attempt after which the job went back into the queue.
+    """The verdict on an attempt after which the job was requeued.
 
     Args:
         attempt: The attempt.
-        execution: What the accounting says of it, or None.
+        execution: Its execution in the accounting, or None.
         now: Unix seconds.
-        log_verdict: What else tells why, where there is no accounting: a verdict, or None.
+        log_verdict: The verdict from the log, for clusters without accounting; or None.
     """
     verdict = VERDICTS.get(execution.state, "REQUEUED") if execution else log_verdict or "REQUEUED"
-    if verdict in {"COMPLETED", "FAILED"}:  # it asked for its requeue itself
+    if verdict in {"COMPLETED", "FAILED"}:  # the job requested its requeue itself
         verdict = "REQUEUED"
     return Observation(
         time=_clamp_time(execution.end if execution else None, now),
@@ -203,14 +204,15 @@ def requeued_observation(
 
 
 # --------------------------------------------------------------------------------------------------
-# Waiting jobs that are to run nothing: doubles of a run that another job holds, and those of runs that have succeeded.
+# Pending jobs that must not run: duplicates of a run that another job holds, and jobs of runs that
+# have succeeded.
 
 
 class OrphanedJobs:
-    """Ends such jobs, each once. The launcher would let none of them run, so that none need wait.
+    """Cancels such jobs, each once. The launcher would not let them run, so they need not wait.
 
     Args:
-        cancel: Ends a job by its id.
+        cancel: Cancels a job by its id.
     """
 
     def __init__(self, end: Callable[[str], Awaitable[None]]) -> None:
@@ -220,12 +222,12 @@ class OrphanedJobs:
     async def cancel(
         self, partition: Partition, snapshot: Snapshot, claims: Mapping[str, Claim | None]
     ) -> None:
-        """Look through this user's waiting jobs.
+        """Check this user's pending jobs.
 
         Args:
-            partition: Where the runs lie.
+            partition: The storage partition with the runs.
             snapshot: The queue.
-            claims: Of this user's runs that are asked about just now, arrays left out: who holds them, or None.
+            claims: For each observed run of this user, except arrays: its claim, or None.
         """
         for run_id, jobs in snapshot.by_run.items():
             waiting = {job.array_job_id for job in jobs if job.is_waiting} - self._checked_runs
@@ -234,7 +236,7 @@ class OrphanedJobs:
             if run_id in claims:
                 claim = claims[run_id]
                 waiting = waiting - {claim.scheduler_id} if claim is not None else set()
-            else:  # a controller that lost sight of its nodes may have put it back into the queue
+            else:  # a controller that lost contact with its nodes may have requeued it
                 self._checked_runs |= waiting
                 if not await asyncio.to_thread(_has_succeeded, partition, run_id):
                     continue
@@ -245,29 +247,29 @@ class OrphanedJobs:
 
 
 def _has_succeeded(partition: Partition, run_id: str) -> bool:
-    """Whether a run's own records say that it has. Blocking."""
+    """Whether a run's own records say that it succeeded. Blocking."""
     try:
         bundle = BundleReader(partition, run_id)
-        if not bundle.is_own:  # another user's run of this id says nothing of this user's jobs
+        if not bundle.is_own:  # another user's run of this id tells nothing about this user's jobs
             return False
         records = bundle.read()
     except HyperpodError:
         return False
-    if records.head.array is not None:  # its children have records of their own
+    if records.head.array is not None:  # its children have their own records
         return False
     return derive(records, StateContext(time.time(), "alive")).state == "succeeded"
 
 
 # --------------------------------------------------------------------------------------------------
-# Why a job failed before all of its launchers had begun: what Slurm says is "failed" and no more.
+# Why a job failed before all of its launchers started; Slurm itself only reports "failed".
 
 _NO_FOLDER = re.compile(r"^slurmstepd-(\S+): error: couldn't chdir to `(.*)': ", re.MULTILINE)
-"""What slurmstepd says of a working folder that is not there (src/slurmd/slurmstepd/task.c); it goes on in /tmp."""
+"""slurmstepd's line when the working folder does not exist (src/slurmd/slurmstepd/task.c); it continues in /tmp."""
 
 
 @dataclass(frozen=True)
 class EndedJob:
-    """A job that has ended: its id, and the nodes that it had as a host list."""
+    """An ended job: its id, and its nodes as a host list."""
 
     scheduler_id: str
     nodes: str
@@ -276,13 +278,13 @@ class EndedJob:
 def explain_end(
     observation: Observation, bundle: BundleReader, records: RunRecords, job: EndedJob
 ) -> Observation:
-    """The word on a job that failed; with why, when some launcher of its last attempt never began. Blocking."""
+    """The observation of a failed job, with the cause if a launcher of the last attempt never started. Blocking."""
     nodes = records.attempts[-1].nodes if records.attempts else ()
     if observation.verdict != "FAILED":
         return observation
     if len(nodes) >= records.head.nodes:
         if all(node.ended_at is not None for node in nodes):
-            return observation  # they say themselves how they ended
+            return observation  # the launchers' records say how they ended
         return observation.model_copy(
             update={"reason": launcher_end_reason(bundle, job.scheduler_id)}
         )
@@ -322,47 +324,39 @@ def _partition_missing(observation: Observation, reason: str) -> Observation:
 
 
 _SETTLE_S = 60.0
-"""Seconds after a submit for which a job that is not in the queue may still be on its way into it."""
+"""Seconds after a submit during which a job may not be in the queue yet."""
 
 _MAX_TASKS_PER_ROW = 1000
-"""Tasks of one row of the queue that have words of their own: an array may have very many that wait, and are as the array is."""
+"""Maximum number of tasks of one queue row with observations of their own: an array may have very many pending tasks, all in the array's state."""
 
 
 class QueueSource(Protocol):
-    """The queue as far as this module asks."""
+    """The part of the queue that this module uses."""
 
-    async def own_jobs(self) -> Snapshot:
-        """This user's jobs."""
-        ...
+    async def own_jobs(self) -> Snapshot: ...
 
-    async def all_jobs(self) -> Snapshot:
-        """All jobs."""
-        ...
+    async def all_jobs(self) -> Snapshot: ...
 
-    async def nodes_down(self, names: Iterable[str]) -> bool:
-        """Whether one of these nodes is down."""
-        ...
+    async def nodes_down(self, names: Iterable[str]) -> bool: ...
 
     async def hides_jobs(self) -> bool:
-        """Whether a user is not shown the jobs of others."""
+        """Whether the cluster hides other users' jobs."""
         ...
 
-    async def cancel(self, job_id: str) -> None:
-        """End a job."""
-        ...
+    async def cancel(self, job_id: str) -> None: ...
 
 
 @dataclass(frozen=True)
 class _ObservedRun:
-    """A run that is asked about: its bundle and its records."""
+    """An observed run: its bundle and its records."""
 
     bundle: BundleReader
     records: RunRecords
     latest_start: float
-    """When this process knew at the latest that the newest attempt had begun (Unix seconds of this machine's clock)."""
+    """The latest time at which this process knew the newest attempt to have started (Unix seconds of this machine's clock)."""
 
     def is_covered_by(self, snapshot_time: float) -> bool:
-        """Whether a look at the queue was later than the newest attempt's begin: else it may say that the job still waits."""
+        """Whether the snapshot is newer than the newest attempt's start; an older one may still show the job as pending."""
         return snapshot_time >= self.latest_start
 
     @property
@@ -379,7 +373,7 @@ class _ObservedRun:
 
 
 class RunObserver:
-    """Observations of runs, at the cost of one shared look at the queue.
+    """Observes runs with one shared queue snapshot.
 
     Args:
         queue: The queue.
@@ -399,7 +393,7 @@ class RunObserver:
         self._last_observations: dict[str, Observation] = {}
 
     async def observe(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
-        """A word on each run that Slurm has one on, by run id; an array's children have their own.
+        """Observations by run id for each run that Slurm knows; array children have their own.
 
         Raises:
             UnreachableError: The controller does not answer.
@@ -428,7 +422,7 @@ class RunObserver:
     def _record_ends(
         self, runs: Sequence[_ObservedRun], observations: Mapping[str, Observation]
     ) -> None:
-        """Write down the ends, each once: Slurm forgets them (MinJobAge), and other machines may not be able to ask."""
+        """Record the ends, each once: Slurm forgets them (MinJobAge), and other machines may not be able to query Slurm."""
         for run in runs:
             if not run.bundle.is_own:
                 continue
@@ -452,7 +446,7 @@ class RunObserver:
     def _read(self, bundles: Sequence[BundleReader]) -> list[_ObservedRun]:
         runs = []
         for bundle in bundles:
-            with contextlib.suppress(HyperpodError):  # a damaged bundle is told by whoever reads it
+            with contextlib.suppress(HyperpodError):  # the bundle's readers report a damaged bundle
                 records = bundle.read()
                 newest_attempt = records.attempts[-1].number if records.attempts else 0
                 first_seen = self._first_seen.setdefault(
@@ -462,7 +456,7 @@ class RunObserver:
         return runs
 
     def _select_jobs(self, run: _ObservedRun, snapshot: Snapshot) -> Sequence[SlurmJob]:
-        """The jobs that may be a run's. Anybody can write a run's id into a comment: once its job is known, no other counts."""
+        """The jobs that may belong to a run. Any user can write a run's id into a comment, so once the run's job is known, no other counts."""
         jobs = self._native_recorder.select_jobs(run.bundle, run.parent, snapshot)
         if run.scheduler_id is None:
             return jobs
@@ -485,7 +479,7 @@ class RunObserver:
     async def _observe_missing(
         self, missing_runs: Sequence[_ObservedRun]
     ) -> dict[str, Observation]:
-        """Runs that none of this user's jobs in the queue is of: somebody else's, or gone."""
+        """Observe runs without a job of this user in the queue: other users' runs, or jobs that left it."""
         now = time.time()
         settled_runs = [
             run for run in missing_runs if run.scheduler_id and now - _submitted_at(run.records) > 0
@@ -517,7 +511,7 @@ class RunObserver:
         return observations
 
     async def _is_hidden(self, run: _ObservedRun) -> bool:
-        """Whether a run is somebody else's whose jobs this user is not shown: its records alone tell of it."""
+        """Whether a run belongs to another user whose jobs are hidden from this user; only its records describe it."""
         return not run.bundle.is_own and await self._queue.hides_jobs()
 
     def _observe_gone(
@@ -530,7 +524,7 @@ class RunObserver:
             return explain_end(observation, run.bundle, run.records, job)
         if now - _submitted_at(run.records) < _SETTLE_S:
             return None
-        if self._history.last_error is not None:  # it may know
+        if self._history.last_error is not None:  # it may know the job
             return (
                 None
                 if run.records.attempts
@@ -545,7 +539,7 @@ class RunObserver:
         missing_runs: Sequence[_ObservedRun],
         observations: Mapping[str, Observation],
     ) -> None:
-        """Write the records of runs that have no launcher to do it."""
+        """Write the records of runs without a launcher."""
         native, jobs = await asyncio.to_thread(self._native_runs, runs, snapshot)
         if not native:
             return
@@ -579,7 +573,7 @@ class RunObserver:
     async def _record_requeues(
         self, runs: Sequence[_ObservedRun], snapshot: Snapshot
     ) -> dict[str, str | None]:
-        """Write down why those attempts ended that a requeue cut short, once each; the newest verdict on each run."""
+        """Record once why each requeued attempt ended; returns the newest verdict on each run."""
         verdicts: dict[str, str | None] = {}
         for run in runs:
             if not run.records.attempts or run.is_array or not run.bundle.is_own:
@@ -624,7 +618,7 @@ class RunObserver:
         return verdicts
 
     async def _find_verdict(self, run: _ObservedRun, attempt: AttemptRecords) -> str | None:
-        """Why an attempt was cut short, where no accounting says it: as the job's output tells, or as its nodes are now."""
+        """Why an attempt was interrupted, for clusters without accounting: from the job's output, or from the state of its nodes."""
         job = run.scheduler_id or ""
         verdict = await asyncio.to_thread(find_verdict, run.bundle, job, attempt.number)
         if verdict is not None:
@@ -636,7 +630,7 @@ class RunObserver:
 def _pair_with_jobs(
     run: _ObservedRun, jobs: Sequence[SlurmJob]
 ) -> Iterable[tuple[BundleReader, SlurmJob]]:
-    """A run, or the children of an array that have begun, each with its job."""
+    """A run, or the started children of an array, each with its job."""
     if run.is_array:
         for job in jobs:
             indices = job.first_tasks(2)
@@ -657,7 +651,10 @@ def _submitted_at(records: RunRecords) -> float:
 def _observe_jobs(
     run: _ObservedRun, jobs: Sequence[SlurmJob], now: float
 ) -> dict[str, Observation]:
-    """The words on a run, or on an array and its children, that these jobs give. Of very many tasks that are one job, as those that wait are, the first have words."""
+    """Observations of a run, or of an array and its children, from these jobs.
+
+    If very many tasks share one job, as pending ones do, only the first get observations.
+    """
     if not run.is_array:
         job = newest(_task_jobs(jobs, run.bundle.index), run.scheduler_id)
         if job is None:
@@ -679,7 +676,7 @@ def _observe_job(run: _ObservedRun, job: SlurmJob, now: float) -> Observation:
     observation = observe(job, now)
     attempts = run.records.attempts
     if observation.state == "waiting" and attempts:
-        if not run.is_covered_by(now):  # it has begun since
+        if not run.is_covered_by(now):  # it has started since
             return observation.model_copy(
                 update={"state": "running", "reason": None, "reason_code": None}
             )
@@ -703,12 +700,12 @@ def _is_requeued(job: SlurmJob) -> bool:
 
 
 def _after_last(records: RunRecords, timestamp: float) -> float:
-    """A moment that is later than all that was said before: the controller's clock may be behind ours."""
+    """A time after the last observation: the controller's clock may be behind ours."""
     return max([timestamp, *(observation.time + 0.001 for observation in records.observations)])
 
 
 def _after_requeue(records: RunRecords, attempt: int, timestamp: float) -> float:
-    """A moment that is later than our own verdict on an attempt, which says why it is over and not for what the run waits now."""
+    """A time after our own verdict on an attempt, which says why it ended and not what the run waits for now."""
     requeue_times = (
         observation.time + 0.001
         for observation in records.observations
@@ -718,7 +715,7 @@ def _after_requeue(records: RunRecords, attempt: int, timestamp: float) -> float
 
 
 def _observe_array(jobs: Sequence[SlurmJob], now: float) -> Observation:
-    """The word on an array as a whole: it waits while none of its tasks has begun, and has ended when all have."""
+    """The observation of an array as a whole: it waits until one of its tasks starts, and ends when all have ended."""
     alive = [job for job in jobs if not job.is_ended]
     waiting = [job for job in alive if job.state in WAITING]
     if alive and len(waiting) == len(jobs):
@@ -736,17 +733,18 @@ def _task_jobs(jobs: Sequence[SlurmJob], index: int | None) -> Sequence[SlurmJob
 
 
 # --------------------------------------------------------------------------------------------------
-# Nodes of Slurm that HyperPod repairs.
+# Slurm nodes that HyperPod repairs.
 #
-# HyperPod repairs a node that is set to ``fail`` with the reason ``Action:Replace`` or ``Action:Reboot`` (AWS' documentation of manual
-# recovery); it keeps its name, and the reason until the repair is over.
+# HyperPod repairs a node that is set to ``fail`` with the reason ``Action:Replace`` or
+# ``Action:Reboot`` (AWS' documentation of manual recovery). The node keeps its name, and the reason
+# until the repair ends.
 
 _REPAIR_REASON = re.compile(r"Action:(Replace|Reboot)")
 _ACTIONS: Mapping[str, NodeRepair] = {"Replace": "replace", "Reboot": "reboot"}
 
 
 def ordered_repairs(nodes: Mapping[str, SlurmNode]) -> dict[str, NodeRepair]:
-    """What HyperPod does to nodes, by their names, as their reasons say."""
+    """HyperPod's repair actions by node name, from the nodes' reasons."""
     return {
         name: _ACTIONS[match[1]]
         for name, node in nodes.items()

@@ -1,4 +1,4 @@
-"""What a Slurm cluster has to say about a spec before it is sent."""
+"""Preflight checks of a spec on a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from hyperpod_jlab.storage.acl import grant_traversal, grant_tree
 from hyperpod_jlab.storage.partition import Partition, PathMap
 
 # --------------------------------------------------------------------------------------------------
-# Whether a spec fits into a queue at all: pure rules over the cluster's limits.
+# Whether a spec fits a queue at all: pure rules over the cluster's limits.
 
 _CLOSED = {
     "drain": "takes no new jobs (it is being drained)",
@@ -44,19 +44,19 @@ _CLOSED = {
 
 
 def select_queues(spec: JobSpec, limits: Limits) -> list[QueueLimits]:
-    """The queues that a run may start in: those that it names (Slurm takes several, with commas), or the default one."""
+    """The queues in which a run may start: those that it names (Slurm accepts a comma-separated list), or the default one."""
     if spec.queue is None:
         return [queue for queue in limits.values() if queue.default]
     return [limits[name] for name in spec.queue.split(",") if name in limits]
 
 
 def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[Finding]:
-    """What is wrong with queue, sizes and time.
+    """Problems with queue, sizes and time.
 
     Args:
         spec: The spec.
         limits: The cluster's queues.
-        hyperpod: Whether it is known to be a HyperPod cluster.
+        hyperpod: Whether this is known to be a HyperPod cluster.
     """
     unknown_findings = list(_unknown_queue(spec, limits))
     queues = select_queues(spec, limits)
@@ -73,14 +73,14 @@ def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[F
 
 
 def count_findings(spec: JobSpec, limits: Limits) -> list[Finding]:
-    """What is wrong with queue and number of nodes, of a script that says all else itself."""
+    """Problems with queue and node count, for a script that sets everything else itself."""
     unknown_findings = list(_unknown_queue(spec, limits))
     findings_by_queue = [list(_node_count(spec, queue)) for queue in select_queues(spec, limits)]
     return unknown_findings or min(findings_by_queue, key=len, default=[])
 
 
 def default_limit(spec: JobSpec, limits: Limits) -> int | None:
-    """Seconds that a run without a limit of its own gets: its queue's default, else the queue's longest, else None."""
+    """The time limit in seconds of a run without one: its queue's default, else the queue's maximum, else None."""
     times = [queue.default_time or queue.max_time for queue in select_queues(spec, limits)]
     known_times = [time for time in times if time is not None]
     return int(min(known_times)) if known_times else None
@@ -125,7 +125,7 @@ def _check_queue(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
 
 
 def _check_node_size(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
-    """What no node of the queue has, of CPUs and memory."""
+    """Requested CPUs and memory that no node of the queue has."""
     if not queue.groups:
         return
     cpus = max(group.cpus for group in queue.groups)
@@ -154,7 +154,7 @@ def _check_node_size(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
 
 
 def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
-    """What no node of the queue has, of accelerators."""
+    """Requested accelerators that no node of the queue has."""
     requested = spec.resources.accelerator
     if requested.count == 0 or "gres" in spec.slurm.flags or not queue.groups:
         return
@@ -221,7 +221,7 @@ def _group_fits(spec: JobSpec, group: NodeGroup) -> bool:
 
 
 def _cpus(spec: JobSpec) -> int:
-    """CPUs that the script asks for on each node."""
+    """The CPUs that the script requests on each node."""
     return spec.resources.cpus or spec.resources.processes
 
 
@@ -253,7 +253,7 @@ def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
 def _check_limits(
     spec: JobSpec, queues: Sequence[QueueLimits], limits: Limits, hyperpod: bool
 ) -> Iterator[Finding]:
-    """HyperPod's queue dev holds login and controller nodes as well (its lifecycle scripts make it so: research, aws.md 2.5)."""
+    """HyperPod's lifecycle scripts put login and controller nodes into the queue dev (research: aws.md 2.5)."""
     other_queues = [candidate for candidate in limits.values() if not candidate.default]
     if spec.queue is not None or not other_queues:
         return
@@ -272,21 +272,22 @@ def _check_limits(
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether the run's interpreter and its bundle can be used over there, as far as that can be seen from where Slurm's commands run.
+# Whether the nodes can use the run's interpreter and bundle, as far as the machine with Slurm's
+# commands can tell.
 
 _COMMAND = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
-"""A command that is looked for on PATH."""
+"""A command that is looked up on PATH."""
 
 _HOME_FOLDERS = ("/home", "/root", "/Users")
 
 _NETWORK = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "orangefs", "smb3", "wekafs"}
 )  # fmt: skip
-"""Kinds of file systems that several machines mount."""
+"""Types of file systems that several machines mount."""
 
 
 def check_python_path(python: str) -> Finding | None:
-    """What is wrong with the words of an interpreter's path."""
+    """Problems with the text of an interpreter's path."""
     if _COMMAND.fullmatch(python) if "/" not in python else python.startswith("/"):
         return None
     return Finding(
@@ -301,13 +302,14 @@ def check_python_path(python: str) -> Finding | None:
 async def python_findings(
     python: str, is_explicit: bool, facts: ClusterFacts, paths: PathMap, remote: bool
 ) -> list[Finding]:
-    """Whether an interpreter is there.
+    """Whether an interpreter exists.
 
     Args:
         python: Its path as the nodes see it, or a command's name.
-        is_explicit: Whether the spec names it. Otherwise the configuration does, and is trusted where the path cannot be checked.
-        facts: The cluster.
-        paths: The partition here and there.
+        is_explicit: Whether the spec sets it. Otherwise the configuration does, and is trusted if
+            the path cannot be checked.
+        facts: Cached facts about the cluster.
+        paths: The partition's paths on this machine and on the nodes.
         remote: Whether Slurm's commands run on a login node.
     """
     problem = check_python_path(python)
@@ -340,7 +342,7 @@ def _check_local_python(
 
 
 def _missing_python(python: str, is_explicit: bool, on_partition: bool, remote: bool) -> Finding:
-    """A path that cannot be seen: surely wrong on the partition or over there, else perhaps the nodes' own."""
+    """The finding for a path that is not visible: an error on the partition or the login node, otherwise perhaps local to the nodes."""
     location = "on the login node" if remote else "on this machine"
     is_certain = on_partition or (remote and is_explicit)
     return Finding(
@@ -367,7 +369,7 @@ def _private(python: str) -> Finding:
 
 
 def _linked(python: str, real: str) -> Finding:
-    """An environment (venv) is a link to the interpreter that made it."""
+    """A virtual environment (venv) links to the interpreter that created it."""
     return Finding(
         level="warning",
         code="python_link",
@@ -378,11 +380,11 @@ def _linked(python: str, real: str) -> Finding:
 
 
 def is_local_only(path: Path, mounts: str | None = None) -> bool:
-    """Whether a path lies in a home folder that is on this machine's own disk.
+    """Whether a path is in a home folder on this machine's own disk.
 
     Args:
         path: The path.
-        mounts: The text of ``/proc/self/mountinfo``; default: this process's.
+        mounts: The text of ``/proc/self/mountinfo``; this process's by default.
     """
     home_folders = {PurePosixPath(folder) for folder in _HOME_FOLDERS} | {
         PurePosixPath(Path.home())
@@ -400,7 +402,7 @@ def is_local_only(path: Path, mounts: str | None = None) -> bool:
 
 
 def _mounts(text: str) -> Iterator[tuple[str, str]]:
-    """Mount points and their kinds (man proc, mountinfo): later ones lie over earlier ones."""
+    """Mount points and their types (man proc, mountinfo); later ones cover earlier ones."""
     for line in text.splitlines():
         head, dash, tail = line.partition(" - ")
         fields = head.split(" ")
@@ -411,14 +413,15 @@ def _mounts(text: str) -> Iterator[tuple[str, str]]:
 async def storage_findings(
     facts: ClusterFacts, partition: Partition, paths: PathMap
 ) -> list[Finding]:
-    """Whether the user whose jobs are sent can read and write bundles over there.
+    """Whether the user of the jobs can read and write bundles on the cluster.
 
-    On this machine that user is this process's own. Elsewhere a folder is made as a bundle's are, looked at from there, and taken away.
+    On this machine that user is this process's own. For a login node, a test folder is created like
+    a bundle's, checked from there, and removed.
     """
     try:
         probe = await asyncio.to_thread(_make_probe, partition)
     except (OSError, HyperpodError):
-        return []  # the submit says it, in its own words
+        return []  # the submit reports this error itself
     try:
         remote_paths = [str(paths.to_cluster_path(str(path))) for path in (partition.folder, probe)]
         host_facts = await facts.probe(str(paths.remote), *remote_paths)
@@ -433,7 +436,7 @@ async def storage_findings(
 
 
 def _grant_access(partition: Partition, probe: Path, uid: int) -> None:
-    """Let the jobs' user in, as a submit does."""
+    """Grant the jobs' user access, as a submit does."""
     grant_traversal(partition.folder, uid)
     grant_tree(probe, uid)
 
@@ -491,13 +494,13 @@ _CERTAIN_CODES = {
     "unknown_node": "slurm.flags.nodelist",
     "unknown_queue": "queue",
 }
-"""Verdicts with which sbatch refuses a job for good, by the code of `complaints`, and the field that they are about."""
+"""Codes with which sbatch rejects a job for good (see `client.parse_error`), and the field that each is about."""
 
 _PARTIAL_CODES = frozenset({"accounting_down", "no_accounting", "controller_slow"})
-"""Codes of those `UnreachableError` after which sbatch may still be answered."""
+"""Codes of an `UnreachableError` after which sbatch may still answer."""
 
 _CONTROLLER = "allocation failure: "
-"""How sbatch --test-only begins what the controller said (src/sbatch/sbatch.c)."""
+"""Prefix of the controller's message in sbatch --test-only (src/sbatch/sbatch.c)."""
 
 _FLAG = re.compile(r"--([a-z][-a-z]+)")
 
@@ -506,14 +509,14 @@ _PRIORITY = re.compile(r"[0-9]{1,10}|TOP", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class PreflightContext:
-    """What preflight looks at besides the spec.
+    """Input of the preflight besides the spec.
 
     Attributes:
         name: The cluster's name in the configuration.
         config: Its configuration.
-        facts: What is known of it.
+        facts: Cached facts about it.
         partition: The storage partition.
-        paths: The partition here and there.
+        paths: The partition's paths on this machine and on the nodes.
         python: The interpreter as the nodes see it, or None for their own.
     """
 
@@ -526,11 +529,11 @@ class PreflightContext:
 
 
 async def preflight(spec: JobSpec, context: PreflightContext) -> list[Finding]:
-    """All that was found. What only a part of the cluster does not answer is a warning.
+    """All findings. If only a part of the cluster does not answer, that is a warning.
 
     Raises:
-        InvalidInputError: A further flag is unknown, protected or has a wrong value.
-        UnreachableError: The cluster does not answer, so that sending the run would only take as long again.
+        InvalidInputError: An extra flag is unknown, protected or has an invalid value.
+        UnreachableError: The cluster does not answer; a submit would only time out as well.
     """
     return [*_check_settings(spec), *await _ignore_partial_failure(_check_both(spec, context))]
 
@@ -538,7 +541,7 @@ async def preflight(spec: JobSpec, context: PreflightContext) -> list[Finding]:
 async def dry_run_native(
     render_input: RenderInput, rendered: Rendered, context: PreflightContext
 ) -> list[Finding]:
-    """What the cluster says of a user's own script with the options that it is sent with, its ``#SBATCH`` lines read: the number of nodes, and the controller's word.
+    """Findings about a user's own script with its options and ``#SBATCH`` lines: the number of nodes, and the controller's verdict.
 
     Raises:
         UnreachableError: The cluster does not answer.
@@ -550,7 +553,7 @@ async def _check_script(
     render_input: RenderInput, rendered: Rendered, context: PreflightContext
 ) -> list[Finding]:
     facts = rendered.facts
-    assert render_input.native is not None  # it was rendered of it
+    assert render_input.native is not None  # the render step set it
     assert facts is not None
     resources = render_input.spec.resources.model_copy(update={"nodes": facts.nodes})
     spec = render_input.spec.model_copy(update={"queue": facts.queue, "resources": resources})
@@ -562,7 +565,7 @@ async def _check_script(
 
 
 async def _ignore_partial_failure(findings: Awaitable[list[Finding]]) -> list[Finding]:
-    """What was found; a warning where only a part of the cluster does not answer."""
+    """The findings, or a warning if only a part of the cluster does not answer."""
     try:
         return await findings
     except HyperpodError as error:
@@ -574,7 +577,7 @@ async def _ignore_partial_failure(findings: Awaitable[list[Finding]]) -> list[Fi
 
 
 async def _check_both(spec: JobSpec, context: PreflightContext) -> list[Finding]:
-    """What we find and what the controller says, asked for at the same time; its word counts when we find nothing wrong."""
+    """Run our checks and the controller's in parallel; the controller's verdict counts when ours find nothing."""
     dry_run = asyncio.create_task(_dry_run(spec, context))
     try:
         findings = [finding async for finding in _check_facts(spec, context)]
@@ -586,7 +589,7 @@ async def _check_both(spec: JobSpec, context: PreflightContext) -> list[Finding]
 
 
 async def _check_facts(spec: JobSpec, context: PreflightContext) -> AsyncIterator[Finding]:
-    """What the cluster and its login node are asked, cheapest first."""
+    """Checks that query the cluster and its login node, cheapest first."""
     facts, remote = context.facts, context.config.transport == "ssh"
     python, paths = context.python, context.paths
     if python is not None and spec.environment.image is None:
@@ -621,7 +624,7 @@ async def _check_facts(spec: JobSpec, context: PreflightContext) -> AsyncIterato
 def _check_names(
     spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]
 ) -> Iterator[Finding]:
-    """Account and QoS. Where the cluster does not enforce them a wrong one does no harm, and counts nothing."""
+    """Check account and QoS. If the cluster does not enforce them, a wrong one has no effect."""
     if accounts is None:
         for field in ("account", "qos"):
             if getattr(spec, field) is not None:
@@ -655,7 +658,7 @@ def _check_names(
 
 
 def _check_settings(spec: JobSpec) -> Iterator[Finding]:
-    """What can be said without asking anybody."""
+    """Checks that need no query."""
     if spec.priority is not None and not _PRIORITY.fullmatch(spec.priority):
         yield Finding(
             level="error",
@@ -698,7 +701,7 @@ def _check_settings(spec: JobSpec) -> Iterator[Finding]:
 
 
 def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
-    """Slurm knows no instance types, but queues or features of nodes are often called after them."""
+    """Slurm does not know instance types, but queues or node features are often named after them."""
     requested = spec.resources.instance_type
     if requested is None:
         return
@@ -725,7 +728,7 @@ def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
 
 
 async def _dry_run(spec: JobSpec, context: PreflightContext) -> list[Finding]:
-    """What the controller says of the script itself (sbatch --test-only, about 10 ms)."""
+    """The controller's verdict on the script itself (sbatch --test-only, about 10 ms)."""
     bundle = str(context.partition.bundle("preflight").relative_to(context.partition.root))
     name = spec.name or "preflight"
     render_input = RenderInput(
@@ -740,7 +743,8 @@ async def _run_dry_run(
     error = await context.facts.dry_run(script, options)
     if error is None:
         return []
-    # Of nodes that are not there just now, as for seconds after the controller's start, it says the same as of those that never were.
+    # The controller gives the same answer for nodes that are missing at the moment, such as seconds
+    # after its start, as for nodes that never existed.
     unsure = error.code == "no_such_nodes" and await context.facts.has_missing_nodes()
     limits = await context.facts.limits()
     return [_dry_run_finding(error, spec, limits, is_certain=not unsure)]
@@ -749,7 +753,7 @@ async def _run_dry_run(
 def _dry_run_finding(
     error: HyperpodError, spec: JobSpec, limits: Limits, *, is_certain: bool = True
 ) -> Finding:
-    """A verdict that only says that there is no room now is a warning: the run waits. What sbatch itself complains about, or refuses for good, is an error."""
+    """A verdict that there is no capacity now is a warning: the run waits. An error of sbatch itself, or a permanent rejection, is an error."""
     is_controller_error = _CONTROLLER in error.message
     message = error.message.replace(_CONTROLLER, "")
     if is_controller_error and not (is_certain and error.code in _CERTAIN_CODES):

@@ -1,4 +1,4 @@
-"""What the controller is asked for all who want to know it, and the queue as it was at one time."""
+"""Cached controller queries, and queue snapshots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hyperpod_jlab.storage import descent
 Loaded = TypeVar("Loaded")
 
 _ERROR_TTL_S = 5.0
-"""Seconds for which a controller that did not answer is left alone; they double with every failure, up to the longest."""
+"""Seconds before a controller that did not answer is queried again; doubled with every failure, up to a maximum."""
 _MAX_ERROR_TTL_S = 60.0
 
 
@@ -39,7 +39,7 @@ class Snapshot:
 
     @classmethod
     def build(cls, timestamp: float, jobs: Sequence[SlurmJob]) -> Snapshot:
-        """A snapshot with its jobs by run."""
+        """Build a snapshot with its jobs indexed by run."""
         by_run: dict[str, list[SlurmJob]] = {}
         for job in jobs:
             if job.run_id is not None:
@@ -48,28 +48,28 @@ class Snapshot:
 
     @property
     def states(self) -> frozenset[tuple[str, str]]:
-        """The jobs and their states: what else is said of a job that waits (priority, expected start) changes all the time."""
+        """The jobs and their states; other fields of a pending job (priority, expected start) change constantly."""
         return frozenset((job.job_id, job.state) for job in self.jobs)
 
     def has_changed_since(self, previous: Snapshot) -> bool:
-        """Whether a job came, changed its state or was lost. An ended job that is no longer listed is no news: the controller forgets it."""
+        """Whether a job was added, changed its state or was lost. Ended jobs that are no longer listed do not count, because the controller forgets them."""
         unfinished = {(job.job_id, job.state) for job in previous.jobs if not job.is_ended}
         return not (self.states <= previous.states and unfinished <= self.states)
 
     @property
     def age(self) -> float:
-        """Seconds since it was taken."""
+        """Seconds since the snapshot was taken."""
         return time.time() - self.time
 
 
 async def queue_snapshot(listing: Awaitable[Sequence[SlurmJob]]) -> Snapshot:
-    """A listing of jobs as a snapshot of the time before it was asked for."""
+    """Take a snapshot, timestamped before the query."""
     asked_at = time.time()
     return await asyncio.to_thread(Snapshot.build, asked_at, await listing)
 
 
 def controller_query(load: Callable[[], Awaitable[Loaded]]) -> CachedQuery[Loaded]:
-    """A cached query to the controller, which is left alone for a while after it did not answer."""
+    """A cached controller query that backs off when the controller does not answer."""
     return CachedQuery(load, error_ttl=_error_ttl)
 
 
@@ -78,36 +78,37 @@ def _error_ttl(failures: int) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# The newest look at the queue, shared with this user's other processes on this machine through a cache file.
+# The newest queue snapshot, shared with this user's other processes on this machine through a cache
+# file.
 #
-# So `hpj show` in a loop costs one call in five seconds, and a kernel and the server look once between them.
+# So `hpj show` in a loop costs one call in five seconds, and a kernel and the server share one.
 
 SHARED_TTL_S = 5.0
-"""Seconds for which what another process saw is good enough for a process that knows nothing newer."""
+"""Maximum age in seconds of another process's snapshot, for a process without a newer one."""
 
 _FILE_VERSION = 3
-"""The file is a line with this number and the time of the look, and lines with some jobs each."""
+"""The file has one line with this number and the snapshot's time, then lines with some jobs each."""
 
 _JOBS_PER_LINE = 250
-"""Jobs in a line: while one is read or written, which takes a millisecond, no other thread of the process runs."""
+"""Jobs per line. No other thread of the process runs while a line is read or written, which takes a millisecond."""
 
 
 @cache
 def _jobs() -> TypeAdapter[list[SlurmJob]]:
-    """A line's form; made when first needed, for it takes some milliseconds."""
+    """The type adapter of a line; created on first use, because that takes some milliseconds."""
     return TypeAdapter(list[SlurmJob])
 
 
 _CLUSTER_VARIABLES = ("PATH", "SLURM_CLUSTERS", "SLURM_CONF", "SLURM_CONF_SERVER")
-"""Variables that say which cluster the commands of this machine talk to."""
+"""Variables that select the cluster for the commands on this machine."""
 
 
 def cache_path(topic: str, config: SlurmCluster) -> Path:
-    """The file in which looks are shared by all who go the same way to the same cluster.
+    """The cache file shared by all processes that use the same connection to the same cluster.
 
     Args:
-        topic: What is looked at.
-        config: The way.
+        topic: The kind of query.
+        config: The connection's configuration.
     """
     key_parts = [
         config.transport,
@@ -127,11 +128,12 @@ def cache_path(topic: str, config: SlurmCluster) -> Path:
 
 
 class SharedQueue:
-    """Looks at the queue, through the file.
+    """Queue snapshots, shared through the file.
 
     Args:
-        load: Looks anew.
-        path: The cache file. One that cannot be written only costs calls.
+        load: Takes a new snapshot.
+        path: The cache file. If it is not writable, snapshots are not shared, which only costs
+            calls.
     """
 
     def __init__(self, load: Callable[[], Awaitable[Snapshot]], path: Path) -> None:
@@ -150,7 +152,7 @@ class SharedQueue:
         return max(snapshots, key=lambda snapshot: snapshot.time, default=None)
 
     def forget(self) -> None:
-        """Something was changed: the next look, of this or another process, is a new one."""
+        """Invalidate after a change: the next snapshot, of this or another process, is a new one."""
         self._changed_at = time.time()
         self._query.forget()
         self._shared = None
@@ -158,7 +160,7 @@ class SharedQueue:
             self._path.unlink()
 
     async def get(self, max_age: float) -> Snapshot:
-        """A snapshot that is at most `max_age` seconds old, or that another process took just now.
+        """A snapshot that is at most `max_age` seconds old, or one that another process took just now.
 
         Raises:
             UnreachableError: The controller does not answer.
@@ -166,11 +168,12 @@ class SharedQueue:
         last = self.last
         if last is not None and self._changed_at < last.time and 0 <= last.age <= max_age:
             return last
-        # In a thread: of 10,000 jobs it takes 0.1 s to read and 0.04 s to write.
+        # In a thread: 10,000 jobs take 0.1 s to read and 0.04 s to write.
         shared = await asyncio.to_thread(read_queue, self._path, max(max_age, SHARED_TTL_S))
         if (
             shared is not None
-            and shared.time > max(self._changed_at, last.time if last else 0.0)  # not our own
+            and shared.time
+            > max(self._changed_at, last.time if last else 0.0)  # not our own snapshot
             and 0 <= shared.age <= max(max_age, SHARED_TTL_S)
         ):
             self._shared = shared
@@ -183,7 +186,7 @@ class SharedQueue:
 
 
 def read_queue(path: Path, max_age: float) -> Snapshot | None:
-    """What a process left in the file in the last `max_age` seconds, or None when there is nothing that can be used."""
+    """Another process's snapshot of the last `max_age` seconds, or None without a usable one."""
     try:
         status = path.stat()
         if status.st_uid != os.getuid() or time.time() - status.st_mtime > max_age:
@@ -194,12 +197,12 @@ def read_queue(path: Path, max_age: float) -> Snapshot | None:
             return None
         jobs = [job for line in lines for job in _jobs().validate_json(line)]
         return Snapshot.build(float(timestamp), jobs)
-    except (OSError, TypeError, ValueError):  # pydantic's too is a ValueError
+    except (OSError, TypeError, ValueError):  # includes pydantic's ValidationError, a ValueError
         return None
 
 
 def write_queue(path: Path, snapshot: Snapshot) -> None:
-    """Leave a snapshot for other processes."""
+    """Write a snapshot for other processes."""
     lines = [
         json.dumps([_FILE_VERSION, snapshot.time]).encode(),
         *(
@@ -213,37 +216,37 @@ def write_queue(path: Path, snapshot: Snapshot) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# How old an answer of the scheduler may be: news is followed closely, a quiet queue is left alone, and nobody asks for nobody.
+# Adaptive poll interval: short after an event, long in a quiet queue, none without clients.
 
 MIN_POLL_S = 1.0
-"""Seconds between looks just after something happened."""
+"""Poll interval in seconds just after an event."""
 MAX_POLL_S = 75.0
-"""Seconds between looks when nothing has happened for long; with what the panel asks besides it makes two calls a minute at most."""
+"""Poll interval in seconds after a long quiet period; with the panel's other queries that makes two calls a minute at most."""
 IDLE_POLL_S = 57.0
-"""The same for the line of the cluster that panels keep, each of which asks once a minute."""
+"""The same for the cluster summary in open panels, each of which requests it once a minute."""
 _GROWTH_DIVISOR = 10.0
 _INACTIVE_AFTER_S = 90.0
-"""Seconds without anybody's look after which nobody is taken to be there: a panel that is shown asks every 60 s."""
+"""Seconds without a request after which no client is assumed to be active; a visible panel requests every 60 s."""
 
 
 class PollInterval:
-    """The pace of one cluster in one process. A submit, an action or a change of the queue is news."""
+    """The poll interval of one cluster in one process. A submit, an action or a queue change is an event."""
 
     def __init__(self) -> None:
         self._last_event_at = time.monotonic()
         self._last_active_at: float | None = None
 
     def on_event(self) -> None:
-        """Something happened, so that more is to be expected soon."""
+        """Note an event, so that more changes are expected soon."""
         self._last_event_at = time.monotonic()
 
     def mark_active(self) -> None:
-        """Somebody looks. A process that never says so, such as a command, is taken to look all the time."""
+        """Note client activity. A process that never calls this, such as a command, counts as always active."""
         self._last_active_at = time.monotonic()
 
     @property
     def max_age(self) -> float:
-        """Seconds that an answer may be old; without end while nobody looks."""
+        """Maximum age of a response in seconds; infinite without an active client."""
         now = time.monotonic()
         if self._last_active_at is not None and now - self._last_active_at > _INACTIVE_AFTER_S:
             return float("inf")

@@ -1,8 +1,9 @@
-"""Why a job waits, in words: Slurm's reason codes of all supported versions, 22.05 to 25.11.
+"""Why a job waits, as messages: Slurm's reason codes of all supported versions, 22.05 to 25.11.
 
-The codes are those of job_reason_string (src/common/slurm_protocol_defs.c) in 22.05 and of job_state_reason.c from 23.02 on; what they mean is in
-Slurm's job_reason_codes.html. Limits of accounts and QoS make up two thirds of them and are put together from their parts. Where a job has a
-description of its own, squeue shows that in the code's place.
+The codes are those of job_reason_string (src/common/slurm_protocol_defs.c) in 22.05 and of
+job_state_reason.c from 23.02 on; their meanings are in Slurm's job_reason_codes.html. Limits of
+accounts and QoS make up two thirds of them, and their messages are composed from parts. If a job
+has a description of its own, squeue shows that instead of the code.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _SINGLE: dict[str, str] = {
     "InactiveLimit": "it was ended because it was inactive for too long",
     "OutOfMemory": "it exceeded its requested memory",
 }  # fmt: skip
-"""Codes that stand alone."""
+"""Codes that are not composed."""
 
 _QUEUED_REASONS = frozenset(
     {
@@ -190,7 +191,7 @@ _DESCRIBED: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "its nodes could not be prepared (the prolog failed); ask your cluster administrator",
     ),
 )
-"""Texts that the controller writes in a code's place (src/slurmctld/job_scheduler.c, node_scheduler.c, job_mgr.c), the code and our words."""
+"""Texts that the controller writes instead of a code (src/slurmctld/job_scheduler.c, node_scheduler.c, job_mgr.c), the code, and our message."""
 
 _RESOURCE_LABELS = {
     "BB": "burst buffer",
@@ -227,7 +228,7 @@ _SCOPE_LABELS = {
 
 
 def reason_message(reason: str) -> str | None:
-    """A sentence for squeue's reason, or None when there is nothing to say. An unknown one is shown as it is."""
+    """A sentence for squeue's reason, or None when there is nothing to report. An unknown reason is shown unchanged."""
     text = reason.strip()
     if text in {"None", "", "(null)"}:
         return None
@@ -244,7 +245,7 @@ def reason_message(reason: str) -> str | None:
 
 
 def reason_code(reason: str) -> str:
-    """Slurm's code for squeue's reason: without what the controller added to it, such as the nodes' names."""
+    """Slurm's code in squeue's reason, without the details that the controller appends, such as node names."""
     text = reason.strip()
     for pattern, code, _ in _DESCRIBED:
         if pattern.match(_split_camel_case(text)):
@@ -257,26 +258,27 @@ def reason_code(reason: str) -> str:
 
 
 def is_queued(reason: str) -> bool:
-    """Whether a job with squeue's reason waits for nodes and its turn, and not for a release, a time, another job or a limit of its own."""
+    """Whether a job with this reason waits for nodes and its turn, and not for a release, a time, another job or a limit of its own."""
     return reason_code(reason) in _QUEUED_REASONS
 
 
 def needs_capacity(reason: str) -> bool:
-    """Whether it may start elsewhere or with less.
+    """Whether the job may start in another queue or with fewer resources.
 
-    Not when it waits for a release, a time or another job; nor at a limit of its account or QoS, which ``sbatch --test-only`` does not look at (seen on 22.05).
+    This excludes jobs that wait for a release, a time or another job, and limits of the account or
+    QoS, which ``sbatch --test-only`` ignores (observed on 22.05).
     """
     code = reason_code(reason)
     return not (code in _NOT_CAPACITY_REASONS or _LIMIT.match(code) or _COUNT.match(code))
 
 
 def _split_camel_case(text: str) -> str:
-    """Some versions of squeue write underscores for blanks."""
+    """Some versions of squeue write underscores instead of blanks."""
     return text if " " in text else text.replace("_", " ")
 
 
 def _limit_message(code: str) -> str | None:
-    """The sentence for a limit of a resource, or None when the code is none."""
+    """The sentence for a resource limit, or None for other codes."""
     match = _LIMIT.match(code)
     if match is None:
         return None
@@ -300,7 +302,7 @@ def _limit_message(code: str) -> str | None:
 
 
 def _count_message(code: str) -> str | None:
-    """The sentence for a limit of numbers of jobs or of time, or None when the code is none."""
+    """The sentence for a limit on job counts or time, or None for other codes."""
     match = _COUNT.match(code)
     if match is None:
         return None
@@ -319,7 +321,7 @@ def _count_message(code: str) -> str | None:
 
 
 def _owner(scope: str | None) -> str:
-    """Whose limit it is; the codes that name nobody are the QoS's (MaxTRESPerAccount)."""
+    """The limit's owner; codes that name none are the QoS's (MaxTRESPerAccount)."""
     return "its account" if scope == "Assoc" else "its QoS"
 
 
@@ -328,7 +330,7 @@ def _possessive(scope: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A job's state and reason in words, the same for runs and for the table of everybody's jobs.
+# A job's state and reason as messages, the same for runs and for the table of all users' jobs.
 
 RUNNING = {
     "CONFIGURING": "its nodes are being prepared",
@@ -336,18 +338,18 @@ RUNNING = {
     "STAGE_OUT": "its files are being staged out",
     "STOPPED": "it is suspended and keeps its nodes",
 }
-"""What goes on in states in which a job has nodes, beside running."""
+"""Messages for states, other than running, in which a job has nodes."""
 
 _NO_REASON = frozenset({"None", "", "(null)"})
 
 # Thousands of jobs wait for the same reason.
 _cached_code = lru_cache(maxsize=4096)(reason_code)
 cached_message = lru_cache(maxsize=4096)(reason_message)
-"""`reason_words`, remembered."""
+"""`reason_message`, cached."""
 
 
 def find_code(job: SlurmJob) -> str | None:
-    """Why a job waits, as a code: one of the contract's where it has one, else Slurm's own."""
+    """Why a job waits, as a code: one of the contract's if it has one, else Slurm's own."""
     if job.state == "SUSPENDED":
         return "suspended"
     if job.is_held:

@@ -1,7 +1,9 @@
-"""An errand: a small program that runs once as root on a node, as a job of its own, and leaves its answer on the file system.
+"""A remote task: a small program that runs once as root on a node, as its own job, and writes its result to the file system.
 
-The job is its sender's. Where that is not root it becomes root by ``sudo -n``, as HyperPod's user may. Why a file: from a Studio space ``srun`` does not work,
-for it needs ports of the space that nodes can reach, and what a job prints may lie where its sender cannot write.
+The job belongs to the user who submits it. If that is not root, it becomes root through
+``sudo -n``, as HyperPod's user may. The result is a file because ``srun`` does not work from a
+Studio space, whose ports the nodes cannot reach, and because a job's output may go where its user
+cannot write.
 """
 
 from __future__ import annotations
@@ -31,14 +33,14 @@ from hyperpod_jlab.storage.owners import find_uid
 from hyperpod_jlab.storage.partition import PathMap
 
 TIMEOUT = 600.0
-"""Seconds until a job that waits or runs is taken back."""
+"""Seconds before a pending or running job is cancelled."""
 
 _MINUTES = 5
 _MAX_PROGRAM_BYTES = 64 * 1024 * 1024
-"""Bytes of an answer at most."""
+"""Maximum size of a result in bytes."""
 
 _QUEUE_TTL_S = 20.0
-"""Seconds in which a file that a node has closed is seen by other machines: NFS keeps what it knew of a folder for up to 60, Lustre for none."""
+"""Seconds within which other machines see a file that a node has closed: NFS caches a folder for up to 60, Lustre not at all."""
 
 _EXIT_NO_PYTHON, _EXIT_NO_ROOT, _EXIT_NO_REPLY = 86, 87, 88
 _EXIT = re.compile(r"\bExitCode=([0-9]+):([0-9]+)")
@@ -60,10 +62,10 @@ exec $as python3 -I - <<'{_END_MARKER}'
 
 
 NODE_ROOT = "/fsx"
-"""Where HyperPod's life cycle scripts mount the cluster's file system, if AWS tells of no other place."""
+"""Where HyperPod's lifecycle scripts mount the cluster's file system, unless AWS reports another path."""
 
 RESULT_FOLDER = ".hyperpod-folders"
-"""The folder in which jobs leave their answers."""
+"""The folder for the jobs' results."""
 
 
 class SlurmTaskRunner:
@@ -71,11 +73,12 @@ class SlurmTaskRunner:
 
     Args:
         client: Slurm's commands.
-        root: Where the nodes have the whole file system.
-        result_dir: The folder of the file system for answers, such as ``/.hyperpod-folders``.
-        result_folder: That folder as this machine sees it; None: the machine with Slurm's commands is asked, which has the file system where nodes have it.
-        queue: The partition of the jobs; None: the default one.
-        timeout: Seconds until a job is taken back.
+        root: The path on the nodes where the whole file system is mounted.
+        result_dir: The file system's folder for results, such as ``/.hyperpod-folders``.
+        result_folder: That folder on this machine; None: read through the machine with Slurm's
+            commands, which mounts the file system at the nodes' path.
+        queue: The jobs' partition; None for the default one.
+        timeout: Seconds before a job is cancelled.
     """
 
     def __init__(
@@ -96,12 +99,13 @@ class SlurmTaskRunner:
         self._timeout = timeout
 
     async def run(self, program: str, name: str) -> str:
-        """Run a program that leaves its answer as a file of this name (see `engines.remote_task.RemoteTask`).
+        """Run a program that leaves its result in a file of this name (see `engines.remote_task.RemoteTask`).
 
         Raises:
             DeniedError: The job's user may not act as root.
-            RefusedError: Slurm takes no such job, or it failed.
-            UnreachableError: Slurm does not answer, the job did not start in time, or its answer is not to be seen.
+            RefusedError: Slurm rejected the job, or it failed.
+            UnreachableError: Slurm does not answer, the job did not start in time, or its result is
+                not visible.
         """
         if _END_MARKER in program.splitlines():
             raise ValueError("the program holds the mark of its end")
@@ -136,7 +140,7 @@ class SlurmTaskRunner:
         return options if self._queue is None else [*options, f"--partition={self._queue}"]
 
     async def _wait_for_end(self, job: str) -> str | None:
-        """Wait for a job's end; its state, None when Slurm has forgotten it."""
+        """Wait for a job's end and return its state; None when Slurm has forgotten the job."""
         deadline, pause_s = time.monotonic() + self._timeout, 0.3
         job_row: SlurmJob | None = None
         while time.monotonic() < deadline:
@@ -147,7 +151,7 @@ class SlurmTaskRunner:
             except NotFoundError:
                 return None
             except UnreachableError:
-                continue  # the controller may be back before our patience ends
+                continue  # the controller may be back before the timeout
             if job_row is None or job_row.is_ended:
                 return job_row.state if job_row else None
         state_text = f"{job_row.state}, {job_row.reason}" if job_row else "not visible"
@@ -159,7 +163,7 @@ class SlurmTaskRunner:
         )
 
     async def _failed(self, job: str, state: str | None) -> HyperpodError:
-        """The error for a job that came to another end than a good one."""
+        """The error for a job that did not succeed."""
         code = None
         with contextlib.suppress(HyperpodError):
             match = _EXIT.search(await self._client.scontrol("show", "job", job))
@@ -210,10 +214,10 @@ class SlurmTaskRunner:
 
 
 def read_result_file(file: Path) -> str | None:
-    """What stands in a file of answers; None: it is not there yet. What users may have put in its place is not followed or waited for.
+    """Read a result file; None when it does not exist yet. Links and pipes that users may have put in its place are neither followed nor waited for.
 
     Raises:
-        UnreachableError: It cannot be read, or is no file.
+        UnreachableError: It is unreadable or not a regular file.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -230,12 +234,12 @@ def read_result_file(file: Path) -> str | None:
 
 
 class SlurmTasks:
-    """Tasks of administrators as jobs of one cluster.
+    """Administrators' tasks as jobs of one cluster.
 
     Args:
-        client: Its commands.
+        client: The cluster's commands.
         config: Its configuration.
-        paths: The storage partition here and there.
+        paths: The storage partition's paths on this machine and on the nodes.
     """
 
     def __init__(self, client: SlurmClient, config: SlurmCluster, paths: PathMap) -> None:
@@ -244,10 +248,11 @@ class SlurmTasks:
         self._paths = paths
 
     def task(self, settings: TaskSettings) -> SlurmTaskRunner:
-        """Tasks whose answers are read where this machine or the login node has the file system.
+        """A task runner that reads results where this machine or the login node has the file system.
 
         Raises:
-            InvalidInputError: This machine runs Slurm's commands, and has nothing of the file system.
+            InvalidInputError: This machine runs Slurm's commands but does not mount the file
+                system.
         """
         root = settings.mounted_at or NODE_ROOT
         if not root.startswith("/"):
@@ -275,7 +280,7 @@ class SlurmTasks:
         return SlurmTaskRunner(self._client, root, result_dir, result_folder, queue=settings.queue)
 
     async def find_uid(self, name: str) -> int | None:
-        """As the machine with Slurm's commands says."""
+        """The uid on the machine with Slurm's commands."""
         if self._config.transport == "here":
             return await asyncio.to_thread(find_uid, name)
         output = await self._client.transport.run(["/usr/bin/id", "-u", "--", name])

@@ -1,7 +1,8 @@
-"""A spec as an sbatch script. Pure: the same input gives the same bytes.
+"""Render a spec as an sbatch script. Pure: the same input gives the same bytes.
 
-One job, N nodes, one task a node, and our launcher in each. Everything that a user wrote stands in quoted ``#SBATCH`` values, with no line break in
-any of them; their code, variables and setup lines stay out of the script, in the launcher's plan.
+One job, N nodes, one task per node, and our launcher in each. All user input is in quoted
+``#SBATCH`` values without line breaks; user code, variables and setup lines are not in the script
+but in the launcher's plan.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# Further sbatch options that a user may give (``slurm.flags``): the valid names, and those that are ours.
+# Extra sbatch options that a user may set (``slurm.flags``): the valid names, and those reserved
+# for us.
 
 PROTECTED: Mapping[str, str] = {
     "array": "use array of the spec",
@@ -64,7 +66,7 @@ PROTECTED: Mapping[str, str] = {
     "cpus-per-task": "use cpus of the spec (--cpus)",
     "priority": "use priority of the spec (--priority)",
 }
-"""Options that a field of the spec stands for or that runs rely on, and why they are refused."""
+"""Options that a spec field sets or that runs rely on, and why they are rejected."""
 
 ALLOWED: frozenset[str] = frozenset(
     {
@@ -82,7 +84,7 @@ ALLOWED: frozenset[str] = frozenset(
         "wait-all-nodes", "wckey",
     }
 )  # fmt: skip
-"""Long options of sbatch from 22.05 to 25.11 (man sbatch) that change nothing that runs rely on."""
+"""Long options of sbatch from 22.05 to 25.11 (man sbatch) that do not affect what runs rely on."""
 
 
 SWITCHES: frozenset[str] = frozenset(
@@ -92,22 +94,22 @@ SWITCHES: frozenset[str] = frozenset(
         "use-min-nodes", "verbose",
     }
 )  # fmt: skip
-"""Those of them that take no value (asked of sbatch itself, 22.05 and 24.11)."""
+"""Those without a value (checked with sbatch 22.05 and 24.11)."""
 
 EITHER: frozenset[str] = frozenset(
     {"exclusive", "nice", "no-kill", "oom-kill-step", "propagate", "resv-ports"}
 )
-"""Those that may have a value or none."""
+"""Those with an optional value."""
 
 MAX_VALUE_LENGTH = 4096
-"""Characters of a value: sbatch reads one into 8 KiB (src/sbatch/opt.c, BUFSIZ), and does not look how much there is."""
+"""Maximum length of a value in characters: sbatch reads a value into 8 KiB (src/sbatch/opt.c, BUFSIZ) without a bounds check."""
 
 
 def check_flags(flags: Mapping[str, str | int | bool]) -> dict[str, str | int | bool]:
-    """The flags by their long names, less leading dashes.
+    """The flags by long name, without leading dashes.
 
     Raises:
-        InvalidInputError: One is unknown, protected or given twice, or its value cannot be one.
+        InvalidInputError: A flag is unknown, protected or given twice, or its value is invalid.
     """
     checked: dict[str, str | int | bool] = {}
     for flag, value in flags.items():
@@ -159,29 +161,31 @@ def _refuse(flag: str, message: str, hint: str | None) -> InvalidInputError:
 FILENAME = "sbatch.sh"
 
 _SAFE_VALUE = re.compile(r"[A-Za-z0-9_./:,@=%+-]+")
-"""What needs no quotes."""
+"""Values that need no quotes."""
 
 WARNING = 120
-"""Seconds before the time limit at which ranks are warned by SIGUSR2 (half of a shorter limit). Slurm may do it up to 60 s earlier (man sbatch, --signal)."""
+"""Seconds before the time limit at which ranks get SIGUSR2 as a warning (half of a shorter limit).
+Slurm may send it up to 60 s earlier (man sbatch, --signal).
+"""
 MIN_WARNED_S = 180
-"""The shortest limit (seconds) with a warning: with less it could come while the job starts."""
+"""The shortest time limit (seconds) with a warning; below it, the warning could arrive during startup."""
 
 HYPERPOD_MARKER = "/opt/sagemaker_cluster"
-"""What a HyperPod node has and others have not; there srun knows --auto-resume (research: AWS's own samples ask so)."""
+"""A path that only HyperPod nodes have; on them srun supports --auto-resume (research: AWS's own samples check for it)."""
 
 
 def render(render_input: RenderInput) -> Rendered:
-    """The script of a run.
+    """Render a run's script.
 
     Raises:
-        InvalidInputError: A further flag is unknown, protected or no single line.
+        InvalidInputError: An extra flag is unknown, protected or not a single line.
     """
     lines = ["#!/bin/bash", *(_directive(name, value) for name, value in options(render_input))]
     return Rendered(FILENAME, "\n".join([*lines, _body(render_input)]), "bash")
 
 
 def options(render_input: RenderInput) -> Iterator[tuple[str, str | None]]:
-    """The job's sbatch options by long name, in the order of the script; None for a switch."""
+    """The job's sbatch options by long name, in the script's order; None for a switch."""
     spec = render_input.spec
     folder = str(render_input.paths.remote / render_input.bundle)
     output = "slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out"
@@ -194,7 +198,9 @@ def options(render_input: RenderInput) -> Iterator[tuple[str, str | None]]:
     yield "export", "NONE"
     yield "nodes", str(spec.resources.nodes)
     yield "ntasks-per-node", "1"
-    if spec.resources.cpus is not None or "cpus-per-gpu" not in flags:  # sbatch takes one of them
+    if (
+        spec.resources.cpus is not None or "cpus-per-gpu" not in flags
+    ):  # sbatch accepts only one of them
         yield "cpus-per-task", str(spec.resources.cpus or spec.resources.processes)
     if spec.resources.memory is not None:
         yield "mem", f"{-(-spec.resources.memory // 1024**2)}M"
@@ -222,7 +228,7 @@ def options(render_input: RenderInput) -> Iterator[tuple[str, str | None]]:
 
 
 def _queue_options(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Where and on whose account the job runs."""
+    """The queue and account options."""
     if spec.queue is not None:
         yield "partition", spec.queue
     if spec.account is not None:
@@ -234,7 +240,7 @@ def _queue_options(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _gres(accelerator: Accelerators) -> str | None:
-    """The generic resources of a node (man sbatch, --gres): NeuronCores are called neuron on AWS's clusters."""
+    """A node's generic resources (man sbatch, --gres): AWS's clusters call NeuronCores neuron."""
     if accelerator.count == 0:
         return None
     parts = [accelerator.kind, accelerator.type, str(accelerator.count)]
@@ -242,7 +248,7 @@ def _gres(accelerator: Accelerators) -> str | None:
 
 
 def clock(seconds: int) -> str:
-    """Slurm's own form of a duration; it counts whole minutes, so the last one is given in full."""
+    """Format a duration for Slurm. Slurm counts whole minutes, so a partial minute is rounded up."""
     minutes = -(-seconds // 60)
     return f"{minutes // 1440}-{minutes % 1440 // 60:02d}:{minutes % 60:02d}:00"
 
@@ -261,17 +267,18 @@ def _directive(name: str, value: str | None) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A value as sbatch reads it: not as a shell does, for a backslash counts in single quotes too (_get_argument in src/sbatch/opt.c)."""
+    """Quote a value for sbatch. Unlike in a shell, a backslash is special in single quotes too (_get_argument in src/sbatch/opt.c)."""
     if _SAFE_VALUE.fullmatch(value):
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _escape_patterns(path: str) -> str:
-    """A path in which sbatch finds none of its patterns (man sbatch, filename pattern).
+    """Escape sbatch's patterns in a path (man sbatch, filename pattern).
 
     Raises:
-        InvalidInputError: It holds a backslash, which turns all patterns off, the job's id too.
+        InvalidInputError: The path contains a backslash, which disables all patterns, including the
+            job's id.
     """
     if "\\" in path:
         raise InvalidInputError(
@@ -310,7 +317,7 @@ def _body(render_input: RenderInput) -> str:
 
 
 def _guard_command(render_input: RenderInput, *, any_owner: bool = False) -> str:
-    """Python's arguments for the launcher, as words of an array."""
+    """Python's arguments for the launcher, as elements of an array."""
     guard_args = render_input.guard_policy.guard_args(
         render_input.paths.remote, render_input.bundle, any_owner=any_owner
     )
@@ -318,7 +325,7 @@ def _guard_command(render_input: RenderInput, *, any_owner: bool = False) -> str
 
 
 def _image(render_input: RenderInput, image: str) -> str:
-    """What runs the launcher in a container (Pyxis), with the partition at its own place there."""
+    """The launcher's container command (Pyxis), with the partition at its own mount path."""
     partition_path = str(render_input.paths.remote)
     options = [
         f"--container-image={image}",
@@ -403,16 +410,16 @@ exit "$code"
 
 
 # --------------------------------------------------------------------------------------------------
-# The sbatch script of a run, as it lies in its bundle.
+# A run's sbatch script in its bundle.
 
 _MAX_IMAGE_BYTES = 16 << 20
 
 
 def read_script(bundle: BundleReader) -> bytes:
-    """The script's bytes. Blocking.
+    """Read the script's bytes. Blocking.
 
     Raises:
-        StorageError: It cannot be read.
+        StorageError: The script is unreadable.
     """
     path = bundle.folder / FILENAME
     with storage_errors(path):

@@ -1,8 +1,9 @@
-"""Rows of squeue and sinfo as text that nothing in a field can fake or break.
+"""Rows of squeue and sinfo in a text format that no field value can forge or break.
 
-Field names and letters are stable over all versions, and text is many times cheaper than JSON (research: 0.2 s against 3.3 s at 10,000 jobs). A job's
-name or a node's reason may hold anything, newlines and control characters too. So fields that hold free text come last; where there are several, each
-of them, like the row, ends with a mark made for that one call, which nobody can know who wrote the text.
+Field names and letters are stable over all versions, and text is much cheaper than JSON (research:
+0.2 s against 3.3 s at 10,000 jobs). A job's name or a node's reason may contain anything, including
+newlines and control characters. So free text fields come last; if there are several, each of them
+and the row end with a delimiter made for that one call, which the author of the text cannot know.
 """
 
 from __future__ import annotations
@@ -16,34 +17,34 @@ from functools import cached_property, lru_cache
 from hyperpod_jlab.core.cluster import Resource
 
 FIELD = "\x1f"
-"""Between fields that hold no free text: ASCII's unit separator."""
+"""Separates fields without free text: ASCII's unit separator."""
 
 
 @dataclass(frozen=True)
 class Fields:
-    """What a command is asked for: names here and there (man squeue and sinfo, ``-O``), those that hold free text apart."""
+    """The fields requested from a command: our names and Slurm's (man squeue and sinfo, ``-O``), free text fields apart."""
 
     fixed: tuple[tuple[str, str], ...]
     free: tuple[tuple[str, str], ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names here, in order."""
+        """Our names, in order."""
         return tuple(name for name, _ in (*self.fixed, *self.free))
 
 
 def new_delimiter() -> str:
-    """A mark that no user of the cluster can know before the call."""
+    """A delimiter that no user of the cluster can know before the call."""
     return f"\x1e{secrets.token_hex(6)}"
 
 
 def row_format(delimiter: str, letters: Sequence[str]) -> str:
-    """The ``-o`` format for these fields, such as ``%A``, of which the last one alone may hold free text."""
+    """The ``-o`` format for these fields, such as ``%A``; only the last one may contain free text."""
     return FIELD.join([delimiter, *letters])
 
 
 def parse_rows(text: str, delimiter: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The rows of a command that was given `row_format`."""
+    """Parse the output of a command that ran with `row_format`."""
     for row in text.split(delimiter)[1:]:
         values = row.removesuffix("\n").split(FIELD, len(names))
         if len(values) == len(names) + 1:
@@ -51,9 +52,9 @@ def parse_rows(text: str, delimiter: str, names: Sequence[str]) -> Iterator[dict
 
 
 def long_format(delimiter: str, fields: Fields) -> str:
-    """The ``-O`` format for these fields. A colon without a width stands for as much as there is.
+    """The ``-O`` format for these fields. A colon without a width means unlimited width.
 
-    The first field is not looked at: before it stands what a login node may have said before the first row.
+    The first field is ignored: it absorbs what a login node may print before the first row.
     """
     *fixed, last = (column for _, column in fields.fixed)
     delimited = [
@@ -65,7 +66,7 @@ def long_format(delimiter: str, fields: Fields) -> str:
 
 
 def split_long(text: str, delimiter: str, fields: Fields) -> Iterator[tuple[str, ...]]:
-    """The rows of a command that was given `long_format`, cut at the marks only: the plain fields in one, then each free text."""
+    """Split the output of a command that ran with `long_format`, at the delimiters only: the plain fields as one item, then each free text."""
     parts = text.split(delimiter)
     step = 2 + len(fields.free)
     for start in range(1, len(parts) - step + 1, step):
@@ -73,7 +74,7 @@ def split_long(text: str, delimiter: str, fields: Fields) -> Iterator[tuple[str,
 
 
 def row_values(row: tuple[str, ...], fields: Fields) -> dict[str, str] | None:
-    """The values of a row of `split_long` by name; None when it is not whole."""
+    """The values of a row of `split_long` by name; None when the row is incomplete."""
     values = row[0].split(FIELD)
     if len(values) != len(fields.fixed):
         return None
@@ -81,7 +82,7 @@ def row_values(row: tuple[str, ...], fields: Fields) -> dict[str, str] | None:
 
 
 def parse_long(text: str, delimiter: str, fields: Fields) -> Iterator[dict[str, str]]:
-    """The rows of a command that was given `long_format`. One that is not whole is left out: the command was cut off in it."""
+    """Parse the output of a command that ran with `long_format`. An incomplete row is dropped: the output was truncated there."""
     for row in split_long(text, delimiter, fields):
         values = row_values(row, fields)
         if values is not None:
@@ -89,10 +90,10 @@ def parse_long(text: str, delimiter: str, fields: Fields) -> Iterator[dict[str, 
 
 
 # --------------------------------------------------------------------------------------------------
-# Slurm's lists of hosts: ``node[1-3,5],x[01-10]-ib`` and the names it stands for.
+# Slurm's host lists, such as ``node[1-3,5],x[01-10]-ib``, and their expansion.
 
 _MAX_HOSTS = 100_000
-"""Names that one list may stand for: more than any cluster has, so that a broken list cannot fill the memory."""
+"""Maximum number of names in one list: more than any cluster has, so that a broken list cannot fill the memory."""
 
 _GROUP = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
@@ -100,9 +101,10 @@ _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 @lru_cache(maxsize=4096)
 def expand(text: str) -> tuple[str, ...]:
-    """The names of a list of hosts, in its order and each once. What is no list is one name as it stands.
+    """Expand a host list, in order and without duplicates. Text that is not a list is returned as one name.
 
-    A range keeps its zeros in front: ``x[08-10]`` is x08, x09, x10. Several brackets in a name multiply (man slurm.conf, NodeName).
+    A range keeps its leading zeros: ``x[08-10]`` is x08, x09, x10. Several brackets in a name
+    multiply (man slurm.conf, NodeName).
     """
     names: dict[str, None] = {}
     for part in _parts(text):
@@ -112,7 +114,7 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> list[str]:
-    """The list cut at the commas outside of brackets."""
+    """Split the list at the commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for index, letter in enumerate(text):
         if letter == "[":
@@ -140,7 +142,7 @@ def _names(part: str) -> list[str]:
 
 
 def _expand_range(text: str) -> list[str] | None:
-    """The numbers of ``1-3,5`` as they are written in names, or None when that is not what it is."""
+    """The numbers of ``1-3,5`` as names contain them, or None for another format."""
     indices: list[str] = []
     for range_text in text.split(","):
         match = _RANGE.fullmatch(range_text)
@@ -154,22 +156,24 @@ def _expand_range(text: str) -> list[str] | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Generic resources: GPUs and other devices as Slurm writes them, as data.
+# Generic resources: parses GPUs and other devices from Slurm's formats.
 #
-# There are three ways of writing (man slurm.conf, srun, sinfo; 22.05 and 24.11 were seen to use all of them):
+# There are three formats (man slurm.conf, srun, sinfo; observed on 22.05 and 24.11):
 #
 # - what a node has: ``gpu:h100:8(S:0-1),gpu:1g.10gb:7,shard:16,fpga:2``;
-# - what is in use there: ``gpu:h100:2(IDX:0-1),shard:h100:2(1/1,0/1)``, with the devices' numbers or, for shards, used/all of each GPU;
-# - what a job has or wants: ``gres:gpu:h100:2`` (22.05), ``gres/gpu:h100:2`` (from 23.02), ``cpu=4,gres/gpu=2,gres/gpu:h100=2`` (TRES).
+# - what is in use there: ``gpu:h100:2(IDX:0-1),shard:h100:2(1/1,0/1)``, with the device indices or,
+#   for shards, used/all of each GPU;
+# - what a job has or requests: ``gres:gpu:h100:2`` (22.05), ``gres/gpu:h100:2`` (from 23.02),
+#   ``cpu=4,gres/gpu=2,gres/gpu:h100=2`` (TRES).
 
 ACCELERATORS = frozenset({"gpu", "neuron", "neuroncore", "neurondevice", "npu", "hpu", "tpu"})
-"""Names of those that compute; others are licenses, bandwidth, disks and the like."""
+"""Names of compute devices; others are licenses, bandwidth, disks and the like."""
 
 SHARES = frozenset({"shard", "mps"})
-"""Names of those that are parts of GPUs."""
+"""Names of shares of GPUs."""
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
-"""Factors of counts (man slurm.conf, Gres)."""
+"""Multipliers of counts (man slurm.conf, Gres)."""
 
 _COUNT = re.compile(r"(\d+)([kmgtp]?)", re.IGNORECASE)
 _MAX_DEVICES = 100_000
@@ -177,14 +181,14 @@ _MAX_DEVICES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Gres:
-    """Some devices of one name and type.
+    """Devices of one name and type.
 
     Attributes:
         name: Such as ``gpu``.
         type: Such as ``h100`` or ``1g.10gb``; None without one.
         count: How many.
-        used_at: Numbers of the devices, where they are said.
-        shares: Used and all shares of each GPU, where they are said.
+        used_at: Device indices, if known.
+        shares: Used and total shares of each GPU, if known.
     """
 
     name: str
@@ -196,16 +200,17 @@ class Gres:
 
 @lru_cache(maxsize=4096)
 def parse_gres(text: str) -> tuple[Gres, ...]:
-    """What a node has, or what of it is in use. What cannot be read is left out: it must not hide the node."""
+    """Parse a node's devices, all or in use. Unreadable entries are skipped, because they must not hide the node."""
     parsed = [_parse_entry(entry) for entry in _entries(text)]
     return tuple(gres for gres in parsed if gres is not None)
 
 
 @lru_cache(maxsize=4096)
 def parse_tres(text: str) -> tuple[Gres, ...]:
-    """The generic resources of a job; its CPUs, memory and the like are passed over.
+    """The generic resources of a job; CPUs, memory and the like are skipped.
 
-    A TRES list names typed ones twice, as ``gres/gpu=2,gres/gpu:h100=2``: the untyped sum is left out as far as the types explain it.
+    A TRES list counts typed ones twice, as ``gres/gpu=2,gres/gpu:h100=2``; the typed counts are
+    subtracted from the untyped total.
     """
     parsed = []
     for entry in _entries(text):
@@ -235,20 +240,21 @@ def _without_totals(entries: Sequence[Gres]) -> list[Gres]:
 
 
 def times(entries: Iterable[Gres], factor: int) -> list[Gres]:
-    """As many on each of so many nodes or tasks."""
+    """Multiply by a number of nodes or tasks."""
     return [replace(gres, count=gres.count * factor) for gres in entries]
 
 
 def resources(
     available: Sequence[Gres], used: Sequence[Gres], *, is_usable: bool = True
 ) -> list[Resource]:
-    """What a node has and what of it is free, those that compute first.
+    """A node's resources and how many are free, compute devices first.
 
-    A GPU of which only a share is in use is not free for a job that wants the whole of it (man slurm.conf, gres/shard).
+    A GPU with a share in use is not free for a job that requests the whole GPU (man slurm.conf,
+    gres/shard).
 
     Args:
         available: What the node has.
-        used: What of it is in use.
+        used: The part in use.
         is_usable: Whether new jobs may start there.
     """
     used_by_key = {(gres.name, gres.type): gres for gres in used}
@@ -283,7 +289,7 @@ def _used_count(used_gres: Gres) -> int:
 
 
 def _first_index(available: Sequence[Gres], target: Gres) -> int:
-    """The number of the first device of a type: those of one name are numbered through, in the order of gres.conf."""
+    """The index of a type's first device; devices of one name are numbered consecutively, in the order of gres.conf."""
     start = 0
     for gres in available:
         if gres is target:
@@ -294,7 +300,7 @@ def _first_index(available: Sequence[Gres], target: Gres) -> int:
 
 
 def _shared_indices(available: Sequence[Gres], used: Sequence[Gres]) -> dict[str | None, set[int]]:
-    """Numbers of the GPUs that jobs have shares of, by type."""
+    """Indices of the GPUs with shares in use, by type."""
     first_indices = {
         gres.type: _first_index(available, gres) for gres in available if gres.name == "gpu"
     }
@@ -312,7 +318,7 @@ def _shared_indices(available: Sequence[Gres], used: Sequence[Gres]) -> dict[str
 
 
 def _entries(text: str) -> list[str]:
-    """The list cut at the commas outside of brackets."""
+    """Split the list at the commas outside of brackets."""
     entries, depth, start = [], 0, 0
     for position, letter in enumerate(text):
         if letter in "([":
@@ -343,7 +349,7 @@ def _parse_entry(entry: str) -> Gres | None:
 
 
 def _devices(text: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-    """What is in the brackets: ``IDX:0-2,5``, or ``1/1,0/2``. Sockets (``S:0-1``) are passed over."""
+    """Parse the brackets: ``IDX:0-2,5``, or ``1/1,0/2``. Sockets (``S:0-1``) are skipped."""
     if text.startswith("IDX:"):
         return _indices(text[4:]), ()
     shares = re.findall(r"(\d+)/(\d+)", text)

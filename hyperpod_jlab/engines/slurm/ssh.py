@@ -1,17 +1,22 @@
 """Slurm's commands on login nodes, over OpenSSH, with fail-over.
 
-Why OpenSSH's own client with a shared connection (ControlMaster), and not asyncssh: it is there wherever Slurm's users log in, and reads what they have set up,
-``~/.ssh/config`` with its jump hosts and ProxyCommand (such as that of Session Manager), known_hosts, agents, certificates, FIDO keys, GSSAPI, of
-which a library does only a part; it needs no further package, and it is the distribution that mends it. A command over a connection that
-is there costs a small process here and a session there.
+Why OpenSSH's own client with a shared connection (ControlMaster), and not asyncssh: it is installed
+wherever Slurm's users log in, and it reads their setup, ``~/.ssh/config`` with jump hosts and
+ProxyCommand (such as Session Manager's), known_hosts, agents, certificates, FIDO keys and GSSAPI,
+of which a library supports only a part. It needs no extra package, and the distribution maintains
+it. A command over an open connection costs a small process here and a session there.
 
-Each process has connections of its own (see `Connection`): nothing of ours stays behind on either side, and no two processes have to agree on one. What it costs is a
-log-in for each ``hpj`` in a terminal; the server logs in once.
+Each process has its own connections (see `SshConnection`): we leave nothing behind on either side,
+and
+processes need not coordinate. The price is one log-in for each ``hpj`` in a terminal; the server
+logs in once.
 
-Host keys are never accepted by us: one that is not known, or is another than before, is an error.
+We never accept host keys: an unknown or changed host key is an error.
 
-The first login node of the list that answers is used; when one takes long, the next one is asked beside it. One that does not answer is left alone for a while, longer each time, then tried again beside the work, and used again
-when it answers. A command that did surely not run is sent to the next node; one that may have run is sent again only when twice is as good as once.
+The first login node in the list that answers is used. If one is slow, the next one is tried in
+parallel. A node that does not answer is skipped for a growing pause, then retried in the
+background, and used again when it answers. A command that certainly did not run goes to the next
+node; one that may have run is sent again only if it is idempotent.
 """
 
 from __future__ import annotations
@@ -56,11 +61,14 @@ from hyperpod_jlab.engines.slurm.transport import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Who takes which login node: each person another one, and always the same.
+# Assigns login nodes to users: spread over the nodes, and always the same node for each user.
 
 
 def rotate_hosts(hosts: Sequence[str], user_key: str) -> list[str]:
-    """The hosts in the order for a person: they begin at one that follows from the name, and go round, so that the people of one that is down are not all on the same next one."""
+    """The hosts in a user's order: it starts at a host derived from the name and wraps around.
+
+    So the users of a failed host do not all move to the same next one.
+    """
     if not hosts:
         return []
     first = int.from_bytes(hashlib.sha256(user_key.encode()).digest()[:8], "big") % len(hosts)
@@ -68,31 +76,33 @@ def rotate_hosts(hosts: Sequence[str], user_key: str) -> list[str]:
 
 
 def current_user_key() -> str:
-    """A name for who this is. In Studio all have the same user name on their machines, so there it is the space's."""
+    """A key for the current user. In Studio all users have the same user name on their machines, so there the key is the space's."""
     studio = find_studio()
     if studio is not None and studio.space is not None:
         return f"{studio.domain_id}/{studio.space}"
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a user number without a name
+    except (KeyError, OSError):  # a uid without a name
         return str(os.getuid())
 
 
 # --------------------------------------------------------------------------------------------------
-# Login nodes that AWS names, for a cluster whose configuration names its HyperPod cluster and no login nodes.
+# Login nodes discovered through AWS, for a cluster whose configuration names its HyperPod cluster
+# and no login nodes.
 #
-# All processes of a user share what was found, for some minutes: a command line asks AWS once, not each time.
+# All processes of a user share the result for some minutes, so that a command line does not query
+# AWS each time.
 
 _TTL_S = 900.0
-"""Seconds for which what was found is not asked for again, unless none of them answers."""
+"""Seconds for which the result is cached, unless none of the login nodes answers."""
 
 _REFRESH_PAUSE_S = 60.0
-"""Seconds between two questions while none of them answers."""
+"""Seconds between two queries while none of them answers."""
 
 
 @dataclass(frozen=True)
 class LoginNodes:
-    """What AWS named: hosts, and what a user should know of them."""
+    """AWS's response: hosts, and notes for the user."""
 
     hosts: tuple[str, ...]
     note: str | None
@@ -112,10 +122,11 @@ class LoginNodeDiscovery:
         """The hosts.
 
         Args:
-            refresh: Whether none of those that were given last answers, so that they may have been replaced.
+            refresh: Whether none of the last returned hosts answers, so that they may have been
+                replaced.
 
         Raises:
-            HyperpodError: AWS does not say, and nothing is known from before.
+            HyperpodError: AWS does not answer, and nothing is cached.
         """
         path = await asyncio.to_thread(self._path)
         age, cached = await asyncio.to_thread(_read, path)
@@ -134,7 +145,7 @@ class LoginNodeDiscovery:
         return login_nodes
 
     def _path(self) -> Path:
-        """The file in which all who mean the same cluster of the same account keep what was found."""
+        """The cache file for the same cluster of the same account."""
         key_parts = [self._cluster, home_region() or "", *map(os.environ.get, _ACCOUNT)]
         digest = hashlib.sha256("\0".join(part or "" for part in key_parts).encode()).hexdigest()
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
@@ -142,11 +153,11 @@ class LoginNodeDiscovery:
 
 
 _ACCOUNT = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_URL")
-"""Variables that say which account is asked."""
+"""Variables that select the AWS account."""
 
 
 def _read(path: Path) -> tuple[float, LoginNodes | None]:
-    """What was found, and how many seconds ago. What cannot be read was not found."""
+    """The cached hosts and their age in seconds. An unreadable file counts as missing."""
     try:
         age = time.time() - path.stat().st_mtime
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -157,7 +168,7 @@ def _read(path: Path) -> tuple[float, LoginNodes | None]:
 
 
 def _write(path: Path, login_nodes: LoginNodes) -> None:
-    """Keep it; where that fails AWS is asked more often."""
+    """Save the hosts; if that fails, AWS is queried more often."""
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,12 +192,12 @@ _MIN_RETRY_S = 15.0
 _MAX_RETRY_S = 600.0
 
 _IMPORTANT_CODES = ("host_key_changed", "host_key_revoked", "ssh_key_refused", "host_key_unknown")
-"""Codes of what a user must know first, when login nodes have different faults."""
+"""Codes that a user must see first when login nodes have different faults."""
 
 
 @dataclass(eq=False)
 class _Candidate:
-    """A login node, and whether it is left alone."""
+    """A login node, and whether it is skipped."""
 
     node: LoginNode
     fault: HyperpodError | None = None
@@ -195,7 +206,7 @@ class _Candidate:
     probe: asyncio.Task[None] | None = None
 
     def mark_failed(self, error: HyperpodError) -> None:
-        """Leave it alone; longer if it was tried again in vain, not if many commands say the same."""
+        """Skip the login node for a while: longer if a retry failed, but not if several commands report the same failure."""
         now = time.monotonic()
         if self.fault is None or now >= self.retry_at:
             self.retry_pause = min(self.retry_pause * 2 or _MIN_RETRY_S, _MAX_RETRY_S)
@@ -203,7 +214,7 @@ class _Candidate:
         self.fault = error
 
     def mark_reachable(self) -> None:
-        """It is as good as new."""
+        """Clear the failures."""
         self.fault, self.retry_pause, self.retry_at = None, 0.0, 0.0
 
 
@@ -212,16 +223,17 @@ class Ssh:
 
     Args:
         login_nodes: ``[user@]host[:port]``.
-        discovery: Where login nodes are found when none is named.
-        user_key: Whom the login nodes are shared out to: the first one follows from the name. None: they are used in their order.
-        user: Who logs in where an entry does not say.
+        discovery: Finds login nodes when none is configured.
+        user_key: The user's key, from which the first login node is derived. None: use them in list
+            order.
+        user: The user for entries that name none.
         config: File for ``ssh -F``; None for ssh's own.
         commands: Folder of Slurm's commands there, or None for those on PATH.
         slurm_conf: Slurm's configuration file there, or None for its own.
-        timeouts: How long a login node is waited for.
+        timeouts: The timeouts for a login node.
 
     Raises:
-        InvalidInputError: There is no login node, or one of another form.
+        InvalidInputError: No login node is given, or one is invalid.
     """
 
     def __init__(
@@ -258,7 +270,7 @@ class Ssh:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which login nodes are not used, why, and which one is instead; nothing when the first one is. Before that, what is to be said of those that were found."""
+        """Notes from the discovery, then skipped login nodes, why they are skipped, and which one is used instead; empty while the first one is used."""
         faults = [candidate for candidate in self._candidates if candidate.fault is not None]
         used_node = next(
             (candidate.node for candidate in self._candidates if candidate.fault is None), None
@@ -281,9 +293,10 @@ class Ssh:
         """Run one command to its end (see `Transport.run`).
 
         Raises:
-            DeniedError: No login node lets us in, or a host key is not the known one.
-            UnreachableError: No login node answers, the command is not there or takes too long; with code ``answer_lost``: it may have run.
-            InvalidInputError: The words cannot be sent, or ssh does not understand its configuration.
+            DeniedError: No login node accepts us, or a host key has changed.
+            UnreachableError: No login node answers, the command is missing or times out; with code
+                ``answer_lost``, it may have run.
+            InvalidInputError: The arguments cannot be sent, or ssh's configuration is invalid.
         """
         is_repeatable = repeatable(argv)
         remote = Remote(argv, self._commands, self._slurm_conf, waits_for_input=not is_repeatable)
@@ -300,14 +313,14 @@ class Ssh:
     async def _run_on_first(
         self, remote: Remote, stdin: bytes, timeout: float, faults: list[HyperpodError]
     ) -> CommandOutput | None:
-        """Run it on the first login node that takes it; None when none does, with the reasons in `faults`."""
+        """Run the command on the first login node that accepts it; None when none does, with the causes in `faults`."""
         queue = await self._sorted_candidates()
         while (candidate := await self._first_reachable(queue, faults)) is not None:
             queue.remove(candidate)
             try:
                 output = await candidate.node.run(remote, stdin, timeout)
             except UnansweredError as fault:
-                if not candidate.node.connected:  # else it is back since
+                if not candidate.node.connected:  # otherwise it is back
                     candidate.mark_failed(fault.error)
                 if fault.may_have_run and remote.waits_for_input:
                     raise _answer_lost_error(remote.argv[0], candidate.node, fault.error) from fault
@@ -330,7 +343,7 @@ class Ssh:
             self._folder = None
 
     async def _sorted_candidates(self) -> list[_Candidate]:
-        """The login nodes in the order to try: those without a fault first; those whose pause is over are tried beside that."""
+        """The login nodes in the order to try: those without a fault first. Those whose pause is over are retried in parallel."""
         if not self._candidates:
             await self._discover()
         healthy = [candidate for candidate in self._candidates if candidate.fault is None]
@@ -342,7 +355,7 @@ class Ssh:
         return [*healthy, *sorted(faulty, key=lambda candidate: candidate.retry_at)]
 
     async def _discover(self) -> None:
-        """Find the login nodes, where none is named; nothing is connected yet."""
+        """Discover the login nodes if none is configured; connects to none yet."""
         async with self._finding:
             if self._candidates:
                 return
@@ -353,7 +366,7 @@ class Ssh:
             self._candidates = [_Candidate(self._node(address)) for address in addresses]
 
     async def _discover_others(self) -> bool:
-        """Whether there are other login nodes now than those that did not answer; then those are used."""
+        """Look for login nodes other than those that did not answer, and switch to them; returns whether there are any."""
         if self._discovery is None:
             return False
         async with self._finding:
@@ -378,7 +391,7 @@ class Ssh:
             return True
 
     def _ordered_addresses(self, hosts: Sequence[str]) -> list[LoginAddress]:
-        """The addresses in the order in which they are tried."""
+        """The addresses in the order to try."""
         unique_hosts = list(dict.fromkeys(hosts))
         ordered_hosts = (
             unique_hosts if self._user_key is None else rotate_hosts(unique_hosts, self._user_key)
@@ -392,14 +405,15 @@ class Ssh:
     async def _first_reachable(
         self, queue: list[_Candidate], faults: list[HyperpodError]
     ) -> _Candidate | None:
-        """The first of these that is connected, or lets us in; None when none does.
+        """The first candidate that is connected or accepts a connection; None when none does.
 
-        They are asked one after the other, the next one when one says no or takes long. Those that say no are taken out, and why is added to `faults`.
+        The next candidate is tried when one fails or is slow. Failed ones are removed, and their
+        errors are added to `faults`.
         """
         probed: list[_Candidate] = []
         while queue and all(
             candidate in self._candidates for candidate in queue
-        ):  # else all was closed
+        ):  # otherwise the transport was closed
             for candidate in queue:
                 if candidate.node.connected:
                     return candidate
@@ -418,7 +432,7 @@ class Ssh:
     async def _wait_for_probe(
         self, queue: list[_Candidate], probed: list[_Candidate], wait_s: float | None
     ) -> None:
-        """Wait until one of them has answered; those that take longer than this are set aside."""
+        """Wait until one of them has answered; those that exceed this time are set aside."""
         probes = [candidate.probe for candidate in queue if candidate.probe is not None]
         if not probes:
             return
@@ -427,7 +441,7 @@ class Ssh:
         )
         for probe in finished:
             if not probe.cancelled():
-                probe.result()  # a fault of ours is not one of the login node
+                probe.result()  # a bug of ours is not the login node's fault
         for candidate in probed:
             if not finished and candidate.probe is not None:
                 candidate.mark_failed(candidate.node.timeout_error())
@@ -438,7 +452,7 @@ class Ssh:
         return candidate.probe
 
     async def _probe(self, candidate: _Candidate) -> None:
-        """See whether a login node answers."""
+        """Check whether a login node answers."""
         try:
             await candidate.node.connect()
             candidate.mark_reachable()
@@ -458,7 +472,7 @@ def _answer_lost_error(program: str, node: LoginNode, error: HyperpodError) -> U
 
 
 def _combined_error(faults: list[HyperpodError]) -> HyperpodError:
-    """One error for the faults of all login nodes."""
+    """One error that combines the faults of all login nodes."""
     if not faults:
         return UnreachableError("the connection was closed", code="closed", hint="try again")
     if len(faults) == 1:
@@ -476,14 +490,14 @@ def _combined_error(faults: list[HyperpodError]) -> HyperpodError:
 
 
 # --------------------------------------------------------------------------------------------------
-# The transport that a cluster's configuration asks for.
+# The transport that a cluster's configuration selects.
 
 
 def build_transport(config: SlurmCluster) -> Transport:
-    """The way to the cluster's commands.
+    """Create the transport for the cluster's commands.
 
     Raises:
-        InvalidInputError: There is no login node, or one of another form.
+        InvalidInputError: No login node is given, or one is invalid.
     """
     if config.transport == "ssh":
         return Ssh(

@@ -1,4 +1,4 @@
-"""The cluster as its tables show it: nodes, queues and everybody's jobs, from few looks that all who ask share."""
+"""The cluster's tables: nodes, queues and all users' jobs, from few shared queries."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ from hyperpod_jlab.engines.slurm.rows import (
 # --------------------------------------------------------------------------------------------------
 # The nodes of a cluster, from one listing.
 #
-# `sinfo -N` is the source and not `scontrol show node`: a node's reason and comment are free text that an administrator, or a health check that repeats
-# what a program said, writes, and in scontrol's lines nothing tells where such a text ends. sinfo has the same fields, the devices' numbers too. Nodes that
-# are in no queue are not in it; no job can have them.
+# The source is `sinfo -N` and not `scontrol show node`: a node's reason and comment are free text,
+# written by an administrator or by a health check that repeats a program's output, and scontrol's
+# lines do not mark where such a text ends. sinfo has the same fields, including device indices. It
+# omits nodes outside of every queue; no job can use those.
 
 MIB = 1024**2
 
@@ -57,7 +58,7 @@ FIELDS = Fields(
     ),
     free=(("comment", "Comment"), ("reason", "Reason")),
 )
-"""What sinfo is asked for of each node in each partition (man sinfo, ``-O``)."""
+"""The fields requested from sinfo for each node in each partition (man sinfo, ``-O``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class SlurmNode:
     Attributes:
         base: Slurm's state without flags, in lower case: idle, mixed, allocated, down, ...
         flags: The flags, in lower case: drain, fail, powered_down, ...
-        memory_free: What no job has asked for.
+        memory_free: Memory that no job has requested.
     """
 
     name: str
@@ -89,17 +90,15 @@ class SlurmNode:
 
     @property
     def state(self) -> str:
-        """One of `hyperpod_jlab.core.cluster.NODE_STATES`."""
         return find_state(self.base, self.flags)
 
     @property
     def is_usable(self) -> bool:
-        """Whether new jobs may start there."""
         return self.state not in UNUSABLE
 
 
 def nodes_command() -> tuple[list[str], str]:
-    """The command that lists the nodes, and the mark of its rows."""
+    """The command that lists the nodes, and its row delimiter."""
     delimiter = new_delimiter()
     return [
         "sinfo",
@@ -112,7 +111,7 @@ def nodes_command() -> tuple[list[str], str]:
 
 @without_collections()
 def parse_nodes(text: str, delimiter: str) -> dict[str, SlurmNode]:
-    """What the command of `nodes_command` was answered, by name: one of each node, with all its partitions."""
+    """Parse the output of `nodes_command`, by name: each node once, with all its partitions."""
     rows: dict[str, dict[str, str]] = {}
     partitions: dict[str, list[str]] = {}
     for row in parse_long(text, delimiter, FIELDS):
@@ -149,14 +148,14 @@ def _node(row: Mapping[str, str], partitions: tuple[str, ...]) -> SlurmNode:
 
 
 _INSTANCE = re.compile(r"(ml\.)?[a-z][a-z0-9-]*\.(\d*x?large|small|medium|micro|nano|metal)(-\w+)?")
-"""EC2's and SageMaker's names of instance types, which AWS's tools give to nodes as a feature."""
+"""EC2's and SageMaker's instance type names, which AWS's tools set as a node feature."""
 
 _NO_USER = frozenset({"Unknown", "N/A", "(null)", ""})
 _NO_VALUE = frozenset({"none", "(null)", "N/A", ""})
 
 
 def find_state(base: str, flags: frozenset[str]) -> str:
-    """Slurm's state and flags as one word of `hyperpod_jlab.core.cluster.NODE_STATES` (man sinfo, NODE STATE CODES)."""
+    """Slurm's state and flags as one of `hyperpod_jlab.core.cluster.NODE_STATES` (man sinfo, NODE STATE CODES)."""
     if flags >= {"reboot_requested", "drain"}:
         return "rebooting"
     for flag, label in _STATE_FLAGS:
@@ -180,7 +179,7 @@ _STATE_FLAGS = (
     ("powered_down", "powered-off"),
     ("invalid_reg", "misconfigured"),
 )
-"""Flags that say more than the state, and our words."""
+"""Flags that are more specific than the state, and our names."""
 
 _BASE = {
     "down": "down",
@@ -198,12 +197,12 @@ _STATE_SUFFIXES = (
     ("maintenance", "maintenance", "maintenance"),
     ("reserved", "reserved", "reserved"),
 )
-"""Flags of nodes that are there, our words, and those for nodes that jobs still run on."""
+"""Flags of reachable nodes, our names, and the names for nodes with running jobs."""
 
 
 @without_collections()
 def node_rows(nodes: Iterable[SlurmNode], jobs: Sequence[SlurmJob]) -> list[Node]:
-    """The nodes as tables show them, each with the jobs that run on it."""
+    """The rows of the node table, each with the jobs that run on the node."""
     jobs_by_node = group_by_node(jobs)
     return [_row(node, tuple(jobs_by_node.get(node.name, ()))) for node in nodes]
 
@@ -232,7 +231,7 @@ def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
         jobs=jobs,
     )
     if state in {"up", "reserved", "powered-off"}:
-        # From 24.05 on a node that works again keeps the reason why it did not.
+        # From 24.05 on, a recovered node keeps the reason for its failure.
         is_reboot_pending = "reboot_requested" in node.flags
         return (
             replace(row, reason="it restarts when no job is running on it")
@@ -274,14 +273,16 @@ def _split_list(text: str) -> tuple[str, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Slurm's partitions as queues: their rules from `scontrol show partition`, what is free from their nodes, what waits from the jobs.
+# Slurm's partitions as queues: their rules from `scontrol show partition`, free resources from
+# their nodes, waiting jobs from the queue.
 #
-# Only an administrator writes these lines, and no value in them holds a blank, so that they can be read as words.
+# Only an administrator writes these lines, and no value contains a blank, so they can be split at
+# blanks.
 
 COMMAND = ("scontrol", "--oneliner", "--all", "show", "partition")
 
 STATES = {"UP": "up", "DOWN": "down", "DRAIN": "draining", "INACTIVE": "inactive"}
-"""Slurm's word for a partition's state, and ours (man slurm.conf, State of partitions)."""
+"""Slurm's partition states, and ours (man slurm.conf, State of partitions)."""
 
 _FIELD = re.compile(r"(?:^| )([A-Za-z]+)=(\S*)")
 _ALL = frozenset({"ALL", "(null)", "N/A", "NONE", ""})
@@ -312,7 +313,7 @@ class SlurmPartition:
 
 
 def parse_partitions(text: str) -> list[SlurmPartition]:
-    """What `COMMAND` was answered, in the order of the cluster."""
+    """Parse the output of `COMMAND`, in the cluster's order."""
     partitions = []
     for line in text.splitlines():
         values = dict(_FIELD.findall(line))
@@ -347,13 +348,13 @@ def queue_rows(
     jobs: Iterable[SlurmJob],
     groups: frozenset[str] | None = None,
 ) -> list[Queue]:
-    """The partitions as tables show them.
+    """The rows of the queue table.
 
     Args:
         partitions: Their rules.
         nodes: All nodes.
         jobs: All jobs.
-        groups: The groups of this user on the cluster; None when they are not known from here.
+        groups: This user's groups on the cluster; None when they are unknown on this machine.
     """
     members: dict[str, list[Node]] = {}
     for node in nodes:
@@ -403,7 +404,7 @@ def _queues_row(
 
 
 def _sum_resources(nodes: Iterable[Node]) -> list[Resource]:
-    """The devices of several nodes together: without numbers, which each node counts for itself."""
+    """The devices of several nodes together, without indices, which are per node."""
     sums: dict[tuple[str, str | None, bool], list[int]] = {}
     for node in nodes:
         for resource in node.resources:
@@ -419,7 +420,7 @@ def _sum_resources(nodes: Iterable[Node]) -> list[Resource]:
 
 
 def _counts(jobs: Iterable[SlurmJob]) -> tuple[dict[str, int], dict[str, int]]:
-    """How many jobs run and wait in each partition. One that would take any of several waits in each."""
+    """Running and waiting jobs in each partition. A job that accepts several partitions counts as waiting in each."""
     running: dict[str, int] = {}
     waiting: dict[str, int] = {}
     for job in jobs:
@@ -431,7 +432,7 @@ def _counts(jobs: Iterable[SlurmJob]) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _is_usable(partition: SlurmPartition, groups: frozenset[str] | None) -> bool | None:
-    """Whether one in these groups may use a partition; None when that is up to what is not known: accounts, QoS."""
+    """Whether a user in these groups may use a partition; None if that depends on what is unknown: accounts, QoS."""
     if partition.root_only:
         return None if groups is None else "root" in groups
     if partition.groups:
@@ -456,7 +457,7 @@ def _seconds(text: str) -> int | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Jobs of all users as tables show them.
+# The job table of all users.
 
 _END_STATES = {"COMPLETED": "succeeded", "CANCELLED": "cancelled", "REVOKED": "cancelled"}
 
@@ -471,14 +472,14 @@ _FAILED = {
 
 
 class JobRows:
-    """Makes rows of jobs, and keeps those of jobs that are as they were."""
+    """Builds job rows, and reuses those of unchanged jobs."""
 
     def __init__(self) -> None:
         self._cached_rows: dict[int, tuple[SlurmJob, Job]] = {}
 
     @without_collections()
     def convert(self, jobs: Sequence[SlurmJob], own_names: frozenset[str]) -> list[Job]:
-        """The jobs as tables show them (see `job_rows`)."""
+        """The rows of the job table (see `job_rows`)."""
         cached_rows: dict[int, tuple[SlurmJob, Job]] = {}
         for job in jobs:
             is_own = job.user in own_names
@@ -492,11 +493,12 @@ class JobRows:
 
 
 def job_rows(jobs: Sequence[SlurmJob], own_names: frozenset[str]) -> list[Job]:
-    """The jobs as tables show them.
+    """The rows of the job table.
 
     Args:
         jobs: The jobs.
-        own_names: This user's names on the cluster. A run id counts in this user's own jobs only: anybody may write any comment.
+        own_names: This user's names on the cluster. A run id counts only in this user's own jobs,
+            because any user may write any comment.
     """
     return JobRows().convert(jobs, own_names)
 
@@ -518,7 +520,7 @@ def _job_row(job: SlurmJob, is_own: bool) -> Job:
     state = job_state(job)
     started_at = job.started_at if job.is_ended or not job.is_waiting else None
     if job.is_ended and not job.node_list:
-        started_at = None  # it never started; squeue shows when it ended
+        started_at = None  # it never started; squeue shows its end time
     return Job(
         scheduler_id=job.scheduler_id,
         name=job.name,
@@ -580,10 +582,10 @@ def _resources(gres: tuple[Gres, ...]) -> tuple[Resource, ...]:
 
 
 NODES_TTL_S = 5.0
-"""Age in seconds up to which somebody who opens or refreshes a table is shown an earlier look."""
+"""Maximum age in seconds of a cached snapshot when a user opens or refreshes a table."""
 
 NAMES_TTL_S = 600.0
-"""The same for what changes only by an administrator's hand, where it is not what is asked for."""
+"""The same for data that only an administrator changes, in tables that use it for details."""
 
 _INFINITE = float("inf")
 
@@ -591,13 +593,15 @@ _INFINITE = float("inf")
 class SlurmTables:
     """Tables of one cluster.
 
-    A panel that only shows the clusters costs one squeue a minute and one sinfo in ten; a page that is open and not refreshed costs nothing.
+    A panel that shows only the clusters costs one squeue a minute and one sinfo in ten minutes; an
+    open page that is not refreshed costs nothing.
 
     Args:
         client: The cluster's commands.
-        jobs: Everybody's jobs.
+        jobs: All users' jobs.
         own_queue: This user's jobs.
-        runs_here: Whether the commands run on this machine, so that users and groups are the same there.
+        runs_here: Whether the commands run on this machine, so that users and groups are the same
+            there.
     """
 
     def __init__(
@@ -615,7 +619,7 @@ class SlurmTables:
         self._names: frozenset[str] = frozenset()
         self.nodes_query = controller_query(self._load_nodes)
         self.queues_query = controller_query(self._load_queues)
-        # Tables are asked for page by page: rows are kept until there is a newer look.
+        # Tables are requested page by page, so rows are cached until the next snapshot.
         self._node_rows: Cache[Hashable, tuple[list[Node], object]] = Cache(_INFINITE, limit=1)
         self._rows = JobRows()
         self._job_rows: Cache[Hashable, list[Job]] = Cache(_INFINITE, limit=1)
@@ -628,7 +632,6 @@ class SlurmTables:
         return await self._build_node_rows(nodes, jobs)
 
     async def queues(self) -> list[Queue]:
-        """All partitions."""
         partitions, nodes, jobs = await asyncio.gather(
             self.queues_query.get(NODES_TTL_S),
             self.nodes_query.get(NODES_TTL_S),
@@ -639,14 +642,14 @@ class SlurmTables:
         return await asyncio.to_thread(queue_rows, partitions, rows, jobs.jobs, groups)
 
     async def jobs(self) -> list[Job]:
-        """Everybody's jobs; those that ended as long as the controller remembers them."""
+        """All users' jobs, including ended ones while the controller still knows them."""
         snapshot = await self._jobs.get(NODES_TTL_S)
         own_names = await self._own_names(snapshot)
         make = partial(asyncio.to_thread, self._rows.convert, snapshot.jobs, own_names)
         return await self._job_rows.get((snapshot.time, own_names), make)
 
     async def cluster(self, name: str, kind: str) -> Cluster:
-        """The cluster in one line."""
+        """The cluster's summary."""
         jobs, nodes = await asyncio.gather(
             self._jobs.get(IDLE_POLL_S), self.nodes_query.get(NAMES_TTL_S)
         )
@@ -675,14 +678,14 @@ class SlurmTables:
 
     async def _build_node_rows(self, nodes: dict[str, SlurmNode], jobs: Snapshot) -> list[Node]:
         async def make() -> tuple[list[Node], object]:
-            # The nodes are kept too, so that no other look gets the same id.
+            # The key includes the nodes themselves, so that no other snapshot gets the same id.
             return await asyncio.to_thread(node_rows, nodes.values(), jobs.jobs), nodes
 
         rows, _ = await self._node_rows.get((id(nodes), jobs.time), make)
         return rows
 
     async def _own_names(self, all_jobs: Snapshot) -> frozenset[str]:
-        """This user's name on the cluster: where only a login node knows it, as its own jobs say."""
+        """This user's name on the cluster; if only a login node knows it, the name on this user's own jobs."""
         if self._runs_here:
             return frozenset({_local_user_name()})
         if all_jobs.jobs:
@@ -691,7 +694,7 @@ class SlurmTables:
         return self._names
 
     def _groups(self) -> frozenset[str] | None:
-        """The groups of this user, where they are those of this machine. None for root, who may do everything."""
+        """This user's groups, if they are this machine's. None for root, who may use every queue."""
         if not self._runs_here or os.geteuid() == 0:
             return None
         return _user_groups(_local_user_name())

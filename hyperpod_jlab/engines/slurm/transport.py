@@ -1,4 +1,4 @@
-"""How Slurm's commands are run: what every transport can do, and what it gives back."""
+"""The transport interface for Slurm's commands, and its results."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import Protocol
 from hyperpod_jlab.core.errors import UnreachableError
 
 TIME_FORMAT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
-"""Makes every command print times as Unix seconds, whatever time zone it runs in, and an array's tasks in full (man squeue)."""
+"""Makes every command print times as Unix seconds, in any time zone, and an array's tasks in full (man squeue)."""
 
 KEPT_VARIABLES = frozenset({"SLURM_CONF", "SLURM_JWT", "SLURM_CONF_SERVER", "SLURM_CLUSTERS"})
-"""Variables of the environment that say which cluster is meant, and stay."""
+"""Environment variables that select the cluster, and are kept."""
 
 PREFIXES = ("SLURM_", "SBATCH_", "SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_", "SRUN_")
-"""Beginnings of variables that would change what the commands do, as inside of a job; all others of them go."""
+"""Prefixes of variables that would change the commands' behaviour, for example inside of a job; all others with them are removed."""
 
 ANSWER_LOST = "answer_lost"
-"""Code of the `UnreachableError` of a command that may have been run although its answer never came."""
+"""Code of the `UnreachableError` of a command that may have run although its response was lost."""
 
 COMMAND_TIMEOUT = 75.0
-"""Seconds after which a command counts as hanging. Slurm's own patience with a controller is shorter (MessageTimeout, 10 s, some times over)."""
+"""Command timeout in seconds. Slurm's own timeout for a controller is shorter (MessageTimeout, 10 s, several times)."""
 
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """What a command gave: its exit code (128 + n for signal n), and what it wrote."""
+    """A command's result: its exit code (128 + n for signal n), stdout and stderr."""
 
     code: int
     out: str
@@ -39,33 +39,34 @@ class CommandOutput:
 
 
 class Transport(Protocol):
-    """A way to run Slurm's commands."""
+    """Runs Slurm's commands."""
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
     ) -> CommandOutput:
-        """Run one command to its end; the words reach it as they are, whatever is in them.
+        """Run one command to its end; the arguments are passed unchanged, whatever they contain.
 
         Raises:
-            UnreachableError: It cannot be run: no such command, no login node, no answer in time; with the code `ANSWER_LOST`, it may have been run.
+            UnreachableError: The command cannot run: not found, no login node, or timed out; with
+                the code `ANSWER_LOST`, it may have run.
         """
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know of the way, such as that another login node has taken over; newest last."""
+        """Notes for the user about the transport, such as a fail-over to another login node; newest last."""
         ...
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         ...
 
 
 # --------------------------------------------------------------------------------------------------
-# Slurm's commands on this machine: a login node, or a Studio space with Slurm's client in it.
+# Slurm's commands on this machine: a login node, or a Studio space with Slurm's client installed.
 
 _JUPYTERS = ("JPY_", "JUPYTER")
-"""Beginnings of variables with this server's own keys: a script that is sent as written takes the environment along, as with sbatch."""
+"""Prefixes of variables with this server's own keys: a script that is submitted unchanged inherits the environment, as with sbatch."""
 
 
 class LocalTransport:
@@ -95,7 +96,7 @@ class LocalTransport:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env=self._environment(),
-                start_new_session=True,  # Ctrl-C in a terminal is for us, not for a command half-way
+                start_new_session=True,  # Ctrl-C in a terminal must not interrupt a running command
             )
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             raise UnreachableError(
@@ -127,10 +128,10 @@ class LocalTransport:
         )
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """There is nothing to close."""
 
     def _environment(self) -> dict[str, str]:
-        """This process's environment without what would change the commands' meaning, as inside of a job."""
+        """This process's environment without the variables that would change the commands' behaviour, for example inside of a job."""
         environment = {
             name: value
             for name, value in os.environ.items()

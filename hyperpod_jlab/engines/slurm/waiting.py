@@ -1,4 +1,4 @@
-"""Why a run waits: Slurm's reason in words, its place in the line, who holds what it waits for, and what would start now."""
+"""Why a run waits: Slurm's reason as a message, its queue position, the jobs that hold what it waits for, and what would start now."""
 
 from __future__ import annotations
 
@@ -24,29 +24,32 @@ from hyperpod_jlab.engines.slurm.tables import COMMAND, SlurmPartition, parse_pa
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# What would start now in a waiting run's place: fewer nodes or GPUs, another queue, a shorter time limit.
+# Alternatives that would start now: fewer nodes or GPUs, another queue, a shorter time limit.
 #
-# Slurm itself is asked, by ``sbatch --test-only`` with the run's own script, which sends nothing. What it answers is read with care (seen on 22.05 and 24.11,
-# _delayed_job_start_time in src/slurmctld/job_mgr.c): it tells when there is room, plus, for every job that waits in the same queue, as long as that job
-# could take on the whole queue. The waiting run itself is one of those. So a job that needs next to nothing is asked for as well: what could start when that
-# could, has room now. Whether a job that has room may pass others that wait is up to the backfill scheduler, which lets it if it ends before they could start;
-# so it is asked for with a time limit that fits.
+# Slurm itself is asked through ``sbatch --test-only`` with the run's own script, which submits
+# nothing. Its answer needs interpretation (observed on 22.05 and 24.11, _delayed_job_start_time in
+# src/slurmctld/job_mgr.c): it is the time when there is capacity, plus, for every waiting job in
+# the same queue, the time that this job could take on the whole queue. The waiting run itself is
+# one of those jobs. So a job that needs next to nothing is tested as well: a job that could start
+# at the same time has capacity now. Whether a job with capacity may pass other waiting jobs is up
+# to the backfill scheduler, which allows it if the job ends before they could start; so the test
+# uses a time limit that fits.
 
 BUDGET = 5.0
-"""Seconds after which no more is asked."""
+"""Seconds after which no more alternatives are tested."""
 
 _CONCURRENCY = 2
 _MAX_TRIES = 3
-"""Questions for the largest number of nodes, or of GPUs, that has room: halving finds it exactly up to 8."""
+"""Tests for the largest number of nodes or GPUs with capacity: a binary search finds it exactly up to 8."""
 _MAX_OTHER_QUEUES = 2
 _SLACK_S = 30.0
-"""Seconds by which two answers may differ that mean the same."""
+"""Seconds by which two equal answers may differ."""
 _CLOCKS = 60.0
-"""Seconds by which the controller's clock may differ from this one's."""
+"""Seconds by which the controller's clock may differ from this machine's."""
 _MARGIN = 120.0
-"""Seconds that a job must end before another one's expected start: the backfill scheduler counts in minutes (bf_resolution)."""
+"""Seconds that a job must end before another job's expected start: the backfill scheduler counts in minutes (bf_resolution)."""
 _SHORT_LIMITS_S = (3600, 600)
-"""Time limits in seconds that are tried when a longer one may be what is in the way, as before maintenance."""
+"""Time limits in seconds to try if a longer one may be the obstacle, for example before maintenance."""
 
 _MINIMAL_SCRIPT = b"#!/bin/sh\ntrue\n"
 _START_TIME = re.compile(r"to start at (\S+) (?:on cluster \S+ )?using")
@@ -55,13 +58,13 @@ _NO_VALUE = frozenset({"", "(null)", "N/A"})
 
 @dataclass(frozen=True)
 class QueueCapacity:
-    """A queue.
+    """A queue's capacity.
 
     Attributes:
         nodes: Their names.
-        is_open: Whether jobs may start there and one CPU at least is free.
+        is_open: Whether jobs may start there and at least one CPU is free.
         limit: Its time limit in seconds.
-        rules: Who may use it, and for how many nodes; None when they are not known.
+        rules: The partition's rules for users and node counts; None when unknown.
     """
 
     nodes: frozenset[str]
@@ -71,11 +74,15 @@ class QueueCapacity:
 
     @property
     def max_nodes(self) -> int | None:
-        """The largest number of nodes that a job may have there."""
+        """The maximum number of nodes of a job there."""
         return self.rules.max_nodes if self.rules is not None else None
 
     def allows(self, job: SlurmJob) -> bool:
-        """Whether a job like this may use it. ``sbatch --test-only`` does not ask that (seen on 22.05 and 24.11); groups are seen to by sinfo, which hides it."""
+        """Whether a job like this may use the queue.
+
+        ``sbatch --test-only`` does not check that (observed on 22.05 and 24.11); sinfo checks
+        groups by hiding the queue.
+        """
         rules = self.rules
         if rules is None:
             return True
@@ -87,7 +94,7 @@ class QueueCapacity:
 
 @dataclass(frozen=True)
 class DryRunRequest:
-    """What a waiting run asks for: its script, nodes, and on each node accelerators of a kind (``gpu:h100``)."""
+    """What a waiting run requests: its script, nodes, and accelerators of a type (``gpu:h100``) on each node."""
 
     script: bytes
     nodes: int
@@ -97,7 +104,7 @@ class DryRunRequest:
 
 @dataclass(frozen=True)
 class Alternative:
-    """What would be different; None for what stays. The limit is in seconds."""
+    """The changed values; None for unchanged ones. The limit is in seconds."""
 
     nodes: int | None = None
     devices: int | None = None
@@ -105,7 +112,7 @@ class Alternative:
     limit: int | None = None
 
     def options(self, request: DryRunRequest) -> list[str]:
-        """The options of sbatch that win over those in the script."""
+        """The sbatch options that override those in the script."""
         values = {
             "partition": self.queue,
             "nodes": self.nodes,
@@ -115,7 +122,7 @@ class Alternative:
         return [f"--{name}={value}" for name, value in values.items() if value is not None]
 
     def change_text(self, request: DryRunRequest) -> str:
-        """A sentence, with the options of `hpj submit`."""
+        """A sentence with the `hpj submit` options."""
         parts, options = [], []
         if self.nodes is not None:
             parts.append(f"with {_count_text(self.nodes, 'node')} instead of {request.nodes}")
@@ -139,8 +146,8 @@ def _count_text(number: int, noun: str) -> str:
 
 
 async def query_capacities(client: SlurmClient) -> dict[str, QueueCapacity]:
-    """All queues that this user sees, by name."""
-    # No field of these is free text: names of nodes and partitions have no control characters.
+    """All queues that this user can see, by name."""
+    # None of these fields is free text: node and partition names contain no control characters.
     letters = FIELD.join(["%R", "%N", "%a", "%C", "%l"])
     output, rules = await asyncio.gather(
         client.query(["sinfo", "--noheader", "--Node", f"--format={letters}"]),
@@ -150,7 +157,11 @@ async def query_capacities(client: SlurmClient) -> dict[str, QueueCapacity]:
 
 
 def parse_capacities(output: str, rules: str = "") -> dict[str, QueueCapacity]:
-    """What `rooms` was answered: a row for each node in each queue, with its CPUs (allocated/idle/other/all), and a line for each queue's rules."""
+    """Parse the output of `query_capacities`.
+
+    It has a row for each node in each queue, with its CPUs (allocated/idle/other/all), and a line
+    with each queue's rules.
+    """
     partitions = {partition.name: partition for partition in parse_partitions(rules)}
     nodes: dict[str, set[str]] = {}
     free: dict[str, bool] = {}
@@ -173,9 +184,9 @@ def parse_capacities(output: str, rules: str = "") -> dict[str, QueueCapacity]:
 
 
 def parse_start(output: str) -> float | None:
-    """When a job would start (Unix seconds), from what ``sbatch --test-only`` wrote; None when it says no time.
+    """When a job would start (Unix seconds), from the output of ``sbatch --test-only``; None when it names no time.
 
-    The time is written as SLURM_TIME_FORMAT says; without it as local time.
+    The time has the format of SLURM_TIME_FORMAT; without it, it is local time.
     """
     match = _START_TIME.search(output)
     if match is None:
@@ -187,12 +198,12 @@ def parse_start(output: str) -> float | None:
 
 
 class AlternativeSearch:
-    """Asks what would start now in the place of one waiting job.
+    """Tests which alternatives of one waiting job would start now.
 
     Args:
         client: The commands.
         job: The waiting job.
-        request: What it asks for.
+        request: What the job requests.
         jobs: All jobs.
         queues: All queues.
     """
@@ -222,7 +233,7 @@ class AlternativeSearch:
         self.try_count = 0
 
     async def search(self) -> tuple[str, ...]:
-        """What would start now, as sentences: those found before time ran out, the mildest changes first."""
+        """What would start now, as sentences: those found in time, the smallest changes first."""
         with contextlib.suppress(TimeoutError, HyperpodError):
             async with asyncio.timeout(BUDGET):
                 await asyncio.gather(self._search_this_queue(), *self._other_queues())
@@ -231,7 +242,7 @@ class AlternativeSearch:
         )
 
     async def _search_this_queue(self) -> None:
-        """Less, in the same queue."""
+        """Fewer resources in the same queue."""
         limit = self._limit(self._job.partition)
         if limit == 0 or not self._is_open(self._job.partition):
             return
@@ -284,7 +295,7 @@ class AlternativeSearch:
             )
 
     def _other_queues(self) -> list[Awaitable[None]]:
-        """The same in other queues, the largest first."""
+        """The same resources in other queues, the largest first."""
         own_queues = set(self._job.partition.split(","))
         candidates = [
             name
@@ -307,7 +318,7 @@ class AlternativeSearch:
             self._alternatives.append((1, change))
 
     async def _test_start(self, script: bytes, options: Sequence[str]) -> float | None:
-        """When a job would start, or None when it is refused."""
+        """When a job would start, or None when it is rejected."""
         async with self._gate:
             self.try_count += script is not _MINIMAL_SCRIPT
             argv = ["sbatch", "--test-only", *options]
@@ -324,9 +335,9 @@ class AlternativeSearch:
         return any(self._queues[name].is_open for name in queue.split(",") if name in self._queues)
 
     def _limit(self, queue: str) -> int | None:
-        """Seconds that a job of this queue may take so that it holds up nobody and the queue allows it: None when its own limit will do, 0 when none would.
+        """Time limit in seconds with which a job of this queue delays no other job and which the queue allows: None if its own limit works, 0 if none would.
 
-        All who wait count, not only those before it: a job that is sent anew comes last among its like.
+        All waiting jobs count, not only those ahead: a resubmitted job is last among its equals.
         """
         now = time.time()
         own_limit = self._job.limit
@@ -347,7 +358,7 @@ class AlternativeSearch:
         return max(0, int(max_value) // 60 * 60)
 
     def _share_nodes(self, left_queue: str, right_queue: str) -> bool:
-        """Whether two queues, or lists of queues, have nodes in common."""
+        """Whether two queues, or lists of queues, share nodes."""
         return not self._nodes(left_queue).isdisjoint(self._nodes(right_queue))
 
     def _nodes(self, queue: str) -> set[str]:
@@ -363,7 +374,7 @@ def _rank(alternative: tuple[int, Alternative]) -> tuple[int, str]:
 
 
 async def _binary_search(high: int, starts_with: Callable[[int], Awaitable[bool]]) -> int:
-    """The largest number up to `high` that fits, found by halving in a few questions; 0 when none does."""
+    """The largest number up to `high` that fits, found by a short binary search; 0 when none does."""
     low, best = 1, 0
     for _ in range(_MAX_TRIES):
         if low > high:
@@ -377,9 +388,9 @@ async def _binary_search(high: int, starts_with: Callable[[int], Awaitable[bool]
 
 
 _MAX_NAMES = 20
-"""How many of those before it are named."""
+"""Maximum number of jobs ahead that are listed."""
 _FAR_FUTURE_S = 366 * 86400.0
-"""Seconds ahead: a start later than this is Slurm's word for not known, since somebody has no time limit."""
+"""Seconds ahead: Slurm gives a later start when it is unknown, because some job has no time limit."""
 
 
 async def explain(
@@ -391,7 +402,7 @@ async def explain(
         client: The commands.
         snapshot: The queue of all users.
         bundle: The run.
-        observation: What the queue says of it.
+        observation: Its observation from the queue.
 
     Raises:
         UnreachableError: The controller does not answer.
@@ -399,7 +410,7 @@ async def explain(
     job = _find_job(observation.scheduler_id, snapshot.jobs)
     if job is None:
         return WaitReason(bundle.run_id, observation.reason, observation.reason_code)
-    newest = observe(job, snapshot.time)  # the queue may have been looked at since the word
+    newest = observe(job, snapshot.time)  # the queue may have been polled since the observation
     wait_reason = WaitReason(bundle.run_id, newest.reason, newest.reason_code)
     if is_job_queued(job):
         jobs_ahead = find_jobs_ahead(job, snapshot.jobs)
@@ -424,7 +435,7 @@ async def explain(
 
 
 def _find_job(scheduler_id: str | None, jobs: Sequence[SlurmJob]) -> SlurmJob | None:
-    """The waiting job; of an array also what is left of it, when others of its tasks have begun meanwhile."""
+    """The waiting job. For an array also its remainder, when other tasks have started meanwhile."""
     array = (scheduler_id or "").partition("_")[0]
     waiting_jobs = [job for job in jobs if job.array_job_id == array and job.state in WAITING]
     exact = [other for other in waiting_jobs if other.scheduler_id == scheduler_id]
@@ -437,9 +448,9 @@ def is_job_queued(job: SlurmJob) -> bool:
 
 
 def find_jobs_ahead(job: SlurmJob, jobs: Sequence[SlurmJob]) -> list[SlurmJob]:
-    """Those in line for one of the same queues that Slurm looks at before this one: of higher priority, or of the same and older; first come first.
+    """The jobs in the same queues that Slurm considers before this one: higher priority, or equal and older; in order.
 
-    An array's tasks that have not begun are one. What backfill lets past is not foreseen.
+    An array's pending tasks count as one. Backfill is not predicted.
     """
     queues = set(job.partition.split(","))
     jobs_before = [
@@ -454,7 +465,7 @@ def find_jobs_ahead(job: SlurmJob, jobs: Sequence[SlurmJob]) -> list[SlurmJob]:
 
 
 def find_holders(jobs: Sequence[SlurmJob], nodes: Collection[str]) -> tuple[Holder, ...]:
-    """Who holds accelerators, or at least nodes, of these, most first; jobs that only touch the nodes count whole."""
+    """The jobs that hold accelerators, or at least nodes, of these nodes, largest first; a job counts in full even if it only shares some of them."""
     holders_by_user: dict[str, Holder] = {}
     for job in jobs:
         if job.is_ended or job.state in WAITING:
@@ -483,12 +494,12 @@ def _priority_key(job: SlurmJob) -> tuple[int, int]:
 
 
 def _name(job: SlurmJob) -> str:
-    """Our name of a run of ours, else the scheduler's with its user."""
+    """Our name for our own runs, else the scheduler's id and user."""
     return job.run_id or f"{job.scheduler_id} ({job.user})"
 
 
 def _expected(job: SlurmJob) -> float | None:
-    """When Slurm expects to start it; None when it does not know (``squeue --start`` shows the same)."""
+    """Slurm's expected start; None when unknown (``squeue --start`` shows the same)."""
     is_known = job.started_at is not None and job.started_at - time.time() < _FAR_FUTURE_S
     return job.started_at if is_known else None
 
@@ -500,8 +511,8 @@ def _possible_nodes(job: SlurmJob, queues: dict[str, QueueCapacity]) -> set[str]
 
 
 def _read_request(bundle: BundleReader) -> DryRunRequest | None:
-    """What a run asks for, or None when it is not a script of ours that smaller ones can be made of."""
-    if not bundle.is_own:  # nothing of another user's is given to sbatch, not even to try it
+    """What a run requests, or None when its script is not ours, so that smaller variants cannot be derived."""
+    if not bundle.is_own:  # another user's script is never passed to sbatch, not even for a test
         return None
     with contextlib.suppress(HyperpodError):
         resources = bundle.spec().resources

@@ -1,4 +1,4 @@
-"""The way to a cluster's API server: its address and the credentials, from a kubeconfig, from inside of a pod, or of an EKS cluster by its name."""
+"""Access to a cluster's API server: address and credentials from a kubeconfig, from inside a pod, or from an EKS cluster's name."""
 
 from __future__ import annotations
 
@@ -36,15 +36,16 @@ SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True)
 class ApiAccess:
-    """An API server and how to be let in.
+    """An API server and the credentials for it.
 
     Attributes:
         server: Its address.
-        verify: What its certificate is checked with; False where there is no TLS.
-        headers: Gives the headers of a request; a token that ends soon is fetched anew (exec plug-ins), which may take a moment: call it in a thread.
+        verify: The context that verifies its certificate; False without TLS.
+        headers: Returns a request's headers. It renews a token that expires soon (exec plug-ins),
+            which may block: call it in a thread.
         proxy: Address of a proxy, or None.
-        renew: Makes the next `headers` fetch everything anew, whatever it believes to know. Blocking.
-        server_name: The name in the API server's certificate when it is not the one in its address.
+        renew: Makes the next `headers` ignore all cached tokens. Blocking.
+        server_name: The name in the API server's certificate if it differs from its address.
     """
 
     server: str
@@ -56,13 +57,13 @@ class ApiAccess:
 
 
 def load_access(config: KubernetesCluster) -> ApiAccess:
-    """Find the way to a configured cluster. Blocking.
+    """Load the access for a configured cluster. Blocking.
 
     Raises:
-        InvalidInputError: There is no usable kubeconfig, or no such context.
-        DeniedError: The kubeconfig's own way to log in has failed.
-        UnsupportedError: A package that it needs is not installed.
-        NotFoundError: There is no EKS cluster of that name.
+        InvalidInputError: No kubeconfig is usable, or the context does not exist.
+        DeniedError: The kubeconfig's authentication failed.
+        UnsupportedError: A required package is not installed.
+        NotFoundError: The EKS cluster does not exist.
         UnreachableError: AWS does not answer.
     """
     if config.eks is not None:
@@ -75,7 +76,7 @@ def load_access(config: KubernetesCluster) -> ApiAccess:
 
 
 def kubeconfig_access(context: KubeconfigContext) -> ApiAccess:
-    """What a context of a kubeconfig says."""
+    """Access from a kubeconfig context."""
     cluster, user = context.cluster, context.user
     server = cluster.text("server").rstrip("/")
     tls = server.startswith("https://")
@@ -102,7 +103,7 @@ def kubeconfig_access(context: KubeconfigContext) -> ApiAccess:
 
 
 def service_account_access() -> ApiAccess:
-    """What every pod is given: the rights of its service account."""
+    """Access from inside a pod, with its service account's permissions."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     name = f"[{host}]" if ":" in host else host
     credentials = Credentials(TokenFile(SERVICE_ACCOUNT_DIR / "token"))
@@ -117,15 +118,16 @@ def service_account_access() -> ApiAccess:
 def tls_context(
     *, ca_file: Path | None = None, ca_data: str = "", insecure: bool = False
 ) -> ssl.SSLContext:
-    """What an API server's certificate is checked with.
+    """The TLS context that verifies an API server's certificate.
 
     Args:
         ca_file: The certificate authority.
-        ca_data: The same in base64, which is above the file. Without both: the machine's own authorities.
-        insecure: Check nothing.
+        ca_data: The same in base64, which overrides the file. Without both, the machine's own
+            authorities are used.
+        insecure: Skip verification.
 
     Raises:
-        InvalidInputError: The authority cannot be read.
+        InvalidInputError: The certificate authority is unreadable.
     """
     try:
         text = base64.b64decode(ca_data).decode("ascii") if ca_data else None
@@ -137,7 +139,7 @@ def tls_context(
             code="invalid_kubeconfig",
             hint="download the kubeconfig again",
         ) from error
-    # Clusters' own authorities, EKS' among them, leave out what Python 3.13 began to ask for.
+    # Clusters' own authorities, including EKS', lack what Python 3.13 began to require.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
     if insecure:
         context.check_hostname = False
@@ -160,7 +162,7 @@ def _client_certificate(context: ssl.SSLContext, user: KubeconfigEntry) -> None:
 
 
 def _data(user: KubeconfigEntry, name: str) -> bytes:
-    """What stands in a kubeconfig in base64, or in a file that it names."""
+    """Data that a kubeconfig contains in base64 or names as a file."""
     try:
         if inline := user.text(f"{name}-data"):
             return base64.b64decode(inline)
@@ -174,7 +176,7 @@ def _data(user: KubeconfigEntry, name: str) -> bytes:
 
 def _source(context: KubeconfigContext, verify: ssl.SSLContext | None) -> TokenSource | None:
     user = context.user
-    # A token beside a file of one: the file's is newer (as client-go has it).
+    # A token file overrides a token: the file's is newer (client-go does the same).
     if (path := user.path("tokenFile")) is not None:
         return TokenFile(path)
     if user.text("token"):
@@ -188,7 +190,7 @@ def _source(context: KubeconfigContext, verify: ssl.SSLContext | None) -> TokenS
 
 
 def _fixed(user: KubeconfigEntry) -> dict[str, str]:
-    """Headers that never change."""
+    """Fixed headers."""
     headers: dict[str, str] = {}
     if user.text("username"):
         headers |= basic(user.text("username"), user.text("password"))

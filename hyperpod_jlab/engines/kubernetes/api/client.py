@@ -1,4 +1,4 @@
-"""Requests to one API server, and its answers as data."""
+"""Requests to one API server, and its responses as data."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, STREAM_CUT,
 from hyperpod_jlab.engines.kubernetes.api.light_httpx import httpx
 
 # --------------------------------------------------------------------------------------------------
-# Lists of the API server, page by page, in one of the forms in which it gives them.
+# Lists from the API server, page by page, in one of its response formats.
 
 Form: TypeAlias = Literal["json", "table", "metadata"]
 _META = "v=v1;g=meta.k8s.io"
 ACCEPT: Mapping[Form, str] = {
     "json": "application/json",
-    # With plain JSON after it: what is served by another server than the main one may know no tables.
+    # Plain JSON is the fallback: an aggregated API server may not support tables.
     "table": f"application/json;as=Table;{_META},application/json",
     "metadata": f"application/json;as=PartialObjectMetadataList;{_META},application/json;as=PartialObjectMetadata;{_META},application/json",
 }
 _BYTES = 1_000_000
-"""Of a page. Decoding takes some 10 ms for each of them, in which nothing else runs."""
+"""Bytes per page. Decoding takes about 10 ms for each page, during which nothing else runs."""
 _MIN_PAGE, _MAX_PAGE = 20, 2000
 
 
@@ -40,9 +40,10 @@ class ListPage:
     """A list, or a page of one.
 
     Attributes:
-        items: The objects; of a table its rows (``cells``, and ``object`` as ``includeObject`` says).
+        items: The objects, or a table's rows (``cells``, and ``object`` according to
+            ``includeObject``).
         columns: The names of a table's columns.
-        version: The list's resource version, from which a watch can go on.
+        version: The list's resource version, from which a watch can continue.
     """
 
     items: list[dict[str, Any]] = field(default_factory=list)
@@ -50,14 +51,14 @@ class ListPage:
     version: str = ""
 
     def add(self, page: ListPage) -> None:
-        """Take in the next page."""
+        """Append the next page."""
         self.items += page.items
         self.columns = self.columns or page.columns
         self.version = page.version
 
 
 class Pages:
-    """Which page to ask for next."""
+    """Tracks which page to request next."""
 
     def __init__(self, limit: int) -> None:
         self.is_done = False
@@ -66,14 +67,14 @@ class Pages:
         self._is_complete = False
 
     def query(self) -> dict[str, str]:
-        """What to ask for."""
+        """The query for the next page."""
         if self._is_complete:
             return {}
         parameters = {"limit": str(self._limit)}
         return parameters | {"continue": self._next_token} if self._next_token else parameters
 
     def restart(self, error: ConflictError) -> bool:
-        """Whether to ask on after an error: the state that the pages are of may have become too old for the server, which says from where to go on."""
+        """Whether to continue after an error: the list's resource version may have expired, and the server then returns a new continue token."""
         if error.code != "expired" or not self._next_token:
             return False
         continue_token = str(error.detail.get("continue") or "")
@@ -83,7 +84,7 @@ class Pages:
         return True
 
     def add_page(self, document: Mapping[str, Any], size: int) -> ListPage:
-        """A page, of so many bytes."""
+        """Add a page of this many bytes."""
         metadata = document.get("metadata") or {}
         table = document.get("kind") == "Table"
         items = (document.get("rows") if table else document.get("items")) or []
@@ -97,38 +98,39 @@ class Pages:
 
 
 # --------------------------------------------------------------------------------------------------
-# How connections to an API server are held, and what their failures mean.
+# How connections to an API server are managed, and what their failures mean.
 
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=30.0)
 _STREAMING = httpx.Timeout(None, connect=10.0)
 CONCURRENCY = 10
-"""Requests at a time. Who has more waits before the pool: its own queue is searched through at each step of each request."""
+"""Concurrent requests. More callers wait before the pool, because the pool searches its own queue at each step of each request."""
 OPENING = 64
-"""Streams that are opened at a time: of five hundred handshakes at once the last ones would run out of time."""
-# As many are kept as there may be: of a hundred requests at once each would otherwise make a connection anew.
+"""Streams that open at the same time: with five hundred handshakes at once, the last ones would time out."""
+# All connections are kept; otherwise each of a hundred concurrent requests would open a new one.
 _REQUESTS = httpx.Limits(
     max_connections=None, max_keepalive_connections=CONCURRENCY, keepalive_expiry=20.0
 )
 _NO_CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=0)
 _STREAMS_PER_CLIENT = 16
-"""Streams of a pool."""
+"""Streams per pool."""
 _KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
     ("TCP_KEEPIDLE", 15),
     ("TCP_KEEPINTVL", 5),
     ("TCP_KEEPCNT", 3),
 )
-"""A stream may be silent for days, so the other machine is asked whether it is there: after 30 s without an answer the stream is cut."""
+"""A stream may be silent for days, so TCP keep-alive checks the peer: after 30 s without a response the stream is cut."""
 
 
 def pool(access: ApiAccess) -> httpx.AsyncClient:
-    """Connections for requests that are answered at once."""
+    """The pool for ordinary requests."""
     return _client(access, _TIMEOUT, _REQUESTS)
 
 
 class StreamPools:
-    """Connections for streams: any number of them, so that none waits for another.
+    """Pools for streams: any number of them, so that no stream waits for another.
 
-    A pool goes through all of its connections at each opening and closing, so that there are several small ones.
+    A pool scans all of its connections at each opening and closing, so several small pools are
+    used.
     """
 
     def __init__(self, access: ApiAccess) -> None:
@@ -136,7 +138,7 @@ class StreamPools:
         self._pools: dict[httpx.AsyncClient, int] = {}
 
     def acquire(self) -> httpx.AsyncClient:
-        """A client for one stream, to be given back."""
+        """A client for one stream; release it afterwards."""
         pooled_client = next(
             (client for client, streams in self._pools.items() if streams < _STREAMS_PER_CLIENT),
             None,
@@ -148,12 +150,11 @@ class StreamPools:
         return pooled_client
 
     def release(self, client: httpx.AsyncClient) -> None:
-        """Its stream has ended."""
+        """Release the client of an ended stream."""
         if client in self._pools:
             self._pools[client] -= 1
 
     async def close(self) -> None:
-        """Close all connections."""
         pools, self._pools = self._pools, {}
         for client in pools:
             await client.aclose()
@@ -171,7 +172,7 @@ def _client(access: ApiAccess, timeout: httpx.Timeout, limits: httpx.Limits) -> 
         base_url=access.server,
         transport=transport,
         timeout=timeout,
-        trust_env=False,  # the kubeconfig says by which proxy; netrc is for others
+        trust_env=False,  # the kubeconfig sets the proxy; netrc is for other programs
         headers={"User-Agent": "hyperpod-jlab"},
     )
 
@@ -182,14 +183,14 @@ def _options() -> list[tuple[int, int, int]]:
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     ]
     for name, value in _KEEPALIVE_OPTIONS:
-        option = getattr(socket, name, None)  # not everywhere
+        option = getattr(socket, name, None)  # not available on every platform
         if option is not None:
             options.append((socket.IPPROTO_TCP, option, value))
     return options
 
 
 def connect_error(error: httpx.TransportError, access: ApiAccess) -> HyperpodError | None:
-    """The error for a request that has surely not reached the server; None when it may have."""
+    """The error for a request that certainly did not reach the server; None when it may have."""
     if not isinstance(
         error,
         httpx.ConnectError
@@ -243,7 +244,7 @@ def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, st
 
 
 def server_text(access: ApiAccess) -> str:
-    """The server's address as messages show it: without what may be secret in it."""
+    """The server's address for messages, without secrets."""
     try:
         parts = urlsplit(access.server)
     except ValueError:
@@ -252,11 +253,11 @@ def server_text(access: ApiAccess) -> str:
 
 
 _MAX_TEXT = 300
-"""Characters of an address that are shown."""
+"""Maximum length of a displayed address."""
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What lies at the bottom."""
+    """The root cause."""
     inner: Any = error.__cause__ or error.__context__
     while inner is not None and not isinstance(error, ssl.SSLError | socket.gaierror):
         error, inner = inner, inner.__cause__ or inner.__context__
@@ -264,7 +265,7 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def response_error(error: httpx.TransportError, verb: str, access: ApiAccess) -> UnreachableError:
-    """The error for a request whose answer did not come, or not whole."""
+    """The error for a request whose response did not arrive, or not completely."""
     is_timeout = isinstance(error, httpx.TimeoutException)
     problem_text = (
         "timed out" if is_timeout else "closed the connection before the answer was complete"
@@ -278,7 +279,7 @@ def response_error(error: httpx.TransportError, verb: str, access: ApiAccess) ->
 
 
 def stream_error(error: Exception) -> UnreachableError:
-    """The error for a stream that ended in the middle."""
+    """The error for a stream that ended early."""
     return UnreachableError(
         "the connection was cut", code=STREAM_CUT, detail={"by": type(error).__name__}
     )
@@ -287,16 +288,16 @@ def stream_error(error: Exception) -> UnreachableError:
 __all__ = ["KubeClient", "Patch", "ResponseStream", "parse_error"]
 
 TIMEOUT = 10.0
-"""Seconds that a request may be put off by a server that asks to wait."""
+"""Maximum delay in seconds of a request when the server asks to wait."""
 _HEADERS_TTL_S = 10.0
-"""Seconds for which the headers of a request are used again; tokens are renewed minutes before their end."""
+"""Seconds for which request headers are cached; tokens are renewed minutes before they expire."""
 _OPENING = 60.0
-"""Seconds in which a stream must begin: a dead node is reported after up to 14 s (research)."""
+"""Seconds within which a stream must begin: a dead node is reported after up to 14 s (research)."""
 _LARGE = 200_000
-"""Bytes of an answer above which it is read in a thread."""
+"""Size of a response in bytes above which it is parsed in a thread."""
 _MAX_ERROR_BYTES = 64_000
 _CLOSE_WAIT_S = 0.25
-"""Seconds in which requests that nobody waits for any more may end by themselves, when all is closed."""
+"""Seconds in which abandoned requests may end by themselves on close."""
 
 Patch: TypeAlias = Literal["merge", "json", "strategic"]
 PatchBody: TypeAlias = Mapping[str, Any] | list[Any]
@@ -308,13 +309,13 @@ _PATCHES: Mapping[Patch, str] = {
 
 
 class ResponseStream:
-    """An answer that goes on."""
+    """A streaming response."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The bytes as they come; a clean end ends them.
+        """The bytes as they arrive, until a clean end.
 
         Raises:
             UnreachableError: With the code ``cut``: the connection was cut.
@@ -329,8 +330,10 @@ class ResponseStream:
 class KubeClient:
     """Requests to one API server.
 
-    All methods raise `UnreachableError` when it does not answer (with the code ``answer_lost`` when what was asked for may have been done all the same),
-    `DeniedError`, `NotFoundError`, `ConflictError` and `RefusedError` as it says (see `complaints`). Keyword arguments are the query's: ``dryRun="All"``,
+    All methods raise `UnreachableError` when the server does not answer (with the code
+    ``answer_lost`` if the request may have been applied), and `DeniedError`, `NotFoundError`,
+    `ConflictError` and `RefusedError` according to its response (see `errors`). Keyword arguments
+    become query parameters: ``dryRun="All"``,
     ``fieldValidation="Strict"``, ``labelSelector=...``.
     """
 
@@ -361,7 +364,7 @@ class KubeClient:
         limit: int = 250,
         **query_parameters: str,
     ) -> ListPage:
-        """Read all of a list, page by page (see `pages` for lists that need not lie in memory as a whole)."""
+        """Read a whole list, page by page (use `pages` to avoid holding it in memory)."""
         listing = ListPage()
         async for page in self.pages(path, query, form=form, limit=limit, **query_parameters):
             listing.add(page)
@@ -376,14 +379,15 @@ class KubeClient:
         limit: int = 250,
         **query_parameters: str,
     ) -> AsyncGenerator[ListPage, None]:
-        """Read a list in pages of about a megabyte, so that decoding none of them holds up the event loop.
+        """Read a list in pages of about a megabyte, so that decoding one does not block the event loop.
 
         Args:
-            path: Of the list.
+            path: The list's path.
             query: Selectors, ``includeObject``.
-            form: ``json``: whole objects; ``table``: the columns that kubectl shows; ``metadata``: the objects' metadata.
+            form: ``json``: whole objects; ``table``: the columns that kubectl shows; ``metadata``:
+                the objects' metadata.
             limit: Items of the first page.
-            query_parameters: More of the query.
+            query_parameters: More query parameters.
         """
         pages = Pages(limit)
         while not pages.is_done:
@@ -397,11 +401,11 @@ class KubeClient:
             yield pages.add_page(await _decode(response), len(response.content))
 
     async def post(self, path: str, body: Mapping[str, Any], **query: str) -> dict[str, Any]:
-        """Make an object."""
+        """Create an object."""
         return await _decode(await self._send("POST", path, query, body))
 
     async def put(self, path: str, body: Mapping[str, Any], **query: str) -> dict[str, Any]:
-        """Write an object anew; its ``resourceVersion`` must be the one that is there."""
+        """Replace an object; its ``resourceVersion`` must be current."""
         return await _decode(await self._send("PUT", path, query, body))
 
     async def patch(
@@ -412,18 +416,17 @@ class KubeClient:
         kind: Patch = "merge",
         **query: str,
     ) -> dict[str, Any]:
-        """Change an object."""
         return await _decode(await self._send("PATCH", path, query, body, content=_PATCHES[kind]))
 
     async def delete(
         self, path: str, body: Mapping[str, Any] | None = None, **query: str
     ) -> dict[str, Any]:
-        """Remove an object; `body` may be a ``DeleteOptions`` (with preconditions)."""
+        """Delete an object; `body` may be a ``DeleteOptions`` (with preconditions)."""
         return await _decode(await self._send("DELETE", path, query, body))
 
     @asynccontextmanager
     async def stream(self, path: str, **query: str) -> AsyncIterator[ResponseStream]:
-        """Read an answer that goes on, over a connection of its own."""
+        """Read a streaming response over its own connection."""
         streams = self._streams.acquire()
         response = None
         try:
@@ -443,8 +446,9 @@ class KubeClient:
     async def close(self) -> None:
         """Close all connections.
 
-        Of many questions asked at once the others go on when one has failed. They are given a moment to fail too: where the event loop's end breaks off what was
-        only about to connect, anyio (4.16) warns of a coroutine that was never awaited.
+        When one of many concurrent requests fails, the others continue. They get a moment to fail
+        too: if the event loop ends while one is about to connect, anyio (4.16) warns of a coroutine
+        that was never awaited.
         """
         if remaining := self._active - {asyncio.current_task()}:
             await asyncio.wait(remaining, timeout=_CLOSE_WAIT_S)
@@ -454,7 +458,7 @@ class KubeClient:
     # ------------------------------------------------------------------------------------------ how
 
     async def headers(self) -> dict[str, str]:
-        """Who we are, for requests that go another way (port-forward)."""
+        """The authentication headers, for requests outside of this client (port-forward)."""
         known_headers = self._headers
         if known_headers is not None and time.monotonic() - known_headers[0] <= _HEADERS_TTL_S:
             return known_headers[1]
@@ -462,13 +466,13 @@ class KubeClient:
             newest = self._headers
             if (
                 newest is None or newest is known_headers
-            ):  # else another request has just fetched them
+            ):  # otherwise another request has just renewed them
                 headers = await asyncio.to_thread(self.access.headers)
                 newest = self._headers = (time.monotonic(), headers)
             return newest[1]
 
     async def _renew(self) -> None:
-        """Fetch the credentials anew, once for all who were refused with the same ones."""
+        """Renew the credentials, once for all requests that were rejected with the same ones."""
         previous_headers = self._headers
         async with self._renewing:
             if self._headers is previous_headers:
@@ -507,7 +511,7 @@ class KubeClient:
         accept: str = ACCEPT["json"],
         content: str = "application/json",
     ) -> httpx.Response:
-        """Ask; wait where the server says so, and prove anew who we are, once."""
+        """Send a request; wait if the server says so, and renew the credentials once."""
         with self._track():
             return await self._send_with_retries(verb, path, query, body, accept, content)
 
@@ -530,7 +534,7 @@ class KubeClient:
                     raise connection_error from error
                 if verb != "GET" or is_broken:
                     raise response_error(error, verb, self.access) from error
-                is_broken = True  # a kept connection that the other side has closed, say
+                is_broken = True  # for example a kept connection that the server has closed
                 continue
             if response.is_success:
                 return response
@@ -564,7 +568,7 @@ class KubeClient:
 
     @contextmanager
     def _track(self) -> Iterator[None]:
-        """Note that this task waits for an answer."""
+        """Track this task's pending request."""
         task = asyncio.current_task()
         assert task is not None
         self._active.add(task)
@@ -575,7 +579,7 @@ class KubeClient:
 
 
 def _retry_after(response: httpx.Response, verb: str) -> float | None:
-    """Seconds after which the server wants to be asked again; what it refused with 429 it has not begun, so that this holds for every verb."""
+    """Seconds until the server accepts a retry; it has not processed a request that it rejects with 429, so any verb may be retried."""
     if response.status_code != 429 and not (response.status_code == 503 and verb == "GET"):
         return None
     try:
@@ -603,7 +607,7 @@ async def _decode(response: httpx.Response) -> dict[str, Any]:
 
 
 async def _text(response: httpx.Response) -> str:
-    """The beginning of a refusal's text."""
+    """The start of an error response's text."""
     data = b""
     try:
         async for chunk in response.aiter_bytes():
@@ -611,27 +615,27 @@ async def _text(response: httpx.Response) -> str:
             if len(data) > _MAX_ERROR_BYTES:
                 break
     except httpx.TransportError:
-        pass  # the status says enough
+        pass  # the status is enough
     return data.decode("utf-8", "replace")
 
 
 # --------------------------------------------------------------------------------------------------
-# Pauses between tries that grow, differently for each who tries.
+# Exponential back-off with jitter.
 
 
 class Backoff:
-    """Doubles from `first` to `max_pause` seconds, give or take a quarter, so that many who failed together do not come back together."""
+    """Doubles from `first` to `max_pause` seconds, plus or minus a quarter, so that clients that failed together do not retry together."""
 
     def __init__(self, first: float, max_pause: float) -> None:
         self._first_pause, self._max_pause = first, max_pause
         self._next_pause = first
 
     def next_pause(self) -> float:
-        """Seconds to wait now."""
+        """The next pause in seconds."""
         pause = self._next_pause
         self._next_pause = min(self._max_pause, pause * 2)
         return pause * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
 
     def reset(self) -> None:
-        """All is well again."""
+        """Reset after a success."""
         self._next_pause = self._first_pause

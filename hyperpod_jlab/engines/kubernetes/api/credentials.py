@@ -1,4 +1,4 @@
-"""How one proves who one is to an API server: tokens of all kinds, renewed ahead of their end. All of it may block: call it in a thread."""
+"""Kubernetes authentication: bearer tokens, exec plug-ins and client certificates, renewed before they expire. Everything may block: call it in a thread."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, Unsupporte
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import KubeconfigEntry
 
 _FILE_TTL_S = 60.0
-"""Seconds after which a token's file is read again: in pods it is written anew every hour or so."""
+"""Seconds after which a token file is read again: in pods it is rewritten about every hour."""
 _EARLY = 120.0
-"""Seconds before its end at which a token is renewed."""
+"""Seconds before its expiry at which a token is renewed."""
 _MAX_EXEC_S = 60.0
 _MAX_TEXT = 300
 _MIN_SECRET_LENGTH = 6
@@ -33,22 +33,22 @@ _SECRET_OPTION = re.compile(r"(?i)^-.*(?:secret|token|pass|key|credential|auth|p
 
 @dataclass(frozen=True)
 class Token:
-    """A token and when it ends (Unix seconds), or None when nobody knows."""
+    """A token and its expiry (Unix seconds), or None if unknown."""
 
     value: str
     expires_at: float | None = None
 
 
 class TokenSource(Protocol):
-    """Where tokens come from."""
+    """A source of tokens."""
 
     def fetch(self) -> Token:
-        """A token that is valid now. Blocking. Raises `HyperpodError`."""
+        """Fetch a valid token. Blocking. Raises `HyperpodError`."""
         ...
 
 
 class Credentials:
-    """Headers that say who one is; what ends soon is fetched anew. Safe in threads."""
+    """Authentication headers, renewed before they expire. Thread-safe."""
 
     def __init__(self, source: TokenSource | None, fixed: Mapping[str, str] | None = None) -> None:
         self._source = source
@@ -57,7 +57,7 @@ class Credentials:
         self._lock = threading.Lock()
 
     def headers(self) -> dict[str, str]:
-        """The headers of a request."""
+        """The headers for a request."""
         if self._source is None:
             return dict(self._fixed)
         with self._lock:
@@ -66,7 +66,7 @@ class Credentials:
             return {**self._fixed, "Authorization": f"Bearer {self._token.value}"}
 
     def renew(self) -> None:
-        """Believe no token that was fetched before."""
+        """Discard all cached tokens."""
         with self._lock:
             self._token = None
 
@@ -76,24 +76,23 @@ def _expires_soon(token: Token) -> bool:
 
 
 class FixedToken:
-    """A token that stands in the kubeconfig."""
+    """A token from the kubeconfig."""
 
     def __init__(self, value: str) -> None:
         self._value = value
 
     def fetch(self) -> Token:
-        """The token."""
         return Token(self._value)
 
 
 class TokenFile:
-    """A token in a file that others write anew."""
+    """A token in a file that another program rewrites."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def fetch(self) -> Token:
-        """What the file holds now."""
+        """Read the file."""
         try:
             value = self._path.read_text("utf-8").strip()
         except (OSError, ValueError) as error:
@@ -104,7 +103,7 @@ class TokenFile:
 
 
 class ExecPlugin:
-    """A program that gives tokens, or a client certificate (client.authentication.k8s.io)."""
+    """A program that returns tokens or a client certificate (client.authentication.k8s.io)."""
 
     def __init__(
         self,
@@ -125,7 +124,7 @@ class ExecPlugin:
             )
 
     def fetch(self) -> Token:
-        """Run it."""
+        """Run the program."""
         status = self._run().get("status")
         status = status if isinstance(status, dict) else {}
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
@@ -166,7 +165,7 @@ class ExecPlugin:
         return document if isinstance(document, dict) else {}
 
     def _program(self) -> str:
-        """A path with a folder in it begins where the kubeconfig is."""
+        """A relative path with a folder starts at the kubeconfig's folder."""
         if not self._command:
             raise self._exec_error("the kubeconfig has no command")
         return str(self._folder / self._command) if os.sep in self._command else self._command
@@ -188,13 +187,13 @@ class ExecPlugin:
         )
 
     def _command_text(self) -> str:
-        """The program and its first word: what stands behind, such as a client's secret, is for nobody's screen or report."""
+        """The program and its first argument. The rest may contain a secret, such as a client's, and must not appear on a screen or in a report."""
         first = next(map(str, self._exec_config.get("args") or []), "")
         argv = [self._command, first] if _SUBCOMMAND.fullmatch(first) else [self._command]
         return " ".join(argv)[:_MAX_TEXT] or "the program"
 
     def _mask_secrets(self, line: str) -> str:
-        """A line of the program without what its options and variables are given, should it repeat them."""
+        """Mask the values of the program's options and variables in a line of its output."""
         env_values = [str(entry.get("value") or "") for entry in self._exec_config.get("env") or []]
         previous = ""
         for argument in map(str, self._exec_config.get("args") or []):
@@ -211,13 +210,13 @@ class ExecPlugin:
 
 
 class PackageToken:
-    """Ways to log in that only the package `kubernetes` knows (auth-provider: OpenID Connect)."""
+    """Authentication that only the package `kubernetes` supports (auth-provider: OpenID Connect)."""
 
     def __init__(self, files: Sequence[Path], context: str) -> None:
         self._files, self._context = files, context
 
     def fetch(self) -> Token:
-        """What the package gives."""
+        """Fetch a token from the package."""
         try:
             from kubernetes import client
             from kubernetes import config as kube
@@ -235,7 +234,7 @@ class PackageToken:
                 configuration,
                 persist_config=False,
             )
-        except Exception as error:  # whatever the login libraries below it raise comes out of it
+        except Exception as error:  # the login libraries below it may raise any exception
             raise DeniedError(
                 f"the auth-provider of the kubeconfig returned no credentials ({type(error).__name__})",
                 code="login_failed",
@@ -248,18 +247,20 @@ class PackageToken:
 
 
 def basic(user: str, password: str) -> dict[str, str]:
-    """Name and password as a header."""
+    """Basic authentication header."""
     encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
     return {"Authorization": f"Basic {encoded}"}
 
 
 def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Give a client certificate to a context; the file that this needs is gone afterwards.
+    """Load a client certificate into a context, through a temporary file that is deleted afterwards.
 
     Raises:
-        InvalidInputError: They are none, or do not fit each other.
+        InvalidInputError: Certificate or key is invalid, or they do not match.
     """
-    with tempfile.NamedTemporaryFile(prefix="hpj-", suffix=".pem") as file:  # its owner's only
+    with tempfile.NamedTemporaryFile(
+        prefix="hpj-", suffix=".pem"
+    ) as file:  # readable by its owner only
         file.write(certificate + b"\n" + key)
         file.flush()
         try:

@@ -1,6 +1,7 @@
-"""An EKS cluster by its name: address and authority from EKS, tokens made in this process (no AWS command is run).
+"""Access to an EKS cluster by name: address and certificate authority from EKS, tokens signed in this process (runs no AWS command).
 
-A token is a presigned request to STS, "who is this?", with the cluster's name in a header; the cluster sends it to STS. It is good for 15 minutes (research/aws.md 2.6).
+A token is a presigned GetCallerIdentity request to STS with the cluster's name in a header; the
+cluster sends it to STS. It is valid for 15 minutes (research/aws.md 2.6).
 """
 
 from __future__ import annotations
@@ -24,24 +25,25 @@ from hyperpod_jlab.engines.kubernetes.api.kubeconfig import find_proxy
 from hyperpod_jlab.engines.kubernetes.api.light_httpx import httpx
 
 _TOKEN_TTL_S = 840.0
-"""Seconds; a minute less than the cluster takes it for good."""
+"""Seconds; one minute less than the cluster accepts it."""
 _URL_TTL_S = 60
 _PREFIX = "k8s-aws-v1."
 
 
 def eks_access(name: str, session: Any = None) -> ApiAccess:
-    """The way to an EKS cluster. Blocking.
+    """Access to an EKS cluster. Blocking.
 
     Args:
         name: The cluster's name.
-        session: A boto3 session; default: one of the environment's credentials, in the region that AWS is asked in elsewhere.
+        session: A boto3 session; by default one with the environment's credentials, in the region
+            used for all AWS requests.
 
     Raises:
         UnsupportedError: boto3 is not installed.
-        NotFoundError: There is no such cluster in this account and region.
-        DeniedError: There are no AWS credentials, or they may not see the cluster.
+        NotFoundError: The cluster does not exist in this account and region.
+        DeniedError: AWS credentials are missing, or lack the permission to read the cluster.
         InvalidInputError: No region is configured.
-        UnreachableError: AWS does not answer, or the cluster is not there yet.
+        UnreachableError: AWS does not answer, or the cluster is still being created.
     """
     session = session or _session()
     return build_access(name, _described(session, name), session)
@@ -50,18 +52,18 @@ def eks_access(name: str, session: Any = None) -> ApiAccess:
 def build_access(
     name: str, cluster: Mapping[str, Any], session: Any = None, region: str | None = None
 ) -> ApiAccess:
-    """The way to an EKS cluster that has been described. Blocking.
+    """Access to an EKS cluster from its description. Blocking.
 
     Args:
         name: The cluster's name.
-        cluster: EKS' description of it: the ``cluster`` of ``DescribeCluster``.
+        cluster: The ``cluster`` in the response of ``DescribeCluster``.
         session: As with `eks_access`.
-        region: The region of that session.
+        region: The session's region.
 
     Raises:
         UnsupportedError: boto3 is not installed.
         InvalidInputError: No region is configured.
-        UnreachableError: The cluster is not there yet.
+        UnreachableError: The cluster is still being created.
     """
     session = session or _session(region)
     server = str(cluster.get("endpoint") or "")
@@ -84,13 +86,13 @@ def build_access(
 
 
 class EksTokens:
-    """Tokens of a cluster."""
+    """A cluster's tokens."""
 
     def __init__(self, session: Any, name: str) -> None:
         self._session, self._name = session, name
 
     def fetch(self) -> Token:
-        """A new one, signed here; nobody is asked for it but, at times, the source of the AWS credentials."""
+        """A new token, signed locally; only the source of the AWS credentials may need a request."""
         url = _translate_errors(self._session, self._presigned, self._name)
         text = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
         return Token(_PREFIX + text, time.time() + _TOKEN_TTL_S)
@@ -123,7 +125,7 @@ class EksTokens:
 
 
 def _regional(endpoint: str, region: str) -> str:
-    """STS' address in the region: clusters do not take the global one's signature everywhere."""
+    """STS' regional address: some clusters do not accept the global one's signature."""
     return endpoint.replace("https://sts.amazonaws.com", f"https://sts.{region}.amazonaws.com")
 
 
@@ -150,7 +152,7 @@ def _described(session: Any, name: str) -> dict[str, Any]:
 
 
 def _translate_errors(session: Any, call: Callable[[], Any], cluster_name: str) -> Any:
-    """AWS' complaints as errors of ours."""
+    """AWS errors as our errors."""
     try:
         return call()
     except HyperpodError:
@@ -167,7 +169,8 @@ def _translate_errors(session: Any, call: Callable[[], Any], cluster_name: str) 
                 detail={**translated.detail, "field": "eks"},
             )
         if translated.code == "missing_right":
-            # Not the cluster refuses one kind of object, of which others may be seen: there is no way to the cluster at all.
+            # This is not a cluster that denies one kind of object: without credentials, nothing on
+            # the cluster is accessible.
             translated = DeniedError(
                 translated.message,
                 code="no_eks_right",
@@ -178,12 +181,12 @@ def _translate_errors(session: Any, call: Callable[[], Any], cluster_name: str) 
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether an EKS cluster lets one in: its description, a token, and one question to its API server.
+# Check EKS access: the cluster's description, a token, and one request to its API server.
 
 _TIMEOUT = httpx.Timeout(4.0, connect=2.5)
 
 _REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-"""Answered to all whom the cluster knows (Kubernetes' role ``system:basic-user``)."""
+"""Every authenticated user may call it (Kubernetes' role ``system:basic-user``)."""
 
 _REVIEW_BODY = {
     "apiVersion": "authorization.k8s.io/v1",
@@ -196,12 +199,12 @@ _REVIEW_BODY = {
 
 @dataclass(frozen=True)
 class AccessCheck:
-    """How an EKS cluster's API server answered.
+    """The result of an EKS access check.
 
     Attributes:
-        private: Whether its address is one of its VPC only.
-        allowed: Whether one may start pods in the namespace called default.
-        problem: Why it gave no answer.
+        private: Whether its address is reachable only inside its VPC.
+        allowed: Whether the user may create pods in the namespace ``default``.
+        problem: Why the API server did not answer.
     """
 
     private: bool = False
@@ -210,14 +213,14 @@ class AccessCheck:
 
 
 async def check_access(aws: Aws, name: str) -> AccessCheck:
-    """Ask an EKS cluster's API server whether it lets one start pods. Takes some seconds at the most, besides AWS' own.
+    """Ask an EKS cluster's API server whether the user may create pods. Takes a few seconds at most, besides the AWS requests.
 
     Args:
-        aws: AWS in the cluster's region.
+        aws: AWS clients for the cluster's region.
         name: The EKS cluster's name.
 
     Raises:
-        HyperpodError: AWS does not say where it is (see `aws.errors`), or a package is missing.
+        HyperpodError: AWS did not return its address (see `aws.errors`), or a package is missing.
     """
     described: Mapping[str, Any] = (await aws.call("eks", "DescribeCluster", name=name))["cluster"]
     network = described.get("resourcesVpcConfig") or {}

@@ -1,6 +1,7 @@
-"""The API server's refusals as errors of ours: what is wrong, and what to do. Texts seen on Kubernetes 1.34 (research/kubernetes.md).
+"""The API server's error responses as our errors: what is wrong, and what to do. Texts observed on Kubernetes 1.34 (research/kubernetes.md).
 
-The server's own sentence is shown where it names what the user can mend, shortened; pages of proxies, which may hold anything, never are.
+The server's message is shown, shortened, if the user can act on it; pages of proxies are never
+shown, because they may contain anything.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from hyperpod_jlab.core.errors import (
 )
 
 ANSWER_LOST = "answer_lost"
-"""Code of an `UnreachableError` after which what was asked for may have been done."""
+"""Code of an `UnreachableError` after which the request may have been applied."""
 STREAM_CUT = "cut"
-"""Code of an `UnreachableError`: the connection ended in the middle of an answer."""
+"""Code of an `UnreachableError`: the connection ended in the middle of a response."""
 
 _MAX_MESSAGE = 600
 _FORBIDDEN_TEXT = re.compile(
@@ -36,22 +37,22 @@ _TOO_LARGE_TEXT = re.compile(
     r"request is too large|trying to send message larger than max|request entity too large",
     re.IGNORECASE,
 )
-"""etcd's word, that of the API server's way to it, and the API server's own (seen on 1.34); the first two come with status 500."""
+"""Texts of etcd, of the API server's etcd client, and of the API server itself (observed on 1.34); the first two have status 500."""
 _WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]*)"')
 
 
 @dataclass(frozen=True)
 class ApiStatus:
-    """A refusal as the API server gave it.
+    """An error response of the API server.
 
     Attributes:
         status: HTTP status.
-        message: Its sentence, "" when the answer is no ``Status`` object (a proxy's page).
-        reason: Its word, such as ``AlreadyExists``.
-        details: What it is about: ``name``, ``kind``, ``causes``, ``retryAfterSeconds``.
-        path: What was asked for.
-        verb: By which HTTP method.
-        continue_token: Of a list that has become too old: from where to go on.
+        message: Its message, "" when the response is not a ``Status`` object (a proxy's page).
+        reason: Its reason, such as ``AlreadyExists``.
+        details: Its details: ``name``, ``kind``, ``causes``, ``retryAfterSeconds``.
+        path: The request's path.
+        verb: The HTTP method.
+        continue_token: For an expired list: the token to continue with.
     """
 
     status: int
@@ -64,7 +65,7 @@ class ApiStatus:
 
 
 def parse_error(status: int, text: str, *, verb: str = "GET", path: str = "") -> HyperpodError:
-    """The error for an answer that is no success."""
+    """The error for a response that is not a success."""
     status_object = _read(status, text, verb, path)
     if status == 401:
         return _unauthorized(status_object)
@@ -110,7 +111,7 @@ def _message(status_object: ApiStatus) -> str:
 
 
 def shortened(text: str) -> str:
-    """A sentence of the server's on one line, at most 600 characters."""
+    """A server message on one line, at most 600 characters."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_MESSAGE else f"{line[: _MAX_MESSAGE - 1]}…"
 
@@ -124,7 +125,9 @@ def _detail(status_object: ApiStatus, **extra: Any) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------------------------------- what may not be
+# ----------------------------------------------------------------------------------------------
+# what may not be
+# permissions
 
 
 def _unauthorized(status_object: ApiStatus) -> HyperpodError:
@@ -178,7 +181,7 @@ def _forbidden(status_object: ApiStatus) -> HyperpodError:
 def permission_denied(
     verb: str, group: str, resource: str, namespace: str | None, status: int = 403
 ) -> DeniedError:
-    """What to say of a right that the user lacks; it stands in `detail` as ``right``."""
+    """The error for a missing permission, which is in `detail` as ``right``."""
     scope_text = f"in the namespace {namespace}" if namespace else "in the whole cluster"
     resource_text = f"{resource}.{group}" if group else resource
     check_command = f"kubectl auth can-i {verb} {resource_text}" + (
@@ -205,7 +208,9 @@ def _quota(status_object: ApiStatus) -> HyperpodError:
     )
 
 
-# ---------------------------------------------------------------------------------------------- what is not there
+# ----------------------------------------------------------------------------------------------
+# what is not there
+# not found
 
 
 def _not_found(status_object: ApiStatus) -> HyperpodError:
@@ -224,7 +229,7 @@ def _not_found(status_object: ApiStatus) -> HyperpodError:
 
 
 def _unknown_kind(status_object: ApiStatus) -> HyperpodError:
-    """Nothing is served at this path: the kind is not installed; or, of a pod's log, the node's kubelet is only just coming up."""
+    """The error for a path that is not served: the kind is not installed or, for a pod's log, the node's kubelet is still starting."""
     if status_object.details.get("kind") == "pods/log" or status_object.path.endswith("/log"):
         return UnreachableError(
             "the node cannot provide the log yet",
@@ -252,7 +257,9 @@ def _unknown_kind(status_object: ApiStatus) -> HyperpodError:
     )
 
 
-# ---------------------------------------------------------------------------------------------- what does not fit
+# ----------------------------------------------------------------------------------------------
+# what does not fit
+# conflicts and invalid objects
 
 
 def _conflict(status_object: ApiStatus) -> HyperpodError:
@@ -302,7 +309,9 @@ def _too_large(status_object: ApiStatus) -> HyperpodError:
     )
 
 
-# ---------------------------------------------------------------------------------------------- what cannot be now
+# ----------------------------------------------------------------------------------------------
+# what cannot be now
+# temporary failures
 
 
 def _retry_later(status_object: ApiStatus) -> HyperpodError:
@@ -340,7 +349,7 @@ def _retry_later(status_object: ApiStatus) -> HyperpodError:
 
 
 def _may_have_applied(status_object: ApiStatus) -> bool:
-    """Whether something that changes may have been done all the same: the server ran out of time, or a proxy in between lost its answer."""
+    """Whether a change may have been applied: the server timed out, or a proxy lost its response."""
     if status_object.verb == "GET":
         return False
     if status_object.message:

@@ -1,4 +1,4 @@
-"""Kubeconfigs as kubectl reads them: the files of KUBECONFIG one after the other, of each name the first that is found."""
+"""Kubeconfigs as kubectl reads them: all files of KUBECONFIG in order; the first definition of each name wins."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class KubeconfigEntry:
     """A cluster or a user of a kubeconfig.
 
     Attributes:
-        name: Its name.
-        data: What it says.
-        folder: The folder of the file in which it stands; relative paths begin there.
+        name: The entry's name.
+        data: Its content.
+        folder: The folder of its file, where relative paths start.
     """
 
     name: str
@@ -28,18 +28,18 @@ class KubeconfigEntry:
     folder: Path
 
     def text(self, key: str) -> str:
-        """A value as text, "" when it is not there."""
+        """A value as text, "" when missing."""
         entry = self.data.get(key)
         return "" if entry is None else str(entry)
 
     def path(self, key: str) -> Path | None:
-        """A file that it names."""
+        """The path of a file that it names."""
         return self.folder / Path(self.text(key)).expanduser() if self.text(key) else None
 
 
 @dataclass(frozen=True)
 class KubeconfigContext:
-    """A cluster and who one is there."""
+    """A cluster and the user for it."""
 
     name: str
     cluster: KubeconfigEntry
@@ -47,7 +47,7 @@ class KubeconfigContext:
 
 
 def kubeconfig_files() -> list[Path]:
-    """The files that there are."""
+    """The existing files."""
     return [path for path in _searched_paths() if path.is_file()]
 
 
@@ -72,10 +72,10 @@ def _not_found_error() -> InvalidInputError:
 
 
 def read_context(name: str | None) -> KubeconfigContext:
-    """A context by its name, or the current one.
+    """A context by name, or the current one.
 
     Raises:
-        InvalidInputError: There is no kubeconfig, it cannot be read, or it has no such context.
+        InvalidInputError: No kubeconfig exists, it is unreadable, or the context does not exist.
     """
     files = kubeconfig_files()
     if not files:
@@ -140,7 +140,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     try:
         document = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        # The parser's own words would show a piece of the file, in which secrets stand.
+        # The parser's own message would quote a part of the file, which contains secrets.
         raise _invalid_error(
             f"the kubeconfig {path} cannot be read ({type(error).__name__})"
         ) from None
@@ -161,21 +161,22 @@ def _invalid_error(message: str, hint: str | None = None) -> InvalidInputError:
 
 
 # --------------------------------------------------------------------------------------------------
-# By which proxy an API server is reached: the kubeconfig's, or the environment's, as kubectl finds it.
+# The proxy for an API server: the kubeconfig's or the environment's, in kubectl's order.
 
 PROXY_HINT = "check proxy-url in the kubeconfig and HTTPS_PROXY"
 _SCHEMES = {"http", "https", "socks5", "socks5h"}
 
 
 def find_proxy(server: str, configured: str = "") -> str | None:
-    """The proxy's address, or None for the straight way.
+    """The proxy's address, or None for a direct connection.
 
     Args:
         server: The API server's address.
-        configured: The ``proxy-url`` of the kubeconfig, which is above the environment.
+        configured: The kubeconfig's ``proxy-url``, which overrides the environment.
 
     Raises:
-        InvalidInputError: It is no address of a proxy. The address is not repeated: a password may be in it.
+        InvalidInputError: The proxy address is invalid. The message omits it, because it may
+            contain a password.
     """
     if configured:
         return _checked(configured)
@@ -209,7 +210,7 @@ def _environment(name: str) -> str:
 
 
 def _excepted(host: str, port: int | None) -> bool:
-    """Whether NO_PROXY or its own address keeps a host from any proxy."""
+    """Whether NO_PROXY or a local address excludes a host from proxies."""
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True

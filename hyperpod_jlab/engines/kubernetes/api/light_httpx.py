@@ -1,4 +1,4 @@
-"""httpx without its command line, which imports rich and pygments where these are installed: half of the time of all imports of a submit."""
+"""httpx without its command line, which imports rich and pygments if they are installed: half of a submit's import time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _COMMAND_LINE = "httpx._main"
 
 _is_imported_here = _COMMAND_LINE not in sys.modules
 if _is_imported_here:
-    sys.modules[_COMMAND_LINE] = ModuleType(_COMMAND_LINE)  # httpx takes it for not installed
+    sys.modules[_COMMAND_LINE] = ModuleType(_COMMAND_LINE)  # httpx treats it as not installed
 
 import httpx  # noqa: E402 - see above
 

@@ -1,16 +1,21 @@
 """The log of one container of a pod, each line exactly once, over cut connections and restarts.
 
     log = PodLog(client, namespace, pod, "pytorch")
-    async with aclosing(log.follow(cursor)) as portions:    # a Cursor kept from earlier, or none: from the oldest line
+    async with aclosing(log.follow(cursor)) as portions:    # a saved cursor, or an empty one for
+    the oldest line
         async for portion in portions:
-            for item in portion.items:                      # Entry | Started | Ended | Gap | Over
+            for item in portion.items:                      # PodLogLine | ContainerStarted |
+            ContainerEnded | PodLogGap | LogEnded
                 ...
             keep(portion.cursor)
 
-Write `portion.items` and keep `portion.cursor` together, then each line comes exactly once over crashes of the reader too.
+Write `portion.items` and `portion.cursor` together; then each line arrives exactly once even if the
+reader crashes.
 
-How it resumes (as stern does): the API server gives a log from a whole second on (`sinceTime` has no fractions). The reader asks from shortly before its last line
-and drops all lines up to that line. When the kubelet has rotated the file meanwhile, that line is not there: all lines are new, and a `PodLogGap` says that some may be missing.
+How it resumes (as stern does): the API server returns a log from a whole second on (`sinceTime` has
+no fractions). The reader requests it from shortly before its last line and drops all lines up to
+that line. If the kubelet has rotated the file meanwhile, that line is missing: all lines are new,
+and a `PodLogGap` reports that some may be lost.
 """
 
 from __future__ import annotations
@@ -36,7 +41,8 @@ from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient
 from hyperpod_jlab.engines.kubernetes.api.errors import STREAM_CUT
 
 # --------------------------------------------------------------------------------------------------
-# What of a pod's state matters for its log: which container runs, which ran before, and whether another will.
+# The part of a pod's state that matters for its log: which container runs, which ran before, and
+# whether another will follow.
 
 _FINAL = {"Succeeded", "Failed"}
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
@@ -44,7 +50,7 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a container ended: `ended_at` is in Unix seconds, `reason` the kubelet's word, such as ``Error`` or ``OOMKilled``."""
+    """How a container ended: `ended_at` is in Unix seconds, `reason` is the kubelet's, such as ``Error`` or ``OOMKilled``."""
 
     container_id: str
     code: int | None
@@ -55,15 +61,16 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """A container of a pod, by name; each restart of it is another container, with its own id and its own log.
+    """A container of a pod, by name. Each restart is another container with its own id and log.
 
     Attributes:
-        restart: Number of restarts before the newest one that has begun.
-        container_id: The newest one that has begun; "" when none has.
-        started_at: When that one began (Unix seconds).
+        restart: Number of restarts before the newest started one.
+        container_id: The newest started one; "" when none has started.
+        started_at: When that one started (Unix seconds).
         exit: How that one ended; None while it runs.
-        previous: How the one before ended, as long as the kubelet keeps it.
-        waiting: The kubelet's word for why none runs, such as ``ImagePullBackOff``; `message` is its sentence.
+        previous: How the one before ended, while the kubelet keeps it.
+        waiting: The kubelet's reason why none runs, such as ``ImagePullBackOff``; `message` is its
+            text.
     """
 
     name: str
@@ -85,8 +92,8 @@ class PodState:
         uid: A pod of the same name with another uid is another pod.
         phase: ``Pending``, ``Running``, ``Succeeded``, ``Failed`` or ``Unknown``.
         restart_policy: ``Always``, ``OnFailure`` or ``Never``.
-        containers: Those of which the kubelet has spoken, by name, init containers too.
-        names: The names of all its containers.
+        containers: Those that the kubelet has reported, by name, including init containers.
+        names: The names of all containers.
     """
 
     name: str
@@ -99,11 +106,11 @@ class PodState:
     names: tuple[str, ...] = ()
 
     def container(self, name: str) -> ContainerState:
-        """A container by its name; one of which the kubelet has not spoken yet has not begun."""
+        """A container by name; one that the kubelet has not reported yet has not started."""
         return self.containers.get(name) or ContainerState(name)
 
     def is_restartable(self, name: str) -> bool:
-        """Whether another container of that name may follow the newest one; for one that runs: when it ends."""
+        """Whether the container may restart, now or after it ends."""
         if self.phase in _FINAL or self.deleting:
             return False
         exit_ = self.container(name).exit
@@ -113,7 +120,7 @@ class PodState:
 
 
 def pod_state(pod: Mapping[str, Any]) -> PodState:
-    """A pod object's state; as `reduce` of a `Watch` of pods it makes its rows."""
+    """Reduce a pod object to its state; usable as `reduce` of an `Informer` of pods."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     entries = [
         *(status.get("initContainerStatuses") or []),
@@ -153,7 +160,7 @@ def _container(status: Mapping[str, Any]) -> ContainerState:
             exit=exit_state,
             previous=previous,
         )
-    # Between two containers the newest that has begun is the one that ended last.
+    # Between two containers, the newest started one is the one that ended last.
     return ContainerState(
         name=name,
         restart=restart,
@@ -179,27 +186,29 @@ def _exit(terminated: Mapping[str, Any] | None) -> Exit | None:
 
 
 def parse_timestamp(text: Any) -> float | None:
-    """A time as the API server writes it, in Unix seconds; None for anything else."""
+    """Parse a time of the API server to Unix seconds; None for anything else."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:
         return None
 
 
-# ------------------------------------------------------------------------------------------ what comes out
+# ------------------------------------------------------------------------------------------ what
+# comes out
+# output items
 
 
 @dataclass(frozen=True, slots=True)
 class LastLine:
-    """The last line that was handed out, whole or in part.
+    """The last returned line, whole or in part.
 
     Attributes:
         stamp: Its time stamp (Unix nanoseconds).
-        same: How many lines with this stamp came in a row, this one included.
-        taken: Bytes of it that were handed out.
+        same: How many consecutive lines have this stamp, including this one.
+        taken: Returned bytes of it.
         digest: CRC-32 of those bytes.
-        ended: Whether its newline was handed out.
-        newest: The newest stamp so far: stdout's and stderr's lines may not come in the order of their stamps.
+        ended: Whether its newline was returned.
+        newest: The newest stamp so far: lines of stdout and stderr may be out of order.
     """
 
     stamp: int
@@ -212,15 +221,16 @@ class LastLine:
 
 @dataclass(frozen=True, slots=True)
 class PodLogCursor:
-    """A place in a pod's log; `PodLogCursor()` is before the first line of the oldest container that can still be read.
+    """A position in a pod's log; `PodLogCursor()` is before the first line of the oldest readable container.
 
     Attributes:
-        uid: Of the pod; a pod of the same name with another uid is another pod. "" before a pod was seen.
-        restart: Number of the container's restarts before the one that is read.
-        container_id: Of the container that is read; "" before it has started.
+        uid: The pod's uid; a pod of the same name with another uid is another pod. "" before a pod
+            was seen.
+        restart: Number of restarts before the container that is read.
+        container_id: The id of the container that is read; "" before it has started.
         finished: Whether this container's log was read to its end.
         last: The last line, or None before the first.
-        over: Whether nothing more can come.
+        over: Whether the log is complete.
     """
 
     uid: str = ""
@@ -233,14 +243,15 @@ class PodLogCursor:
 
 @dataclass(frozen=True, slots=True)
 class PodLogLine:
-    """A line, or a piece of a long one: the container's own bytes, but for a carriage return before a newline, which containerd drops.
+    """A line, or a piece of a long one: the container's own bytes, except a carriage return before a newline, which containerd drops.
 
-    Lines come whole, but for those of more than 64 KiB, those cut by the end of a connection (the rest comes later), and a last line without newline.
+    Lines are whole except those over 64 KiB, those cut by the end of a connection (the rest follows
+    later), and a last line without newline.
 
     Attributes:
-        stamp: When the line began (Unix nanoseconds, by the node's clock).
+        stamp: When the line started (Unix nanoseconds, node's clock).
         data: Its bytes, without the newline.
-        starts: Whether a line begins here.
+        starts: Whether a line starts here.
         ends: Whether it ends here, with a newline.
     """
 
@@ -252,14 +263,14 @@ class PodLogLine:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStarted:
-    """A container's log begins here; `restart` counts its restarts before it."""
+    """A container's log starts here; `restart` counts its restarts before it."""
 
     restart: int
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerEnded:
-    """A container has ended, and its log was read to its end; `exit_code` is None when it is not known any more."""
+    """A container has ended and its log was read completely; `exit_code` is None when unknown."""
 
     restart: int
     exit_code: int | None
@@ -267,11 +278,12 @@ class ContainerEnded:
 
 @dataclass(frozen=True, slots=True)
 class PodLogGap:
-    """Lines are, or may be, missing here: the cluster does not have them any more.
+    """Lines are, or may be, missing here because the cluster no longer has them.
 
     Attributes:
-        reason: ``rotated``: the kubelet began a new file. ``restarted``: more than one container ended. ``deleted``: the pod, or what was left of an ended
-            container, was removed. All of them before the lines were read.
+        reason: ``rotated``: the kubelet started a new file. ``restarted``: more than one container
+            ended. ``deleted``: the pod or an ended container was deleted. All of them happened
+            before the lines were read.
     """
 
     reason: Literal["rotated", "restarted", "deleted"]
@@ -279,7 +291,7 @@ class PodLogGap:
 
 @dataclass(frozen=True, slots=True)
 class LogEnded:
-    """Nothing more can come: the container has ended for good, its pod was deleted, or another pod has its name."""
+    """The log is complete: the container has ended for good, its pod was deleted, or another pod has its name."""
 
     reason: Literal["ended", "deleted", "replaced"]
 
@@ -289,38 +301,41 @@ Item: TypeAlias = PodLogLine | ContainerStarted | ContainerEnded | PodLogGap | L
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Some items in their order, and the place after the last of them."""
+    """Some items in order, and the position after the last of them."""
 
     items: tuple[Item, ...]
     cursor: PodLogCursor
 
 
-# ------------------------------------------------------------------------------------------ lines and resuming
+# ------------------------------------------------------------------------------------------ lines
+# and resuming
+# lines and resuming
 
 _SECOND = 1_000_000_000
 _TRUNCATED_LINE = 65536
-"""Bytes up to which a line is held back until it is whole."""
+"""Bytes up to which a line is buffered until it is complete."""
 _OVERLAP_S = 2
-"""Seconds by which a line's stamp may be older than that of a line before it."""
+"""Seconds by which a line's timestamp may be older than that of the line before."""
 _TIMESTAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ")
 
 
 class Lines:
-    """Cuts a log answer into lines.
+    """Splits a log response into lines.
 
-    The kubelet begins each line with a time stamp (RFC 3339) and a space. Runtimes keep long lines in pieces; the answer joins them. What begins without a stamp
-    is not a line but a message of the kubelet, such as ``unable to retrieve container logs for containerd://...``, which comes with status 200.
+    The kubelet starts each line with a timestamp (RFC 3339) and a space. Runtimes store long lines
+    in pieces; the response joins them. Text without a timestamp is a message of the kubelet, such
+    as ``unable to retrieve container logs for containerd://...``, which has status 200.
     """
 
     def __init__(self) -> None:
         self.foreign = False
-        """Whether a message came in place of a line."""
+        """Whether a kubelet message came instead of a line."""
         self._buffered = b""
         self._timestamp_ns: int | None = None
         self._second = (b"", 0)
 
     def feed(self, chunk: bytes) -> list[PodLogLine]:
-        """The lines that are whole with this chunk, and the beginning of a long one."""
+        """The lines completed by this chunk, and the start of a long one."""
         *complete_lines, remainder = (self._buffered + chunk).split(b"\n")
         entries = [
             entry for line in complete_lines if (entry := self._entry(line, ends=True)) is not None
@@ -333,12 +348,12 @@ class Lines:
         return entries
 
     def close(self) -> list[PodLogLine]:
-        """What is left when the answer ends: a line without newline, or a part of one."""
+        """The rest at the end of the response: a line without newline, or a part of one."""
         entry = self._entry(self._buffered, ends=False) if self._buffered else None
         return [entry] if entry is not None and entry.data else []
 
     def _entry(self, line: bytes, *, ends: bool) -> PodLogLine | None:
-        if self._timestamp_ns is not None:  # the line goes on
+        if self._timestamp_ns is not None:  # the line continues
             stamp, starts = self._timestamp_ns, False
         elif (match := _TIMESTAMP.match(line)) is not None:
             stamp, starts, line = self._to_nanoseconds(match), True, line[match.end() :]
@@ -357,13 +372,13 @@ class Lines:
 
 
 class Resume:
-    """Lets through what comes after a cursor's last line; until that line is found, holds back what may be new."""
+    """Passes on what follows a cursor's last line; buffers possibly new lines until that line is found."""
 
     def __init__(self, last: LastLine | None) -> None:
         self.is_found = last is None
-        """Whether the answer came to the last line."""
+        """Whether the response reached the last line."""
         self.missing = False
-        """Whether the last line is not in the log any more, so that all lines are new."""
+        """Whether the last line is no longer in the log, so that all lines are new."""
         self._last_line = last
         self._held_lines: list[PodLogLine] = []
         self._known_length = (0, 0)
@@ -378,7 +393,7 @@ class Resume:
 
     @property
     def last(self) -> LastLine:
-        """The last line that was let through."""
+        """The last line that was passed on."""
         return LastLine(
             self._timestamp_ns,
             self._same_count,
@@ -389,7 +404,7 @@ class Resume:
         )
 
     def consume(self, entries: Iterable[PodLogLine]) -> list[Item]:
-        """What is new of the next entries, as far as that is known."""
+        """The new ones among the next entries, as far as known."""
         has_items: list[Item] = []
         for entry in entries:
             self._count(entry)
@@ -400,7 +415,7 @@ class Resume:
         return has_items
 
     def give_up(self) -> list[Item]:
-        """The last line is not there: what was held back is new."""
+        """The last line is missing: the buffered lines are new."""
         self.missing = bool(self._held_lines)
         held_lines, self._held_lines = self._held_lines, []
         return [PodLogGap("rotated"), *held_lines] if held_lines else []
@@ -435,12 +450,14 @@ class Resume:
         return self.give_up() if entry.stamp > last.newest + _OVERLAP_S * _SECOND else []
 
 
-# ------------------------------------------------------------------------------------------ what to do next
+# ------------------------------------------------------------------------------------------ what to
+# do next
+# the next step
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read the log of the cursor's container: of the one before the newest (`previous`), or of one that still runs (`live`)."""
+    """Read the log of the cursor's container: the one before the newest (`previous`), or a running one (`live`)."""
 
     previous: bool
     live: bool
@@ -449,13 +466,13 @@ class Read:
 def next_step(
     state: PodState | None, name: str, cursor: PodLogCursor, *, may_be_incomplete: bool
 ) -> Portion | Read | None:
-    """What to hand out or to read next; None: nothing, until the pod's state changes. Pure.
+    """The next item to return or log to read; None: wait for a change of the pod's state. Pure.
 
     Args:
-        state: The pod, or None when there is none of that name.
+        state: The pod, or None if it does not exist.
         name: The container's name.
-        cursor: The place.
-        may_be_incomplete: Whether the container may have written more than was read.
+        cursor: The position.
+        may_be_incomplete: Whether the log may have more lines than were read.
     """
     if state is None or (cursor.uid and state.uid != cursor.uid):
         end_item = LogEnded("replaced" if state is not None else "deleted")
@@ -473,7 +490,7 @@ def next_step(
             return Read(previous=True, live=False)
         return finished(cursor, None, PodLogGap("restarted"))
     if not cursor.container_id or cursor.container_id != container.container_id:
-        # The oldest container after the cursor's that can still be read.
+        # The oldest readable container after the cursor's.
         is_older = bool(previous_id) and previous_id != cursor.container_id
         container_id = previous_id if is_older else container.container_id
         if container_id:
@@ -488,57 +505,59 @@ def next_step(
 
 
 def finished(cursor: PodLogCursor, exit_: Exit | None, *first: Item) -> Portion:
-    """The cursor's container has ended, and its log was read to its end."""
+    """The cursor after its container has ended and its log was read completely."""
     end_item = ContainerEnded(cursor.restart, exit_.code if exit_ is not None else None)
     return Portion((*first, end_item), replace(cursor, finished=True))
 
 
-# ------------------------------------------------------------------------------------------ following
+# ------------------------------------------------------------------------------------------
+# following
+# following
 
 LOG_GONE = "log_gone"
-"""Code of an `UnreachableError`: the node's container runtime does not give the log, now or ever again."""
+"""Code of an `UnreachableError`: the node's container runtime does not return the log, and never will."""
 
 _RETRYABLE = (UnreachableError, NotFoundError, InvalidInputError)
-"""Errors that another try may mend: a pod's state is older than what its kubelet does."""
+"""Errors that a retry may fix: the API server's pod state lags behind its kubelet."""
 _LONG_READ_S = 10.0
-"""Seconds that a stream must have lasted for the next try to come soon."""
+"""Minimum duration in seconds of a stream for an immediate retry."""
 _RETRY_S = 0.5
 _MAX_FAILURES = 2
-"""Complete answers without the last line after which it counts as gone. A kubelet that dies ends its answers as if they were complete."""
+"""Complete responses without the last line after which it counts as lost. A dying kubelet ends its responses as if they were complete."""
 _UNKNOWN_TIMEOUT_S = 30.0
-"""Seconds for which a 401 is not believed: a cluster that is being started, or a token just being renewed, may refuse for a moment."""
+"""Seconds for which a 401 is retried: a starting cluster, or one with a token that is just being renewed, may reject a request briefly."""
 _DELETED_TIMEOUT_S = 60.0
-"""Seconds for which a runtime may be silent about an ended container, before its log counts as removed."""
+"""Seconds for which a runtime may return nothing for an ended container before its log counts as deleted."""
 _STATE_TTL_S = 2.0
-"""Seconds for which a pod's state is believed when its log is opened: no other pod of the same name starts within them."""
+"""Seconds for which a pod's state is cached when its log is opened: no other pod of the same name starts within them."""
 _SETTLE_S = 0.5
-"""Seconds in which a restart that the kubelet knows of comes to the API server."""
+"""Seconds within which a restart known to the kubelet reaches the API server."""
 _CHANGE_TIMEOUT_S = 10.0
-"""Seconds after which a pod is looked at although a watch said nothing of it."""
+"""Seconds after which a pod is polled although a watch reported nothing."""
 
 
 class PodChanges(Protocol):
-    """Tells when a pod's state changes, so that a follower need not ask: a `Watch` of pods."""
+    """Reports changes of a pod's state, so that a follower need not poll: backed by an `Informer` of pods."""
 
     @property
     def version(self) -> int:
-        """Grows with each change."""
+        """Increases with each change."""
         ...
 
     async def changed(self, since_time: int, timeout: float | None = None) -> int:
-        """Wait until `version` is greater than `since_time`, or for the time (seconds); returns `version`."""
+        """Wait until `version` is greater than `since_time`, or until the timeout (seconds); returns `version`."""
         ...
 
 
 class PodLog:
-    """Follows one container (all its restarts) of one pod.
+    """Follows one container of one pod, including its restarts.
 
     Args:
-        client: Of the cluster.
-        namespace: Of the pod.
-        pod: Its name.
+        client: The cluster's client.
+        namespace: The pod's namespace.
+        pod: The pod's name.
         container: The container's name.
-        news: Tells when the pod may have changed.
+        news: Reports changes of the pod.
     """
 
     def __init__(
@@ -551,9 +570,9 @@ class PodLog:
         news: PodChanges | None = None,
     ) -> None:
         self.last_error: HyperpodError | None = None
-        """Why nothing can be read at the moment (a node that does not answer); None when all is well, also while a container waits to start: see `state`."""
+        """Why the log is unreadable at the moment (a node that does not answer); None otherwise, also while a container waits to start: see `state`."""
         self.state: PodState | None = None
-        """The pod as it was last seen."""
+        """The pod's last known state."""
         self._client, self._changes = client, news
         self._pod, self._container = pod, container
         self._path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
@@ -564,27 +583,29 @@ class PodLog:
         self._reset()
 
     def follow(self, cursor: PodLogCursor | None = None) -> AsyncGenerator[Portion, None]:
-        """What the container writes, from a cursor on, until nothing more can come (`Over` is the last item then).
+        """The container's output from a cursor on, until the log is complete (the last item is then `LogEnded`).
 
-        Waits for a container that has yet to start. While the cluster or the node does not answer it tries again, for ever, and `trouble` says so.
+        Waits for a container that has not started yet. While the cluster or the node does not
+        answer, it retries without limit, and `last_error` has the cause.
 
         Raises:
-            NotFoundError: There is no such pod, and the cursor knows of none.
-            InvalidInputError: The pod has no such container.
+            NotFoundError: The pod does not exist, and the cursor has none.
+            InvalidInputError: The pod does not have the container.
             DeniedError: The user may not read this pod or its log.
         """
         return self._run(cursor or PodLogCursor(), follow=True)
 
     def read(self, cursor: PodLogCursor | None = None) -> AsyncGenerator[Portion, None]:
-        """What is there now, from a cursor on; does not wait for more. `Over` comes where `follow` would give it.
+        """The current output from a cursor on, without waiting for more. Ends with `LogEnded` if `follow` would.
 
         Raises:
-            UnreachableError: The cluster or the node does not answer; and what `follow` raises.
+            UnreachableError: The cluster or the node does not answer; also raises what `follow`
+                raises.
         """
         return self._run(cursor or PodLogCursor(), follow=False)
 
     def _reset(self) -> None:
-        """Of the cursor's container nothing was read yet."""
+        """Nothing of the cursor's container has been read yet."""
         self._may_be_incomplete = True
         self._failures = 0
 
@@ -624,7 +645,7 @@ class PodLog:
                 return
 
     async def _read(self, step: Read, *, follow: bool) -> AsyncGenerator[Portion, None]:
-        """Ask for the log once, and see what became of it."""
+        """Request the log once and evaluate the result."""
         started_at = time.monotonic()
         resume = Resume(self._cursor.last)
         is_last_try = self._failures >= _MAX_FAILURES
@@ -642,7 +663,8 @@ class PodLog:
             if (end := await self._failed(error, step, follow=follow)) is not None:
                 yield end
                 return
-            # What ended while it was read to a clean end has said all, even if it cannot be asked again.
+            # A container that ended during a read with a clean end is complete, even if its log
+            # cannot be requested again.
             self._may_be_incomplete = (
                 self._may_be_incomplete or step.live or error.code == STREAM_CUT
             )
@@ -670,13 +692,13 @@ class PodLog:
     async def _open_log(
         self, step: Read, resume: Resume, *, live: bool, last: bool
     ) -> AsyncGenerator[list[Item], None]:
-        """What is new in one answer.
+        """The new lines of one response.
 
         Args:
-            step: What to read.
-            resume: Tells what is new.
-            live: Go on until the container or the connection ends.
-            last: If the cursor's last line is not there, take all lines as new.
+            step: The read to do.
+            resume: Selects the new lines.
+            live: Continue until the container or the connection ends.
+            last: If the cursor's last line is missing, treat all lines as new.
         """
         lines = Lines()
         query = self._query(step, live)
@@ -684,7 +706,8 @@ class PodLog:
             self._client.stream(f"{self._path}/log", **query) as log,
             aclosing(log.chunks()) as chunks,
         ):
-            # The kubelet removes the log of an ended container soon after the next one has ended: it is read before the wait.
+            # The kubelet deletes an ended container's log soon after the next one has ended, so it
+            # is read before the wait.
             early = [] if live or not self._restarts() else [chunk async for chunk in chunks]
             entries = [entry for chunk in early for entry in lines.feed(chunk)]
             if not await self._matches_cursor(step, entries):
@@ -727,11 +750,11 @@ class PodLog:
         )
 
     async def _matches_cursor(self, step: Read, entries: Sequence[PodLogLine]) -> bool:
-        """Whether an answer that has begun is of the cursor's container. A kubelet knows of restarts before the API server does.
+        """Whether a started response belongs to the cursor's container. A kubelet knows of restarts before the API server does.
 
         Args:
-            step: What was asked for.
-            entries: What was read of the answer so far.
+            step: The read that was requested.
+            entries: The entries read so far.
         """
         if self._restarts():
             await asyncio.sleep(_SETTLE_S)
@@ -743,7 +766,8 @@ class PodLog:
         container = self.state.container(self._container)
         previous_id = container.previous.container_id if container.previous is not None else ""
         if not step.previous and self._cursor.container_id == previous_id and entries:
-            # The next one has begun since: what was read is of the one before unless the log of the next begins with it.
+            # The next container has started since: the entries belong to the one before, unless the
+            # next one's log starts with them.
             return await self._first_timestamp() != entries[0].stamp
         return self._cursor.container_id == (
             previous_id if step.previous else container.container_id
@@ -771,7 +795,7 @@ class PodLog:
         self._failing.clear()
 
     async def _failed(self, error: HyperpodError, step: Read, *, follow: bool) -> Portion | None:
-        """What to hand out when the log cannot be read any more; None: try again. Raises what no other try can mend."""
+        """The item for a log that is lost for good, or None to retry. Raises errors that a retry cannot fix."""
         gaps = [PodLogGap("deleted")] if self._may_be_incomplete else []
         if step.previous and await self._is_removed(error):
             return self._finished(*gaps)
@@ -788,7 +812,7 @@ class PodLog:
         return None
 
     async def _is_removed(self, error: HyperpodError) -> bool:
-        """Whether the log of the previous container has been removed: the newest one's can be read."""
+        """Whether the previous container's log has been deleted: the newest one's is readable."""
         if error.code != LOG_GONE:
             return "previous terminated container" in error.message
         try:
@@ -798,7 +822,7 @@ class PodLog:
         return not lines.foreign
 
     async def _first_timestamp(self) -> int | None:
-        """When the newest container's log begins; None where it is empty or cannot be read."""
+        """The first timestamp of the newest container's log; None if it is empty or unreadable."""
         try:
             _, entries = await self._read_beginning()
         except HyperpodError:
@@ -806,7 +830,7 @@ class PodLog:
         return entries[0].stamp if entries else None
 
     async def _read_beginning(self) -> tuple[Lines, list[PodLogLine]]:
-        """The beginning of the newest container's log."""
+        """The start of the newest container's log."""
         lines, entries = Lines(), list[PodLogLine]()
         query = {"container": self._container, "timestamps": "true", "limitBytes": "120"}
         async with self._client.stream(f"{self._path}/log", **query) as log:
@@ -815,7 +839,7 @@ class PodLog:
         return lines, [*entries, *lines.close()]
 
     async def _process(self, *, patient: bool) -> None:
-        """Ask for the pod's state."""
+        """Query the pod's state."""
         backoff = Backoff(0.2, 5.0)
         while True:
             try:

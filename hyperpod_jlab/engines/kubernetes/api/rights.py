@@ -1,4 +1,4 @@
-"""What a user may do, asked before it is tried: for a namespace all at once, kept for a minute."""
+"""Permission checks before an action: all of a namespace in one request, cached for a minute."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _REVIEWS = "/apis/authorization.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class ResourcePermission:
-    """A right.
+    """A permission.
 
     Attributes:
         verb: ``get``, ``list``, ``watch``, ``create``, ``patch``, ``delete`` ...
-        group: The kind's group; "" for the core's.
-        resource: Its name in paths, with a part of it after a slash: ``pods/log``.
-        namespace: Where; None: in the whole cluster.
+        group: The kind's API group; "" for the core group.
+        resource: Its name in paths, with a subresource after a slash: ``pods/log``.
+        namespace: The namespace, or None for the whole cluster.
     """
 
     verb: str
@@ -37,7 +37,7 @@ class ResourcePermission:
     namespace: str | None = None
 
     def to_dict(self) -> dict[str, str | None]:
-        """As plain data, as errors carry it."""
+        """As plain data for errors."""
         return {
             "verb": self.verb,
             "group": self.group,
@@ -46,7 +46,7 @@ class ResourcePermission:
         }
 
     def denied(self) -> DeniedError:
-        """What to say to who lacks it."""
+        """The error for a user who lacks the permission."""
         return permission_denied(self.verb, self.group, self.resource, self.namespace)
 
 
@@ -57,9 +57,10 @@ class _Rules:
 
 
 class PermissionChecker:
-    """The rights of the client's user.
+    """The permissions of the client's user.
 
-    What the cluster cannot say (it may have judges that do not answer questions beforehand) counts as allowed: trying tells.
+    A permission that the cluster cannot evaluate beforehand, as with some authorizers, counts as
+    allowed; the request itself decides.
     """
 
     def __init__(self, client: KubeClient) -> None:
@@ -70,7 +71,7 @@ class PermissionChecker:
     async def is_allowed(
         self, verb: str, group: str, resource: str, namespace: str | None = None
     ) -> bool:
-        """Whether the user has a right."""
+        """Whether the user has a permission."""
         permission = ResourcePermission(verb, group, resource, namespace)
         if namespace is not None:
             rules = await self._rules.get(namespace, partial(self._namespace_rules, namespace))
@@ -83,7 +84,7 @@ class PermissionChecker:
     async def list_missing(
         self, permissions: Iterable[ResourcePermission]
     ) -> list[ResourcePermission]:
-        """Those of some rights that the user lacks, in their order."""
+        """The missing ones among some permissions, in order."""
         permission_list = list(permissions)
         allowed = await asyncio.gather(
             *(
@@ -100,12 +101,12 @@ class PermissionChecker:
         ]
 
     def forget(self) -> None:
-        """Ask anew: somebody was just refused, or was just given something."""
+        """Clear the cache after a permission was denied or granted."""
         self._rules.clear()
         self._cache.clear()
 
     async def _namespace_rules(self, namespace: str) -> _Rules:
-        """The rules that hold in a namespace."""
+        """The rules of a namespace."""
         status = await self._review("selfsubjectrulesreviews", {"namespace": namespace})
         return _Rules(
             tuple(status.get("resourceRules") or []),
@@ -113,7 +114,7 @@ class PermissionChecker:
         )
 
     async def _review_one(self, permission: ResourcePermission) -> bool:
-        """Ask for one right."""
+        """Check one permission."""
         resource, _, part = permission.resource.partition("/")
         attributes = {"verb": permission.verb, "group": permission.group, "resource": resource}
         attributes |= {"subresource": part} if part else {}
@@ -124,7 +125,7 @@ class PermissionChecker:
         return bool(review.get("allowed", True))
 
     async def _review(self, kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer's status; empty when even the question is refused."""
+        """The response's status; empty when even the review is denied."""
         try:
             response = await self._client.post(f"{_REVIEWS}/{kind}", {"spec": spec})
         except (DeniedError, NotFoundError, RefusedError) as error:
@@ -147,7 +148,7 @@ def _rule_allows(rule: Mapping[str, Any], permission: ResourcePermission) -> boo
 
 
 # --------------------------------------------------------------------------------------------------
-# The client of one configured cluster, and what is asked of it once for all who ask: made when first needed.
+# The client of one configured cluster and its shared queries, created on first use.
 
 
 @dataclass(frozen=True)
@@ -158,10 +159,11 @@ class _Connected:
 
 
 class ClusterConnection:
-    """The way to a cluster.
+    """The connection to a cluster.
 
-    All methods raise as `load_access` does: `UnsupportedError` when a package is missing, `InvalidInputError` when there is no usable kubeconfig or no such context,
-    `DeniedError` when its way to log in fails.
+    All methods raise as `load_access` does: `UnsupportedError` when a package is missing,
+    `InvalidInputError` when there is no usable kubeconfig or the context does not exist,
+    `DeniedError` when authentication fails.
 
     Attributes:
         config: Its configuration.
@@ -175,19 +177,18 @@ class ClusterConnection:
         self._lock = asyncio.Lock()
 
     async def client(self) -> KubeClient:
-        """The client."""
         return (await self._all()).client
 
     async def informers(self) -> Informers:
-        """The watches of this process, shared by all who ask for the same."""
+        """This process's informers, shared by all callers."""
         return (await self._all()).informers
 
     async def permissions(self) -> PermissionChecker:
-        """What the user may do."""
+        """The user's permissions."""
         return (await self._all()).permissions
 
     async def close(self) -> None:
-        """End the watches and close the connections."""
+        """End the informers and close the connections."""
         connected, self._connected = self._connected, None
         if connected is not None:
             await connected.informers.close()

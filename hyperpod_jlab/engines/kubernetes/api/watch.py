@@ -1,12 +1,13 @@
-"""One list and watch for each (path, selectors) of a process, shared by all who ask, kept as small rows.
+"""One list and watch for each (path, selectors) of a process, shared by all callers, stored as small rows.
 
     watches = Watches(client)                                     # one for each client
     pods = watches.of(f"/api/v1/namespaces/{ns}/pods", pod_state, labels=RUN_LABEL)
-    rows = await pods.rows()                                      # {"name": row}; the first time after the list, then at once
-    version = await pods.changed(pods.version, timeout=60)        # sleeps until something is new
-    PodLog(client, ns, name, "pytorch", news=pods.one(name))      # what concerns one row alone
+    rows = await pods.rows()                                      # {"name": row}; the first time
+    after the list, then at once
+    version = await pods.changed(pods.version, timeout=60)        # waits for a change
+    PodLog(client, ns, name, "pytorch", news=pods.one(name))      # changes of one row only
 
-Nobody need close it: a watch that nobody has asked for 90 s ends by itself, and the next who asks starts it anew.
+Closing is optional: a watch ends after 90 s without a caller, and the next call restarts it.
 """
 
 from __future__ import annotations
@@ -30,48 +31,49 @@ from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, Res
 from hyperpod_jlab.engines.kubernetes.api.errors import STREAM_CUT
 
 # --------------------------------------------------------------------------------------------------
-# Lists, then watches, for ever: the work behind a `Informer`.
+# Lists, then watches, without end: the worker behind an `Informer`.
 #
-# A server that ends each watch at once, or says 410 to each, is asked less and less often: after 10 s at most once a second, and still the rows become right.
+# If a server ends each watch at once, or answers each with 410, the retries slow down, after 10 s
+# to at most one a second, and the rows still become current.
 
 RowType = TypeVar("RowType")
 
 _WATCH_SECONDS = (240, 300)
-"""Seconds for which a watch is asked; a different number for each, so that they do not end together."""
+"""Duration of a watch in seconds, randomized so that watches do not end together."""
 _RESPONSE_GRACE_S = 30.0
-"""Seconds after which a watch that should have ended is taken to be dead."""
+"""Seconds after which a watch that should have ended counts as dead."""
 _STABLE = 10.0
-"""Seconds that a watch must have stood for its end to be nothing special."""
+"""Seconds that a watch must last for its end to be normal."""
 _MIN_BACKOFF_S, _MAX_BACKOFF_S = 0.5, 8.0
 _MIN_WATCH_S = 2.5
-"""Seconds between tries while somebody waits."""
+"""Seconds between retries while a caller waits."""
 _DENIED_TTL_S = 30.0
-"""Seconds for which a right that lacks, or a kind that is not served, is not asked for again."""
+"""Seconds before a denied permission, or a kind that is not served, is tried again."""
 _FINAL = (DeniedError, NotFoundError)
 _SYNC_S = 0.25
-"""Seconds after which a watch has told what happened before it began."""
+"""Seconds after which a watch has delivered the events from before its start."""
 _EMPTY = 3
-"""Watches one after the other that ended soon and without an event, before a list is read instead."""
+"""Consecutive watches that ended early and without an event before a list is read instead."""
 _STEP = 100
-"""Objects that are reduced in one go."""
+"""Objects that are reduced in one batch."""
 
 
 class ExpiredError(Exception):
-    """The server no longer knows the state from which the watch was to go on."""
+    """The server no longer has the resource version from which the watch was to continue."""
 
 
 class InformerStore(Generic[RowType]):
-    """The rows, and what is known of their truth.
+    """The rows and their freshness.
 
     Attributes:
         rows: By name, or namespace and name.
-        version: Grows with each change.
-        trouble: Why they may be old.
+        version: Increases with each change.
+        trouble: Why they may be outdated.
         seen: Whether they were ever listed.
-        tried: When the last try to make them new ended (time.monotonic).
-        resource: The resource version from which a watch goes on; "" when a list is needed.
-        news: Set for a moment at each change.
-        hurry: Somebody waits for the next try.
+        tried: When the last refresh ended (time.monotonic).
+        resource: The resource version from which a watch continues; "" when a list is needed.
+        news: Set briefly at each change.
+        hurry: A caller waits for the next retry.
     """
 
     def __init__(
@@ -94,19 +96,18 @@ class InformerStore(Generic[RowType]):
 
     @property
     def age(self) -> float:
-        """Seconds since the rows were right."""
+        """Seconds since the rows were current."""
         if not self.is_synced:
             return float("inf")
         return 0.0 if self._is_watching else time.monotonic() - self._last_success_at
 
     def key(self, document: Mapping[str, Any]) -> str:
-        """The key of an object."""
         metadata = document["metadata"]
         name, namespace = str(metadata["name"]), metadata.get("namespace")
         return f"{namespace}/{name}" if namespace and not self._namespaced else name
 
     def store(self, document: Mapping[str, Any]) -> str:
-        """Take in an object, unless a newer one is known; returns its key."""
+        """Store an object unless a newer one is known; returns its key."""
         key, version = self.key(document), _number(document)
         if version and version < self._newest.get(key, 0):
             return key
@@ -118,19 +119,19 @@ class InformerStore(Generic[RowType]):
         return key
 
     def drop(self, key: str) -> None:
-        """Take out a row."""
+        """Delete a row."""
         self._newest.pop(key, None)
         if self.rows.pop(key, None) is not None:
             self._dirty = True
 
     def notify(self) -> None:
-        """Wake who waits, if something has changed."""
+        """Wake waiting callers if something has changed."""
         if self._dirty:
             self._dirty = False
             self._wake()
 
     def replace_keys(self, keys: set[str], resource: str) -> None:
-        """A list is complete: what was not in it is no more."""
+        """Delete the rows that a completed list did not contain."""
         for key in self.rows.keys() - keys:
             self.drop(key)
         first = not self.is_synced
@@ -140,31 +141,31 @@ class InformerStore(Generic[RowType]):
         self.notify()
 
     def mark_success(self) -> None:
-        """The rows are right now."""
+        """Mark the rows as current."""
         self._last_success_at = self.tried_at = time.monotonic()
         if self.last_error is not None:
             self.last_error = None
             self._wake()
 
     def mark_watching(self) -> None:
-        """A watch stands: the rows are right as long as it does."""
+        """A watch is active: the rows are current while it lasts."""
         self.mark_success()
         self._is_watching = True
 
     def fell(self) -> None:
-        """No watch stands any more."""
+        """The watch has ended."""
         if self._is_watching:
             self._last_success_at = time.monotonic()
         self._is_watching = False
 
     def failed(self, error: HyperpodError) -> None:
-        """A try has failed."""
+        """Record a failed refresh."""
         self.tried_at = time.monotonic()
         self.last_error = error
         self._wake()
 
     def mark_disconnected(self) -> None:
-        """Nobody looks any more, so that the next who does needs a list."""
+        """No callers are left, so the next one needs a list."""
         self.fell()
         self.resource = ""
         self.last_error = None
@@ -172,7 +173,7 @@ class InformerStore(Generic[RowType]):
 
     @property
     def denied(self) -> HyperpodError | None:
-        """The trouble, when it is one that does not mend itself soon and was found a moment ago."""
+        """The recent error, if it is one that does not resolve itself soon."""
         is_recent = time.monotonic() - self.tried_at < _DENIED_TTL_S
         return self.last_error if is_recent and isinstance(self.last_error, _FINAL) else None
 
@@ -183,7 +184,7 @@ class InformerStore(Generic[RowType]):
 
 
 async def run_informer(client: KubeClient, table: InformerStore[Any]) -> None:
-    """Keep a table's rows right, until cancelled."""
+    """Keep a store's rows current, until cancelled."""
     backoff = Backoff(_MIN_BACKOFF_S, _MAX_BACKOFF_S)
     empty = 0
     while True:
@@ -217,7 +218,7 @@ async def run_informer(client: KubeClient, table: InformerStore[Any]) -> None:
 
 
 async def _wait(table: InformerStore[Any], seconds: float) -> None:
-    """Wait; shorter when somebody waits for the outcome."""
+    """Wait, for less time if a caller waits for the result."""
     start = time.monotonic()
     try:
         async with asyncio.timeout(seconds):
@@ -236,13 +237,13 @@ async def _list(client: KubeClient, table: InformerStore[Any]) -> None:
             for start in range(0, len(page.items), _STEP):
                 keys.update(table.store(document) for document in page.items[start : start + _STEP])
                 await asyncio.sleep(0)
-            # The first page's: what changed while the others came is told again.
+            # The first page's version: changes during the later pages are delivered again.
             resource = resource or page.version
     table.replace_keys(keys, resource)
 
 
 async def _informer(client: KubeClient, table: InformerStore[Any]) -> bool:
-    """Watch until the answer ends; whether anything came."""
+    """Watch until the response ends; returns whether any event arrived."""
     timeout_s = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
     query = {
         **table.query,
@@ -256,7 +257,7 @@ async def _informer(client: KubeClient, table: InformerStore[Any]) -> bool:
             asyncio.timeout(timeout_s + _RESPONSE_GRACE_S),
             client.stream(table.path, **query) as stream,
         ):
-            # What happened since the list comes at once; after that the rows are right.
+            # Events since the list arrive at once; after that the rows are current.
             sync_timer = asyncio.get_running_loop().call_later(_SYNC_S, table.mark_watching)
             try:
                 return await _events(table, stream)
@@ -267,7 +268,7 @@ async def _informer(client: KubeClient, table: InformerStore[Any]) -> bool:
 
 
 async def _events(table: InformerStore[Any], stream: ResponseStream) -> bool:
-    """Take in events until the answer ends; whether there was any."""
+    """Process events until the response ends; returns whether there were any."""
     has_events = False
     buffered: list[bytes] = []
     async with aclosing(stream.chunks()) as chunks:
@@ -303,7 +304,7 @@ def _event(table: InformerStore[Any], line: bytes) -> None:
 
 
 def _number(document: Mapping[str, Any]) -> int:
-    """An object's resource version as a number; 0 when it is none."""
+    """An object's resource version as a number; 0 when it is not one."""
     text = str(document["metadata"].get("resourceVersion") or "")
     return int(text) if text.isdigit() else 0
 
@@ -311,14 +312,14 @@ def _number(document: Mapping[str, Any]) -> int:
 Row = TypeVar("Row")
 
 IDLE = 90.0
-"""Seconds without anybody's asking after which a watch ends: a panel that is shown asks every 60 s."""
+"""Seconds without a caller after which a watch ends: a visible panel requests every 60 s."""
 
 
 class Informer(Generic[Row]):
-    """What the API server has at one path, always new.
+    """The objects at one path of the API server, always current.
 
     Attributes:
-        path: Of the list.
+        path: The list's path.
     """
 
     def __init__(self, client: KubeClient, path: str, table: InformerStore[Row]) -> None:
@@ -331,32 +332,34 @@ class Informer(Generic[Row]):
 
     @property
     def version(self) -> int:
-        """Grows with each change of the rows, and of `trouble`."""
+        """Increases with each change of the rows and of `last_error`."""
         return self._table.version
 
     @property
     def last_error(self) -> HyperpodError | None:
-        """Why the knowledge may be old; None when all is well."""
+        """Why the rows may be outdated; None otherwise."""
         return self._table.last_error
 
     @property
     def age(self) -> float:
-        """Seconds since the rows were known to be right; 0 while the watch stands, infinite before the first list."""
+        """Seconds since the rows were known to be current; 0 while the watch is active, infinite before the first list."""
         return self._table.age
 
     @property
     def rows_now(self) -> Mapping[str, Row]:
-        """The rows as far as they are known; does not ask. Not a copy: it changes."""
+        """The known rows, without a request. Not a copy: it changes."""
         return self._table.rows
 
     async def rows(self, max_age: float | None = None) -> Mapping[str, Row]:
-        """The rows by name, or by ``namespace/name`` where the path is of all namespaces. Not a copy: it changes.
+        """The rows by name, or by ``namespace/name`` if the path covers all namespaces. Not a copy: it changes.
 
         Args:
-            max_age: When the knowledge is older (seconds), wait for it to be made new, and raise when that cannot be. None: what was last known will do.
+            max_age: Maximum age in seconds; for older rows, wait for a refresh and raise when it
+                fails. None accepts any age.
 
         Raises:
-            HyperpodError: As the client's, when nothing was ever seen (`DeniedError`, `NotFoundError` for a kind that is not served, `UnreachableError`).
+            HyperpodError: As the client's, if the rows were never listed (`DeniedError`,
+                `NotFoundError` for a kind that is not served, `UnreachableError`).
         """
         table = self._attend()
         allowed = float("inf") if max_age is None else max_age
@@ -371,24 +374,24 @@ class Informer(Generic[Row]):
         return table.rows
 
     async def changed(self, since: int, timeout: float | None = None) -> int:
-        """Wait until `version` is greater than `since`, or for the time (seconds); returns `version`."""
+        """Wait until `version` is greater than `since`, or until the timeout (seconds); returns `version`."""
         self._attend()
         await self._wait_for_version(since, timeout)
         return self.version
 
     def row_watch(self, key: str) -> RowChanges:
-        """News of one row."""
+        """Changes of one row."""
         return RowChanges(cast("Informer[Any]", self), key)
 
     async def close(self) -> None:
-        """End it; the next who asks starts it anew."""
+        """End the watch; the next call restarts it."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     def _attend(self) -> InformerStore[Row]:
-        """Somebody asks."""
+        """Note a caller."""
         self._last_used = time.monotonic()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name=f"watch {self.path}")
@@ -400,14 +403,14 @@ class Informer(Generic[Row]):
             while self._waiting or time.monotonic() - self._last_used < IDLE:
                 await asyncio.wait({worker}, timeout=IDLE / 6)
                 if worker.done():
-                    worker.result()  # never ends by itself, so that this raises
+                    worker.result()  # it never ends by itself, so this raises
         finally:
             worker.cancel()
             await asyncio.gather(worker, return_exceptions=True)
             self._table.mark_disconnected()
 
     async def _wait_for_version(self, version: int, timeout: float | None) -> bool:
-        """Wait for a change; whether there was one in time."""
+        """Wait for a change; returns False on timeout."""
         self._waiting += 1
         try:
             async with asyncio.timeout(timeout):
@@ -422,7 +425,7 @@ class Informer(Generic[Row]):
 
 
 class RowChanges:
-    """News of one row of a watch."""
+    """Changes of one row of an informer."""
 
     def __init__(self, informer: Informer[Any], key: str) -> None:
         self._informer, self._key = informer, key
@@ -431,12 +434,12 @@ class RowChanges:
 
     @property
     def version(self) -> int:
-        """Grows when the row was seen to have changed."""
+        """Increases with each change of the row."""
         self._read_row()
         return self._version
 
     async def changed(self, since: int, timeout: float | None = None) -> int:
-        """Wait until `version` is greater than `since`, or for the time (seconds); returns `version`."""
+        """Wait until `version` is greater than `since`, or until the timeout (seconds); returns `version`."""
         try:
             async with asyncio.timeout(timeout):
                 while True:
@@ -456,7 +459,7 @@ class RowChanges:
 
 
 class Informers:
-    """The watches of one client."""
+    """The informers of one client."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
@@ -470,11 +473,12 @@ class Informers:
         labels: str = "",
         fields: str = "",
     ) -> Informer[Row]:
-        """The watch of a path, one for all who give the same path, selectors and function (not a new lambda each time).
+        """The informer of a path, shared by all callers with the same path, selectors and function (not a new lambda each time).
 
         Args:
-            path: Of a list, such as ``/api/v1/namespaces/NS/pods``.
-            reduce: Makes a row of an object; what it leaves out is not kept. Must not keep the object. A row equal to the one before is no change.
+            path: A list's path, such as ``/api/v1/namespaces/NS/pods``.
+            reduce: Converts an object to a row, and must not keep a reference to the object. A row
+                equal to the previous one is not a change.
             labels: Label selector.
             fields: Field selector.
         """
@@ -486,6 +490,6 @@ class Informers:
         return cast("Informer[Row]", self._all[key])
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all informers."""
         for watch in self._all.values():
             await watch.close()

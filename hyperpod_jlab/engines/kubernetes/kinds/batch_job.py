@@ -1,4 +1,4 @@
-"""Kubernetes' own Job (batch/v1), for clusters without a training operator: indexed pods that find node 0 by a headless service."""
+"""Kubernetes' own Job (batch/v1), for clusters without a training operator: indexed pods that find node 0 through a headless service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from hyperpod_jlab.launcher.contract import RENDEZVOUS_PORT
 class BatchJob:
     """An indexed Job: the pod with index 0 is the master.
 
-    A pod that was lost with its node, or evicted, is made again; any other that fails ends the job, or of an array its own task alone.
+    A pod that was evicted or lost with its node is replaced. Any other failed pod ends the job or,
+    in an array, only its own task.
     """
 
     name = "Job"
@@ -32,7 +33,7 @@ class BatchJob:
     suspend_path: tuple[str, ...] = ("spec",)
 
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
-        """An indexed pod's host name is the job's with its index; its service has the job's name."""
+        """An indexed pod's host name is the job's name with its index; the service has the job's name."""
         master = f"{name}-0.{name}" if nodes > 1 else "127.0.0.1"
         return Rendezvous("$(JOB_COMPLETION_INDEX)", master)
 
@@ -54,7 +55,7 @@ class BatchJob:
             ("backoffLimit" if kind_input.array is None else _RETRIES_PER_INDEX): 0,
             "podFailurePolicy": {"rules": [_IGNORE_DISRUPTION]},
         }
-        # A time limit is each task's own, so that only their launchers can keep it.
+        # A time limit applies to each task, so only the tasks' launchers can enforce it.
         if kind_input.time_limit is not None and kind_input.array is None:
             spec["activeDeadlineSeconds"] = kind_input.time_limit
         return {
@@ -63,7 +64,7 @@ class BatchJob:
         }
 
     def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The headless service by which the pods find node 0 before it is ready."""
+        """The headless service through which pods find node 0 before it is ready."""
         metadata, spec = manifest["metadata"], manifest["spec"]
         if spec.get("completions", 1) <= 1 or _RETRIES_PER_INDEX in spec:
             return []
@@ -82,9 +83,10 @@ class BatchJob:
         ]
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
-        """By its conditions, then by its counts of pods.
+        """From its conditions, then from its pod counts.
 
-        Its end is decided some time before it has ended: meanwhile its pods are being ended, and no others come.
+        The Job's end is decided some time before it has ended; meanwhile its pods are terminated
+        and not replaced.
         """
         true_by_type = conditions.active_conditions(job)
         if "Failed" in true_by_type:
@@ -110,7 +112,7 @@ class BatchJob:
 
 
 _RETRIES_PER_INDEX = "backoffLimitPerIndex"
-"""A Job with it executes all of its indexes, whichever fail (Kubernetes 1.29 or newer)."""
+"""With this field a Job executes all of its indexes, whichever fail (Kubernetes 1.29 or newer)."""
 
 _DECIDED = frozenset({"FailureTarget", "SuccessCriteriaMet"})
 """Conditions of a Job whose end is decided (k8s.io/api/batch/v1, JobConditionType)."""

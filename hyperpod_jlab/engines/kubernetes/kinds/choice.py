@@ -1,4 +1,4 @@
-"""Which kind a run becomes: the one that its spec names, else the best that the cluster offers."""
+"""Which kind a run becomes: the one that its spec names, else the best one that the cluster offers."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob, parse
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 
 # --------------------------------------------------------------------------------------------------
-# All kinds that a run can be, and which one an object is.
+# All kinds that a run can be, and the kind of an object.
 
 KINDS: tuple[Kind, ...] = (PyTorchJob(), TrainJob(), BatchJob(), HyperPodPyTorchJob())
-"""In the order in which they are chosen for a run that names none; the last only by its name, for its images are special."""
+"""In order of preference for a run that names none; the last one only by name, because it needs special images."""
 
 KIND_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 
 
 def find_kind(document: Mapping[str, Any]) -> Kind | None:
-    """The kind of an object by its ``kind`` and API group; None for one that no run of ours is."""
+    """The kind of an object by its ``kind`` and API group; None for a kind that our runs do not use."""
     kind = KIND_BY_NAME.get(str(document.get("kind")))
     group = str(document.get("apiVersion", "")).partition("/")[0]
     return kind if kind is not None and kind.group == group else None
 
 
 _EXPLICIT_ONLY = frozenset({"HyperPodPyTorchJob"})
-"""Not chosen for a run that names no kind: the images must have the agent."""
+"""Not chosen for a run that names no kind: the images must contain the agent."""
 
 
 @dataclass(frozen=True)
 class InstalledKinds:
-    """What a cluster has.
+    """The kinds that a cluster has.
 
     Attributes:
-        kinds: Names of the kinds that it knows; None when it could not be asked, and the usual one is taken.
+        kinds: Names of the kinds that it serves; None when unknown, so that the default kind is
+            used.
         runtimes: Training runtimes, the namespace's own first; None when they could not be listed.
-        denied: Names of those kinds that this user may not make.
-        operator: The version of Kubeflow's training operator; None when it cannot be seen.
+        denied: Names of the kinds that this user may not create.
+        operator: The version of Kubeflow's training operator; None when unknown.
     """
 
     kinds: frozenset[str] | None = None
@@ -55,22 +56,22 @@ class InstalledKinds:
 
 @dataclass(frozen=True)
 class KindChoice:
-    """The kind for a run, and why."""
+    """The kind for a run, and the reason."""
 
     kind: Kind
     reason: str
 
 
 def choose(spec: JobSpec, installed: InstalledKinds, runtime: str | None) -> KindChoice:
-    """The kind for a spec.
+    """Choose the kind for a spec.
 
     Args:
         spec: The spec.
         installed: What the cluster has.
-        runtime: The training runtime that the configuration names, for a TrainJob.
+        runtime: The configured training runtime for a TrainJob.
 
     Raises:
-        RefusedError: The cluster does not offer the kind that the spec names, or not the runtime.
+        RefusedError: The cluster does not offer the spec's kind or runtime.
     """
     if spec.array is not None:
         return KindChoice(KIND_BY_NAME["Job"], "the tasks of an array are the pods of a Job")
@@ -100,7 +101,7 @@ def choose(spec: JobSpec, installed: InstalledKinds, runtime: str | None) -> Kin
                 else _REASONS[kind.name]
             )
             return KindChoice(_with_runtime(kind, installed, runtime), reason)
-    if usable_kinds:  # the API server says which right is missing
+    if usable_kinds:  # the API server reports the missing permission
         return KindChoice(
             _with_runtime(usable_kinds[0], installed, runtime), _REASONS[usable_kinds[0].name]
         )
@@ -120,7 +121,7 @@ _REASONS = {
 
 
 def _is_usable(kind: Kind, installed: InstalledKinds, runtime: str | None) -> bool:
-    """Whether a kind may be taken for a run that names none."""
+    """Whether a run that names no kind may use this one."""
     if kind.name not in (installed.kinds or ()) or kind.name in _EXPLICIT_ONLY:
         return False
     return kind.name != "TrainJob" or not _lacks_runtime(installed, runtime)
@@ -131,7 +132,7 @@ def _lacks_runtime(installed: InstalledKinds, runtime: str | None) -> bool:
 
 
 def _with_runtime(kind: Kind, installed: InstalledKinds, runtime: str | None) -> Kind:
-    """A TrainJob of the runtime that is wanted, or of the usual one.
+    """A TrainJob with the requested runtime, or the default one.
 
     Raises:
         RefusedError: The cluster does not have it.
@@ -157,7 +158,7 @@ def _with_runtime(kind: Kind, installed: InstalledKinds, runtime: str | None) ->
 
 
 # --------------------------------------------------------------------------------------------------
-# Which kinds a cluster has.
+# Discovery of the kinds that a cluster has.
 
 _TRAINER = f"/apis/{TrainJob.group}/{TrainJob.version}"
 _OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments"
@@ -165,11 +166,11 @@ _OPERATOR_LABEL = "control-plane=kubeflow-training-operator"
 
 
 async def discover(client: KubeClient, namespace: str) -> InstalledKinds:
-    """Ask a cluster. All users may ask for its kinds; runtimes may be hidden from some.
+    """Query a cluster. All users may list its kinds; runtimes may be hidden from some.
 
     Raises:
-        UnreachableError: It does not answer, or what answers is no API server.
-        DeniedError: It does not know who asks.
+        UnreachableError: The cluster does not answer, or the responder is not an API server.
+        DeniedError: The cluster rejected the credentials.
     """
     served = await asyncio.gather(*(_is_served(client, kind) for kind in KINDS))
     kinds = frozenset(kind.name for kind, is_served in zip(KINDS, served, strict=True) if is_served)
@@ -187,7 +188,7 @@ async def discover(client: KubeClient, namespace: str) -> InstalledKinds:
 
 
 async def operator_version(client: KubeClient) -> str | None:
-    """The version of Kubeflow's training operator; None when it cannot be seen: few may look into its namespace."""
+    """The version of Kubeflow's training operator; None when unknown: few users may read its namespace."""
     try:
         response: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
     except (NotFoundError, DeniedError):
@@ -201,7 +202,7 @@ async def operator_version(client: KubeClient) -> str | None:
 
 
 async def _is_served(client: KubeClient, kind: Kind) -> bool | None:
-    """Whether the cluster has a kind; None when this user may not even ask."""
+    """Whether the cluster serves a kind; None when this user lacks the permission to ask."""
     try:
         response = await client.get(f"/apis/{kind.group}/{kind.version}")
     except NotFoundError:

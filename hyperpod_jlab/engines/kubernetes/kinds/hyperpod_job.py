@@ -1,7 +1,8 @@
-"""HyperPod's own HyperPodPyTorchJob (sagemaker.amazonaws.com/v1), as its published schema has it; its operator is closed.
+"""HyperPod's own HyperPodPyTorchJob (sagemaker.amazonaws.com/v1), from its published schema; its operator is closed source.
 
-The operator watches an agent in each pod (`hyperpodrun`, of the package hyperpod-elastic-agent), which the image must have. The agent is asked for one process a
-pod, which is our launcher; the agent's variables (torchrun's own) say the pod's rank. What the agent sets for its process is taken away before the ranks start.
+The operator monitors an agent in each pod (`hyperpodrun`, from the package hyperpod-elastic-agent),
+which the image must contain. The agent starts one process per pod, our launcher; the agent's
+variables (torchrun's own) contain the pod's rank. They are removed before the ranks start.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
 )
 
 _AGENT_PORT = 8080
-"""Where the operator speaks to a pod's agent (research: aws.md 2.6)."""
+"""The port on which the operator contacts a pod's agent (research: aws.md 2.6)."""
 
 _SHELL_COMMAND = (
     "trap '' USR1 USR2; unset TORCHELASTIC_USE_AGENT_STORE; "
     'exec "$@" "--node-rank=$RANK" "--master-addr=$MASTER_ADDR"'
 )
-"""No signal that may be for the ranks ends what starts the launcher."""
+"""Signals meant for the ranks must not end the process that starts the launcher."""
 
 
 def _anti_affinity(labels: Mapping[str, str]) -> dict[str, Any]:
-    """No two pods of a run on one node, as in AWS's example."""
+    """One pod of a run per node, as in AWS's example."""
     return {
         "requiredDuringSchedulingIgnoredDuringExecution": [
             {
@@ -49,7 +50,7 @@ _END_CONDITIONS = {
     "complete": conditions.observe_succeeded,
     "failed": conditions.observe_failed,
 }
-"""Conditions of an end by their types in lower case; the published schema does not list them."""
+"""Final conditions by type in lower case; the published schema does not list them."""
 
 
 class HyperPodPyTorchJob:
@@ -64,12 +65,12 @@ class HyperPodPyTorchJob:
     suspend_path: tuple[str, ...] = ("spec", "runPolicy")
 
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
-        """Rank and master are the agent's variables, which are there only in the process that it starts."""
+        """Rank and master are the agent's variables, which exist only in the process that it starts."""
         del name, nodes
         return Rendezvous("$RANK", "$MASTER_ADDR", starts_late=True)
 
     def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
-        """The agent, which starts the launcher as its one process."""
+        """The agent, which starts the launcher as its only process."""
         del is_retry
         return [
             "hyperpodrun",
@@ -86,7 +87,7 @@ class HyperPodPyTorchJob:
         ]
 
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:
-        """The object; its pods stay when it ends (``cleanPodPolicy``), and so does it: -1 is no time to live, where the operator's own default may be 0."""
+        """The object. It and its pods stay when it ends (``cleanPodPolicy``): -1 means no time to live, while the operator's default may be 0."""
         template = pod_template(kind_input.pod, self.container)
         template["spec"]["containers"][0]["ports"] = [{"containerPort": _AGENT_PORT}]
         template["spec"]["affinity"] = {"podAntiAffinity": _anti_affinity(kind_input.pod.labels)}
@@ -114,7 +115,7 @@ class HyperPodPyTorchJob:
         return []
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
-        """By its conditions, whose types are compared without regard to case."""
+        """From its conditions, whose types are compared case-insensitively."""
         true_by_type = {
             name.lower(): condition for name, condition in conditions.active_conditions(job).items()
         }
@@ -132,7 +133,7 @@ class HyperPodPyTorchJob:
         return f"HPJob={name}"
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
-        """The number at the end of the pod's name, which is JOB-pod-N (research); an index label where there is one."""
+        """The number at the end of the pod's name, which is JOB-pod-N (research), or its index label if it has one."""
         index = int_label(pod, "batch.kubernetes.io/job-completion-index")
         if index is not None or "HPJob" not in find_labels(pod):
             return index

@@ -1,4 +1,4 @@
-"""What a kind of object has to know so that a run can be one."""
+"""The interface of an object kind that can run a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from hyperpod_jlab.core.records import Observation
 
 # --------------------------------------------------------------------------------------------------
-# Why a job failed, in words: what operators write into its condition. The texts are those of the training operator 1.8 and 1.9, Kubernetes 1.34 and JobSet 0.8.
+# Failure messages from the operators' conditions. The texts are those of the training operator 1.8
+# and 1.9, Kubernetes 1.34 and JobSet 0.8.
 
 _MAX_TEXT = 400
 
@@ -41,7 +42,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def failure_message(message: str) -> str | None:
-    """An operator's message in words; one that is not known here as it is, None for none."""
+    """An operator's message in our wording; an unknown one is returned unchanged, None without a message."""
     for pattern, message_text in _RULES:
         match = pattern.search(message)
         if match is not None:
@@ -57,36 +58,37 @@ USER_LABEL = "hyperpod-jlab/user"
 NAME_ANNOTATION = "hyperpod-jlab/name"
 USER_ANNOTATION = "hyperpod-jlab/user"
 KEEP_ANNOTATION = "hyperpod-jlab/keep"
-"""On what stands beside a job, when its user wants to keep it after the run."""
+"""On a companion object that its user wants to keep after the run."""
 HELD_ANNOTATION = "hyperpod-jlab/held"
-"""On an object that somebody holds, by us."""
+"""On an object that a user holds through us."""
 CORDON_ANNOTATION = "hyperpod-jlab/cordon-reason"
-"""On a node that somebody cordoned by us: why."""
+"""On a node that a user cordoned through us: the reason."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
 MIN_PARALLELISM_ANNOTATION = "kueue.x-k8s.io/job-min-parallelism"
-"""On a Job: with how many pods at once Kueue may let it begin; it then lowers the Job's own number."""
+"""On a Job: the number of pods with which Kueue may start it; Kueue then lowers the Job's own parallelism."""
 
 _MAX_NAME = 63
-"""Characters of a label's value."""
+"""Maximum length of a label value."""
 
 
 def object_name(run_id: str) -> str:
-    """The object's name; it begins with a letter, as names of services must (research: the webhook refuses a digit).
+    """The object's name; it starts with a letter, as service names must (research: the webhook rejects a digit).
 
-    A run id has at most 40 characters, so that names of pods and services made of it stay below their 63.
+    A run id has at most 40 characters, so that the names of its pods and services stay within 63.
     """
     return f"run-{run_id}"
 
 
 def to_label_value(text: str) -> str:
-    """A text as a label's value can hold it: its letters and digits, other characters as dashes; empty when nothing is left."""
+    """Convert a text to a label value: letters and digits stay, other characters become dashes; may be empty."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:_MAX_NAME].strip("._-")
 
 
 # --------------------------------------------------------------------------------------------------
-# Words that the kinds' observations have in common. Status objects are read tolerantly: what is unknown, or no object at all, says nothing.
+# Helpers shared by the kinds' observations. Status objects are read tolerantly: unknown or
+# malformed parts are ignored.
 
 OBSERVER = "kubernetes"
 
@@ -94,13 +96,13 @@ _MAX_CONDITION = 600
 
 
 def find_status(job: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The status of an object; empty while its operator has not seen it."""
+    """The status of an object; empty before its operator has seen it."""
     content = job.get("status")
     return content if isinstance(content, Mapping) else {}
 
 
 def active_conditions(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The conditions that hold, by type, in the object's order."""
+    """The true conditions by type, in the object's order."""
     content = find_status(job).get("conditions")
     return {
         str(condition.get("type")): condition
@@ -110,7 +112,7 @@ def active_conditions(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def observe_running(job: Mapping[str, Any], now: float, reason: str | None = None) -> Observation:
-    """It runs."""
+    """A running run."""
     return Observation(
         time=now, observer=OBSERVER, scheduler_id=_name(job), state="running", reason=reason
     )
@@ -119,7 +121,7 @@ def observe_running(job: Mapping[str, Any], now: float, reason: str | None = Non
 def waiting(
     job: Mapping[str, Any], now: float, reason: str | None = None, code: str | None = None
 ) -> Observation:
-    """It waits."""
+    """A waiting run."""
     return Observation(
         time=now,
         observer=OBSERVER,
@@ -131,7 +133,7 @@ def waiting(
 
 
 def observe_suspended(job: Mapping[str, Any], now: float) -> Observation:
-    """It is held, by somebody or by its queue: the object does not tell which (research: only Kueue's Workload does), but for what was held from here."""
+    """Suspended, by a user or by its queue. The object does not say which (research: only Kueue's Workload does), except when it was held through us."""
     if HELD_ANNOTATION in ((job.get("metadata") or {}).get("annotations") or {}):
         return waiting(job, now, "it is held", "held")
     return waiting(job, now, "it is suspended or waiting in its queue", "suspended")
@@ -140,12 +142,12 @@ def observe_suspended(job: Mapping[str, Any], now: float) -> Observation:
 def observe_succeeded(
     job: Mapping[str, Any], condition: Mapping[str, Any], now: float
 ) -> Observation:
-    """It has ended well."""
+    """A run that succeeded."""
     return _observe_end(job, condition, now, "COMPLETED", None)
 
 
 def observe_failed(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:
-    """It has ended badly: why, in words, with what the operator said."""
+    """Failed, with the reason and the operator's message."""
     deadline = condition.get("reason") == "DeadlineExceeded"
     message = " ".join(str(condition.get("message") or "").split())[:_MAX_CONDITION]
     message_text = "it reached its time limit" if deadline else failure_message(message)
@@ -175,7 +177,7 @@ def _observe_end(
 
 
 def parse_time(text: object, default: float) -> float:
-    """A time as Kubernetes writes it (RFC 3339) in Unix seconds."""
+    """Parse a Kubernetes time (RFC 3339) to Unix seconds."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -183,7 +185,7 @@ def parse_time(text: object, default: float) -> float:
 
 
 def as_int(value: object) -> int:
-    """A number in a status; 0 when it is none."""
+    """A number in a status; 0 when it is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
@@ -192,17 +194,18 @@ def _name(job: Mapping[str, Any]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a pod's launcher is told of the others of its run.
+# How a pod's launcher finds the other nodes of its run.
 
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Words of the launcher's command, in which the kubelet replaces each ``$(NAME)`` by that variable of the container.
+    """Arguments of the launcher's command; the kubelet replaces each ``$(NAME)`` with that variable of the container.
 
     Attributes:
-        node_rank: The pod's place among the run's nodes.
+        node_rank: The pod's rank among the run's nodes.
         master_addr: Name or address of node 0's pod.
-        starts_late: Whether a shell replaces them instead, once a program around the launcher has set the variables.
+        starts_late: Whether a shell replaces them instead, after a wrapper program has set the
+            variables.
     """
 
     node_rank: str
@@ -212,19 +215,19 @@ class Rendezvous:
 
 @dataclass(frozen=True)
 class PodSpec:
-    """One of the run's pods; all of them are alike.
+    """One of the run's pods; all are identical.
 
     Attributes:
-        image: Of its one container.
-        command: Of the container.
-        env: Of the container.
-        mounts: Of the container.
-        volumes: Of the pod.
+        image: The container's image.
+        command: The container's command.
+        env: The container's environment.
+        mounts: The container's volume mounts.
+        volumes: The pod's volumes.
         resources: Requests and limits of the container by resource.
         node_selector: Labels that its node must have.
-        tolerations: Taints that its node may have.
-        labels: Its own.
-        annotations: Its own.
+        tolerations: Taints that it tolerates.
+        labels: The pod's labels.
+        annotations: The pod's annotations.
         priority_class: The cluster's priority class, or None.
         service_account: Its service account, or None for the namespace's default.
     """
@@ -245,19 +248,19 @@ class PodSpec:
 
 @dataclass(frozen=True)
 class KindInput:
-    """A run as an object of some kind.
+    """A run as input for any kind.
 
     Attributes:
         name: The object's name.
         namespace: Its namespace.
-        nodes: How many pods.
-        pod: Each of them.
-        labels: Of the object.
-        annotations: Of the object.
-        time_limit: Seconds after which it is ended, or None.
-        is_retry: Whether pods that were deleted, evicted or lost with their node are to be replaced.
-        retries: How often HyperPod may resume it on other nodes, or None for not at all.
-        array: As an array: how many tasks, each a pod, and how many of them at once.
+        nodes: The number of pods.
+        pod: The pod, the same for each.
+        labels: The object's labels.
+        annotations: The object's annotations.
+        time_limit: The time limit in seconds, or None.
+        is_retry: Whether to replace pods that were deleted, evicted or lost with their node.
+        retries: How often HyperPod may resume it on other nodes, or None for never.
+        array: For an array: the number of tasks, one pod each, and how many run at once.
     """
 
     name: str
@@ -276,13 +279,13 @@ class Kind(Protocol):
     """A kind of object that runs a run.
 
     Attributes:
-        name: As in an object's ``kind``.
+        name: The object's ``kind``.
         group: Its API group, such as ``kubeflow.org``.
-        version: Its version there.
+        version: The API version.
         plural: Its name in paths.
         container: The container of its pods in which the launcher runs.
-        labels_pods: Whether its pods can be given labels of ours, such as the run's.
-        suspend_path: The way to the part that has ``suspend``.
+        labels_pods: Whether its pods can have our labels, such as the run's.
+        suspend_path: The path to the part with ``suspend``.
     """
 
     name: str
@@ -294,13 +297,13 @@ class Kind(Protocol):
     suspend_path: tuple[str, ...]
 
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
-        """What the launchers of an object with this name and so many pods are told of each other."""
+        """How the launchers of an object with this name and this many pods find each other."""
         ...
 
     def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
-        """The container's command for a launcher's command: the same, or a program of the kind's around it.
+        """The container's command for a launcher's command: the same, or wrapped in the kind's program.
 
-        With `is_retry` pods that were deleted or lost are to be replaced.
+        With `is_retry`, pods that were deleted or lost are replaced.
         """
         ...
 
@@ -309,14 +312,14 @@ class Kind(Protocol):
         ...
 
     def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Further objects that its pods need, which it owns; the owner is put in when the object is there."""
+        """Further objects that its pods need and that it owns; the owner reference is added once the object exists."""
         ...
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
-        """What the object says of its run; what it has beyond that is passed over.
+        """The object's observation of its run; unknown fields are ignored.
 
         Args:
-            job: The object as the API server gives it.
+            job: The object from the API server.
             now: When it was read (Unix seconds).
         """
         ...
@@ -326,12 +329,12 @@ class Kind(Protocol):
         ...
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
-        """A pod's place among the run's nodes, by its labels; None when they do not say."""
+        """A pod's rank among the run's nodes, from its labels; None when they do not contain it."""
         ...
 
 
 def jobs_path(kind: Kind, namespace: str | None) -> str:
-    """Where a namespace's objects of a kind are; of all namespaces with None."""
+    """The path of a kind's objects in a namespace, or in all namespaces with None."""
     namespace_path = f"/namespaces/{namespace}" if namespace is not None else ""
     return f"/apis/{kind.group}/{kind.version}{namespace_path}/{kind.plural}"
 
@@ -339,7 +342,7 @@ def jobs_path(kind: Kind, namespace: str | None) -> str:
 def build_head(
     kind: Kind, kind_input: KindInput, annotations: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """The part of an object that comes before its spec, with further annotations."""
+    """The part of an object before its spec, with further annotations."""
     return {
         "apiVersion": f"{kind.group}/{kind.version}",
         "kind": kind.name,
@@ -353,7 +356,7 @@ def build_head(
 
 
 def suspend_patch(kind: Kind, suspend: bool) -> dict[str, Any]:
-    """The merge patch that holds an object of this kind, or lets it go on."""
+    """The merge patch that suspends or resumes an object of this kind."""
     patch: dict[str, Any] = {"suspend": suspend}
     for name in reversed(kind.suspend_path):
         patch = {name: patch}
@@ -361,7 +364,7 @@ def suspend_patch(kind: Kind, suspend: bool) -> dict[str, Any]:
 
 
 def is_suspended(kind: Kind, job: Mapping[str, Any]) -> bool:
-    """Whether an object's spec holds it."""
+    """Whether an object's spec suspends it."""
     part: Mapping[str, Any] = job
     for name in kind.suspend_path:
         part = part.get(name) or {}
@@ -374,22 +377,22 @@ def find_labels(document: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def int_label(document: Mapping[str, Any], name: str) -> int | None:
-    """A label that is a number."""
+    """A label as a number."""
     text = str(find_labels(document).get(name, ""))
     return int(text) if text.isdecimal() and len(text) < 9 else None
 
 
 # --------------------------------------------------------------------------------------------------
-# A pod's template as most kinds take it.
+# The pod template that most kinds use.
 
 
 def pod_template(pod: PodSpec, container: str, *, restart: str | None = None) -> dict[str, Any]:
-    """The template.
+    """Build the template.
 
     Args:
-        pod: What the pod is.
-        container: The name that the kind wants its container to have.
-        restart: The restart policy, where it stands in the template.
+        pod: The pod.
+        container: The container name that the kind requires.
+        restart: The restart policy, if the template has it.
     """
     metadata: dict[str, Any] = {"labels": dict(pod.labels)}
     if pod.annotations:
@@ -424,5 +427,5 @@ def _container(pod: PodSpec, name: str) -> dict[str, Any]:
 
 
 def requests(resources: Mapping[str, str]) -> dict[str, Any]:
-    """Resources of a container: as much as asked for, and no more."""
+    """A container's resources, with requests equal to limits."""
     return {"limits": dict(resources), "requests": dict(resources)}

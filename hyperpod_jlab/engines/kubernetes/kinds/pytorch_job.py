@@ -19,26 +19,27 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# HyperPod's auto-resume of PyTorchJobs: when it works, as AWS documents it, and what stands in the way. Pure: what the cluster has is an input.
+# HyperPod's auto-resume of PyTorchJobs: AWS's documented conditions, and what prevents it. Pure:
+# the cluster's state is an input.
 
 ENABLED = "sagemaker.amazonaws.com/enable-job-auto-resume"
 RETRIES = "sagemaker.amazonaws.com/job-max-retry-count"
 
 RESTART_POLICY = "OnFailure"
-"""The only restart policy of pods with which HyperPod resumes their job."""
+"""The only restart policy of pods with which HyperPod resumes a job."""
 
 VERSIONS = ("1.7.0", "1.8.0", "1.8.1")
-"""The releases of Kubeflow's training operator that AWS names."""
+"""The releases of Kubeflow's training operator that AWS documents."""
 _VERSIONS = f"{', '.join(VERSIONS[:-1])} or {VERSIONS[-1]}"
 _TAGS = {"v1-855e096": "1.7.0", "v1-9e52eb7": "1.8.0", "v1-04f9f13": "1.8.1"}
-"""What the releases call their images; the chart of AWS has the first of these."""
+"""Image tags of the releases; AWS's chart uses the first of these."""
 
 _NAMESPACE = re.compile(r"kubeflow|(aws-)?hyperpod.*")
 _FIELD = "auto_resume"
 
 
 def resume_annotations(retries: int | None) -> dict[str, str]:
-    """Those that ask for it; none without a number of retries."""
+    """The annotations that request auto-resume; none without retries."""
     return {} if retries is None else {ENABLED: "true", RETRIES: str(retries)}
 
 
@@ -49,7 +50,7 @@ def is_requested(document: Mapping[str, Any]) -> bool:
 
 
 def parse_image_version(image: str) -> str | None:
-    """The training operator's version by its image; None when that does not say it."""
+    """The training operator's version from its image; None when the image does not tell."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
     match = re.fullmatch(r"v?(\d+\.\d+\.\d+)", tag)
     return match[1] if match else _TAGS.get(tag)
@@ -58,13 +59,13 @@ def parse_image_version(image: str) -> str | None:
 def find_obstacles(
     namespace: str, operator: str | None, *, is_shared: bool, field: str = _FIELD
 ) -> Iterator[Finding]:
-    """What keeps HyperPod from resuming a run.
+    """What prevents HyperPod from resuming a run.
 
     Args:
-        namespace: Where its job is.
-        operator: The training operator's version; None when it cannot be seen.
+        namespace: The job's namespace.
+        operator: The training operator's version; None when unknown.
         is_shared: Whether its pods mount the partition.
-        field: The spec's field that the findings are on.
+        field: The spec field of the findings.
     """
     if not _NAMESPACE.fullmatch(namespace):
         yield _finding(
@@ -90,7 +91,7 @@ def find_obstacles(
 
 
 def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """What to say of patches that are on a job's master: a job that is resumed has none."""
+    """The finding for patches of a job's master: a resumable job has none."""
     for patch in patches:
         if "Master" in _replicas(patch):
             yield _finding(
@@ -102,7 +103,7 @@ def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
 
 
 def wrong_kind_finding(name: str) -> Finding:
-    """What to say of a kind that HyperPod resumes never."""
+    """The finding for a kind that HyperPod never resumes."""
     return _finding(
         "kind",
         f"HyperPod does not resume a {name}",
@@ -112,7 +113,7 @@ def wrong_kind_finding(name: str) -> Finding:
 
 
 def unknown_operator_finding(field: str = _FIELD) -> Finding:
-    """What to say where the version cannot be seen."""
+    """The finding when the version is unknown."""
     return _finding(
         "operator",
         "the version of the training operator cannot be detected",
@@ -123,7 +124,7 @@ def unknown_operator_finding(field: str = _FIELD) -> Finding:
 
 
 def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterator[Finding]:
-    """What keeps HyperPod from resuming a manifest's job that has the annotation: pods of another restart policy."""
+    """What prevents HyperPod from resuming an annotated manifest's job: pods with another restart policy."""
     policies = {
         name: str(_mapping(replica).get("restartPolicy") or "none")
         for name, replica in _replicas(document).items()
@@ -141,7 +142,7 @@ def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterat
 
 
 def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iterator[Finding]:
-    """The same of a user's own manifest, which is sent as it is."""
+    """The same for a user's own manifest, which is submitted unchanged."""
     if not is_requested(document):
         return
     namespace = str(_mapping(document.get("metadata")).get("namespace"))
@@ -171,20 +172,22 @@ _INDEX = {
 }
 
 _RESTARTS = 3
-"""Restarts of containers for each pod, in all pods that run together, by which a job with OnFailure has failed.
+"""Container restarts, counted over all pods that run together, after which a job with OnFailure fails, per pod.
 
-Launchers only end when the run is over, or they were killed. Those of a run that has failed end again at once when the kubelet starts them, which it does after 0, 10
-and 20 seconds: then the job has failed too. So many also may be killed, or lose power, in pods that live on.
+Launchers end only when the run is over or they were killed. When a run has failed, restarted
+launchers end again at once; the kubelet restarts them after 0, 10 and 20 seconds, and then the job
+fails too. The same number may be killed, or lose power, in pods that survive.
 """
 
 
 class PyTorchJob:
     """One Master and the other nodes as Workers; only Workers in one that HyperPod resumes.
 
-    The container that the operator puts before each worker of a Master ends with an error again and again while the master waits for a node, and with OnFailure
-    each of these counts against the backoffLimit.
+    With a Master, the operator adds an init container to each worker. It fails repeatedly while the
+    master waits for a node, and with OnFailure each failure counts against the backoffLimit.
 
-    Its conditions keep history: Running turns false when the job ends, Restarting takes Running's place, and Succeeded means the master alone (research).
+    The conditions keep history: Running turns false when the job ends, Restarting replaces Running,
+    and Succeeded means the master alone (research).
 
     Args:
         resumed: Whether HyperPod resumes it.
@@ -194,7 +197,7 @@ class PyTorchJob:
     group = "kubeflow.org"
     version = "v1"
     plural = "pytorchjobs"
-    container = "pytorch"  # its webhook wants this very name
+    container = "pytorch"  # its webhook requires this name
     labels_pods = True
     suspend_path: tuple[str, ...] = ("spec", "runPolicy")
 
@@ -202,14 +205,18 @@ class PyTorchJob:
         self.resumed = resumed
 
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
-        """With one process a pod for the operator, RANK is the pod's; workers alone get neither that nor an address."""
+        """The operator sees one process per pod, so RANK is the pod's; a job of workers only gets neither RANK nor an address."""
         del nodes
         if self.resumed:
             return Rendezvous(f"$({_INDEX['name']})", f"{name}-worker-0")
         return Rendezvous("$(RANK)", "$(MASTER_ADDR)")
 
     def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
-        """The launcher; where pods are replaced, so that no code from 128 on comes of what a new pod would not mend: a rank's signal, a missing python."""
+        """The launcher.
+
+        If pods are replaced, it never exits with 128 or more for a failure that a new pod would not
+        fix, such as a rank's signal or a missing python.
+        """
         del nodes
         if self.resumed or not is_retry:
             return list(command)
@@ -218,12 +225,14 @@ class PyTorchJob:
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object; its pods stay when it ends, and with them their logs."""
         template = pod_template(kind_input.pod, self.container)
-        # At a backoffLimit the operator removes all pods, whatever the policy, and their logs with them (seen on 1.8.1).
+        # At the backoffLimit the operator deletes all pods, whatever the policy, and their logs
+        # with them (observed on 1.8.1).
         policy: dict[str, Any] = {"cleanPodPolicy": "None"}
         if kind_input.time_limit is not None:
             policy["activeDeadlineSeconds"] = kind_input.time_limit
         if self.resumed:
-            # The operator may make pods anew while it notes that the job has failed (seen on 1.8.1); by None they would start again for ever.
+            # The operator may recreate pods while it records that the job has failed (observed on
+            # 1.8.1); with None they would restart forever.
             policy["cleanPodPolicy"] = "Running"
             policy["backoffLimit"] = _RESTARTS * kind_input.nodes
             template["spec"]["containers"][0]["env"].append(_INDEX)
@@ -238,7 +247,8 @@ class PyTorchJob:
                 self, kind_input, resume_annotations(kind_input.retries if self.resumed else None)
             ),
             "spec": {
-                # One launcher a pod starts all of its ranks, so for the operator each pod is one process.
+                # One launcher per pod starts all of its ranks, so for the operator each pod is one
+                # process.
                 "nprocPerNode": "1",
                 "runPolicy": policy,
                 "pytorchReplicaSpecs": replicas,
@@ -246,12 +256,12 @@ class PyTorchJob:
         }
 
     def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """None: the operator makes a service for each pod."""
+        """None: the operator creates a service for each pod."""
         del manifest
         return []
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
-        """By its conditions; an end in success only when all replicas are done."""
+        """From its conditions; succeeded only when all replicas are done."""
         true_by_type = conditions.active_conditions(job)
         if "Failed" in true_by_type:
             return conditions.observe_failed(job, true_by_type["Failed"], now)
@@ -268,7 +278,7 @@ class PyTorchJob:
         return f"training.kubeflow.org/job-name={name}"
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
-        """The master is 0, worker i is i + 1, or i in a job that has only workers."""
+        """The master is 0; worker i is i + 1, or i in a job with workers only."""
         index = int_label(pod, "training.kubeflow.org/replica-index")
         role = find_labels(pod).get("training.kubeflow.org/replica-type", "").lower()
         if index is None or role not in {"master", "worker"}:
@@ -277,13 +287,13 @@ class PyTorchJob:
 
 
 def _is_waiting_for_master(pod: Mapping[str, Any]) -> bool:
-    """Whether a worker's job has a master: only then the operator gives it the container that waits for that (setInitContainer, 1.7 to 1.9)."""
+    """Whether a worker's job has a master: only then does the operator add the init container that waits for it (setInitContainer, 1.7 to 1.9)."""
     prepared = (pod.get("spec") or {}).get("initContainers") or []
     return any(container.get("name") == "init-pytorch" for container in prepared)
 
 
 def _restart(kind_input: KindInput) -> str:
-    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.8.1)."""
+    """With ExitCode the operator recreates pods that were deleted, evicted or lost with their node; with Never the job fails with them (observed on 1.8.1)."""
     return "ExitCode" if kind_input.is_retry else "Never"
 
 

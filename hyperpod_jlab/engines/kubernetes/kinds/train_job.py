@@ -1,4 +1,4 @@
-"""Kubeflow Trainer's TrainJob (trainer.kubeflow.org/v1alpha1): an object that refers to a runtime of the cluster's, from which the pods come."""
+"""Kubeflow Trainer's TrainJob (trainer.kubeflow.org/v1alpha1): an object that refers to a runtime of the cluster, which defines the pods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
 
 @dataclass(frozen=True)
 class Runtime:
-    """A training runtime: ``TrainingRuntime`` of the namespace, or ``ClusterTrainingRuntime``."""
+    """A training runtime: a namespace's ``TrainingRuntime``, or a ``ClusterTrainingRuntime``."""
 
     name: str = "torch-distributed"
     kind: str = "ClusterTrainingRuntime"
@@ -28,7 +28,7 @@ class Runtime:
 class TrainJob:
     """The job ``node`` of a runtime, with our image and command.
 
-    While it runs it has no condition at all (research), so that the run's own records say that it does.
+    A running TrainJob has no condition (research); only the run's own records show that it runs.
     """
 
     name = "TrainJob"
@@ -43,7 +43,7 @@ class TrainJob:
         self.runtime = runtime or Runtime()
 
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
-        """As the torch runtime's variables say; the master's name is that of the pod's service."""
+        """From the torch runtime's variables; the master's name is that of the pod's service."""
         del name, nodes
         return Rendezvous("$(PET_NODE_RANK)", "$(PET_MASTER_ADDR)")
 
@@ -53,14 +53,14 @@ class TrainJob:
         return list(command)
 
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:
-        """The object. Labels of its own on pods it cannot ask for, nor a restart policy: both are the runtime's."""
+        """The object. It cannot set pod labels or a restart policy: both are the runtime's."""
         pod = kind_input.pod
         trainer: dict[str, Any] = {
             "image": pod.image,
             "command": list(pod.command),
             "env": [dict(variable) for variable in pod.env],
             "numNodes": kind_input.nodes,
-            "numProcPerNode": 1,  # one launcher a pod
+            "numProcPerNode": 1,  # one launcher per pod
         }
         if pod.resources:
             trainer["resourcesPerNode"] = requests(pod.resources)
@@ -90,12 +90,12 @@ class TrainJob:
         }
 
     def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """None: JobSet makes a service."""
+        """None: JobSet creates a service."""
         del manifest
         return []
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
-        """By its conditions, and by its jobs' counts where the version has them."""
+        """From its conditions, and from its jobs' counts if the version has them."""
         active = conditions.active_conditions(job)
         if "Failed" in active:
             return conditions.observe_failed(job, active["Failed"], now)
@@ -115,5 +115,5 @@ class TrainJob:
         return f"jobset.sigs.k8s.io/jobset-name={name}"
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
-        """The index in the Job below."""
+        """The index in the underlying Job."""
         return int_label(pod, "batch.kubernetes.io/job-completion-index")

@@ -1,1 +1,1 @@
-"""What becomes of runs: their objects, pods, logs and records."""
+"""Observation of runs: their objects, pods, logs and records."""

@@ -1,4 +1,4 @@
-"""Jobs that were sent elsewhere, such as with kubectl: looked up, so that they can be adopted, and marked as ours."""
+"""External jobs, submitted for example with kubectl: find them for adoption, and mark them as ours."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _KEPT_METADATA = ("name", "namespace", "labels", "annotations")
 
 
 async def find_job(client: KubeClient, job: str, namespace: str) -> ExternalJob:
-    """A job as it can be adopted.
+    """Find a job for adoption.
 
     Args:
         client: The cluster.
-        job: What the user calls it: ``name``, ``kind/name``, ``namespace/kind/name``.
+        job: The name that the user gave: ``name``, ``kind/name``, ``namespace/kind/name``.
         namespace: The namespace of a job that names none.
 
     Raises:
-        InvalidInputError: It is no job's name.
+        InvalidInputError: Not a job name.
         UnsupportedError: Jobs of its kind cannot be adopted.
-        NotFoundError: There is no such job.
-        DeniedError: It is a run of somebody else's, or this user may not see it.
+        NotFoundError: The job does not exist.
+        DeniedError: The job is another user's run, or this user may not read it.
     """
     target = await find_target(client, job, namespace)
     metadata = target.job["metadata"]
@@ -69,10 +69,10 @@ async def find_job(client: KubeClient, job: str, namespace: str) -> ExternalJob:
 
 
 async def mark_job(client: KubeClient, target: Target, run_id: str) -> None:
-    """Label an adopted job as a run of this user's. A run of another storage partition keeps the label by which it is known there.
+    """Label an adopted job as this user's run. A run of another storage partition keeps its label.
 
     Raises:
-        DeniedError: This user may only look.
+        DeniedError: This user has read permission only.
     """
     if RUN_LABEL not in find_labels(target.job):
         labels = {RUN_LABEL: run_id}
@@ -83,7 +83,7 @@ async def mark_job(client: KubeClient, target: Target, run_id: str) -> None:
 
 
 def _submitted_document(target: Target) -> dict[str, Any]:
-    """The object less what the cluster has put in."""
+    """The object without the fields that the cluster added."""
     metadata = target.job["metadata"]
     metadata_kept = {name: metadata[name] for name in _KEPT_METADATA if name in metadata}
     annotations = {
@@ -102,7 +102,7 @@ def _submitted_document(target: Target) -> dict[str, Any]:
 
 
 def _applied_text(metadata: Mapping[str, Any], default: str) -> str:
-    """What the user wrote, where kubectl has noted it down."""
+    """The user's manifest, if kubectl has recorded it."""
     try:
         document = json.loads((metadata.get("annotations") or {})[_APPLIED])
         return to_yaml(document) if isinstance(document, dict) else default

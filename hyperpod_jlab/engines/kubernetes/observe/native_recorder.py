@@ -1,11 +1,14 @@
-"""Records of jobs that run without our launcher (a user's own manifest, an adopted job), written from what their pods' statuses say.
+"""Records of jobs that run without our launcher (a user's own manifest, or an adopted job), written from their pods' statuses.
 
-Which runs these are is told by their spec: its source is ``native``. Their object is found as that of any run is (`poll.RunLocation`: the manifest in the bundle, and
-``adopted.json`` for one that was sent elsewhere), their pods by the kind's own labels (`Kind.pods_selector`, `Kind.node_rank`), and their nodes' logs are the
-pods' raw lines (`pod_spool.RawPod`). Nothing else is asked of those who make such bundles.
+The run's spec marks them: its source is ``native``. Their object is found like any run's
+(`poll.RunLocation`: the manifest in the bundle, or ``adopted.json`` for an external one), their
+pods by the kind's own labels (`Kind.pods_selector`, `Kind.node_rank`), and their nodes' logs are
+the pods' raw lines (`spool.RawPod`). Such bundles need nothing else.
 
-Any number of observers may write at once. A pod's first container of a node is its attempt 1; each restart of it, and each pod that comes anew in its place, is the
-next. All write the same, and what is there stays. An end is written only where a container ended by itself; what else ended it is the cluster's word.
+Any number of observers may write at once. A pod's first container of a node is its attempt 1; each
+restart, and each replacement pod, is the next. All observers write the same, and existing files
+stay. An end is recorded only if a container ended by itself; for other ends, the cluster's state
+applies.
 """
 
 from __future__ import annotations
@@ -32,14 +35,14 @@ _NODE = re.compile(r"node-[0-9]+\.json")
 
 @dataclass(frozen=True)
 class ContainerStart:
-    """A container that has begun.
+    """A started container.
 
     Attributes:
         rank: The node's rank.
         uid: The pod's uid; `pod` is its name.
         restart: Number of the container's restarts before it.
-        started_at: When it began (Unix seconds).
-        exit: How it ended by itself; None while it runs, or when it was ended.
+        started_at: When it started (Unix seconds).
+        exit: How it ended by itself; None while it runs, or if it was terminated.
     """
 
     rank: int
@@ -52,12 +55,12 @@ class ContainerStart:
 
     @classmethod
     def from_pod(cls, pod: RunPod, rank: int, restart: int) -> ContainerStart:
-        """A container of a pod."""
         main = pod.main
         newest = restart == main.restart
         exit_ = main.exit if newest else main.previous
         started_at = main.started_at if newest else None
-        # A pod that is being ended starts no container again: those before its newest one ended by themselves.
+        # A pod that is being deleted restarts no container, so those before its newest one ended by
+        # themselves.
         ended_alone = pod.termination is None and not pod.state.deleting
         own_exit = exit_ if ended_alone or not newest else None
         return cls(
@@ -94,7 +97,7 @@ class PodRecorder:
     """The records of one run. Methods may block.
 
     Args:
-        bundle: The run.
+        bundle: The run's bundle.
         scheduler_id: Its object's name.
     """
 
@@ -104,7 +107,7 @@ class PodRecorder:
         self._scheduler_id = scheduler_id
 
     def record(self, pods: Sequence[RunPod]) -> None:
-        """Write down what the pods' statuses say now; a partition that cannot be written to is passed over."""
+        """Record the pods' current statuses; skips a partition that is not writable."""
         with contextlib.suppress(OSError, StorageError):
             for rank, pod in self.rank_pods(pods):
                 if pod.main.previous is not None and pod.main.restart > 0:
@@ -113,12 +116,12 @@ class PodRecorder:
                     self._write(ContainerStart.from_pod(pod, rank, pod.main.restart))
 
     def rank_pods(self, pods: Sequence[RunPod]) -> list[tuple[int, RunPod]]:
-        """Pods with their ranks; one that was noted down keeps its own."""
+        """Pods with their ranks; a recorded pod keeps its rank."""
         lacks_ranks = any(pod.node_rank is None for pod in pods)
         return assign_ranks(pods, self._known_pods() if lacks_ranks else None)
 
     def find_number(self, container_start: ContainerStart) -> int:
-        """The attempt of a container; its record is made if need be."""
+        """The attempt of a container; its record is created if needed."""
         while True:
             find_number = self._find_number(container_start)
             if find_number is not None:
@@ -142,7 +145,7 @@ class PodRecorder:
             self._records.replace(path, container_start.record())
 
     def _find_number(self, container_start: ContainerStart) -> int | None:
-        """The attempt of a container whose record is there."""
+        """The attempt of a container that has a record."""
         for find_number, record in self._known_attempts(container_start.rank).items():
             if (record.get("pod_uid"), record.get("restart")) == (
                 container_start.uid,
@@ -152,7 +155,7 @@ class PodRecorder:
         return None
 
     def _next_number(self, container_start: ContainerStart) -> int:
-        """The number for a container that has none."""
+        """The number for a container without a record."""
         known_attempts = self._known_attempts(container_start.rank)
         for find_number, record in known_attempts.items():
             if record.get("pod_uid") == container_start.uid:
@@ -160,7 +163,6 @@ class PodRecorder:
         return max(known_attempts, default=0) + 1 + container_start.restart
 
     def _known_attempts(self, rank: int) -> dict[int, dict[str, Any]]:
-        """A node's records by attempt."""
         attempts = {}
         for find_number, folder in attempt_folders(self._status):
             record = read_record(folder / f"node-{rank}.json")
@@ -169,7 +171,7 @@ class PodRecorder:
         return attempts
 
     def _known_pods(self) -> dict[str, KnownPod]:
-        """The pods that are noted down, by uid, the oldest first."""
+        """The recorded pods by uid, oldest first."""
         pods: dict[str, KnownPod] = {}
         for _, folder in attempt_folders(self._status):
             for name in filter(_NODE.fullmatch, _names(folder)):

@@ -1,4 +1,4 @@
-"""The pods of runs, as small rows: which run, which node of it, and what became of them."""
+"""The pods of runs as small rows: the run, its node, and the pod's state."""
 
 from __future__ import annotations
 
@@ -36,15 +36,17 @@ class RunPod:
     """A pod of a run.
 
     Attributes:
-        run_id: The run that its label names; "" for one of a job that was sent elsewhere.
-        node_rank: Its place among the run's nodes; None when it does not say.
-        container: Of its containers the one that counts: the first.
-        created: When it was made (Unix seconds), as far as known.
-        state: What the kubelet says of it.
-        problem: Why it does not run, in Kubernetes' words: a reason and a message; None when it runs, has ended, or has only begun to start.
-        termination: Who ended it, and how: a reason and a message; None when it ended by itself, or has not.
-        memory: What its container may have of it, as its limit says; None without one.
-        other_containers: Its other containers, those apart that only prepare it.
+        run_id: The run in its label; "" for an external job's pod.
+        node_rank: Its rank among the run's nodes; None when it has no such label.
+        container: The name of its main container: the first one.
+        created: When it was created (Unix seconds), if known.
+        state: Its state from the kubelet.
+        problem: Why it does not run, as Kubernetes' reason and message; None when it runs, has
+            ended, or is just starting.
+        termination: Why it was terminated, as a reason and a message; None when it ended by itself
+            or has not ended.
+        memory: Its container's memory limit; None without one.
+        other_containers: Its other containers, without init containers.
     """
 
     run_id: str
@@ -59,22 +61,19 @@ class RunPod:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.state.name
 
     @property
     def uid(self) -> str:
-        """Its uid."""
         return self.state.uid
 
     @property
     def is_ended(self) -> bool:
-        """Whether its containers have ended for good."""
         return self.state.phase in _END_PHASES
 
     @property
     def main(self) -> ContainerState:
-        """The container that counts."""
+        """The main container."""
         return self.state.container(self.container)
 
 
@@ -98,7 +97,7 @@ def parse_pod(pod: Mapping[str, Any]) -> RunPod:
 
 
 def _find_termination(status: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Who ended a pod: the cluster, by the pod's own reason or by its condition ``DisruptionTarget``."""
+    """Why the cluster terminated a pod: the pod's own reason, or its condition ``DisruptionTarget``."""
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message") or "")[:_MAX_MESSAGE]
     for condition in status.get("conditions") or []:
@@ -110,7 +109,7 @@ def _find_termination(status: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def sort_pods(pods: list[RunPod]) -> list[RunPod]:
-    """Pods in the order of their nodes' ranks; of several of one rank the newest last."""
+    """Pods sorted by rank; of several with one rank, the newest is last."""
     return sorted(
         pods,
         key=lambda pod: (
@@ -124,17 +123,17 @@ def sort_pods(pods: list[RunPod]) -> list[RunPod]:
 # --------------------------------------------------------------------------------------------------
 # Which node of its run a pod is. Pure.
 #
-# Most pods say so by a label. Those of a Job without indexes do not: there a pod that comes after one that failed, was removed or was ended is a retry, and takes the place of
-# the one before.
+# Most pods have a label for it. Pods of a Job without indexes do not: a pod that follows one that
+# failed, was deleted or was terminated is a retry, and takes its rank.
 
 
 @dataclass(frozen=True)
 class KnownPod:
-    """A pod that was noted down.
+    """A recorded pod.
 
     Attributes:
         rank: The node's rank.
-        has_succeeded: Whether it ended well, so that no other comes in its place.
+        has_succeeded: Whether it succeeded, so that no other pod replaces it.
     """
 
     rank: int
@@ -144,11 +143,11 @@ class KnownPod:
 def assign_ranks(
     pods: Sequence[RunPod], known_pods: Mapping[str, KnownPod] | None = None
 ) -> list[tuple[int, RunPod]]:
-    """Pods with their ranks.
+    """Assign ranks to pods.
 
     Args:
-        pods: The pods that the cluster has.
-        known_pods: Those of pods that do not say their rank which were noted down, by uid, the oldest first; some may be gone.
+        pods: The cluster's pods.
+        known_pods: Recorded pods without a rank label, by uid, oldest first; some may be gone.
     """
     known_pods = known_pods or {}
     own_ranks = {pod.node_rank for pod in pods if pod.node_rank is not None}
@@ -173,7 +172,7 @@ def _find_rank(
     own_ranks: set[int],
     assigned_ranks: set[int],
 ) -> int:
-    """The rank of a pod that nobody has seen before: that of one that it replaces, else the first free one."""
+    """The rank of a new pod: that of the pod that it replaces, else the first free one."""
     for rank in sorted(pods_by_rank.keys() - own_ranks):
         if _is_replaced_by(pods_by_rank[rank], pod):
             return rank
@@ -192,10 +191,11 @@ def _is_replaced_by(earlier: RunPod | KnownPod, pod: RunPod) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# The tasks of an array: each is a run of one pod, told by its index in the array's Job. Pure.
+# The tasks of an array: each is a run with one pod, identified by its index in the array's Job.
+# Pure.
 
 LIMIT = "array_limit"
-"""The reason code of a task that waits because enough others run."""
+"""The reason code of a task that waits because the array's limit is reached."""
 
 
 @lru_cache(maxsize=64)
@@ -205,18 +205,18 @@ def parse_indices(array: str) -> tuple[int, ...]:
 
 
 def find_position(array: str, index: int) -> int:
-    """The index that an array's Job has for one of the array's."""
+    """The Job's index for an array index."""
     return bisect.bisect_left(parse_indices(array), index)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a Job says of one of its indexes.
+    """A Job's state of one of its indexes.
 
     Attributes:
-        has_succeeded: Whether it ended well; None when it has not ended.
-        ended_at: When its pod ended (Unix seconds), as far as known.
-        has_pod: Whether the cluster has a pod of it.
+        has_succeeded: Whether it succeeded; None before its end.
+        ended_at: When its pod ended (Unix seconds), if known.
+        has_pod: Whether the cluster has a pod for it.
     """
 
     has_succeeded: bool | None
@@ -224,10 +224,10 @@ class Task:
     has_pod: bool
 
     def observe(self, observation: Observation, job: Mapping[str, Any]) -> Observation:
-        """The word on the task.
+        """The task's observation.
 
         Args:
-            observation: What the Job says of all of them.
+            observation: The whole Job's observation.
             job: The Job.
         """
         if self.has_succeeded is not None:
@@ -241,7 +241,9 @@ class Task:
             return observation.model_copy(
                 update={**end_fields, "reason": None, "reason_code": None}
             )
-        if observation.state == "ended" or observation.reason_code is not None:  # such as suspended
+        if (
+            observation.state == "ended" or observation.reason_code is not None
+        ):  # for example suspended
             return observation
         reason, code = None, None
         parallelism = as_int((job.get("spec") or {}).get("parallelism"))
@@ -259,7 +261,7 @@ class Tasks:
     """The tasks of one Job.
 
     Args:
-        job: The Job; None: it is not there.
+        job: The Job, or None if it does not exist.
         pods: Its pods.
     """
 
@@ -274,15 +276,15 @@ class Tasks:
 
     @property
     def live(self) -> set[int]:
-        """The indexes with pods that have not ended for good: another pod may come in place of one that did."""
+        """The indexes with active pods: an ended pod may be replaced."""
         return self._pods.keys() - self.completed - self.failed
 
     def pods(self, position: int) -> tuple[RunPod, ...]:
-        """The pods of a task, as those of a run of one node."""
+        """The pods of a task, as those of a run with one node."""
         return tuple(self._pods.get(position, ()))
 
     def build_task(self, position: int) -> Task:
-        """What the Job says of a task."""
+        """The Job's state of a task."""
         pods = self.pods(position)
         end_times = [
             pod.main.exit.ended_at for pod in pods if pod.main.exit and pod.main.exit.ended_at
@@ -294,7 +296,7 @@ class Tasks:
 
 
 def _indexes(text: object) -> frozenset[int]:
-    """Indexes as a Job's status lists them, such as ``0,2-4``."""
+    """Parse indexes from a Job's status, such as ``0,2-4``."""
     try:
         return frozenset(parse_ranges(str(text)) if text else ())
     except ValueError:
@@ -302,7 +304,8 @@ def _indexes(text: object) -> frozenset[int]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The objects of runs, as small rows: what their status says, without the pods' template, in which the code may travel.
+# The objects of runs as small rows: their status, without the pod template, which may contain the
+# code.
 
 _DROPPED = frozenset(
     {"template", "managedFields", "podTemplateOverrides", "podSpecOverrides", "env"}
@@ -315,10 +318,10 @@ class JobRow:
 
     Attributes:
         kind: Its kind.
-        run_id: The run that its label names; "" without one.
-        uid: Its own id.
-        job: The object, without what is large.
-        task: Which of its tasks the row is of, where it is an array's; None for the whole.
+        run_id: The run in its label; "" without one.
+        uid: The object's uid.
+        job: The object without its large parts.
+        task: The array task that the row represents; None for the whole object.
     """
 
     kind: Kind
@@ -328,7 +331,7 @@ class JobRow:
     task: Task | None = None
 
     def observe(self, now: float) -> Observation:
-        """What it says of its run, seen at `now` (Unix seconds)."""
+        """Its observation of the run at `now` (Unix seconds)."""
         observation = self.kind.observe(self.job, now)
         return observation if self.task is None else self.task.observe(observation, self.job)
 
@@ -346,7 +349,7 @@ def job_row(kind: Kind, job: Mapping[str, Any]) -> JobRow:
 REDUCE: Mapping[str, Callable[[Mapping[str, Any]], JobRow]] = {
     kind.name: partial(job_row, kind) for kind in KINDS
 }
-"""Makes the rows of a kind, by its name: one function each, so that all who ask share a watch."""
+"""Row functions by kind name: one function each, so that all callers share an informer."""
 
 
 def _drop_large(content: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Looks at runs in the cluster: the object and the pods of each.
+"""Polls runs in the cluster: each run's object and pods.
 
-Somebody who asks once for few runs gets just these; for a server, and for many runs, lists are watched, one of each kind and one of pods in a namespace, whoever
-asks. A run's object may hold its code, so that lists are no small thing.
+A single query for few runs fetches just these. For a server, and for many runs, lists are watched:
+one per kind and one of pods in a namespace, shared by all callers. A run's object may contain its
+code, so lists are expensive.
 """
 
 from __future__ import annotations
@@ -33,29 +34,31 @@ from hyperpod_jlab.storage.records import BundleReader
 
 _FEW = 4
 _TTL_S = 1.0
-"""Seconds for which what was seen of a run serves whoever asks."""
+"""Seconds for which a run's snapshot is cached."""
 _OLDEST = 15.0
-"""Seconds for which what a watch knew last will do while it is broken."""
+"""Maximum age in seconds of an informer's rows while its watch is broken."""
 _ACTIVE_S = 180.0
 _DELETED_TTL_S = 60.0
-"""Seconds for which a job that is not there is not asked for again."""
+"""Seconds before a missing job is queried again."""
 _CONCURRENCY = 16
 _MAX_ENTRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RunLocation:
-    """Where a run's object is.
+    """The location of a run's object.
 
     Attributes:
         run_id: The run.
         kind: The object's kind.
         namespace: Its namespace.
         name: Its name.
-        uid: Its own id, for an adopted job: a later object of the same name is another one. None for those that have their run's label.
+        uid: The object's uid, for an adopted job: a later object of the same name is another one.
+            None for objects with their run's label.
         native: Whether its pods run without our launcher.
-        has_companions: Whether objects stand beside it that go when it has ended.
-        array: The indices of an array, or of the array that a task belongs to; None for any other run.
+        has_companions: Whether it has companion objects that are deleted after its end.
+        array: The indices of an array, or of the array that a task belongs to; None for any other
+            run.
         task: The index in the array's Job, for a task.
     """
 
@@ -71,19 +74,19 @@ class RunLocation:
 
     @property
     def is_array(self) -> bool:
-        """Whether it is an array as a whole."""
+        """Whether it is a whole array."""
         return self.array is not None and self.task is None
 
     @property
     def parent(self) -> RunLocation:
-        """The array that a task belongs to; any other run itself."""
+        """The array that a task belongs to; otherwise the run itself."""
         if self.task is None:
             return self
         return replace(self, run_id=split_run_id(self.run_id)[0], task=None)
 
     @property
     def path(self) -> str:
-        """Where objects of its kind and namespace are."""
+        """The path of its kind and namespace."""
         return jobs_path(self.kind, self.namespace)
 
     @property
@@ -93,7 +96,7 @@ class RunLocation:
 
     @property
     def selector(self) -> str:
-        """The labels of its pods."""
+        """The label selector of its pods."""
         if not self.is_labelled:
             return self.kind.pods_selector(self.name)
         return f"{RUN_LABEL}={self.parent.run_id}"
@@ -101,7 +104,7 @@ class RunLocation:
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """What the cluster has of a run: its object (None: it is not there), its pods by node rank, and when that was so (Unix seconds)."""
+    """A run in the cluster: its object (None if it does not exist), its pods by node rank, and the snapshot's time (Unix seconds)."""
 
     job: JobRow | None
     pods: tuple[RunPod, ...]
@@ -112,13 +115,13 @@ class RunSnapshot:
         return Tasks(self.job.job if self.job is not None else None, self.pods)
 
     def for_task(self, tasks: Tasks, position: int) -> RunSnapshot:
-        """The same of one task of an array."""
+        """The same for one task of an array."""
         job = self.job and replace(self.job, task=tasks.build_task(position))
         return RunSnapshot(job, tasks.pods(position), self.time)
 
 
 class RunPoller:
-    """Looks at the runs of one cluster.
+    """Polls the runs of one cluster.
 
     Args:
         connection: The cluster.
@@ -134,19 +137,19 @@ class RunPoller:
         self._semaphore = asyncio.Semaphore(_CONCURRENCY)
 
     def mark_active(self) -> None:
-        """Somebody goes on looking: lists are watched."""
+        """Note continued use: lists are watched."""
         self._active_at = time.monotonic()
 
     def forget(self) -> None:
-        """Something was or may have been changed: what was seen before counts no more."""
+        """Invalidate cached snapshots after a possible change."""
         self._snapshots.clear()
         self._deleted.clear()
 
     async def locate(self, bundle: BundleReader) -> RunLocation:
-        """Where a run's object is.
+        """Locate a run's object.
 
         Raises:
-            StorageError: Its manifest cannot be read.
+            StorageError: The run's manifest is unreadable.
         """
         key = bundle.run_id, await asyncio.to_thread(lambda: bundle.owner)
         location = self._locations.get(key)
@@ -159,10 +162,10 @@ class RunPoller:
         return location
 
     async def get_all(self, locations: Sequence[RunLocation]) -> dict[str, RunSnapshot]:
-        """What the cluster has of runs, by run id.
+        """Snapshots of runs, by run id.
 
         Raises:
-            DeniedError: This user may not see them.
+            DeniedError: This user may not read them.
             UnreachableError: The cluster does not answer.
         """
         snapshots = await self._refresh([*dict.fromkeys(location.parent for location in locations)])
@@ -196,15 +199,15 @@ class RunPoller:
         return snapshots
 
     async def refresh(self, location: RunLocation) -> RunSnapshot:
-        """What the cluster has of a run now, whatever was seen before, and whatever a watch tells.
+        """A new snapshot of a run, bypassing caches and watches.
 
         Raises:
-            DeniedError: This user may not see it.
+            DeniedError: This user may not read it.
             UnreachableError: The cluster does not answer.
         """
         self._snapshots.forget(
             location.parent.run_id
-        )  # a look that is under way may have begun too early
+        )  # a query in progress may have started too early
         entry = await self._snapshots.get(
             location.parent.run_id, partial(self._query, location.parent)
         )
@@ -215,7 +218,7 @@ class RunPoller:
         return (await self.get_all([location]))[location.run_id].pods
 
     async def changes(self, location: RunLocation, pod: str) -> PodChanges | None:
-        """Who tells when a pod changes; None when it has to be asked for."""
+        """Reports changes of a pod; None when it must be polled."""
         if not self._is_active() or not location.is_labelled:
             return None
         watches = await self._connection.informers()
@@ -226,7 +229,7 @@ class RunPoller:
         return time.monotonic() - self._active_at < _ACTIVE_S
 
     async def _from_informers(self, locations: Sequence[RunLocation]) -> dict[str, RunSnapshot]:
-        """By the watches; those whose object they do not show are left out, for it may be too new, or be gone."""
+        """From the informers. Runs without an object there are left out, because the object may be too new, or deleted."""
         watches = await self._connection.informers()
         snapshots: dict[str, RunSnapshot] = {}
         for path, kind, namespace in {
@@ -237,7 +240,7 @@ class RunPoller:
             try:
                 job_rows, pod_rows = await asyncio.gather(jobs.rows(_OLDEST), pods.rows(_OLDEST))
             except (DeniedError, NotFoundError):
-                continue  # lists may be denied where single objects are not
+                continue  # the user may lack permission for lists but not for single objects
             observed_at = time.time() - max(jobs.age, pods.age)
             pods_by_run = self._group_by_run(namespace, pods.version, pod_rows.values())
             for current in locations:
@@ -253,7 +256,7 @@ class RunPoller:
     def _group_by_run(
         self, namespace: str, version: int, pods: Iterable[RunPod]
     ) -> Mapping[str, tuple[RunPod, ...]]:
-        """Pods by run, sorted once for all who ask before something changes."""
+        """Pods by run, sorted once per change for all callers."""
         cached = self._sorted.get(namespace)
         if cached is not None and cached[0] == version:
             return cached[1]
@@ -265,7 +268,7 @@ class RunPoller:
         return rows
 
     async def _query(self, location: RunLocation) -> RunSnapshot:
-        """By requests for just this run."""
+        """By requests for this run only."""
         client = await self._connection.client()
         asked_at = time.time()
         async with self._semaphore:
@@ -292,7 +295,7 @@ def _belongs_to(job: JobRow, location: RunLocation) -> bool:
 
 
 def task_location(array: RunLocation, index: int) -> RunLocation:
-    """A task of an array, by its index in the array."""
+    """An array task's location, by its index in the array."""
     run_id = f"{array.run_id}.{index}"
     return replace(array, run_id=run_id, task=find_position(array.array or "", index))
 

@@ -1,4 +1,4 @@
-"""What becomes of runs: their state, and what their pods say."""
+"""Observation of runs: their state and their pods' output."""
 
 from __future__ import annotations
 
@@ -46,26 +46,27 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# Runs whose launchers are done though their job goes on: pods that failed are started again, by a runtime again and again, by OnFailure up to the job's limit.
+# Runs whose launchers have ended although their job continues: failed pods are restarted, by a
+# runtime without limit, with OnFailure up to the job's limit.
 
 _MAX_BYTES = 1 << 20
 
 
 def has_restart_left(job_row: JobRow) -> bool:
-    """Whether a job's pods may be started again though they are done: a TrainJob's are its runtime's, those that HyperPod resumes have OnFailure."""
+    """Whether a job may restart pods that have ended: a TrainJob's runtime may, and jobs that HyperPod resumes have OnFailure."""
     return job_row.kind.name == TrainJob.name or is_requested(job_row.job)
 
 
 def is_over(
     bundle: BundleReader, job_row: JobRow, records: RunRecords, observation: Observation
 ) -> Observation | None:
-    """The end of a run that failed, as its node 0 said it; None as long as its job decides. Blocking.
+    """The end of a failed run, as its node 0 recorded it; None while its job decides. Blocking.
 
     Args:
         bundle: The run.
         job_row: Its job.
         records: Its records.
-        observation: What the job says: that it goes on.
+        observation: The job's observation: that it continues.
     """
     if not has_restart_left(job_row) or not records.attempts:
         return None
@@ -89,7 +90,7 @@ def is_over(
         "time": float(launch_plan.get("time") or observation.time),
         "state": "ended",
         "verdict": "FAILED",
-        # Node 0 ends with its own, which need not be the first.
+        # Node 0 ends with its own exit code, which may not be the first failure's.
         "exit_code": None if any(node.exit_code for node in nodes) else code,
         "reason": None,
         "reason_code": None,
@@ -108,7 +109,8 @@ def _read_plan(bundle: BundleReader) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What is left when a run has ended: pods that go on after their job has failed, which the operator leaves as they are, and what stood beside the job.
+# Cleanup after a run: pods that continue after their job has failed, which the operator leaves
+# alone, and companion objects.
 
 _LOG = logging.getLogger(__name__)
 
@@ -117,7 +119,7 @@ TIMEOUT = 60.0
 
 
 class OrphanedPods:
-    """Ends such pods, each once, and jobs that go on though their run has failed; where this user may not, they give up by themselves.
+    """Deletes such pods, each once, and jobs that continue though their run has failed; without the permission, they end by themselves.
 
     Args:
         connection: The cluster.
@@ -135,12 +137,12 @@ class OrphanedPods:
         snapshot: RunSnapshot,
         observation: Observation,
     ) -> None:
-        """Look at a run that has ended.
+        """Check a run that has ended.
 
         Args:
             bundle: The run.
             location: Its job.
-            snapshot: What the cluster has of it.
+            snapshot: Its snapshot.
             observation: Its end.
         """
         remaining_children = [
@@ -165,14 +167,14 @@ class OrphanedPods:
         self._seen_runs.update(pod.uid for pod in remaining_children)
         if is_running and location.kind.name != TrainJob.name:  # it has a limit
             return
-        if is_running:  # its job would make its pods anew
+        if is_running:  # its job would recreate its pods
             await self._delete(f"{location.path}/{location.name}", snapshot.job.uid)
             return
         for pod in remaining_children:
             await self._delete(f"/api/v1/namespaces/{location.namespace}/pods/{pod.name}", pod.uid)
 
     async def remove_companions(self, bundle: BundleReader, location: RunLocation) -> None:
-        """Remove what stood beside the job of a run of this user's that has ended: its manifest in the bundle says what that was, whoever sees the end.
+        """Delete the companion objects of an ended run of this user: the manifest in the bundle lists them, whichever process sees the end.
 
         Args:
             bundle: The run.
@@ -187,7 +189,7 @@ class OrphanedPods:
             sent = await asyncio.to_thread(read_sent, bundle)
             await remove(await self._connection.client(), sent)
         except UnreachableError:
-            self._native_runs.discard(bundle.run_id)  # the next look comes
+            self._native_runs.discard(bundle.run_id)  # the next poll retries
         except HyperpodError as error:
             _LOG.warning("companion objects of %s were not removed: %s", bundle.run_id, error)
 
@@ -198,7 +200,7 @@ class OrphanedPods:
 
 
 # --------------------------------------------------------------------------------------------------
-# Nodes of Kubernetes that HyperPod repairs: it says so in a label of theirs.
+# Nodes that HyperPod repairs, as marked by their labels.
 
 _ACTIONS: Mapping[str, NodeRepair] = {
     "Unschedulable": "repair",
@@ -208,7 +210,7 @@ _ACTIONS: Mapping[str, NodeRepair] = {
 
 
 async def find_repairs(list_cache: ListCache) -> dict[str, NodeRepair]:
-    """What HyperPod does to nodes, by their names; nothing where they may not be seen.
+    """HyperPod's repairs by node name; empty if this user may not read nodes.
 
     Raises:
         UnreachableError: The cluster does not answer.
@@ -223,14 +225,14 @@ async def find_repairs(list_cache: ListCache) -> dict[str, NodeRepair]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Words on runs as wholes: that one ends, that it is gone, that an array has ended.
+# Observations of whole runs: a run is ending, its object is gone, an array has ended.
 
 _SETTLE_S = 20.0
 """Seconds after a submit in which the API server may not have the job yet."""
 
 
 def ending_observation(observation: Observation, now: float) -> Observation:
-    """The word on a run that has ended, while its pods may still say something."""
+    """The observation of an ended run whose pods may still have output."""
     return observation.model_copy(
         update={
             "time": now,
@@ -244,7 +246,7 @@ def ending_observation(observation: Observation, now: float) -> Observation:
 
 
 def after_recorded(records: RunRecords, observation: Observation) -> Observation:
-    """A word that is later than all that was said before: the cluster's clock may be behind ours."""
+    """Move an observation after the last recorded one: the cluster's clock may be behind ours."""
     timestamp = max(
         [observation.time, *(recorded.time + 0.001 for recorded in records.observations)]
     )
@@ -252,7 +254,7 @@ def after_recorded(records: RunRecords, observation: Observation) -> Observation
 
 
 def is_new(records: RunRecords, now: float) -> bool:
-    """Whether a run was sent so lately that its job may not be seen yet, or never was."""
+    """Whether a run was submitted so recently that its job may not be visible yet, or never was."""
     if records.attempts or records.claim is not None:
         return False
     sent = records.submission
@@ -260,7 +262,7 @@ def is_new(records: RunRecords, now: float) -> bool:
 
 
 def is_reported(records: RunRecords) -> bool:
-    """Whether the cluster's word that it ended is written down."""
+    """Whether the cluster's observation of the end is recorded."""
     return any(
         recorded.observer == OBSERVER and recorded.verdict and recorded.state == "ended"
         for recorded in records.observations
@@ -270,7 +272,7 @@ def is_reported(records: RunRecords) -> bool:
 def array_observation(
     bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot, *, is_open: bool
 ) -> Observation | None:
-    """The word on an array as a whole, which has ended once all of its tasks have. Blocking."""
+    """The observation of an array as a whole, which ends once all of its tasks have ended. Blocking."""
     records = bundle.read()
     if snapshot.job is None:
         return gone_observation(location, records, snapshot)
@@ -287,7 +289,7 @@ def array_observation(
 def gone_observation(
     location: RunLocation, records: RunRecords, snapshot: RunSnapshot
 ) -> Observation | None:
-    """The word on a run whose object is not there any more: somebody removed it. None when it was never seen there."""
+    """The observation of a run whose object was deleted; None if it was never seen."""
     if is_reported(records) or is_new(records, snapshot.time):
         return None
     return Observation(
@@ -302,14 +304,15 @@ def gone_observation(
 
 
 # --------------------------------------------------------------------------------------------------
-# Which tasks of an array are to be looked at: those that have pods now, and those whose end is not known yet. Methods may block.
+# The array tasks to observe: those with active pods, and those whose end is not known yet. Methods
+# may block.
 
 
 class ArrayTaskTracker:
-    """Remembers which tasks are over and done with, so that those of a large array are looked at once.
+    """Remembers which tasks are finished, so that each task of a large array is observed once.
 
     Args:
-        fetched: Whether what pods say must be fetched; else their launchers write it into the bundle.
+        fetched: Whether pod output must be fetched; otherwise the launchers write it to the bundle.
     """
 
     def __init__(self, *, fetched: bool) -> None:
@@ -319,11 +322,11 @@ class ArrayTaskTracker:
     def find_due(
         self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
     ) -> list[tuple[BundleReader, RunLocation]]:
-        """The tasks of an array to look at; all others are as their records say, or as the array."""
+        """The tasks of an array to observe; the records or the array describe all others."""
         tasks, indices = snapshot.tasks(), parse_indices(location.array or "")
         settled_tasks = self._settled_tasks.setdefault(bundle.run_id, set())
         ended_tasks: set[int] = set()
-        if bundle.is_own:  # nothing is written into another user's
+        if bundle.is_own:  # another user's bundle is never written to
             ended_tasks = {
                 *tasks.failed,
                 *(tasks.completed if self._is_spooled else ()),
@@ -347,7 +350,7 @@ class ArrayTaskTracker:
 
 
 def has_open_task(array: str, observations: Mapping[str, Observation]) -> bool:
-    """Whether a task of an array has not ended, as far as there are words on them."""
+    """Whether a recorded task of an array has not ended."""
     return any(
         observation.state != "ended"
         for run_id, observation in observations.items()
@@ -356,16 +359,16 @@ def has_open_task(array: str, observations: Mapping[str, Observation]) -> bool:
 
 
 _FINAL_READ_S = 30.0
-"""Seconds after a run's end in which it counts as running while its last pods end, and what they said last is fetched."""
+"""Seconds after a run's end in which it counts as running while its last pods end and their final output is fetched."""
 
 _REMOVAL = 10.0
-"""Seconds after a run's end in which its job may follow pods that were removed: with a namespace all goes, pods first."""
+"""Seconds after a run's end in which deleted pods may be followed by their job: deleting a namespace deletes pods first."""
 
 _JOB_FOLLOWS = 10.0
 """Seconds in which a job ends once all of its pods have."""
 
 _CONCURRENCY = 16
-"""Tasks of an array of which what they say is fetched at a time."""
+"""Array tasks whose output is fetched concurrently."""
 
 
 class RunTracker:
@@ -373,7 +376,7 @@ class RunTracker:
 
     Args:
         connection: The cluster.
-        is_shared: Whether its pods mount the partition; else what they say is fetched.
+        is_shared: Whether its pods mount the partition; otherwise their output is fetched.
     """
 
     def __init__(self, connection: ClusterConnection, *, is_shared: bool = True) -> None:
@@ -387,20 +390,20 @@ class RunTracker:
 
     @property
     def poller(self) -> RunPoller:
-        """Tells what the cluster has of a run."""
+        """Polls the runs."""
         return self._poller
 
     def mark_active(self) -> None:
-        """Somebody goes on looking at runs: lists are watched, and what pods say is fetched as it comes."""
+        """Note continued use: lists are watched, and pod output is fetched as it arrives."""
         self._is_active = True
         self._poller.mark_active()
 
     def forget(self) -> None:
-        """Something was or may have been changed: what was seen before counts no more."""
+        """Invalidate cached snapshots after a possible change."""
         self._poller.forget()
 
     async def observe(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
-        """What the cluster says of these runs."""
+        """Observations of these runs."""
         locations = await self._locate_all(bundles)
         snapshots = await self._poller.get_all([location for _, location in locations])
         arrays = [(bundle, location) for bundle, location in locations if location.is_array]
@@ -449,7 +452,7 @@ class RunTracker:
         arrays: Sequence[tuple[BundleReader, RunLocation]],
         snapshots: Mapping[str, RunSnapshot],
     ) -> list[tuple[BundleReader, RunLocation]]:
-        """The tasks of arrays that are to be looked at. Blocking."""
+        """The array tasks to observe. Blocking."""
         return [
             task
             for bundle, location in arrays
@@ -457,7 +460,7 @@ class RunTracker:
         ]
 
     async def _should_follow(self, bundle: BundleReader, location: RunLocation) -> bool:
-        """Whether a run's job ends now, whose records say already that the run has succeeded: it may be that nobody looks again."""
+        """Wait briefly for the end of a run's job if the records say that the run succeeded, because there may be no later poll; returns whether it ended."""
         end = time.monotonic() + _JOB_FOLLOWS
         while await asyncio.to_thread(_has_succeeded, bundle) and time.monotonic() < end:
             job = (await self._poller.refresh(location)).job
@@ -467,13 +470,13 @@ class RunTracker:
         return False
 
     async def remove_companions(self, bundle: BundleReader) -> None:
-        """Remove what stood beside the job of a run that has ended."""
+        """Delete the companion objects of a run whose job has ended."""
         await self._leftovers.remove_companions(bundle, await self._poller.locate(bundle))
 
     def _start_cleanup(
         self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
     ) -> None:
-        """Go on fetching what a run's pods say; of one that has ended all, after which nothing is fetched any more."""
+        """Continue to fetch a run's pod output; for an ended run, fetch all of it and then stop."""
         if snapshot.job is not None and snapshot.job.observe(snapshot.time).state != "ended":
             self._spooler.follow(bundle, location)
         elif location.run_id not in self._cleanup_tasks:
@@ -489,17 +492,18 @@ class RunTracker:
             _LOG.debug("the final logs of %s cannot be fetched: %s", run_id, task.exception())
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
-        """Fetch what a run's pods have said by now, where they do not mount the partition; only of this user's runs.
+        """Fetch a run's current pod output if the pods do not mount the partition; only for this user's runs.
 
         Args:
             bundle: The run.
-            seconds: How long that may take; then it goes on by itself.
+            seconds: The timeout; after it, the fetch continues in the background.
 
         Returns:
-            Whether there may be news in the bundle.
+            Whether the bundle may have changed.
 
         Raises:
-            DeniedError: This user may not read them, and nobody else has fetched anything.
+            DeniedError: This user may not read the pods, and no other process has fetched their
+                output.
         """
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return False
@@ -511,7 +515,9 @@ class RunTracker:
         is_complete = await self._spooler.catch_up(bundle, location, seconds)
         if is_complete is not None:
             snapshot = (await self._poller.get_all([location]))[location.run_id]
-            if is_complete.issuperset(pod.uid for pod in snapshot.pods):  # else one came meanwhile
+            if is_complete.issuperset(
+                pod.uid for pod in snapshot.pods
+            ):  # otherwise a new pod has appeared meanwhile
                 await asyncio.to_thread(_record_end, bundle, location, snapshot)
         problem = self._spooler.problem(bundle.run_id)
         if isinstance(problem, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
@@ -521,7 +527,7 @@ class RunTracker:
     async def _catch_up_tasks(
         self, bundle: BundleReader, location: RunLocation, seconds: float
     ) -> bool:
-        """The same of an array: some of its tasks at a time, in their order, as many as the time allows."""
+        """The same for an array: some of its tasks at a time, in order, as many as the timeout allows."""
         snapshots = await self._poller.get_all([location])
         due_tasks = await asyncio.to_thread(self._find_due_tasks, [(bundle, location)], snapshots)
         semaphore = asyncio.Semaphore(_CONCURRENCY)
@@ -536,7 +542,7 @@ class RunTracker:
         return bool(due_tasks)
 
     async def close(self) -> None:
-        """Fetch nothing any more."""
+        """Stop fetching."""
         cleanup_tasks = list(self._cleanup_tasks.values())
         for task in cleanup_tasks:
             task.cancel()
@@ -548,7 +554,7 @@ class RunTracker:
     ) -> list[tuple[BundleReader, RunLocation]]:
         located = []
         for bundle in bundles:
-            with contextlib.suppress(StorageError):  # its records tell what can be told
+            with contextlib.suppress(StorageError):  # the records contain what is known
                 located.append((bundle, await self._poller.locate(bundle)))
         return located
 
@@ -559,7 +565,7 @@ class RunTracker:
     ) -> tuple[
         dict[str, Observation], set[str], list[tuple[BundleReader, RunLocation, RunRecords]]
     ]:
-        """The words on runs, by run id; those of which something is left to be fetched; and those to look at anew, with their records. Blocking."""
+        """Observations by run id, the runs with output left to fetch, and the runs to poll again with their records. Blocking."""
         observations, unfinished, uncertain = {}, set(), []
         for bundle, location in locations:
             observation = self._observe_one(bundle, location, snapshots[location.run_id])
@@ -579,13 +585,13 @@ class RunTracker:
         snapshot: RunSnapshot,
         known_records: RunRecords | None = None,
     ) -> Observation | RunRecords | None:
-        """The word on a run, or what its records are when they may be of a later moment than what was seen. Blocking.
+        """The observation of a run, or its records if they may be newer than the snapshot. Blocking.
 
         Args:
             bundle: The run.
             location: Its job.
-            snapshot: What the cluster has of it.
-            known_records: Its records as they were read before that was seen.
+            snapshot: Its snapshot.
+            known_records: Its records as read before the snapshot.
         """
         if location.native and snapshot.pods and bundle.is_own:
             PodRecorder(bundle, location.name).record(snapshot.pods)
@@ -616,19 +622,19 @@ class RunTracker:
         observation = explain_end(observation, bundle, records)
         if observation.reason_code == POD_ENDED and snapshot.time - observation.time < _REMOVAL:
             return ending_observation(observation, snapshot.time)
-        if location.task is None or not is_reported(records):  # of tasks there may be many
-            with contextlib.suppress(StorageError):  # another user's: nothing is written there
+        if location.task is None or not is_reported(records):  # there may be many tasks
+            with contextlib.suppress(StorageError):  # another user's bundle is not written to
                 bundle.add_observation(after_recorded(records, observation))
         return observation
 
     def _is_spooled(self, location: RunLocation) -> bool:
-        """Whether what its pods say must be fetched: no launcher of ours writes it into the bundle."""
+        """Whether its pod output must be fetched because no launcher of ours writes to the bundle."""
         return location.native or not self._is_shared
 
     def _is_settled(
         self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
     ) -> bool:
-        """Whether all that can be known of an ended run is there. Blocking."""
+        """Whether the data of an ended run is complete. Blocking."""
         if self._is_spooled(location):
             return is_done(bundle)
         may_restart = snapshot.job is not None and has_restart_left(snapshot.job)
@@ -636,7 +642,7 @@ class RunTracker:
 
 
 def _is_cancelled(records: RunRecords, snapshot: RunSnapshot) -> bool:
-    """Whether a task was cancelled and nothing of it runs any more, or its turn had not come; its Job may take a moment to count it as failed."""
+    """Whether a task was cancelled and is no longer active, or had not started; its Job may take a moment to count it as failed."""
     if not is_reported(records):
         return False
     if not records.attempts:
@@ -648,14 +654,14 @@ def _is_cancelled(records: RunRecords, snapshot: RunSnapshot) -> bool:
 
 
 def _has_succeeded(bundle: BundleReader) -> bool:
-    """Whether the records of a run of this user's say so. Blocking."""
+    """Whether the records of this user's run say that it succeeded. Blocking."""
     return bundle.is_own and (
         derive(bundle.read(), StateContext(time.time(), "alive")).state == "succeeded"
     )
 
 
 def _record_end(bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot) -> None:
-    """Write down that all was fetched of a run whose job has ended or was removed. Blocking."""
+    """Record that the output of a run is complete, after its job has ended or was deleted. Blocking."""
     records = bundle.read()
     if snapshot.job is None:
         if is_new(records, snapshot.time):
@@ -677,7 +683,7 @@ def _has_logs(bundle: BundleReader) -> bool:
 
 
 def _may_be_stale(records: RunRecords, snapshot: RunSnapshot, observation: Observation) -> bool:
-    """Whether a word by which the newest attempt is over may be from before it began: its records came while the cluster was asked, or a watch is behind."""
+    """Whether an observation that ends the newest attempt may predate its start: its records arrived during the query, or a watch is behind."""
     if not _is_waiting_after_attempt(records, snapshot, observation):
         return False
     number = records.attempts[-1].number
@@ -694,7 +700,7 @@ def _is_waiting_after_attempt(
 
 
 def _is_retried(records: RunRecords) -> bool:
-    """Whether the newest attempt failed by itself, so that nobody need say why it is over."""
+    """Whether the newest attempt failed by itself, so that its end needs no explanation."""
     nodes = records.attempts[-1].nodes if records.attempts else ()
     return bool(nodes) and all(node.exit_code for node in nodes)
 
@@ -707,7 +713,11 @@ def _observe_retry(
     *,
     retried: bool = False,
 ) -> Observation:
-    """A word on a run that goes on: when it waits after an attempt, that attempt is over, and why is written down, unless it is `retried`. Blocking."""
+    """The observation of a run that continues. Blocking.
+
+    If it waits after an attempt, the attempt is over, and the cause is recorded unless it is
+    `retried`.
+    """
     if observation.state == "running":
         launchers = _launcher_observation(records)
         if launchers is None:
@@ -734,7 +744,7 @@ def _observe_retry(
 
 
 def _launcher_observation(records: RunRecords) -> Observation | None:
-    """What the launchers said last, when it is that the attempt after the newest one waits."""
+    """The launchers' last observation, if it says that the attempt after the newest one waits."""
     launcher_observations = [
         recorded for recorded in records.observations if recorded.observer == "launcher"
     ]

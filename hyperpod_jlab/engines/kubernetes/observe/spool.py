@@ -1,7 +1,8 @@
-"""The logs and records of runs without shared storage: fetched from their pods into the records folder, by whoever looks at a run.
+"""Logs and records of runs without shared storage: fetched from their pods into the records folder by each process that polls the run.
 
-Any number of processes may do so at the same time (see `spool_files`). A command that looks once (``hpj show``, ``hpj logs``) gets what the pods have said by then; for
-one that looks again and again (a server, ``hpj logs -f``), the pods are followed.
+Any number of processes may do so concurrently (see `spool_files`). A one-time command (``hpj
+show``, ``hpj logs``) gets the pods' output so far; for a continuous one (a server, ``hpj logs
+-f``), the pods are followed.
 """
 
 from __future__ import annotations
@@ -66,27 +67,28 @@ from hyperpod_jlab.storage import files as atomic
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# What one pod prints, put into the run's records folder.
+# Copies one pod's output into the run's records folder.
 #
-# How far it was read is kept beside. That is written after everything before it was, so whatever is broken off, and by whomever, is done again and comes out the same.
+# The read position is stored beside it. It is written after everything before it, so interrupted
+# work, by any process, is repeated with the same result.
 
 _SAVE_INTERVAL_S = 0.5
 _MAX_LINE = 1 << 20
 
 
 def spool_path(pod: str, uid: str) -> str:
-    """The place in the records folder of what says how far a pod's log was read."""
+    """The path in the records folder of a pod's read position."""
     return f"{FOLDER}/{pod}.{uid[:8]}.json"
 
 
 @dataclass(frozen=True)
 class SpoolPosition:
-    """How far a pod's log was put into the records folder.
+    """The position up to which a pod's log was copied into the records folder.
 
     Attributes:
-        cursor: Where to go on.
-        attempts: The numbers of attempts here, by what the pod counts.
-        said: Bytes of the file for lines that do not say where they belong.
+        cursor: The log cursor.
+        attempts: Our attempt numbers by the pod's own.
+        said: Size in bytes of the file for lines without a destination.
     """
 
     cursor: PodLogCursor = field(default_factory=PodLogCursor)
@@ -110,43 +112,43 @@ class PodSpool(ABC):
         self._saved_at = 0.0
         try:
             self._saved = _POSITION_ADAPTER.validate_json(descent.read(self._path))
-        except (OSError, ValidationError):  # all is done again
+        except (OSError, ValidationError):  # everything is repeated
             self._saved = SpoolPosition()
         self._position = self._saved
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that can come has come."""
+        """Whether the pod's output is complete."""
         return self._saved.cursor.over
 
     async def catch_up(self, log: PodLog) -> None:
-        """Put away what is there now."""
+        """Store the current output."""
         await self._consume(log.read(self._saved.cursor))
 
     async def follow(self, log: PodLog) -> None:
-        """Put away what comes until nothing more can."""
+        """Store output until it is complete."""
         await self._consume(log.follow(self._saved.cursor))
 
     @abstractmethod
     def _reset(self) -> None:
-        """Reading begins at what was kept."""
+        """Reading starts at the saved position."""
 
     @abstractmethod
     def _store(self, items: Iterable[Item]) -> bool:
-        """Put items away; whether one may go on behind them, nothing of them being held. Blocking."""
+        """Store items; returns whether the position may advance past them, because no part is buffered. Blocking."""
 
     def _add_segment(self, path: str, offset: int, data: bytes, timestamp_ns: int) -> None:
-        """Take bytes of a log, to be written with the next `_write`."""
+        """Buffer log bytes for the next `_write`."""
         segment = LogSegment(offset, data, timestamp_ns)
         self._pending_segments.setdefault(self._bundle.records / path, []).append(segment)
 
     def _append(self, path: str, data: bytes, timestamp_ns: int) -> None:
-        """Take bytes that do not say where they belong: behind the last ones."""
+        """Buffer bytes without a destination, to be appended."""
         self._add_segment(path, self._position.said, data, timestamp_ns)
         self._position = replace(self._position, said=self._position.said + len(data))
 
     def _set_attempt_number(self, printed_attempt: int, number: int) -> None:
-        """An attempt that the pod counts as `printed_attempt` has this number here."""
+        """Map the pod's attempt number `printed_attempt` to ours."""
         self._position = replace(
             self._position, attempts={**self._position.attempts, printed_attempt: number}
         )
@@ -195,12 +197,12 @@ class PodSpool(ABC):
 
 
 class FramedPod(PodSpool):
-    """A pod in which our launcher prints frames: its logs byte by byte, its records as files."""
+    """A pod whose launcher prints frames: its logs byte by byte, its records as files."""
 
     def __init__(self, bundle: BundleReader, pod: RunPod, modes: Modes) -> None:
         super().__init__(bundle, pod, modes)
         self._records = SpooledRecords(bundle.records, modes)
-        # What pods print beside their launchers' frames.
+        # Pod output outside of the launchers' frames.
         self._other_output = f"logs/pods/{pod.name}.{pod.uid[:8]}.log"
 
     def _reset(self) -> None:
@@ -215,7 +217,7 @@ class FramedPod(PodSpool):
             if item.starts:
                 self._line, self._timestamp_ns = bytearray(), item.stamp
             self._line += item.data
-            # A line that never ends is cut: it is none of the launcher's.
+            # A line without end is cut: it is not the launcher's.
             if item.ends or len(self._line) > _MAX_LINE:
                 line, self._line = bytes(self._line), bytearray()
                 self._store_line(line)
@@ -228,7 +230,7 @@ class FramedPod(PodSpool):
             path = replace(frame, attempt=number).path
             self._add_segment(path, frame.offset, frame.data, self._timestamp_ns)
         elif isinstance(frame, RecordFile):
-            self._write()  # what a record tells of logs is told when they are there
+            self._write()  # logs must be stored before the records that refer to them
             self._store_record(frame)
         elif not self._frames.midway:
             self._append(self._other_output, line + b"\n", self._timestamp_ns)
@@ -253,15 +255,15 @@ _GAPS = {
 
 
 class RawPod(PodSpool):
-    """A pod without our launcher: what it prints is the log of its node, one attempt for each of its containers.
+    """A pod without our launcher: its output is the log of its node, with one attempt per container.
 
     Args:
         bundle: The run.
         pod: The pod.
-        rank: Its place among the run's nodes.
-        modes: For what is made in the bundle.
+        rank: Its rank among the run's nodes.
+        modes: Modes of new files in the bundle.
         pod_recorder: Numbers the attempts.
-        namespace: Of the pod.
+        namespace: The pod's namespace.
     """
 
     def __init__(
@@ -296,7 +298,7 @@ class RawPod(PodSpool):
         return True
 
     def _log(self) -> str:
-        """The log of the container that is read, in its attempt."""
+        """The log of the current container, in its attempt."""
         number = self._position.attempts.get(self._restart)
         if number is None:
             number = self._pod_recorder.find_number(
@@ -307,7 +309,7 @@ class RawPod(PodSpool):
         return f"logs/attempt-{number}/node-{self._rank}.rank-0.log"
 
     def _note_other_containers(self, attempt: int) -> None:
-        """Say in the node's own log which containers of the pod are not shown."""
+        """Write to the node's own log which containers of the pod are not shown."""
         pod = self.pod
         if not pod.other_containers:
             return
@@ -317,35 +319,36 @@ class RawPod(PodSpool):
 
 
 # --------------------------------------------------------------------------------------------------
-# Attempts that nobody saw: what the cluster still tells of them, written down before the records of the pods that came after.
+# Missed attempts: reconstructed from what the cluster still knows, and recorded before the records
+# of later pods.
 #
-# Of pods that were removed before their logs were fetched, events tell for a while (an hour by default) that they ran, where, and for how long. Kueue's workload keeps that it
-# was evicted.
+# If pods were deleted before their logs were fetched, events show for a while (an hour by default)
+# that they ran, on which node, and for how long. Kueue's workload records an eviction.
 
 _CREATED_POD = re.compile(r"Created pod: ([a-z0-9][a-z0-9.-]{0,252})")
 _RANK = re.compile(
     r"-(?:(?P<master>master-0)|worker-(?P<worker>\d{1,6})|(?:node-0-)?(?P<index>\d{1,6})-[a-z0-9]{5})"
 )
 _MAX_PODS = 64
-"""Pods of one run for which the events are asked for."""
+"""Maximum number of pods of one run whose events are queried."""
 _CONCURRENCY = 8
 _EVICTION_MARGIN_S = 15.0
-"""Seconds after an eviction in which its pods are told to end."""
+"""Seconds after an eviction within which its pods are terminated."""
 
 
 EndReason: TypeAlias = tuple[str, str, str]
-"""Why something ended: a verdict, a sentence and a reason code."""
+"""Why an attempt ended: a verdict, a sentence and a reason code."""
 
 
 @dataclass(frozen=True)
 class DeletedPod:
-    """A pod that is no more, as events tell of it.
+    """A deleted pod, reconstructed from events.
 
     Attributes:
-        rank: Its place among the run's nodes.
-        started_at: When its container began (Unix seconds).
-        ended_at: When it was told to end; None when no event says so.
-        end_reason: Why it ended, when its events say who ended it.
+        rank: Its rank among the run's nodes.
+        started_at: When its container started (Unix seconds).
+        ended_at: When it was terminated; None without an event.
+        end_reason: Why it ended, if its events say so.
     """
 
     rank: int
@@ -359,12 +362,12 @@ class DeletedPod:
 
 @dataclass(frozen=True)
 class MissedAttempt:
-    """An attempt that nobody saw.
+    """An attempt that no process observed.
 
     Attributes:
-        key: Tells it from all others, whichever process finds it.
-        pods: Its pods, by rank; none when only Kueue tells of it.
-        ended_at: When it was over, at the latest.
+        key: Identifies it, the same in every process.
+        pods: Its pods by rank; empty when only Kueue has it.
+        ended_at: The latest possible time of its end.
     """
 
     key: str
@@ -380,13 +383,13 @@ async def find_missed_attempts(
     job: Mapping[str, Any] | None,
     present: Mapping[str, float],
 ) -> list[MissedAttempt]:
-    """The attempts of pods that are no more, the oldest first; none where this user may see neither events nor workloads.
+    """The attempts of deleted pods, oldest first; empty if this user may read neither events nor workloads.
 
     Args:
         client: The cluster.
         location: The run's job.
-        job: Its object, if it is there.
-        present: When each present pod was made, by uid.
+        job: Its object, if it exists.
+        present: Creation times of the existing pods, by uid.
 
     Raises:
         UnreachableError: The cluster does not answer.
@@ -403,14 +406,15 @@ async def find_missed_attempts(
 def group_attempts(
     deleted_pods: Sequence[DeletedPod], present: Iterable[float], eviction: Eviction | None
 ) -> list[MissedAttempt]:
-    """Pods that are no more as attempts: one for each pod of node 0.
+    """Group deleted pods into attempts: one for each pod of node 0.
 
-    Where another pod outlived it, that pod's launcher counts the attempts, and its log has their records.
+    If another pod outlived it, that pod's launcher counts the attempts, and its log has their
+    records.
 
     Args:
         deleted_pods: The pods.
-        present: When the pods were made that are there.
-        eviction: Kueue's last one.
+        present: Creation times of the existing pods.
+        eviction: Kueue's last eviction.
     """
     first = sorted((pod for pod in deleted_pods if pod.rank == 0), key=lambda pod: pod.started_at)
     oldest = min(present, default=float("inf"))
@@ -448,7 +452,7 @@ def _find_end_reason(
 
 
 def _evicted(eviction: Eviction) -> MissedAttempt:
-    """What Kueue alone tells: that the run had its quota, not whether its pods began."""
+    """The attempt that only Kueue knows: the run had quota, but it is unknown whether its pods started."""
     count_text = f" {eviction.count} times, last" if eviction.count > 1 else ""
     seconds = f" after {eviction.admitted:.0f} s" if eviction.admitted else ""
     reason = f"it was requeued{count_text}{seconds}: {eviction.message}"
@@ -461,7 +465,7 @@ async def _find_deleted_pods(
     client: KubeClient, location: RunLocation, job: Mapping[str, Any] | None, present: Iterable[str]
 ) -> list[DeletedPod]:
     owner = (location.kind.name, location.name)
-    if location.kind.name == TrainJob.name:  # its runtime's job makes them
+    if location.kind.name == TrainJob.name:  # its runtime's job creates them
         owner = ("Job", f"{location.name}-node-0")
     events = await _events(client, location.namespace, *owner)
     uid = str((job or {}).get("metadata", {}).get("uid", ""))
@@ -495,7 +499,7 @@ async def _find_deleted_pods(
 def _build_deleted_pod(
     rank: int, name: str, uid: str, events: Sequence[Mapping[str, Any]]
 ) -> DeletedPod | None:
-    """A pod by its events; None for one whose container never began."""
+    """A pod from its events; None if its container never started."""
     start_times = [
         event
         for event in events
@@ -524,7 +528,7 @@ def _build_deleted_pod(
 
 
 def _rank(job: str, name: str) -> int:
-    """A pod's place among the run's nodes by its name, as the operators make them: 0 for one that does not say."""
+    """A pod's rank from its name, as the operators name pods; 0 when the name has none."""
     match = _RANK.fullmatch(name.removeprefix(job))
     if match is None or match["master"]:
         return 0
@@ -539,7 +543,7 @@ def _time(event: Mapping[str, Any]) -> float:
 async def _events(
     client: KubeClient, namespace: str, kind: str, name: str
 ) -> list[Mapping[str, Any]]:
-    """The events about an object; none where events may not be seen."""
+    """The events about an object; empty if this user may not read events."""
     selector = f"involvedObject.kind={kind},involvedObject.name={name}"
     try:
         response = await client.get(
@@ -554,21 +558,21 @@ async def _events(
 # ------------------------------------------------------------------------------------------ records
 
 OBSERVER = "events"
-"""Who tells of these attempts: what is left in the cluster."""
+"""The source of these attempts' records: the cluster's events."""
 
 
 def record_missed_attempts(
     bundle: BundleReader, scheduler_id: str, missed_attempts: Sequence[MissedAttempt], modes: Modes
 ) -> None:
-    """Write down attempts that nobody saw, unless some of their pods were seen after all, or a later attempt is there; each once. Blocking.
+    """Record missed attempts, each once, unless some of their pods were observed after all or a later attempt exists. Blocking.
 
     Args:
         bundle: The run.
         scheduler_id: Its job's name.
-        missed_attempts: The attempts, the oldest first.
-        modes: For what is made in the bundle.
+        missed_attempts: The attempts, oldest first.
+        modes: Modes of new files in the bundle.
     """
-    with contextlib.suppress(OSError, StorageError):  # the next who looks does it
+    with contextlib.suppress(OSError, StorageError):  # the next observer retries
         for missed in missed_attempts:
             records = bundle.read()
             if _is_new(bundle, records, missed):
@@ -623,23 +627,23 @@ def _record_attempt(
 _LOG = logging.getLogger(__name__)
 
 STREAMS = 512
-"""Pods that one process follows at a time."""
+"""Maximum number of pods that one process follows."""
 
 _ACTIVE_S = 90.0
-"""Seconds for which a run is followed after somebody looked at it."""
+"""Seconds for which a run is followed after the last call."""
 _POLL_S = 1.0
 _RETRY_S = 5.0
-"""Seconds after which a pod that could not be read, or written down, is tried again."""
+"""Seconds before a pod that could not be read or stored is retried."""
 _DONE_FILE = f"{FOLDER}/done.json"
 _FIRST_CHECK_S = 5.0
-"""Seconds after a job in which its first pods are made: no others were there before them."""
+"""Seconds after a job's creation in which its first pods appear, so that none can have been missed."""
 _RECHECK_S = 60.0
-"""Seconds after which a job without pods is asked again whether it had some."""
+"""Seconds before a job without pods is checked again for missed ones."""
 
 
 @dataclass
 class _Followed:
-    """A pod that is read: whether what it had said at first has been put away, the task that goes on, and since when."""
+    """A followed pod: whether its initial output is stored, its task, and the start time."""
 
     spool: PodSpool
     caught_up: asyncio.Event
@@ -648,7 +652,7 @@ class _Followed:
 
 
 class RunSpool:
-    """One run; `semaphore` bounds how many pods are followed."""
+    """One run; `semaphore` limits the number of followed pods."""
 
     def __init__(
         self,
@@ -670,36 +674,36 @@ class RunSpool:
         self._checked_pods: frozenset[str] | None = None
         self._checked_at = 0.0
         self.problem: HyperpodError | OSError | None = None
-        """Why something could not be fetched; None when all is well."""
+        """Why something could not be fetched; None otherwise."""
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is done for it."""
+        """Whether nothing is in progress for it."""
         return self._task is None or self._task.done()
 
     def mark_active(self) -> None:
-        """Somebody looks at the run: follow its pods for a while."""
+        """Note use of the run: follow its pods for a while."""
         self._active_until = time.monotonic() + _ACTIVE_S
         if self.idle:
             self._task = asyncio.create_task(self._follow(), name="hyperpod-spool")
 
     async def catch_up(self) -> frozenset[str] | None:
-        """Wait until all that the pods have said by now is put away; of those that have ended, all that they ever said.
+        """Wait until the pods' current output is stored; for ended pods, all of it.
 
         Returns:
-            The uids of the pods that the cluster has when nothing more is to come of any of them, else None.
+            The uids of the existing pods if the output of all of them is complete, else None.
         """
         followed_pods = await self._poll()
         for followed, pod in followed_pods:
             await followed.caught_up.wait()
-            # A pod's phase comes some time after its container's end.
+            # A pod's phase changes some time after its container's end.
             if (pod.is_ended or pod.main.exit is not None) and not followed.task.done():
                 await asyncio.wait([followed.task])
         is_complete = all(followed.spool.is_complete for followed, _ in followed_pods)
         return frozenset(pod.uid for _, pod in followed_pods) if is_complete else None
 
     async def close(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         tasks = [followed.task for followed in self._followed_by_uid.values()]
         tasks += [self._task] if self._task is not None else []
         for task in tasks:
@@ -719,7 +723,7 @@ class RunSpool:
             self._followed_by_uid.clear()
 
     async def _poll(self) -> list[tuple[_Followed, RunPod]]:
-        """Begin to read the pods that are new; all pods that the cluster has, with what is read of them."""
+        """Start reading new pods; returns all existing pods with their followers."""
         if self._modes is None:
             self._modes = await asyncio.to_thread(Modes.from_bundle, self._bundle)
         pod_recorder = PodRecorder(self._bundle, self._location.name)
@@ -741,7 +745,7 @@ class RunSpool:
         return followed_pods
 
     async def _record_missed(self, snapshot: RunSnapshot, modes: Modes) -> None:
-        """Before pods are read for the first time: write down the attempts before them that nobody saw."""
+        """Before the first pods are read, record the missed attempts before them."""
         uids = frozenset(pod.uid for pod in snapshot.pods)
         now = time.monotonic()
         if uids == self._checked_pods and (uids or now - self._checked_at < _RECHECK_S):
@@ -757,7 +761,7 @@ class RunSpool:
         self._checked_pods, self._checked_at = uids, now
 
     def _may_have_missed(self, snapshot: RunSnapshot) -> bool:
-        """Whether there may have been pods before those that are there. Blocking."""
+        """Whether pods may have existed before the current ones. Blocking."""
         names = [spool_path(pod.name, pod.uid) for pod in snapshot.pods]
         if any(descent.is_file(self._bundle.records / name) for name in names):
             return False
@@ -770,7 +774,7 @@ class RunSpool:
         return sent is None or first_created - sent > _FIRST_CHECK_S
 
     def _is_due(self, uid: str) -> bool:
-        """Whether a pod is to be read: it is new, or reading it failed a while ago."""
+        """Whether to read a pod: it is new, or its last read failed a while ago."""
         followed = self._followed_by_uid.get(uid)
         if followed is None:
             return True
@@ -789,13 +793,13 @@ class RunSpool:
             client = await self._connection.client()
             changes = await self._poller.changes(self._location, pod.name)
             log = PodLog(client, self._location.namespace, pod.name, pod.container, news=changes)
-            with contextlib.suppress(UnreachableError):  # a follower is patient
+            with contextlib.suppress(UnreachableError):  # a follower retries
                 await spool.catch_up(log)
             caught_up.set()
             if not spool.is_complete:
                 async with self._semaphore:
                     await spool.follow(log)
-        except (HyperpodError, OSError) as error:  # such as a full disk
+        except (HyperpodError, OSError) as error:  # for example a full disk
             self.problem = error
             _LOG.debug("the log of %s cannot be fetched: %s", pod.name, error)
         finally:
@@ -803,7 +807,7 @@ class RunSpool:
 
 
 class Spooler:
-    """All runs of one cluster that are looked at."""
+    """All active runs of one cluster."""
 
     def __init__(self, connection: ClusterConnection, poller: RunPoller) -> None:
         self._connection = connection
@@ -812,7 +816,6 @@ class Spooler:
         self._semaphore = asyncio.Semaphore(STREAMS)
 
     def follow(self, bundle: BundleReader, location: RunLocation) -> RunSpool:
-        """Follow a run for a while."""
         self._runs = {run_id: run for run_id, run in self._runs.items() if not run.idle}
         if bundle.run_id not in self._runs:
             self._runs[bundle.run_id] = RunSpool(
@@ -825,15 +828,15 @@ class Spooler:
     async def catch_up(
         self, bundle: BundleReader, location: RunLocation, seconds: float
     ) -> frozenset[str] | None:
-        """Put away what a run's pods have said by now, and follow them for a while.
+        """Store the current output of a run's pods, and follow them for a while.
 
         Args:
             bundle: The run.
-            location: Where its job and its pods are.
-            seconds: How long to wait for it at the most; then it goes on by itself.
+            location: The location of its job and pods.
+            seconds: The timeout; after it, the fetch continues in the background.
 
         Returns:
-            The uids of its pods when nothing is left to be fetched of any of them, else None.
+            The uids of its pods if the output of all of them is complete, else None.
         """
         run = self.follow(bundle, location)
         try:
@@ -843,24 +846,24 @@ class Spooler:
             return None
 
     def problem(self, run_id: str) -> HyperpodError | OSError | None:
-        """Why something of a run could not be fetched; None when all is well."""
+        """Why a run's output could not be fetched; None otherwise."""
         run = self._runs.get(run_id)
         return run.problem if run is not None else None
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following all runs."""
         for run in self._runs.values():
             await run.close()
         self._runs.clear()
 
 
 def is_done(bundle: BundleReader) -> bool:
-    """Whether all that a run's pods ever said is there. Blocking."""
+    """Whether all output of a run's pods is stored. Blocking."""
     return descent.is_file(bundle.records / _DONE_FILE)
 
 
 def mark_done(bundle: BundleReader) -> None:
-    """Write down that nothing more can come. Blocking."""
+    """Record that the output is complete. Blocking."""
     with contextlib.suppress(OSError, StorageError):
         modes, path = Modes.from_bundle(bundle), bundle.records / _DONE_FILE
         modes.make(path.parent)

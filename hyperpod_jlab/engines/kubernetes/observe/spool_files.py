@@ -1,8 +1,10 @@
-"""What is made in a run's records folder from what its pods print: log files, records, and lines that say what is lost. All of it may block.
+"""Files in a run's records folder, written from pod output: logs, records, and lines that mark losses. Everything may block.
 
-Any number of processes may do so at the same time. Each piece of a log says where in the launcher's file it lies, and every process writes it to the same place of the
-file here: whatever is written twice is the same. A file never has a hole. Where pieces are lost for good (the kubelet rotated them away), a line says so in their place;
-which bytes are lost is claimed by exclusive create of a small file beside, so that all processes agree on what lies where behind it.
+Any number of processes may do so concurrently. Each log segment contains its offset in the
+launcher's file, and every process writes it to the same place of the local file, so repeated writes
+are identical. A file never has a hole. If segments are lost for good (the kubelet rotated them
+away), a line marks the loss. The lost range is claimed by exclusive creation of a small file, so
+that all processes agree on the offsets behind it.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.removal import remove_tree
 
 # --------------------------------------------------------------------------------------------------
-# Reads the frames in which a launcher without shared storage tells its logs and records (launcher/frames.py is their specification).
+# Reads the frames in which a launcher without shared storage sends its logs and records
+# (launcher/frames.py is their specification).
 #
-# Pure: lines go in, in the order in which the pod wrote them. Nothing of a line is trusted: a path that the launcher would not name, an impossible number, or a part that does
-# not fit is no frame.
+# Pure: lines go in, in the order in which the pod wrote them. Lines are untrusted: a path that the
+# launcher would not use, an impossible number, or a part that does not match is not a frame.
 
 _LOG_FRAME = re.compile(
     rb"([1-9][0-9]{0,8})\.([0-9]{1,6})\.(node|[0-9]{1,4})@([0-9]{1,15})([|\\])([ >])"
@@ -46,14 +49,14 @@ _MAX_PARTS = 64
 
 @dataclass(frozen=True)
 class LogBytes:
-    """Bytes of a log.
+    """A segment of a log.
 
     Attributes:
-        attempt: The attempt, as the launchers count.
+        attempt: The launchers' attempt number.
         node: The node's rank.
-        local_rank: The rank's place on the node; None for the node's own log.
-        offset: Where in the file they begin.
-        data: The bytes, with the line feed if one follows them.
+        local_rank: The local rank; None for the node's own log.
+        offset: Their offset in the file.
+        data: The bytes, including a following line feed.
     """
 
     attempt: int
@@ -64,7 +67,7 @@ class LogBytes:
 
     @property
     def path(self) -> str:
-        """The log's file, relative to the records folder."""
+        """The log's path, relative to the records folder."""
         rank = "" if self.local_rank is None else f".rank-{self.local_rank}"
         return f"logs/attempt-{self.attempt}/node-{self.node}{rank}.log"
 
@@ -74,9 +77,9 @@ class RecordFile:
     """A file of the records folder.
 
     Attributes:
-        path: Where it lies, relative to the records folder.
-        time: When the launcher sent it (Unix seconds); of several the latest counts.
-        write_once: Whether a file that is already there stays.
+        path: Its path, relative to the records folder.
+        time: When the launcher sent it (Unix seconds); the latest one wins.
+        write_once: Whether an existing file stays.
         content: Its bytes.
     """
 
@@ -87,7 +90,7 @@ class RecordFile:
 
 
 class FrameReader:
-    """Reads one container's lines. It holds only the parts of a file that is not complete yet."""
+    """Reads one container's lines. It buffers only the parts of an incomplete file."""
 
     def __init__(self) -> None:
         self._current: tuple[str, str, int] | None = None
@@ -95,14 +98,14 @@ class FrameReader:
 
     @property
     def midway(self) -> bool:
-        """Whether parts of a file are still to come: a cursor behind this line would lose it."""
+        """Whether a file is incomplete: a cursor behind this line would lose it."""
         return self._current is not None
 
     def read(self, line: bytes) -> LogBytes | RecordFile | None:
-        """What a line says; None when it is no frame, or not the last part of one.
+        """Decode a line; None when it is not a frame, or not the last part of one.
 
         Args:
-            line: Without its line feed and without the runtime's time stamp.
+            line: Without its line feed and the runtime's timestamp.
         """
         if not line.startswith(FILE_FRAME):
             return read_bytes(line)
@@ -128,7 +131,7 @@ class FrameReader:
             self._current, self._parts = (path, digest, parts), []
         if self._current != (path, digest, parts) or part < len(self._parts):
             return None
-        if part > len(self._parts):  # one is missing: only a new beginning helps
+        if part > len(self._parts):  # a part is missing: wait for a new first part
             self._current = None
             return None
         self._parts.append(data)
@@ -141,7 +144,7 @@ class FrameReader:
 
 
 def read_bytes(line: bytes) -> LogBytes | None:
-    """A line as a log's bytes, or None when it is something else."""
+    """Decode a line of log bytes, or None for another kind of line."""
     match = _LOG_FRAME.fullmatch(line)
     if match is None:
         return None
@@ -163,14 +166,14 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 
 FOLDER = "spool"
-"""In the records folder: how far each pod's log was read, and what of logs is lost."""
+"""In the records folder: the read position of each pod's log, and the lost ranges."""
 
 SETTLE_S = 2.0
-"""Seconds after which pieces that another process may just be writing count as lost."""
+"""Seconds after which missing segments, which another process may just be writing, count as lost."""
 
 
 class Modes:
-    """Modes of files and folders below a bundle; asked once."""
+    """Modes of files and folders below a bundle, determined once."""
 
     def __init__(self, root: Path, folder_mode: int, file_mode: int) -> None:
         self._root = root
@@ -179,16 +182,16 @@ class Modes:
 
     @classmethod
     def from_bundle(cls, bundle: BundleReader) -> Modes:
-        """For a bundle of this user's.
+        """For a bundle of this user.
 
         Raises:
-            StorageDeniedError: It is another user's: nothing is written there.
+            StorageDeniedError: The bundle is another user's and must not be written to.
         """
         bundle.check_writable(bundle.folder)
         return cls(bundle.folder, bundle.folder_mode, bundle.file_mode)
 
     def make(self, folder: Path) -> None:
-        """Make a folder below the bundle, never the bundle itself: one that was cleaned away must not come back."""
+        """Create a folder below the bundle, never the bundle itself: a deleted one must not come back."""
         descent.make_folders(self._root, folder, self.folder)
 
 
@@ -197,7 +200,7 @@ class Modes:
 
 @dataclass(frozen=True)
 class LogSegment:
-    """Consecutive bytes of a log: their offset in the launcher's file, and when they were written (Unix nanoseconds, by the node's clock)."""
+    """Consecutive bytes of a log: their offset in the launcher's file, and when they were written (Unix nanoseconds, node's clock)."""
 
     offset: int
     data: bytes
@@ -206,14 +209,14 @@ class LogSegment:
 
 @dataclass(frozen=True)
 class LostRange:
-    """Bytes of a launcher's file that are lost: from `start` up to `end`."""
+    """A lost range of a launcher's file, from `start` up to `end`."""
 
     start: int
     end: int
 
     @property
     def marker(self) -> bytes:
-        """The line that stands in their place."""
+        """The line that replaces them."""
         return (
             b"hyperpod: %d bytes of this log are lost here: the cluster no longer had them when they were fetched\n"
             % (self.end - self.start)
@@ -225,8 +228,8 @@ class SpooledLog:
 
     Args:
         path: The file.
-        claims: The folder in which it is claimed which bytes are lost.
-        modes: For what is made.
+        claims: The folder for the claims of lost ranges.
+        modes: Modes of new files.
         sleep: Waits (seconds); for tests.
     """
 
@@ -244,7 +247,7 @@ class SpooledLog:
         self._read_claims()
 
     def write(self, segments: Sequence[LogSegment]) -> None:
-        """Put pieces where they belong; what is there already stays the same."""
+        """Write segments at their offsets; existing bytes stay the same."""
         start, pending = 0, bytearray()
         for segment in segments:
             if segment.offset != start + len(pending):
@@ -258,7 +261,7 @@ class SpooledLog:
             self._index.add(self._file_offset(segment.offset), segment.timestamp_ns)
 
     def close(self) -> None:
-        """Give the files back."""
+        """Close the files."""
         os.close(self._fd)
         self._index.close()
 
@@ -266,7 +269,7 @@ class SpooledLog:
         return os.fstat(self._fd).st_size
 
     def _file_offset(self, offset: int) -> int:
-        """Where in the file here an offset of the launcher's file lies; inside of what is lost: where the line that says so lies."""
+        """The local file's offset for an offset of the launcher's file; inside a lost range, the offset of its marker line."""
         shifted = offset
         for lost_range in self._lost_ranges:
             if offset < lost_range.start:
@@ -277,7 +280,7 @@ class SpooledLog:
         return shifted
 
     def _write_range(self, offset: int, data: bytes | bytearray) -> None:
-        """Write bytes of the launcher's file, but for what is lost by claim."""
+        """Write bytes of the launcher's file, except claimed lost ranges."""
         buffer, end = memoryview(data), offset + len(data)
         position = offset
         for lost_range in [*self._lost_ranges, LostRange(end, end)]:
@@ -292,14 +295,14 @@ class SpooledLog:
             buffer, file_offset = buffer[written:], file_offset + written
 
     def _record_gap(self, offset: int) -> None:
-        """Pieces before this offset did not come. Another process may have them, or say first that they are lost."""
+        """Segments before this offset are missing. Another process may have them, or claim the loss first."""
         size = -1
         while self._reload_lost() < self._file_offset(offset):
             previous_size, size = size, self._size()
-            if size > previous_size:  # another process may go on writing
+            if size > previous_size:  # another process may still be writing
                 self._sleep(SETTLE_S)
                 continue
-            # The offset at which the file here ends, behind all that is known to be lost.
+            # The launcher's offset at which the local file ends, after all known lost ranges.
             start = size + sum(
                 lost_range.end - lost_range.start - len(lost_range.marker)
                 for lost_range in self._lost_ranges
@@ -312,7 +315,7 @@ class SpooledLog:
             )
 
     def _reload_lost(self) -> int:
-        """Take in what was claimed to be lost, and see that the lines that say so are there; the file's size then."""
+        """Load the claimed lost ranges and ensure that their marker lines exist; returns the file's size."""
         self._read_claims()
         for lost_range in self._lost_ranges:
             file_offset = self._file_offset(lost_range.start)
@@ -329,9 +332,10 @@ class SpooledLog:
 
 
 class SpooledIndex:
-    """The sparse time index beside a log (docs/bundle-format.md), with the kubelet's times.
+    """The sparse time index beside a log (docs/bundle-format.md), with the kubelet's timestamps.
 
-    What is to be written follows from the last record and the pieces alone, so that processes which write the same pieces write the same index.
+    The index depends only on its last record and the segments, so processes that write the same
+    segments write the same index.
     """
 
     def __init__(self, path: Path, mode: int) -> None:
@@ -341,7 +345,7 @@ class SpooledIndex:
         self._reload_index()
 
     def add(self, offset: int, timestamp_ns: int) -> None:
-        """The bytes from `offset` on were written at that time (Unix nanoseconds)."""
+        """Add the write time of the bytes from `offset` on (Unix nanoseconds)."""
         if not self._is_due(offset, timestamp_ns):
             return
         self._reload_index()
@@ -359,7 +363,7 @@ class SpooledIndex:
         return offset > self._offset and timestamp_ns - self._time > interval * 1e9
 
     def _reload_index(self) -> None:
-        """Take in what other processes wrote."""
+        """Load what other processes wrote."""
         size = TimeIndex.RECORD.size
         count = os.fstat(self._fd).st_size // size
         if count > self._count:
@@ -368,7 +372,7 @@ class SpooledIndex:
             self._time, self._offset = TimeIndex.RECORD.unpack(last)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         os.close(self._fd)
 
 
@@ -379,11 +383,11 @@ _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
 
 
 class SpooledRecords:
-    """The records of a run: attempts are numbered here, files put where the launcher would have written them.
+    """The records of a run: attempts are numbered here, and files are stored where the launcher would have written them.
 
     Args:
         records: The run's records folder.
-        modes: For what is made.
+        modes: Modes of new files.
     """
 
     def __init__(self, records: Path, modes: Modes) -> None:
@@ -392,11 +396,12 @@ class SpooledRecords:
         self._modes = modes
 
     def attempt(self, printed_attempt: int, claim: bytes) -> int:
-        """The number of an attempt here, which is opened if need be.
+        """Our number of an attempt, which is created if needed.
 
         Args:
-            printed_attempt: Its number as its launchers count: they begin anew when none of the run's pods is left that remembers.
-            claim: Its claim. By the incarnation in it an attempt is known.
+            printed_attempt: The launchers' number; they restart at 1 when no pod of the run is
+                left.
+            claim: Its claim; the incarnation in it identifies the attempt.
         """
         incarnation = _document(claim).get("incarnation")
         while True:
@@ -412,11 +417,11 @@ class SpooledRecords:
                 return number
 
     def store(self, file: RecordFile, number: int | None) -> None:
-        """Write a file, unless a later one of the same path is there.
+        """Store a file, unless a later one of the same path exists.
 
         Args:
             file: The file.
-            number: Of its attempt here; None for one that belongs to no attempt.
+            number: Our attempt number; None for a file outside of attempts.
         """
         path, content = file.path, file.content
         match = _ATTEMPT_PATH.fullmatch(path)
@@ -430,7 +435,8 @@ class SpooledRecords:
             if not descent.is_file(target):
                 descent.create(target, content, mode=self._modes.file)
             return
-        # The time of change is when the launcher sent it, so that all processes see which one is later.
+        # The modification time is when the launcher sent the file, so that all processes see which
+        # one is later.
         timestamp_ns = int(file.time * 1e9)
         with contextlib.suppress(FileNotFoundError):
             if descent.state(target).st_mtime_ns >= timestamp_ns:
@@ -438,13 +444,13 @@ class SpooledRecords:
         descent.replace(target, content, mode=self._modes.file, stamp=timestamp_ns)
 
     def _open(self, number: int, claim: bytes) -> bool:
-        """Make an attempt's folder with its claim in it; False when another process did."""
+        """Create an attempt's folder with its claim; False when another process did."""
         self._modes.make(self._status)
         staging = self._status / f".attempt-{secrets.token_hex(6)}"
         descent.make_folder(staging, self._modes.folder)
         try:
             descent.create(staging / "claim.json", claim, mode=self._modes.file)
-            with contextlib.suppress(OSError):  # it is there, and not empty
+            with contextlib.suppress(OSError):  # it exists and is not empty
                 descent.rename(staging, self._status / f"attempt-{number}")
                 return True
             return False
@@ -454,13 +460,13 @@ class SpooledRecords:
 
 
 def parse_attempt(path: str) -> int | None:
-    """The attempt to which a file of the records folder belongs, as its launcher counts; None for one that belongs to none."""
+    """The launcher's attempt number of a file in the records folder; None for a file outside of attempts."""
     match = _ATTEMPT_PATH.fullmatch(path)
     return int(match[2]) if match is not None else None
 
 
 def attempt_folders(status: Path) -> list[tuple[int, Path]]:
-    """The folders of a run's attempts by number, the oldest first."""
+    """The folders of a run's attempts by number, oldest first."""
     try:
         folders = [(_ATTEMPT.fullmatch(name), status / name) for name in descent.list_names(status)]
     except OSError:
@@ -476,19 +482,21 @@ def _document(content: bytes) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-# ------------------------------------------------------------------------------------------ what a node's log lacks
+# ------------------------------------------------------------------------------------------ what a
+# node's log lacks
+# gaps in a node's log
 
 _CUT_OFF_TEXT = "hyperpod: this node ended without a final record (it was killed, or its pod was removed); its last lines may be lost\n"
 _LOST_TEXT = "hyperpod: the log of this node is lost: the cluster keeps little pod output, and it was not fetched in time\n"
 
 
 def mark_cut_off(bundle: BundleReader, records: RunRecords, started_ranks: Iterable[int]) -> None:
-    """Say of each node that never told its end that its logs may lack their end, or that there are none; once, whichever process comes.
+    """Note for each node without a recorded end that its logs may be truncated or missing; once, by whichever process is first.
 
     Args:
         bundle: The run.
         records: Its records.
-        started_ranks: Ranks of the nodes whose containers have begun.
+        started_ranks: Ranks of the nodes whose containers have started.
     """
     last = records.attempts[-1] if records.attempts else None
     with contextlib.suppress(OSError, StorageError):
@@ -505,14 +513,14 @@ def mark_cut_off(bundle: BundleReader, records: RunRecords, started_ranks: Itera
 
 
 def mark_lost(bundle: BundleReader, attempt: int, rank: int) -> None:
-    """Say in a node's log of an attempt that it is lost; once, whichever process comes."""
+    """Note in a node's log of an attempt that the log is lost; once, by whichever process is first."""
     append_note(bundle, attempt, rank, _LOST_TEXT)
 
 
 def append_note(
     bundle: BundleReader, attempt: int, rank: int, text: str, label: str = "cut-off"
 ) -> None:
-    """Add a line to a node's own log; once for each `label`, whichever process comes."""
+    """Append a line to a node's own log; once for each `label`, by whichever process is first."""
     modes = Modes(bundle.folder, bundle.folder_mode, bundle.file_mode)
     marker_path = bundle.records / FOLDER / f"attempt-{attempt}.node-{rank}.{label}.json"
     log = bundle.records / "logs" / f"attempt-{attempt}" / f"node-{rank}.log"

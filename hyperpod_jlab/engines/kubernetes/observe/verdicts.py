@@ -1,6 +1,7 @@
-"""What pods say of a run beyond what its object says: why it waits, and why it ended. Pure.
+"""What a run's pods add to its object's state: why it waits, and why it ended. Pure.
 
-The object of a job that has failed only says that some pod did; whether that was out of memory, put off its node, or ended by its own program stands in the pods.
+The object of a failed job only says that some pod failed; whether it ran out of memory, was
+evicted, or its own program failed is in the pods.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 SETTLE_S = 15.0
-"""Seconds after which pods that have all ended count, though their object does not say so: its operator may be down."""
+"""Seconds after which pods that have all ended count although their object does not say so: its operator may be down."""
 
 END_BY_REASON = {
     "Evicted": ("NODE_FAIL", "evicted"),
@@ -41,24 +42,24 @@ END_BY_REASON = {
     "Terminated": ("NODE_FAIL", "node_fail"),
     "DeadlineExceeded": ("TIMEOUT", "timeout"),
 }
-"""Reasons of pods that the cluster ended (k8s.io/api/core/v1, PodConditionType DisruptionTarget; kubelet), and our verdicts."""
+"""Reasons of pods that the cluster terminated (k8s.io/api/core/v1, PodConditionType DisruptionTarget; kubelet), and our verdicts."""
 
 _LOST_NODE_REASONS = frozenset({"DeletionByTaintManager", "NodeLost"})
 
 NOT_STARTED_REASONS = frozenset({"StartError", "ContainerCannotRun", "CreateContainerError"})
-"""Reasons of containers that ended before they began."""
+"""Reasons of containers that ended before they started."""
 
 
 def refine(
     observation: Observation, pods: Sequence[RunPod], nodes: int, *, retried: bool = False
 ) -> Observation:
-    """The word on a run, with what its pods say.
+    """Refine a run's observation with its pods.
 
     Args:
-        observation: What its object says.
-        pods: Its pods, in the order of their ranks.
-        nodes: How many it is to have.
-        retried: Whether others may come in place of pods that have failed, some time later.
+        observation: The object's observation.
+        pods: Its pods, ordered by rank.
+        nodes: The expected number of pods.
+        retried: Whether failed pods may be replaced some time later.
     """
     if observation.state == "ended":
         return _refine_ended(observation, pods)
@@ -73,7 +74,7 @@ def refine(
 
 
 def _refine_waiting(observation: Observation, pods: Sequence[RunPod]) -> Observation:
-    """Why pods do not run, where some do not; a run waits as long as none of its containers has begun."""
+    """Why some pods do not run; a run waits until one of its containers starts."""
     troubled = [pod for pod in pods if pod.problem is not None]
     if not troubled:
         return _refine_started(observation, pods)
@@ -94,7 +95,7 @@ def _refine_waiting(observation: Observation, pods: Sequence[RunPod]) -> Observa
 
 
 def _refine_started(observation: Observation, pods: Sequence[RunPod]) -> Observation:
-    """A word that says nothing, of a run whose pods have begun: of a TrainJob that runs its object says no more than of one that waits (research)."""
+    """An observation without details for a run whose pods have started: a running TrainJob's object looks like a waiting one's (research)."""
     lacks_reason = observation.state == "waiting" and observation.reason_code is None
     has_started = any(pod.main.container_id and not pod.state.deleting for pod in pods)
     return (
@@ -107,7 +108,7 @@ def _refine_started(observation: Observation, pods: Sequence[RunPod]) -> Observa
 def _observe_all_ended(
     observation: Observation, pods: Sequence[RunPod], nodes: int
 ) -> Observation | None:
-    """The end that all pods tell, though their object does not (yet); None when they do not."""
+    """The end that all pods agree on, though their object does not show it (yet); otherwise None."""
     newest = {pod.node_rank: pod for pod in pods}
     last = list(newest.values())
     if len(last) < nodes or not all(pod.is_ended and not pod.state.deleting for pod in last):
@@ -144,7 +145,7 @@ def _refine_ended(observation: Observation, pods: Sequence[RunPod]) -> Observati
 
 
 def _cluster_end(pod: RunPod) -> dict[str, Any] | None:
-    """The verdict on a pod that the cluster ended."""
+    """The verdict on a pod that the cluster terminated."""
     if pod.termination is None:
         return None
     reason, message = pod.termination
@@ -171,12 +172,12 @@ def _out_of_memory_end(pod: RunPod) -> dict[str, Any] | None:
 
 
 def _size(memory: str) -> str:
-    """An amount of memory for people."""
+    """A memory size as text."""
     return format_size(int(memory)) if memory.isdecimal() else memory
 
 
 def _own_end(pods: Sequence[RunPod]) -> dict[str, Any]:
-    """The first container that ended with an error: with why, when it never began."""
+    """The first container that ended with an error, and the cause if it never started."""
     failed = [pod for pod in pods if pod.main.exit is not None and pod.main.exit.code]
     if not failed:
         return {}
@@ -191,12 +192,12 @@ def _own_end(pods: Sequence[RunPod]) -> dict[str, Any]:
 def between_attempts_observation(
     observation: Observation, pods: Sequence[RunPod], launchers: Observation
 ) -> Observation:
-    """The word on a run whose job runs, while its launchers wait for a node that was lost or has to come anew.
+    """The observation of a run whose job runs while its launchers wait for a lost or replaced node.
 
     Args:
-        observation: What the job and its pods say.
+        observation: The observation from the job and its pods.
         pods: Its pods.
-        launchers: What its launchers said: that the next attempt waits.
+        launchers: The launchers' observation: the next attempt waits.
     """
     reason, code = observation.reason, observation.reason_code
     if reason is None:
@@ -212,7 +213,7 @@ def between_attempts_observation(
 
 
 def _find_lost_node(pods: Sequence[RunPod]) -> str | None:
-    """Which pod is still counted on a node that does not answer: it comes anew only when the node is back or was removed."""
+    """The pod still assigned to a node that does not answer: it is replaced only when the node returns or is deleted."""
     for pod in pods:
         is_lost = pod.termination is not None and pod.termination[0] in _LOST_NODE_REASONS
         if is_lost and pod.state.deleting and not pod.is_ended:
@@ -221,7 +222,7 @@ def _find_lost_node(pods: Sequence[RunPod]) -> str | None:
 
 
 def interrupted_end(pods: Sequence[RunPod]) -> tuple[str, str | None]:
-    """Why an attempt ended whose job waits anew: a verdict, and why, as far as pods that are still there tell."""
+    """Why an attempt ended whose job waits again: a verdict and the cause, as far as existing pods show it."""
     for pod in pods:
         cluster_end = _cluster_end(pod)
         if cluster_end is not None and cluster_end["verdict"] in {"PREEMPTED", "NODE_FAIL"}:
@@ -230,16 +231,17 @@ def interrupted_end(pods: Sequence[RunPod]) -> tuple[str, str | None]:
 
 
 def _name(pod: RunPod) -> str:
-    """The pod for people: which node of the run, and where that is."""
+    """The pod as text: its rank and its node."""
     pod_text = f"node {pod.node_rank}" if pod.node_rank is not None else pod.name
     return f"{pod_text} ({pod.state.node})" if pod.state.node else pod_text
 
 
 # --------------------------------------------------------------------------------------------------
-# Why a run failed, as its records tell where no pod does: its launchers never began, or a pod was ended from outside.
+# Why a run failed, from its records, when no pod shows it: its launchers never started, or a pod
+# was terminated from outside.
 
 POD_ENDED = "pod_ended"
-"""The reason code of a run of which a pod was told to end."""
+"""The reason code of a run with a terminated pod."""
 
 _EXIT_NOT_FOUND = frozenset({126, 127})
 """Exit codes of a shell that cannot find or execute a program (POSIX, Shell Command Language 2.8.2)."""
@@ -250,15 +252,15 @@ _NO_PYTHON = (
 _NODE = re.compile(r"node-[0-9]+\.json")
 _LOG = re.compile(r".+\.log")
 _MAX_FILES = 1000
-"""Names that are looked at, and files that are read, at most."""
+"""Maximum number of names to list and files to read."""
 _MAX_BYTES = 1 << 20
 _MAX_TEXT = 300
 _TAIL_BYTES = 1 << 16
-"""Bytes at the end of a log in which its last words are looked for."""
+"""Bytes at the end of a log that are searched for its last output."""
 
 
 def explain_end(observation: Observation, bundle: BundleReader, records: RunRecords) -> Observation:
-    """The word on a job that failed, with why. Blocking."""
+    """The observation of a failed job, with the cause. Blocking."""
     if observation.verdict != "FAILED" or observation.reason_code is not None:
         return observation
     if records.attempts:
@@ -286,13 +288,14 @@ def explain_end(observation: Observation, bundle: BundleReader, records: RunReco
 def retries_exhausted(
     observation: Observation, job: Mapping[str, Any], records: RunRecords
 ) -> Observation:
-    """The word on a user's own Job that failed because its containers did so too often.
+    """The observation of a user's own Job that failed because its containers failed too often.
 
-    With ``restartPolicy: OnFailure`` the Job gives up while the container after the last failure runs already, which it ends (seen on 1.34): of that one nobody
-    knows an exit code, so the run has that of the last one that ended by itself.
+    With ``restartPolicy: OnFailure`` the Job gives up while the container after the last failure
+    already runs, and terminates it (observed on 1.34). That container has no exit code, so the run
+    gets that of the last one that ended by itself.
 
     Args:
-        observation: What the Job and its pods say.
+        observation: The observation from the Job and its pods.
         job: The Job.
         records: The run's records.
     """
@@ -317,7 +320,7 @@ def retries_exhausted(
 
 
 def _find_stopped_node(attempt: AttemptRecords) -> NodeRecord | None:
-    """The node that was told to end, when none of the attempt failed by itself."""
+    """The node that was terminated, if none of the attempt failed by itself."""
     if any(node.exit_code and node.stopped_by is None for node in attempt.nodes):
         return None
     stopped_nodes = [node for node in attempt.nodes if node.stopped_by in {"SIGTERM", "SIGINT"}]
@@ -325,7 +328,7 @@ def _find_stopped_node(attempt: AttemptRecords) -> NodeRecord | None:
 
 
 def find_launch_error(bundle: BundleReader) -> tuple[str, str | None] | None:
-    """What a launcher wrote down that came into no attempt. Blocking."""
+    """A launcher's error from before any attempt. Blocking."""
     for path in _files(bundle.records / "status" / "unstarted", _NODE):
         try:
             error = from_json(descent.read(path, _MAX_BYTES))["error"]
@@ -336,7 +339,7 @@ def find_launch_error(bundle: BundleReader) -> tuple[str, str | None] | None:
 
 
 def last_output(bundle: BundleReader) -> str | None:
-    """The last line that says something of what a pod printed beside its launcher's frames. Blocking."""
+    """The last meaningful line of a pod's output outside of its launcher's frames. Blocking."""
     for path in _files(bundle.records / "logs" / "pods", _LOG):
         try:
             with os.fdopen(descent.open_file(path), "rb") as file:
@@ -351,7 +354,7 @@ def last_output(bundle: BundleReader) -> str | None:
 
 
 def _files(folder: Path, names: re.Pattern[str]) -> list[Path]:
-    """The files of a folder whose names match, in order."""
+    """The files of a folder with matching names, in order."""
     try:
         file_names = descent.list_names(folder, _MAX_FILES)
     except OSError:

@@ -1,1 +1,1 @@
-"""From a spec to an object in the cluster."""
+"""Submits a spec as an object in the cluster."""

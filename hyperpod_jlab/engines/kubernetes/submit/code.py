@@ -1,11 +1,15 @@
-"""The run's code, carried to pods that mount no shared storage.
+"""Transfers the run's code to pods that mount no shared storage.
 
-What a launcher needs is packed into an archive (pure: the same bundle gives the same bytes). A small one travels in the job's own object, as variables of its
-pods, so that one request sends all; a larger one in ConfigMaps that the job owns: the job is made first (its pods wait for them), so that they go with it, and
-a submit that comes again makes those that are missing. In the pod a few lines of Python unpack either into a folder of the pod's own and become the launcher.
+The launcher's input is packed into an archive (pure: the same bundle gives the same bytes). A small
+archive is part of the job's own object, as variables of its pods, so that one request submits
+everything. A larger one is in ConfigMaps that the job owns. The job is created first (its pods wait
+for them), so that they are deleted with it, and a repeated submit creates the missing ones. In the
+pod a few lines of Python unpack either one into a folder of the pod and become the launcher.
 
-The rendered manifest has a place for both; `filled` puts the archive in when it is sent. Measured on Kubernetes 1.34: a variable of more than 128 KiB (Linux'
-limit for one string) keeps a container from starting, 8 variables of 94 KiB do not; of a projected volume without sources Trainer makes one that is wrong.
+The rendered manifest has a placeholder for both; `filled` inserts the archive on submit. Measured
+on Kubernetes 1.34: a variable of more than 128 KiB (Linux's limit for one string) keeps a container
+from starting, 8 variables of 94 KiB do not; and Trainer turns a projected volume without sources
+into an invalid one.
 """
 
 from __future__ import annotations
@@ -31,23 +35,26 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.storage import descent
 
 # --------------------------------------------------------------------------------------------------
-# How large an object may be. The dry run does not tell: only the store behind the API server counts.
+# Object size limits. The dry run does not check them: only the store behind the API server does.
 
 MAX_MANIFEST_BYTES = 1_500_000
-"""Bytes of an object as JSON. etcd takes requests of 1.5 MiB (its --max-request-bytes; seen on Kubernetes 1.34: 1,572,362 bytes went in, 1,573,400 did not), and the status that the job gets later has to find room in them."""
+"""Maximum size of an object as JSON, in bytes. etcd accepts requests of 1.5 MiB (its
+--max-request-bytes; observed on Kubernetes 1.34: 1,572,362 bytes succeeded, 1,573,400 failed), and
+the job's later status must fit too.
+"""
 
 
 def object_bytes(document: Mapping[str, Any]) -> int:
-    """Bytes of an object as it is stored."""
+    """The stored size of an object in bytes."""
     return len(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def size_findings(document: Mapping[str, Any], field: str | None = None) -> Iterator[Finding]:
-    """What there is to say of an object's size.
+    """Findings about an object's size.
 
     Args:
         document: The object.
-        field: The spec's field that it comes from, where it is one.
+        field: The spec field that it comes from, if any.
     """
     size = object_bytes(document)
     if size > MAX_MANIFEST_BYTES:
@@ -61,20 +68,20 @@ def size_findings(document: Mapping[str, Any], field: str | None = None) -> Iter
 
 
 # --------------------------------------------------------------------------------------------------
-# How a run's bundle comes into its pods.
+# How a run's bundle gets into its pods.
 
 _VOLUME = "partition"
 
 
 @dataclass(frozen=True)
 class BundleVolume:
-    """What a pod has to have, so that its launcher finds the bundle.
+    """The parts of a pod that give its launcher the bundle.
 
     Attributes:
-        volumes: Of the pod.
-        mounts: Of the container.
-        env: Of the container.
-        is_shared: Whether the bundle lies there already; else it is unpacked there.
+        volumes: The pod's volumes.
+        mounts: The container's volume mounts.
+        env: The container's environment.
+        is_shared: Whether the bundle already exists there; otherwise it is unpacked there.
     """
 
     volumes: tuple[dict[str, Any], ...] = ()
@@ -84,7 +91,7 @@ class BundleVolume:
 
 
 def claimed(storage: PodStorage) -> BundleVolume:
-    """The partition by its claim, at the path where the cluster's configuration says that pods have it."""
+    """The partition through its claim, at the pods' path in the cluster's configuration."""
     mount: dict[str, Any] = {"name": _VOLUME, "mountPath": storage.mount}
     if storage.sub_path:
         mount["subPath"] = storage.sub_path
@@ -93,17 +100,17 @@ def claimed(storage: PodStorage) -> BundleVolume:
 
 
 FOLDER = "/hyperpod"
-"""Where a pod without shared storage has what would be the partition: a folder of its own."""
+"""The path that replaces the partition in a pod without shared storage: a folder of its own."""
 
 DIGEST_ANNOTATION = "hyperpod-jlab/code"
-"""Of the job: the SHA-256 of its archive."""
+"""On the job: the SHA-256 of its archive."""
 PARTS_ANNOTATION = "hyperpod-jlab/code-parts"
-"""Of the job: in how many ConfigMaps the archive is; missing when it is in the job itself."""
+"""On the job: the number of ConfigMaps with the archive; missing when the archive is in the job itself."""
 
 INLINE_LIMIT = 96 << 10
-"""Bytes of an archive that travels in the job's object: base64 makes four of three, and a PyTorchJob has its template twice."""
+"""Maximum bytes of an archive inside the job's object: base64 adds a third, and a PyTorchJob contains its template twice."""
 PART_SIZE = 960 << 10
-"""Bytes of an archive in one ConfigMap, of which 1 MiB may be."""
+"""Archive bytes per ConfigMap, whose limit is 1 MiB."""
 MAX_ARCHIVE_BYTES = 8 * PART_SIZE
 
 _VARIABLE = "HYPERPOD_CODE"
@@ -118,7 +125,7 @@ CODE_NOTE = f"""\
 # This run has no shared storage: its code and files are packed at submit and unpacked in each pod.
 # Up to {INLINE_LIMIT >> 10} KiB travel in the variable {_VARIABLE}, up to {MAX_ARCHIVE_BYTES / (1 << 20):g} MiB in the ConfigMaps of the volume {_CODE_VOLUME}.
 """
-"""Stands above the manifest."""
+"""The comment above the manifest."""
 
 UNPACK = f"""\
 import base64, glob, io, os, signal, sys, tarfile, zlib
@@ -141,11 +148,13 @@ except (OSError, zlib.error, tarfile.TarError) as error:
     sys.exit("hyperpod: the run's code cannot be unpacked: %s" % error)
 os.execv(sys.executable, [sys.executable] + sys.argv[2:])
 """
-"""Executed by the pod's Python (``-I -c``): unpacks the archive into the folder that is its first argument, then executes the others; signals wait until the launcher can take them."""
+"""Executed by the pod's Python (``-I -c``): unpacks the archive into the folder in its first argument,
+then executes the other arguments; signals are held until the launcher can handle them.
+"""
 
 
 def carried() -> BundleVolume:
-    """What a pod has, instead of a claim, so that its launcher finds the bundle: a folder of its own, and a place for the archive."""
+    """What a pod has instead of a claim: a folder of its own, and a placeholder for the archive."""
     return BundleVolume(
         volumes=(
             {"name": _ARCHIVE_NAME, "emptyDir": {}},
@@ -161,7 +170,7 @@ def carried() -> BundleVolume:
 
 
 def code_findings(spec: JobSpec) -> list[Finding]:
-    """What cannot be done without shared storage."""
+    """What is impossible without shared storage."""
     return [
         Finding(
             level="error",
@@ -189,7 +198,7 @@ class Archive:
 
     @property
     def parts(self) -> list[bytes]:
-        """What each ConfigMap holds; none when the archive is small enough for the job's object."""
+        """The content of each ConfigMap; empty when the archive fits into the job's object."""
         if len(self.data) <= INLINE_LIMIT:
             return []
         return [
@@ -198,7 +207,7 @@ class Archive:
 
     @property
     def text(self) -> list[str]:
-        """What each variable holds; none when the archive is too large for that."""
+        """The content of each variable; empty when the archive is too large."""
         if self.parts:
             return []
         text = base64.b64encode(self.data).decode()
@@ -206,10 +215,10 @@ class Archive:
 
 
 def build_archive(bundle: Path) -> Archive:
-    """Pack what the pods need of a bundle. Blocking.
+    """Pack the parts of a bundle that the pods need. Blocking.
 
     Raises:
-        RefusedError: It is too much.
+        RefusedError: The archive is too large.
     """
     buffer = io.BytesIO()
     sizes: dict[str, int] = {}
@@ -232,13 +241,13 @@ def build_archive(bundle: Path) -> Archive:
 
 
 def _archived_files(bundle: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Files and folders, in the same order wherever the bundle lies; what is no file of ours is passed over."""
+    """Files and folders, in an order independent of the bundle's location; files of other kinds are skipped."""
     for name in _ARCHIVED_NAMES:
         yield from sorted(_files_below(bundle / name), key=lambda entry: entry[0])
 
 
 def _files_below(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """A file, or a folder and all in it."""
+    """A file, or a folder with everything in it."""
     try:
         file_status = descent.state(path)
     except FileNotFoundError:
@@ -270,14 +279,14 @@ def _too_large_error(size: int, sizes: Mapping[str, int]) -> RefusedError:
 
 
 def has_placeholder(document: Any) -> bool:
-    """Whether a manifest waits for an archive."""
+    """Whether a manifest has a placeholder for an archive."""
     return any(
         entry.get("value") == _PLACEHOLDER for entry in _containers_named(document, _VARIABLE)
     )
 
 
 def filled(document: Mapping[str, Any], archive: Archive) -> dict[str, Any]:
-    """The object to send: the manifest with the archive in it, or with the names of the ConfigMaps that hold it."""
+    """The object to submit: the manifest with the archive, or with the names of the ConfigMaps that contain it."""
     filled = copy.deepcopy(dict(document))
     metadata = filled["metadata"]
     annotations = metadata.setdefault("annotations", {})
@@ -293,17 +302,17 @@ def filled(document: Mapping[str, Any], archive: Archive) -> dict[str, Any]:
 
 
 def part_name(job: str, number: int) -> str:
-    """The name of a ConfigMap of a job's."""
+    """The name of one of a job's ConfigMaps."""
     return f"{job}-code-{number}"
 
 
 def config_maps(archive: Archive, job: Mapping[str, Any], label: str) -> list[dict[str, Any]]:
-    """The ConfigMaps of a job that the cluster has, which owns them.
+    """The ConfigMaps of an existing job, which owns them.
 
     Args:
-        archive: What they hold.
-        job: The object, as the API server gave it.
-        label: The name of the label with the run's id, which they take over.
+        archive: Their content.
+        job: The object from the API server.
+        label: The name of the label with the run's id, which is copied to them.
     """
     metadata = job["metadata"]
     owner = {
@@ -330,7 +339,7 @@ def config_maps(archive: Archive, job: Mapping[str, Any], label: str) -> list[di
 
 
 def _containers_named(content: Any, name: str) -> Iterator[dict[str, Any]]:
-    """All entries of lists, however deep, that have this name."""
+    """All list items with this name, at any depth."""
     if isinstance(content, Mapping):
         for value in content.values():
             yield from _containers_named(value, name)
@@ -342,7 +351,7 @@ def _containers_named(content: Any, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _insert(content: Any, variables: list[dict[str, Any]], sources: list[dict[str, Any]]) -> None:
-    """Put both into all pods' templates of an object, whatever its kind."""
+    """Insert both into all pod templates of an object, whatever its kind."""
     if isinstance(content, dict):
         for key, value in content.items():
             if isinstance(value, list) and any(_is_placeholder(entry) for entry in value):

@@ -1,6 +1,7 @@
-"""Companions on the cluster: made before their run's job, taken back when that is refused, removed when the run has ended.
+"""Companion objects in the cluster: created before their run's job, rolled back if the job is rejected, deleted after the run's end.
 
-The run's label and the user's name tell which are the run's. What was there before is used as it is when it says the same, and is never changed or removed.
+The run's label and the user's name mark the run's own. An existing object is used unchanged if it
+matches, and is never modified or deleted.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ from hyperpod_jlab.engines.kubernetes.submit.create import (
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent
 
 _DELETE_TIMEOUT_S = 20.0
-"""Seconds for which an object of this name that is being removed is waited for."""
+"""Seconds to wait for an object of the same name that is being deleted."""
 _PAUSE_S = 0.3
 
 
 async def make(client: KubeClient, sent: Sent) -> None:
-    """Make a run's companions, those that are not there.
+    """Create a run's missing companions.
 
     Raises:
-        HyperpodError: One of them cannot be made, or its name is another's; none of the run's is left then.
+        HyperpodError: A companion cannot be created, or its name is taken; the run's other
+            companions are then deleted.
     """
     for document in sent.companions:
         try:
@@ -55,7 +57,7 @@ async def make(client: KubeClient, sent: Sent) -> None:
 
 
 async def adopt(client: KubeClient, sent: Sent, job: Mapping[str, Any]) -> None:
-    """Let a job own its companions: should somebody remove the job, Kubernetes removes them. They are removed without that, so that a user who may not write it may go on."""
+    """Make a job own its companions, so that Kubernetes deletes them with the job. We delete them without that too, so a missing permission is ignored."""
     patch = {"metadata": {"ownerReferences": [build_owner_reference(job)]}}
     for document in sent.companions:
         with contextlib.suppress(HyperpodError):
@@ -65,7 +67,7 @@ async def adopt(client: KubeClient, sent: Sent, job: Mapping[str, Any]) -> None:
 
 
 async def delete_companions(client: KubeClient, sent: Sent) -> None:
-    """Remove the companions of a run whose job was never made; while it is there, they stay."""
+    """Delete the companions of a run whose job was never created; while the job exists, they stay."""
     with contextlib.suppress(HyperpodError):
         try:
             if is_same_run(await client.get(sent.object_path), sent.document):
@@ -78,11 +80,11 @@ async def delete_companions(client: KubeClient, sent: Sent) -> None:
 
 
 async def remove(client: KubeClient, sent: Sent) -> None:
-    """Remove the companions of a run that has ended, but for those that are kept.
+    """Delete the companions of an ended run, except those that the user keeps.
 
     Raises:
         UnreachableError: The cluster does not answer.
-        DeniedError: This user may not.
+        DeniedError: This user lacks the permission.
     """
     problem: HyperpodError | None = None
     for document in sent.companions:
@@ -96,10 +98,10 @@ async def remove(client: KubeClient, sent: Sent) -> None:
 
 
 async def companion_findings(client: KubeClient, sent: Sent) -> AsyncIterator[Finding]:
-    """What the API server says of companions, without making anything.
+    """The API server's verdict on companions, without creating anything.
 
     Raises:
-        UnreachableError: It does not answer.
+        UnreachableError: The API server does not answer.
     """
     for document in sent.companions:
         try:
@@ -126,10 +128,10 @@ async def companion_findings(client: KubeClient, sent: Sent) -> AsyncIterator[Fi
 
 
 async def collection(client: KubeClient, document: Mapping[str, Any]) -> str:
-    """Where objects of a companion's kind and namespace are, as the API server lists it.
+    """The API server's path for a companion's kind and namespace.
 
     Raises:
-        RefusedError: It has no such kind, or not in namespaces.
+        RefusedError: The API server does not have the kind, or it is not namespaced.
     """
     version, kind = document["apiVersion"], document["kind"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -172,12 +174,12 @@ async def _make(client: KubeClient, document: Mapping[str, Any]) -> None:
 
 
 async def _is_created(client: KubeClient, path: str, document: Mapping[str, Any]) -> bool:
-    """Try to make a companion; False while one that is about to go is in its place."""
+    """Try to create a companion; False while an object that is being deleted has its name."""
     try:
         await client.post(path, document, fieldValidation="Strict")
     except ConflictError:
         object_path, existing = await _find(client, document)
-    except UnreachableError:  # the answer may only have been lost
+    except UnreachableError:  # the response may have been lost
         object_path, existing = await _find(client, document)
         if existing is None:
             raise
@@ -195,10 +197,10 @@ async def _is_created(client: KubeClient, path: str, document: Mapping[str, Any]
 async def _is_usable(
     client: KubeClient, existing: Mapping[str, Any], document: Mapping[str, Any]
 ) -> bool:
-    """Whether an object that is there serves in a companion's place; False for one that is about to go.
+    """Whether an existing object can serve as the companion; False for one that is being deleted.
 
     Raises:
-        RefusedError: It is another's, or another one.
+        RefusedError: The object belongs to another run or user, or differs.
     """
     if "deletionTimestamp" in existing["metadata"]:
         return False
@@ -224,7 +226,7 @@ async def _is_usable(
 
 
 async def _should_have_been_deleted(client: KubeClient, existing: Mapping[str, Any]) -> bool:
-    """Whether the job that owns a companion has ended or is gone: nobody has looked since."""
+    """Whether the job that owns a companion has ended or is gone, without a poll since."""
     owners = existing["metadata"].get("ownerReferences") or []
     kind = find_kind(owners[0]) if len(owners) == 1 else None
     if kind is None:
@@ -243,7 +245,7 @@ async def _should_have_been_deleted(client: KubeClient, existing: Mapping[str, A
 async def _find(
     client: KubeClient, document: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any] | None]:
-    """A companion's place, and what is there."""
+    """A companion's path and the existing object."""
     object_path = f"{await collection(client, document)}/{document['metadata']['name']}"
     try:
         return object_path, await client.get(object_path)
@@ -260,7 +262,7 @@ async def _remove(client: KubeClient, document: Mapping[str, Any]) -> None:
 async def _delete(client: KubeClient, object_path: str, existing: Mapping[str, Any]) -> None:
     uid = existing["metadata"]["uid"]
     options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
-    with contextlib.suppress(NotFoundError, ConflictError):  # gone, or another one meanwhile
+    with contextlib.suppress(NotFoundError, ConflictError):  # it is gone, or was replaced meanwhile
         await client.delete(object_path, options)
 
 

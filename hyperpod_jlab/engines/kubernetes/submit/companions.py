@@ -1,6 +1,7 @@
-"""The objects that stand beside the job in a user's manifest, its companions, such as a Service and a Deployment by which its pods find each other. Pure.
+"""Companions: the other objects in a user's manifest, such as a Service and a Deployment through which the job's pods find each other. Pure.
 
-They are made before the job, have its run's label, and are removed when the run has ended, unless the user keeps them.
+They are created before the job, have its run's label, and are deleted after the run's end unless
+the user keeps them.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
 )
 
 MAX_COMPANIONS = 50
-"""Companions of a run: each is asked about, made and removed on its own."""
+"""Maximum number of companions of a run: each is checked, created and deleted by its own request."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z0-9]{1,63}")
 
 
 def split(documents: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The one job of a file, and what stands beside it, in the file's order.
+    """Split a file into its one job and its companions, in the file's order.
 
     Args:
         documents: The file's documents.
-        file: Its name, for errors.
+        file: The file's name, for errors.
 
     Raises:
-        InvalidInputError: It does not hold exactly one job, or something that is no object.
+        InvalidInputError: The file does not contain exactly one job, or contains something that is
+            not an object.
     """
     objects = [*_objects(documents, file)]
     if not objects:
@@ -72,16 +74,16 @@ def labelled(
     *,
     keep_companions: bool,
 ) -> list[dict[str, Any]]:
-    """The companions as they are sent.
+    """The companions as they are submitted.
 
     Args:
-        companions: As they stand in the file.
-        job: The job as it is sent.
+        companions: The companions in the file.
+        job: The job as it is submitted.
         file: The file's name, for errors.
-        keep_companions: Whether they stay when the run has ended.
+        keep_companions: Whether they stay after the run's end.
 
     Raises:
-        InvalidInputError: One of them cannot be a companion.
+        InvalidInputError: One of them is not allowed as a companion.
     """
     labelled_companions = [
         _labelled(companion, job, file, keep_companions=keep_companions) for companion in companions
@@ -96,19 +98,19 @@ def labelled(
 
 
 def title(document: Mapping[str, Any]) -> str:
-    """An object for people: its kind and name."""
+    """An object as text: its kind and name."""
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return f"{document['kind']} {name}"[:120] if name is not None else str(document["kind"])[:60]
 
 
 def is_kept(document: Mapping[str, Any]) -> bool:
-    """Whether a companion stays when its run has ended."""
+    """Whether a companion stays after its run's end."""
     return (document["metadata"].get("annotations") or {}).get(KEEP_ANNOTATION) == "true"
 
 
 def is_companion(document: Any, namespace: str) -> bool:
-    """Whether a document of a bundle's manifest can be a companion of a job in this namespace: its parts become a path."""
+    """Whether a document of a bundle's manifest is a valid companion of a job in this namespace: its fields become part of a path."""
     metadata = document["metadata"]
     return (
         metadata["namespace"] == namespace
@@ -119,7 +121,7 @@ def is_companion(document: Any, namespace: str) -> bool:
 
 
 def _objects(documents: Sequence[Any], file: str) -> Iterator[dict[str, Any]]:
-    """The objects; a List's are its items."""
+    """The objects, with Lists expanded to their items."""
     for number, document in enumerate(documents, start=1):
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
             document_text = "" if len(documents) == 1 else f"document {number} "
@@ -175,7 +177,7 @@ def _labelled(
 
 
 def _check_kind(document: Mapping[str, Any], subject: str) -> None:
-    """What would do harm if it went with the run, or lay in its bundle."""
+    """Kinds that must not be deleted with the run, or stored in its bundle."""
     core = document["apiVersion"] == "v1"
     if core and document["kind"] == "Secret":
         raise manifest_error(
@@ -198,7 +200,7 @@ def string_map(metadata: Mapping[str, Any], field: str, subject: str) -> dict[st
     """Labels or annotations.
 
     Raises:
-        InvalidInputError: They are no mapping.
+        InvalidInputError: They are not a mapping.
     """
     content = metadata.get(field) or {}
     if not isinstance(content, dict):
@@ -209,5 +211,5 @@ def string_map(metadata: Mapping[str, Any], field: str, subject: str) -> dict[st
 
 
 def manifest_error(message: str, hint: str | None) -> InvalidInputError:
-    """The error for a file that cannot be sent."""
+    """The error for a file that cannot be submitted."""
     return InvalidInputError(message, code="invalid_source", hint=hint, detail={"field": "source"})

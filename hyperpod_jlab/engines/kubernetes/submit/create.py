@@ -1,4 +1,4 @@
-"""Makes a run's objects, each of them once: their names are made from the run's id, so one that is there already is the run's own, made by an earlier submit."""
+"""Creates a run's objects, each once: their names derive from the run's id, so an existing one is the run's own, from an earlier submit."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _PLURALS = {"Service": "services"}
 async def create(
     client: KubeClient, path: str, document: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool]:
-    """Make a run's job.
+    """Create a run's job.
 
     Returns:
-        The job as the API server has it, and whether this call made it.
+        The job from the API server, and whether this call created it.
 
     Raises:
-        RefusedError: The API server refuses it, or another object has its name.
-        UnreachableError: No answer came, and the job could not be found afterwards: it may be there.
+        RefusedError: The API server rejected it, or another object has its name.
+        UnreachableError: The response was lost, and the job was not found afterwards: it may exist.
     """
     object_path = f"{path}/{document['metadata']['name']}"
     try:
         return await client.post(path, document, fieldValidation="Strict"), True
-    except ConflictError:  # it is there: an earlier submit made it
+    except ConflictError:  # it exists: an earlier submit created it
         return check_own_object(await client.get(object_path), document), False
-    except UnreachableError:  # the answer may only have been lost
+    except UnreachableError:  # the response may have been lost
         try:
             existing = await client.get(object_path)
         except HyperpodError:
@@ -51,10 +51,10 @@ async def create(
 
 
 def check_own_object(existing: dict[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """An object that was found under the run's name.
+    """Check an object that was found under the run's name.
 
     Raises:
-        RefusedError: It is another's.
+        RefusedError: The object belongs to another run or user.
     """
     if is_same_run(existing, document):
         return existing
@@ -69,13 +69,13 @@ def check_own_object(existing: dict[str, Any], document: Mapping[str, Any]) -> d
 
 
 def is_same_run(existing: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Whether an object is of the run, and of the user, that a manifest was made for. In a namespace that users share each may give objects any name."""
+    """Whether an object belongs to the manifest's run and user. In a shared namespace any user can create objects of any name."""
     is_same = find_labels(existing).get(RUN_LABEL) == find_labels(document).get(RUN_LABEL)
     return is_same and is_same_user(existing, document)
 
 
 def is_same_user(existing: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Whether an object says to be of the user that a manifest was made for; one that names no user is anybody's."""
+    """Whether an object names the manifest's user; one that names no user matches everyone."""
     user = _find_annotations(document).get(USER_ANNOTATION)
     return user is None or _find_annotations(existing).get(USER_ANNOTATION) == user
 
@@ -87,11 +87,11 @@ def _find_annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
 async def accompany(
     client: KubeClient, job: Mapping[str, Any], companions: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Make the further objects of a job, which owns them; those that are there stay.
+    """Create a job's further objects, which the job owns; existing ones stay.
 
     Raises:
-        DeniedError: The user may not make them.
-        RefusedError: The API server refuses them.
+        DeniedError: The user may not create them.
+        RefusedError: The API server rejected them.
     """
     metadata = job["metadata"]
     owners = [build_owner_reference(job)]
@@ -108,7 +108,7 @@ async def accompany(
 
 
 def build_owner_reference(job: Mapping[str, Any]) -> dict[str, str]:
-    """What an object that a job owns says of it."""
+    """The owner reference to a job."""
     metadata = job["metadata"]
     return {
         "apiVersion": job["apiVersion"],
@@ -121,15 +121,15 @@ def build_owner_reference(job: Mapping[str, Any]) -> dict[str, str]:
 async def replace_foreign(
     client: KubeClient, path: str, document: Mapping[str, Any], job: Mapping[str, Any]
 ) -> None:
-    """Put an object of a job's in the place of one that an earlier job of this name left; the job's own stays as it is.
+    """Replace an object left by an earlier job of this name; the job's own stays.
 
     Raises:
-        RefusedError: What is there is another's.
+        RefusedError: The existing object belongs to another run or user.
     """
     object_path = f"{path}/{document['metadata']['name']}"
     try:
         existing = await client.get(object_path)
-    except DeniedError:  # it can only be taken to be ours
+    except DeniedError:  # without the permission to check, assume that it is ours
         return
     except NotFoundError:
         existing = {}
@@ -147,17 +147,18 @@ async def replace_foreign(
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether an object on the cluster says what a manifest says. The API server adds defaults, and writes quantities in its own way. Pure.
+# Compares an object in the cluster with a manifest. The API server adds defaults and normalizes
+# quantities. Pure.
 
 _IGNORED_FIELDS = frozenset({"metadata", "status"})
 
 
 def find_difference(document: Mapping[str, Any], existing: Mapping[str, Any]) -> str | None:
-    """The first place where an object differs from a manifest, such as ``spec.ports[0].port``; None where it says the same.
+    """The path of the first difference between an object and a manifest, such as ``spec.ports[0].port``; None if they match.
 
     Args:
         document: The manifest.
-        existing: The object, as the API server has it.
+        existing: The object from the API server.
     """
     for name, value in document.items():
         if name not in _IGNORED_FIELDS and (

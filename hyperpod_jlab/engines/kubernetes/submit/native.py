@@ -1,7 +1,8 @@
-"""A user's own manifest: sent as it was written, with the run's id as a label, so that its objects and pods are found again.
+"""A user's own manifest: submitted as written, with the run's id as a label, so that its objects and pods are found again.
 
-Its comments stay in the user's file; references are written out. The object keeps the name that the user gave it. Which object is the run's is known by the
-label: where the name is taken by another's, nothing is sent. A ``generateName``, or no name at all, becomes the run's own.
+Its comments stay in the user's file; references are expanded. The object keeps the user's name. The
+label identifies the run's object: if another object has the name, nothing is submitted. A
+``generateName``, or a missing name, becomes the run's own.
 """
 
 from __future__ import annotations
@@ -39,23 +40,24 @@ from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, Re
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# Variables that a template's user has not filled in yet: ``replicas: $NUM_NODES``. Kubernetes takes them for what they are, texts. Pure.
+# Unset variables of a template, such as ``replicas: $NUM_NODES``; Kubernetes would treat them as
+# text. Pure.
 
 _VARIABLE = re.compile(r"\$(?:\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)|\{\{.*\}\}")
 _FREE = frozenset({"command", "args", "env", "annotations", "data", "stringData", "binaryData"})
-"""Fields with text of the user's own: a shell may fill in its variables."""
+"""Fields with free text of the user, in which a shell may expand variables."""
 _MAX_SHOWN = 4
 
 
 def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
-    """Look whether all variables of a template are filled in where Kubernetes needs a value.
+    """Check that a template has no unset variables where Kubernetes needs a value.
 
     Args:
-        objects: The file's objects; of other kinds than jobs and Kubernetes' own nothing is known.
-        file: Its name, for the error.
+        objects: The file's objects; only jobs and Kubernetes' own kinds are checked.
+        file: The file's name, for the error.
 
     Raises:
-        InvalidInputError: Some are not.
+        InvalidInputError: A variable is unset.
     """
     path_by_text: dict[str, str] = {}
     for document in filter(_is_known, objects):
@@ -95,7 +97,7 @@ _SUFFIXES = frozenset({".yaml", ".yml"})
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _MAX_NODES = 10_000
 _REPLICAS = ("pytorchReplicaSpecs", "replicaSpecs")
-"""Where jobs list their replica types."""
+"""The fields in which jobs list their replica types."""
 _ANNOTATION_HINT = f"leave it out; the annotation {ENABLED} of the manifest sets it"
 
 
@@ -105,15 +107,15 @@ def is_native(bundle: BundleReader) -> bool:
 
 
 def render_native(render_input: RenderInput, file: NativeFile, namespace: str) -> Rendered:
-    """The manifest that is sent.
+    """Render the manifest to submit.
 
     Args:
         render_input: The run.
         file: The user's file.
-        namespace: The namespace where the file names none.
+        namespace: The namespace for a file that names none.
 
     Raises:
-        InvalidInputError: It is none that can be sent, or contradicts the spec.
+        InvalidInputError: The manifest cannot be submitted, or conflicts with the spec.
     """
     name = PurePosixPath(file.path).name
     if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
@@ -134,7 +136,7 @@ def render_native(render_input: RenderInput, file: NativeFile, namespace: str) -
 
 
 def native_findings(spec: JobSpec) -> Iterator[Finding]:
-    """What of a spec a manifest that is sent as it is has no place for."""
+    """The spec fields that a manifest submitted unchanged cannot support."""
     resources, environment = spec.resources, spec.environment
     unsupported = {
         "resources.nodes": resources.nodes if resources.nodes != Resources().nodes else None,
@@ -174,7 +176,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
 
 def _kind(document: Mapping[str, Any], name: str) -> Kind:
     kind = find_kind(document)
-    assert kind is not None  # it was chosen by that
+    assert kind is not None  # the manifest's kind was found before
     version = str(document["apiVersion"]).partition("/")[2]
     if version != kind.version:
         raise manifest_error(
@@ -222,7 +224,7 @@ def _metadata(
 
 
 def _label_pods(document: dict[str, Any], run_id: str) -> None:
-    """Put the run's label on all of its pods."""
+    """Add the run's label to all of its pods."""
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return
@@ -237,7 +239,7 @@ def _label_pods(document: dict[str, Any], run_id: str) -> None:
 
 
 def _label(owner: dict[str, Any], run_id: str) -> None:
-    """What is no mapping is left to the API server's verdict."""
+    """Anything but a mapping is left to the API server's verdict."""
     labels = owner.get("labels") or {}
     if isinstance(labels, dict):
         owner["labels"] = {**labels, RUN_LABEL: run_id}
@@ -256,10 +258,10 @@ def _replicas(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _check_pods(document: Mapping[str, Any], name: str) -> None:
-    """Look whether a job has pods: without any it would never end.
+    """Check that a job has pods: without any it would never end.
 
     Raises:
-        InvalidInputError: It has none.
+        InvalidInputError: The job has no pods.
     """
     spec = document.get("spec") or {}
     replica_field = next((field for field in _REPLICAS if spec.get(field)), None)
@@ -289,7 +291,7 @@ def _facts(kind: Kind, document: Mapping[str, Any]) -> NativeFacts:
 
 
 def node_count(kind: Kind, document: Mapping[str, Any]) -> int:
-    """How many pods a job asks for; 1 where it does not say."""
+    """The number of pods that a job requests; 1 by default."""
     spec = document.get("spec") or {}
     if kind.name == "TrainJob":
         trainer = spec.get("trainer")
@@ -308,9 +310,9 @@ def _as_count(value: Any) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether what a manifest names as its images can be names of images, which the API server does not look at.
+# Whether a manifest's images are valid image names, which the API server does not check.
 #
-# The grammar is that of distribution/reference, by which the nodes' kubelets read them.
+# The grammar is that of distribution/reference, which the nodes' kubelets use.
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -322,21 +324,21 @@ _REFERENCE = re.compile(
 )
 _MAX_NAME = 255
 _MAX_TEXT = 2000
-"""Characters of what is looked at: nothing longer can be a name with its tag and digest."""
+"""Maximum length of a checked text: nothing longer can be a name with its tag and digest."""
 
 
 def is_image_name(text: str) -> bool:
-    """Whether it can be the name of an image: ``registry:port/name/name:tag@digest``, most of it optional."""
+    """Whether the text is a valid image name: ``registry:port/name/name:tag@digest``, most of it optional."""
     match = _REFERENCE.fullmatch(text) if len(text) <= _MAX_TEXT else None
     return match is not None and len(match["name"]) <= _MAX_NAME
 
 
 def image_findings(document: Mapping[str, Any], field: str | None) -> Iterator[Finding]:
-    """An error for each image of an object that can be none.
+    """An error for each invalid image name of an object.
 
     Args:
         document: The object.
-        field: The field of the spec that the images come from.
+        field: The spec field of the images.
     """
     for image in dict.fromkeys(_images(document)):
         if not is_image_name(image):
@@ -362,5 +364,5 @@ def _images(document: Mapping[str, Any]) -> Iterator[str]:
 def _container_images(containers: list[Any]) -> Iterator[str]:
     for container in containers:
         image = container.get("image") if isinstance(container, dict) else None
-        if isinstance(image, str) and image:  # without one, the API server has its word to say
+        if isinstance(image, str) and image:  # the API server reports a missing one
             yield image

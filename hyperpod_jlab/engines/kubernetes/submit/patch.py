@@ -1,8 +1,10 @@
-"""A user's own patch on a manifest.
+"""A user's own patch of a manifest.
 
-Like a merge patch (RFC 7396: objects are merged, null removes, all else replaces), with what one would otherwise miss: items of a list that have a name, such as
-containers, volumes and variables, are merged with those of the same name (mounts by their path), as kubectl does; an item with ``$patch: delete`` is taken away. What
-stands under ``template``, which no kind has there, is for each pod's template; a container without a name in it is the run's.
+It works like a merge patch (RFC 7396: objects are merged, null removes, all else replaces), with
+what a merge patch lacks: list items with a name, such as containers, volumes and variables, are
+merged with those of the same name (mounts by their path), as kubectl does, and an item with
+``$patch: delete`` is removed. Content under ``template``, a field that no kind has at that level,
+applies to each pod template; a container without a name in it is the run's.
 """
 
 from __future__ import annotations
@@ -18,14 +20,15 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind
 
 _DELETE = "$patch"
 _KEYS = ("mountPath", "name")
-"""What tells items of a list apart, the first that all of them have."""
+"""Keys that identify list items; the first one that all items have is used."""
 
 
 def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
-    """The manifest with a patch.
+    """The manifest with a patch applied.
 
     Raises:
-        RefusedError: The patch takes away what the run needs, or has a template for a kind without one.
+        RefusedError: The patch removes what the run needs, or has a template for a kind without
+            one.
     """
     _check_shape(patch)
     if _value_at(patch, "spec", "elasticPolicy") is not None:
@@ -54,10 +57,10 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
 
 
 def _check_shape(patch: Mapping[str, Any]) -> None:
-    """What a patch says where everything else of the object stands must be of the kind that belongs there.
+    """Check that the patch has objects and container lists where the manifest requires them.
 
     Raises:
-        RefusedError: It is not.
+        RefusedError: A value has the wrong type.
     """
     _check_table(patch, "spec", "spec")
     if isinstance(patch.get("template"), Mapping):
@@ -66,7 +69,7 @@ def _check_shape(patch: Mapping[str, Any]) -> None:
         _check_table(template, "spec", "template.spec")
         spec = template.get("spec") or {}
         for name in ("containers", "initContainers"):
-            is_container_list = name == "containers"  # those before it may be taken away with null
+            is_container_list = name == "containers"  # earlier items may be removed with null
             value = spec.get(name)
             if (
                 name in spec
@@ -101,7 +104,7 @@ def _shorten(value: Any) -> str:
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """A value with a patch on it."""
+    """A value with a patch applied."""
     if not isinstance(patch, Mapping):
         return copy.deepcopy(patch)
     patched = copy.deepcopy(dict(target)) if isinstance(target, Mapping) else {}
@@ -139,7 +142,7 @@ def _has_key(entry: Any, key: str) -> bool:
 
 
 def find_templates(content: Any) -> Iterator[dict[str, Any]]:
-    """All pods' templates in an object, whatever its kind."""
+    """All pod templates in an object, whatever its kind."""
     if isinstance(content, dict):
         for name, value in content.items():
             if name == "template" and isinstance(value, dict):
@@ -162,10 +165,10 @@ def _default_container(template: Any, name: str) -> Any:
 
 
 def _check(original: Mapping[str, Any], patched: Mapping[str, Any], kind: Kind) -> None:
-    """What makes the object the run's must have stayed.
+    """Check that the parts that make the object the run's are unchanged.
 
     Raises:
-        RefusedError: It has not.
+        RefusedError: A part was changed.
     """
     for path in _REQUIRED_PATHS:
         if _value_at(original, *path) != _value_at(patched, *path):
@@ -220,6 +223,6 @@ def _patch_error(message: str, hint: str) -> RefusedError:
 
 
 def unified_difference(original: str, patched: str) -> str:
-    """What a patch changed in a manifest's text: the lines that went and came, with where they stand."""
+    """A patch's changes to a manifest's text: the removed and added lines with their line numbers."""
     lines = difflib.unified_diff(original.splitlines(), patched.splitlines(), lineterm="", n=2)
     return "\n".join(list(lines)[2:])

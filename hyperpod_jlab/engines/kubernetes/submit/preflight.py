@@ -1,4 +1,4 @@
-"""What the cluster has to say about a run before it is sent: what cannot be done, what is missing, and the API server's own verdict on the manifest."""
+"""Preflight checks of a run in the cluster: what is unsupported, what is missing, and the API server's own verdict on the manifest."""
 
 from __future__ import annotations
 
@@ -36,19 +36,20 @@ from hyperpod_jlab.engines.kubernetes.submit.render import (
 from hyperpod_jlab.engines.protocol import RenderInput
 
 # --------------------------------------------------------------------------------------------------
-# The API server's verdict on a run's pod by itself: most kinds take any template, and what is wrong with it is only said when the operator makes the pods.
+# The API server's verdict on a run's pod alone: most kinds accept any template, and its errors
+# appear only when the operator creates the pods.
 
 _MISSING_PERMISSION = "missing_right"
-"""Code of the error for what this user may not do."""
+"""Code of the error for a missing permission."""
 
 _TEMPORARY_CODES = frozenset({"quota_exceeded"})
-"""Codes of verdicts that may be another one when the pods are made."""
+"""Codes of verdicts that may change before the pods are created."""
 
 
 async def check_pod(
     client: KubeClient, document: Mapping[str, Any], namespace: str
 ) -> list[Finding]:
-    """What is wrong with the pods of an object, by a dry run of one; those who may not make pods get no word."""
+    """Errors in an object's pods, from a dry run of one pod; no findings if the user may not create pods."""
     template = next(find_templates(dict(document)), None)
     if template is None:
         return []
@@ -62,7 +63,7 @@ async def check_pod(
     try:
         await client.post(path, pod, dryRun="All", fieldValidation="Strict")
     except UnreachableError:
-        return []  # a webhook for pods that does not answer now may do so later
+        return []  # a pod webhook that does not answer now may do so later
     except HyperpodError as error:
         if isinstance(error, DeniedError) and error.code == _MISSING_PERMISSION:
             return []
@@ -78,11 +79,11 @@ async def check_pod(
 
 
 # --------------------------------------------------------------------------------------------------
-# What a training runtime must have, so that a TrainJob with our launcher can be made of it: a TrainJob cannot change that.
+# What a training runtime must have for a TrainJob with our launcher: a TrainJob cannot change that.
 
 
 async def check_runtime(client: KubeClient, kind: Kind, namespace: str) -> list[Finding]:
-    """What is wrong with a TrainJob's runtime; those who may not read it get no word.
+    """Errors in a TrainJob's runtime; no findings if the user may not read it.
 
     Raises:
         UnreachableError: The cluster does not answer.
@@ -96,13 +97,13 @@ async def check_runtime(client: KubeClient, kind: Kind, namespace: str) -> list[
         runtimes_path = f"{api}/namespaces/{namespace}/trainingruntimes"
     try:
         response = await client.get(f"{runtimes_path}/{runtime.name}")
-    except (DeniedError, NotFoundError):  # the webhook says that there is none
+    except (DeniedError, NotFoundError):  # the webhook reports a missing one
         return []
     return runtime_findings(response, runtime)
 
 
 def runtime_findings(response: Mapping[str, Any], runtime: Runtime) -> list[Finding]:
-    """The same of a runtime's object."""
+    """The same for a runtime's object."""
     jobs = _value_at(response, "spec", "template", "spec", "replicatedJobs")
     node = next(
         (job for job in jobs or [] if _value_at(job, "name") == TrainJob.container),
@@ -129,14 +130,14 @@ def _value_at(content: Any, *path: str) -> Any:
 
 _MAX_DIFFERENCE = 4000
 _MAX_LIST = 100_000
-"""Characters of one word of a command, of which Linux takes 128 KiB."""
+"""Maximum length of one argument of a command; Linux's limit is 128 KiB."""
 
 NO_NAMESPACE = "no_namespace"
-"""Code of the error for a namespace that is not there."""
+"""Code of the error for a missing namespace."""
 
 
 def unsupported(spec: JobSpec) -> Iterator[Finding]:
-    """What runs on Kubernetes cannot do, and what of the spec has no effect there."""
+    """Spec fields that runs on Kubernetes do not support or that have no effect there."""
     unsupported = {"account": spec.account, "qos": spec.qos, "slurm": spec.slurm.flags or None}
     for field, value in unsupported.items():
         if value is not None:
@@ -179,7 +180,7 @@ def _unsupported(field: str, message: str, hint: str) -> Finding:
 
 
 def chosen(choice: KindChoice) -> Iterator[Finding]:
-    """What the run becomes, and what its image needs for that."""
+    """The kind that the run becomes, and the requirements for its image."""
     name = choice.kind.name
     yield Finding(
         level="info",
@@ -198,7 +199,7 @@ def chosen(choice: KindChoice) -> Iterator[Finding]:
 
 
 def patch_findings(render_input: RenderInput, context: RenderContext) -> Iterator[Finding]:
-    """What patches change in the manifest."""
+    """The patches' changes to the manifest."""
     if any(context.patches):
         text = unified_difference(
             to_yaml(manifest(render_input, context)),
@@ -214,12 +215,12 @@ def patch_findings(render_input: RenderInput, context: RenderContext) -> Iterato
 
 
 def resume_findings(render_input: RenderInput, context: RenderContext) -> Iterator[Finding]:
-    """What keeps HyperPod from resuming the run, where it is to."""
+    """What prevents HyperPod from resuming the run, if auto-resume is requested."""
     spec = render_input.spec
     if not spec.is_resumed(context.hyperpod) or context.kind.name == HyperPodPyTorchJob.name:
         return
     if context.kind.name != PyTorchJob.name and spec.auto_resume is None:
-        return  # nobody expects it there
+        return  # auto-resume is not requested there
     findings = [*auto_resume_obstacles(context)]
     yield from findings
     if not findings:
@@ -231,10 +232,10 @@ def resume_findings(render_input: RenderInput, context: RenderContext) -> Iterat
 async def query_findings(
     client: KubeClient, render_input: RenderInput, context: RenderContext
 ) -> list[Finding]:
-    """What the cluster says: of the claim, and of the whole manifest.
+    """Findings from the cluster: about the claim, and about the whole manifest.
 
     Raises:
-        UnreachableError: It does not answer.
+        UnreachableError: The cluster does not answer.
     """
     document = build_patched_manifest(render_input, context)
     if large := [*size_findings(document)]:
@@ -254,11 +255,11 @@ async def query_findings(
     )
     if any(finding.code == NO_NAMESPACE for finding in dry_run_findings):
         if render_input.spec.kubernetes.namespace is None:
-            return dry_run_findings  # nothing else can be there then
+            return dry_run_findings  # then nothing else can exist
         return blame_field(dry_run_findings, "kubernetes.namespace", "kubernetes.namespace")
     if any(finding.level == "error" for finding in dry_run_findings):
         return [*claim_findings, *service_account_findings, *runtime_results, *dry_run_findings]
-    if service_account_findings:  # the pods' own verdict would be the same in other words
+    if service_account_findings:  # the pods' own verdict would repeat it
         return [*claim_findings, *service_account_findings, *runtime_results]
     is_refused = any(finding.level == "error" for finding in pod_findings)
     return [
@@ -270,7 +271,7 @@ async def query_findings(
 
 
 async def _claim(client: KubeClient, context: RenderContext) -> list[Finding]:
-    """Whether the storage claim is there and bound; those who may not look get no word."""
+    """Whether the storage claim exists and is bound; no findings if the user may not read it."""
     if context.storage is None:
         return []
     name = context.storage.claim
@@ -292,7 +293,7 @@ async def _claim(client: KubeClient, context: RenderContext) -> list[Finding]:
 
 
 async def _service_account(client: KubeClient, name: str | None, namespace: str) -> list[Finding]:
-    """Whether the service account of the pods is there; those who may not look get no word."""
+    """Whether the pods' service account exists; no findings if the user may not read it."""
     if name is None:
         return []
     try:
@@ -315,7 +316,7 @@ async def _service_account(client: KubeClient, name: str | None, namespace: str)
 async def _dry_run(
     client: KubeClient, document: Mapping[str, Any], context: RenderContext
 ) -> list[Finding]:
-    """The API server's verdict, webhooks' and quotas' included; nothing is made."""
+    """The API server's verdict, including webhooks and quotas; creates nothing."""
     namespace = context.namespace
     objects = [(jobs_path(context.kind, namespace), document)]
     services = f"/api/v1/namespaces/{namespace}/services"
@@ -326,10 +327,10 @@ async def _dry_run(
 async def dry_run(
     client: KubeClient, kind: Kind, objects: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> list[Finding]:
-    """The API server's verdict on objects, each with the path where such are made.
+    """The API server's verdict on objects, each with the path for its creation.
 
     Raises:
-        UnreachableError: It does not answer.
+        UnreachableError: The API server does not answer.
     """
     for path, entry in objects:
         try:
@@ -339,7 +340,7 @@ async def dry_run(
                 return [_finding(error, "error")]
             raise
         except ConflictError:
-            continue  # a run of this very id; the submit tells
+            continue  # the same run exists already; the submit handles that
         except HyperpodError as error:
             if "does not support dry run" in error.message:
                 return [_finding(error, "warning")]
@@ -354,12 +355,12 @@ async def dry_run(
 
 
 def blame_field(findings: Sequence[Finding], namespace_field: str, field: str) -> list[Finding]:
-    """Findings, of which those of a namespace that is not there say where it was named: not in the cluster's configuration.
+    """Make findings about a missing namespace name the field that set it, instead of the cluster's configuration.
 
     Args:
         findings: The findings.
-        namespace_field: Where it stands, in words.
-        field: The spec's field with it.
+        namespace_field: The field's name in the hint.
+        field: The spec field.
     """
     hint = f"set {namespace_field} to an existing namespace, or leave it out; see: kubectl get namespaces"
     changes = {"hint": hint, "field": field}
@@ -370,7 +371,7 @@ def blame_field(findings: Sequence[Finding], namespace_field: str, field: str) -
 
 
 def _is_webhook(error: UnreachableError) -> bool:
-    """Whether it answers, but one of its webhooks does not."""
+    """Whether the server answers but one of its webhooks does not."""
     return "webhook" in error.code or "webhook" in error.message
 
 
@@ -386,5 +387,5 @@ def _finding(error: HyperpodError, level: Level) -> Finding:
 
 
 def error_finding(error: HyperpodError) -> Finding:
-    """A refusal of ours as a finding."""
+    """An error of ours as a finding."""
     return _finding(error, "error")

@@ -1,6 +1,7 @@
-"""A spec as an object of some kind. Pure: the same input gives the same bytes.
+"""Render a spec as an object of some kind. Pure: the same input gives the same bytes.
 
-One pod a node, our launcher in each. What a user wrote stands in the launcher's plan, not in the manifest; YAML is written by a library, so that text stays text.
+One pod per node, our launcher in each. User input is in the launcher's plan, not in the manifest; a
+library writes the YAML, so that text stays text.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ from hyperpod_jlab.engines.launch import guard_command
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
 
 # --------------------------------------------------------------------------------------------------
-# The command of a run's pods: our launcher, one a pod.
+# The command of a run's pods: our launcher, one per pod.
 
 RESUMED_TIMEOUT = 3600
-"""Seconds for which the launchers of a run that HyperPod resumes wait for a node that was lost: another instance takes its place in 20 to 30 minutes, or longer."""
+"""Seconds for which the launchers of a resumable run wait for a lost node: a replacement instance takes 20 to 30 minutes, or longer."""
 
 
 def pod_command(
@@ -63,17 +64,17 @@ def pod_command(
     unpack: bool = False,
     resumed: bool = False,
 ) -> list[str]:
-    """The launcher with what the kind's environment says; ``$(NAME)`` is replaced by the kubelet.
+    """The launcher with arguments from the kind's environment; the kubelet replaces ``$(NAME)``.
 
     Args:
         render_input: The run.
         name: The object's name.
-        rendezvous: What the launcher is told of its rank and its master.
-        unpack: Whether the bundle has to be unpacked in the pod first.
+        rendezvous: The launcher's rank and master arguments.
+        unpack: Whether to unpack the bundle in the pod first.
         resumed: Whether HyperPod resumes the run.
     """
     bundle = render_input.paths.remote / render_input.bundle
-    if unpack:  # what travels in the job's own object lies on no storage that others may write to
+    if unpack:  # code in the job's own object is not on storage that others may write to
         python_args = ["-I", "-c", UNPACK, str(bundle), str(bundle / "launcher.py")]
     else:
         python_args = guard_command(
@@ -99,37 +100,40 @@ def pod_command(
 
 
 def _rendezvous_args(rendezvous: Rendezvous) -> list[str]:
-    """The pod's rank and its master, unless a shell adds them."""
+    """The pod's rank and master, unless a shell adds them."""
     if rendezvous.starts_late:
         return []
     return [f"--node-rank={rendezvous.node_rank}", f"--master-addr={rendezvous.master_addr}"]
 
 
 def _task(array: str) -> list[str]:
-    """The pod's task, by its index; each is a run of one node."""
+    """The pod's task, by its index; each is a run with one node."""
     indices = parse_array(array).indices
     args = ["--node-rank=0", "--master-addr=127.0.0.1", "--task=$(JOB_COMPLETION_INDEX)"]
     return args if indices[-1] < len(indices) else [*args, f"--tasks={format_ranges(indices)}"]
 
 
 def _time_limit(render_input: RenderInput) -> list[str]:
-    """The launcher keeps to it, from the start of the first attempt: the training operator does not (research: activeDeadlineSeconds is not enforced)."""
+    """The launcher enforces the limit, from the start of the first attempt.
+
+    The training operator does not (research: activeDeadlineSeconds is not enforced).
+    """
     limit = render_input.spec.time_limit or render_input.time_limit
     return [f"--time-limit={limit}"] if limit is not None else []
 
 
 def pod_environment() -> list[dict[str, Any]]:
-    """What the command needs beyond what the kind's operator sets."""
+    """The variables that the command needs besides those of the kind's operator."""
     return [{"name": "HYPERPOD_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
 
 
 def literal(text: str) -> str:
-    """Text in which the kubelet replaces nothing."""
+    """Escape text so that the kubelet replaces nothing in it."""
     return text.replace("$", "$$")
 
 
 # --------------------------------------------------------------------------------------------------
-# Where a run's pods may run, and what their queue is told of it.
+# Where a run's pods may run, and their queue's scheduling annotations.
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 INSTANCE_GROUP = "sagemaker.amazonaws.com/instance-group-name"
@@ -139,7 +143,7 @@ LABEL_FIELDS = {
     INSTANCE_TYPE: "resources.instance_type",
     INSTANCE_GROUP: "resources.instance_group",
 }
-"""The spec's field for a label."""
+"""The spec field for a label."""
 
 _TOPOLOGY = {
     "preferred": "kueue.x-k8s.io/podset-preferred-topology",
@@ -148,7 +152,7 @@ _TOPOLOGY = {
 
 
 def node_selector(spec: JobSpec, *, hyperpod: bool) -> dict[str, str]:
-    """The labels that a node must have; on HyperPod it must be a healthy one."""
+    """The required node labels; on HyperPod the node must be healthy."""
     chosen: dict[str, str] = {}
     if spec.resources.instance_type is not None:
         chosen[INSTANCE_TYPE] = spec.resources.instance_type
@@ -160,23 +164,23 @@ def node_selector(spec: JobSpec, *, hyperpod: bool) -> dict[str, str]:
 
 
 def topology(spec: JobSpec) -> dict[str, str]:
-    """Kueue's annotations for pods that are to be near each other."""
+    """Kueue's annotations for pods that should be close to each other."""
     topology = spec.kubernetes.topology
     return {} if topology is None else {_TOPOLOGY[topology.mode]: topology.level}
 
 
 # --------------------------------------------------------------------------------------------------
-# Secrets of the cluster as variables of a run's container.
+# Kubernetes Secrets as variables of a run's container.
 
 _REFERENCE = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)/([-._A-Za-z0-9]{1,253})")
-"""The name of a Secret and a key of it (Kubernetes' own rules)."""
+"""The name of a Secret and one of its keys (Kubernetes' own rules)."""
 
 
 def secret_variables(spec: JobSpec) -> list[dict[str, Any]]:
-    """Each secret with a reference; those without come as files with the bundle.
+    """Each secret with a reference; those without one are files of the bundle.
 
     Raises:
-        InvalidInputError: A reference is no name of a Secret and a key.
+        InvalidInputError: A reference is not a Secret name and a key.
     """
     return [
         {"name": name, "valueFrom": {"secretKeyRef": _key(name, reference)}}
@@ -198,22 +202,24 @@ def _key(name: str, reference: str) -> dict[str, str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The key by which the pods of a run know each other: made when the job is, and kept in the job's object alone.
+# The key with which the pods of a run authenticate each other: created with the job, and stored
+# only in the job's object.
 #
-# Files of the run may be read by all users of a shared partition, and pods may run as another user than the one who submits. So the key travels as a variable of
-# the pods: the API server shows it to those who may read pods of the namespace, and to nobody on the file system.
+# All users of a shared partition may be able to read the run's files, and pods may run as another
+# user than the submitter. So the key is a variable of the pods: the API server shows it only to
+# users who may read pods of the namespace, and it is not on the file system.
 
 _VARIABLE = "HYPERPOD_MEETING_KEY"
 _PLACEHOLDER = "(created at submit)"
 
 
 def key_environment(nodes: int) -> list[dict[str, Any]]:
-    """The key's place in a manifest; a single pod meets nobody."""
+    """The key's placeholder in a manifest; a single pod has no peers."""
     return [{"name": _VARIABLE, "value": _PLACEHOLDER}] if nodes > 1 else []
 
 
 def add_run_key(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The object to send: the manifest with a new key, the same one in all pods' templates."""
+    """The object to submit: the manifest with a new key, the same in all pod templates."""
     keyed = copy.deepcopy(dict(document))
     _insert_key(keyed, secrets.token_hex(16))
     return keyed
@@ -233,24 +239,24 @@ def _insert_key(content: Any, key: str) -> None:
 FILENAME = "manifest.yaml"
 
 RETRIES = 3
-"""How often HyperPod may resume a run that does not say how often."""
+"""Default number of times that HyperPod may resume a run."""
 
 _SHM = "/dev/shm"  # noqa: S108 - in the pod, its own; data loaders need more of it than the 64 MB that pods have
 
 
 @dataclass(frozen=True)
 class RenderContext:
-    """What a manifest depends on besides the run.
+    """The inputs of a manifest besides the run.
 
     Attributes:
-        namespace: Where the object is made.
+        namespace: The object's namespace.
         kind: Its kind.
-        image: The configuration's, for a spec without one.
-        storage: The partition as pods see it; None: they do not.
-        hyperpod: Whether the nodes are HyperPod's.
-        instance: What is known of the spec's instance type.
-        patches: Patches on the manifest, in their order.
-        operator: The version of Kubeflow's training operator; None when it cannot be seen.
+        image: The configured image, for a spec without one.
+        storage: The partition as pods see it; None if they do not mount it.
+        hyperpod: Whether the nodes are HyperPod nodes.
+        instance: Facts about the spec's instance type.
+        patches: Patches of the manifest, in order.
+        operator: The version of Kubeflow's training operator; None when unknown.
     """
 
     namespace: str
@@ -264,11 +270,12 @@ class RenderContext:
 
 
 def render(render_input: RenderInput, context: RenderContext) -> Rendered:
-    """The manifest of a run.
+    """Render the manifest of a run.
 
     Raises:
-        RefusedError: Neither the spec nor the configuration names an image, or a patch takes away what the run needs.
-        InvalidInputError: A secret's reference is none.
+        RefusedError: Neither the spec nor the configuration names an image, or a patch removes what
+            the run needs.
+        InvalidInputError: A secret's reference is invalid.
     """
     text = to_yaml(build_patched_manifest(render_input, context))
     annotated_text = text if context.storage is not None else CODE_NOTE + text
@@ -276,7 +283,7 @@ def render(render_input: RenderInput, context: RenderContext) -> Rendered:
 
 
 def build_patched_manifest(render_input: RenderInput, context: RenderContext) -> dict[str, Any]:
-    """The object as it is sent.
+    """The object as it is submitted.
 
     Raises:
         RefusedError: As `render`.
@@ -289,7 +296,7 @@ def build_patched_manifest(render_input: RenderInput, context: RenderContext) ->
 
 
 def to_yaml(document: Mapping[str, Any]) -> str:
-    """A manifest's text; a value of several lines stands in several lines."""
+    """A manifest's text; multi-line values stay multi-line."""
     import yaml
 
     def write(dumper: Any, text: str) -> Any:
@@ -303,7 +310,7 @@ def to_yaml(document: Mapping[str, Any]) -> str:
 
 
 _BREAKS = frozenset("\x85\u2028\u2029\ufeff")
-"""What YAML takes for line breaks or marks, and PyYAML writes as it is but for texts in double quotes."""
+"""Characters that YAML treats as line breaks or marks, and that PyYAML escapes only in double quotes."""
 
 
 def manifest(render_input: RenderInput, context: RenderContext) -> dict[str, Any]:
@@ -328,7 +335,7 @@ def manifest(render_input: RenderInput, context: RenderContext) -> dict[str, Any
 
 
 def _array(spec: JobSpec) -> tuple[int, int] | None:
-    """How many tasks, and how many at once."""
+    """The number of tasks, and how many run at once."""
     if spec.array is None:
         return None
     array = parse_array(spec.array)
@@ -337,9 +344,9 @@ def _array(spec: JobSpec) -> tuple[int, int] | None:
 
 
 def find_retries(spec: JobSpec, context: RenderContext) -> int | None:
-    """How often HyperPod may resume a run; None for not at all."""
+    """How often HyperPod may resume a run; None for never."""
     count = spec.max_restarts or RETRIES
-    if isinstance(context.kind, HyperPodPyTorchJob):  # there are none but on HyperPod
+    if isinstance(context.kind, HyperPodPyTorchJob):  # it exists on HyperPod only
         return count if spec.is_resumed(on_hyperpod=True) else None
     return (
         count
@@ -349,13 +356,13 @@ def find_retries(spec: JobSpec, context: RenderContext) -> int | None:
 
 
 def select_kind(spec: JobSpec, context: RenderContext) -> Kind:
-    """The kind that was chosen, in the form that HyperPod resumes where it does."""
+    """The chosen kind, in its resumable form if HyperPod resumes it."""
     resumed = isinstance(context.kind, PyTorchJob) and find_retries(spec, context) is not None
     return PyTorchJob(resumed=True) if resumed else context.kind
 
 
 def auto_resume_obstacles(context: RenderContext) -> Iterator[Finding]:
-    """What keeps HyperPod from resuming any run there."""
+    """What prevents HyperPod from resuming any run there."""
     if isinstance(context.kind, PyTorchJob):
         is_shared = context.storage is not None
         yield from auto_resume.find_obstacles(
@@ -427,7 +434,7 @@ def _pod(
 
 
 def _is_retried_run(render_input: RenderInput, context: RenderContext) -> bool:
-    """Whether lost pods are to be replaced: a single pod without shared storage has nobody who would remember how often that happened."""
+    """Whether to replace lost pods: a single pod without shared storage has no record of how often that happened."""
     return context.storage is not None or render_input.spec.resources.nodes > 1
 
 

@@ -1,4 +1,4 @@
-"""What a pod asks its node for: requests and limits are the same, so that a run gets what it asked for and no more."""
+"""A pod's resources: requests equal limits, so that a run gets what it requested and no more."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NEURON_DEVICE = "aws.amazon.com/neurondevice"
 NEURON_CORE = "aws.amazon.com/neuroncore"
 
 _HUGE_PAGES = ("hugepages-2Mi", "5120Mi")
-"""As AWS's samples ask for with EFA; its libraries take them on the types with several interfaces."""
+"""As in AWS's samples for EFA; its libraries use huge pages on types with several interfaces."""
 
 _MIN_EFA_DEVICES = 4
-"""EFA interfaces from which on huge pages are asked for."""
+"""Number of EFA interfaces from which on huge pages are requested."""
 
 _MIG = "mig-"
 
@@ -31,8 +31,8 @@ def resources(spec: JobSpec, instance_type: InstanceType | None) -> dict[str, st
     """Requests and limits by resource.
 
     Args:
-        spec: The run's.
-        instance_type: What is known of its instance type; None: nothing.
+        spec: The run's spec.
+        instance_type: Facts about its instance type; None if unknown.
     """
     spec_resources = spec.resources
     requested: dict[str, str] = {}
@@ -45,7 +45,7 @@ def resources(spec: JobSpec, instance_type: InstanceType | None) -> dict[str, st
     efa = _efa(spec, devices, instance_type)
     if efa:
         requested[EFA] = str(efa)
-        # Kubernetes takes huge pages only beside cpu or memory.
+        # Kubernetes accepts huge pages only together with cpu or memory.
         if efa >= _MIN_EFA_DEVICES and requested.keys() & {"cpu", "memory"}:
             requested[_HUGE_PAGES[0]] = _HUGE_PAGES[1]
     return requested
@@ -57,7 +57,7 @@ def _devices(accelerator: Accelerators, instance_type: InstanceType | None) -> d
         return {}
     kind = accelerator.type or ""
     if accelerator.kind == "neuron":
-        # A spec counts NeuronCores; devices are what is handed out, where they come out even.
+        # A spec counts NeuronCores; whole devices are requested if the number divides evenly.
         cores = instance_type.logical_cores if instance_type is not None else 0
         if cores and count % cores == 0:
             return {NEURON_DEVICE: count // cores}
@@ -68,7 +68,7 @@ def _devices(accelerator: Accelerators, instance_type: InstanceType | None) -> d
 
 
 def _efa(spec: JobSpec, devices: Mapping[str, int], instance_type: InstanceType | None) -> int:
-    """As the spec says; else what the type has, when all of its accelerators are asked for on more than one node."""
+    """The spec's number, else the type's if all accelerators on more than one node are requested."""
     if spec.resources.efa is not None:
         return spec.resources.efa
     return (
@@ -81,7 +81,7 @@ def _efa(spec: JobSpec, devices: Mapping[str, int], instance_type: InstanceType 
 def _uses_whole_nodes(
     spec: JobSpec, devices: Mapping[str, int], instance_type: InstanceType
 ) -> bool:
-    """Whether all accelerators are asked for on more than one node."""
+    """Whether all accelerators on more than one node are requested."""
     device_counts = {devices.get(GPU), devices.get(NEURON_DEVICE)}
     return spec.resources.nodes > 1 and instance_type.accelerators in device_counts
 
@@ -89,11 +89,12 @@ def _uses_whole_nodes(
 def instance_findings(
     spec: JobSpec, instance_type: InstanceType | HyperpodError | None
 ) -> Iterator[Finding]:
-    """What of an instance type is not known, so that nothing is asked for by it.
+    """Unknown facts about an instance type, for which nothing is requested.
 
     Args:
-        spec: The run's.
-        instance_type: What is known of its instance type. Where nothing is: why EC2 could not be asked, or None when it could.
+        spec: The run's spec.
+        instance_type: Facts about its instance type. If unknown: why the EC2 query failed, or None
+            if it succeeded.
     """
     name = spec.resources.instance_type
     if name is None or spec.resources.efa is not None:
@@ -118,7 +119,7 @@ def _unknown_finding(subject: str) -> Finding:
 
 
 def tolerations(requested: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Taints by which nodes keep away those that do not ask for their devices."""
+    """Tolerations for taints that repel pods without the node's devices."""
     keys = {
         GPU: "nvidia.com/gpu",
         NEURON_DEVICE: "aws.amazon.com/neuron",
@@ -136,7 +137,8 @@ def tolerations(requested: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Kubernetes' quantities (``500m``, ``24581696Ki``, ``1e3``) as numbers of thousandths: exact, and quickly added.
+# Kubernetes' quantities (``500m``, ``24581696Ki``, ``1e3``) as integer thousandths: exact, and fast
+# to add.
 
 _UNITS = {
     "n": Decimal(10) ** -9,
@@ -170,10 +172,10 @@ def _parsed(text: str) -> int:
 
 
 def milli(value: Any) -> int:
-    """Thousandths in a quantity, rounded up as Kubernetes does; 0 for what is none: it must not hide the object."""
+    """Thousandths in a quantity, rounded up as Kubernetes does; 0 for an invalid one, which must not hide the object."""
     return _parsed(str(value))
 
 
 def to_units(thousandths: int) -> int:
-    """Whole ones in so many thousandths."""
+    """Whole units in thousandths."""
     return thousandths // 1000

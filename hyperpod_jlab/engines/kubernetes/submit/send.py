@@ -1,4 +1,4 @@
-"""Sends a run: what is wrong with it, its manifest, and the one object that is made of it."""
+"""Submits a run: preflight, manifest, and the object created from it."""
 
 from __future__ import annotations
 
@@ -84,10 +84,11 @@ from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# Gives the cluster a run's job, and the ConfigMaps that hold its code where that is too large for the job's own object.
+# Creates a run's job, and the ConfigMaps for code that is too large for the job's own object.
 #
-# The job comes first: its pods wait for the volume, and the ConfigMaps go with the job that owns them. So whatever is broken off, a second submit of the same run
-# finds the job by its name and makes what is missing.
+# The job is created first: its pods wait for the volume, and the ConfigMaps are deleted with the
+# job that owns them. So after an interruption, a second submit of the same run finds the job by its
+# name and creates what is missing.
 
 
 async def deliver(
@@ -97,21 +98,22 @@ async def deliver(
     bundle: BundleReader,
     companions: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Make a run's job, unless an earlier submit made it, and see that all of its code is there.
+    """Create a run's job, unless an earlier submit did, and ensure that all of its code is there.
 
     Args:
         client: The cluster.
-        path: Where jobs of its kind and namespace are.
+        path: The path of its kind and namespace.
         document: The manifest.
         bundle: The run.
-        companions: Further objects that its pods need, which it is to own.
+        companions: Further objects that its pods need and the job will own.
 
     Returns:
-        The job as the API server has it.
+        The job from the API server.
 
     Raises:
-        RefusedError: The code is too large, or the API server refuses the job; nothing is left of it.
-        DeniedError: The user may not make the job or its ConfigMaps; nothing is left of it.
+        RefusedError: The code is too large, or the API server rejected the job; everything is
+            rolled back.
+        DeniedError: The user may not create the job or its ConfigMaps; everything is rolled back.
     """
     archive = (
         await asyncio.to_thread(build_archive, bundle.folder) if has_placeholder(document) else None
@@ -124,7 +126,7 @@ async def deliver(
         if archive is not None:
             await _carry(client, job, archive)
     except (DeniedError, RefusedError):
-        if is_own_run:  # its pods would wait for ever
+        if is_own_run:  # its pods would wait forever
             with contextlib.suppress(HyperpodError):
                 await client.delete(object_path, propagationPolicy="Background")
         raise
@@ -132,7 +134,7 @@ async def deliver(
 
 
 async def is_complete(client: KubeClient, job: Mapping[str, Any]) -> bool:
-    """Whether all ConfigMaps that a job waits for are there; those that this user may not read count as there."""
+    """Whether all ConfigMaps of a job exist; those that this user may not read count as existing."""
     metadata = job["metadata"]
     parts = int((metadata.get("annotations") or {}).get(PARTS_ANNOTATION, "0"))
     for number in range(parts):
@@ -170,11 +172,11 @@ def _maps(namespace: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the API server says of a user's own manifest before it is sent.
+# The API server's verdict on a user's own manifest before its submit.
 
 
 async def dry_run_submit(client: KubeClient, sent: Sent, configured: str) -> list[Finding]:
-    """Its verdict on the manifest as it would be sent, and whether the names are free; nothing is made.
+    """The verdict on the manifest as submitted, and whether the names are free; creates nothing.
 
     Args:
         client: The cluster.
@@ -182,7 +184,7 @@ async def dry_run_submit(client: KubeClient, sent: Sent, configured: str) -> lis
         configured: The cluster's configured namespace.
 
     Raises:
-        UnreachableError: It does not answer.
+        UnreachableError: The API server does not answer.
     """
     objects = (*sent.companions, sent.document)
     if own_findings := [own_finding for entry in objects for own_finding in _check_document(entry)]:
@@ -217,16 +219,16 @@ def _check_document(document: Mapping[str, Any]) -> list[Finding]:
 
 
 _TTL_S = 60.0
-"""Seconds for which what the cluster offers counts: operators come and go seldom."""
+"""Seconds for which the cluster's kinds are cached: operators change rarely."""
 
 
 class Sender:
-    """Sends runs to one cluster.
+    """Submits runs to one cluster.
 
     Args:
         connection: The cluster.
-        storage: The partition as its pods see it; None: they do not.
-        paths: The partition here and there.
+        storage: The partition as its pods see it; None if they do not mount it.
+        paths: The partition's paths on this machine and in the pods.
     """
 
     def __init__(
@@ -239,10 +241,10 @@ class Sender:
         self._instances: dict[str, InstanceType] = {}
 
     def render(self, render_input: RenderInput) -> Rendered:
-        """The manifest, of the kind that the cluster offered when it was asked last.
+        """Render the manifest, of the kind that the cluster offered at the last query.
 
         Raises:
-            RefusedError: It cannot be made of this spec on this cluster.
+            RefusedError: The cluster cannot run this spec.
         """
         if render_input.native is not None:
             return render_native(
@@ -251,10 +253,10 @@ class Sender:
         return render(render_input, self._render_context(render_input.spec))
 
     async def preflight(self, spec: JobSpec, python: str | None) -> list[Finding]:
-        """What the cluster has to say about a spec.
+        """The cluster's findings about a spec.
 
         Raises:
-            UnreachableError: It does not answer.
+            UnreachableError: The cluster does not answer.
         """
         findings = [*preflight.unsupported(spec)]
         if spec.source.kind == "native":
@@ -289,17 +291,17 @@ class Sender:
         return findings
 
     async def dry_run_submit(self, sent: Sent) -> list[Finding]:
-        """What the cluster says of a user's own manifest, without making anything.
+        """The cluster's findings about a user's own manifest; creates nothing.
 
         Raises:
-            UnreachableError: It does not answer.
+            UnreachableError: The cluster does not answer.
         """
         return await dry_run_submit(
             await self._connection.client(), sent, self._connection.namespace
         )
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
-        """Make the job, after what stands beside it. Its name is the run's, so a second one is the same; of a user's own manifest its label is."""
+        """Create the companions, then the job. The job's name, or the label of a user's own manifest, is the run's, so a repeated submit finds the same one."""
         await asyncio.to_thread(bundle.check_own, "submit")
         sent = await asyncio.to_thread(read_sent, bundle)
         client = await self._connection.client()
@@ -308,7 +310,7 @@ class Sender:
         try:
             job = await deliver(client, sent.path, sent.document, bundle, owned)
         except UnreachableError:
-            raise  # it may be there
+            raise  # the job may exist
         except HyperpodError:
             await delete_companions(client, sent)
             raise
@@ -316,12 +318,12 @@ class Sender:
         return SubmitResult(sent.name)
 
     async def delete_all(self, bundle: BundleReader) -> None:
-        """Remove what a submit that was broken off has made beside a job that is not there."""
+        """Delete what an interrupted submit created for a job that does not exist."""
         sent = await asyncio.to_thread(read_sent, bundle)
         await delete_companions(await self._connection.client(), sent)
 
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
-        """The run's job, when it is there with all that its pods wait for."""
+        """The run's job, if it exists with everything that its pods wait for."""
         sent = await asyncio.to_thread(read_sent, bundle)
         client = await self._connection.client()
         try:
@@ -346,7 +348,7 @@ class Sender:
         return spec.kubernetes.namespace or self._connection.namespace
 
     async def _query_instance(self, spec: JobSpec) -> InstanceType | HyperpodError | None:
-        """What is known of the spec's instance type: of a cluster of AWS, EC2 is asked."""
+        """Facts about the spec's instance type; on an AWS cluster EC2 is queried."""
         name, config = spec.resources.instance_type, self._connection.config
         if name is None or (config.eks is None and config.hyperpod is None):
             return instance_type(name)
@@ -356,7 +358,7 @@ class Sender:
         return resolved_type
 
     def instance(self, spec: JobSpec) -> InstanceType | None:
-        """What is known of the spec's instance type, as EC2 said when it was asked last, else as the table has it."""
+        """Facts about the spec's instance type, from EC2's last response, else from the table."""
         name = spec.resources.instance_type
         return self._instances.get(name or "") or instance_type(name)
 
@@ -369,7 +371,7 @@ class Sender:
         self._installed[namespace] = (time.monotonic(), replace(installed, denied=denied))
 
     async def _denied(self, namespace: str, supported: frozenset[str]) -> frozenset[str]:
-        """Those kinds that this user may not make in a namespace, as far as the cluster says beforehand."""
+        """The kinds that this user may not create in a namespace, as far as known beforehand."""
         permissions = await self._connection.permissions()
         kinds = [kind for kind in KINDS if kind.name in supported]
         try:

@@ -1,4 +1,4 @@
-"""What was sent of a run: its manifest in the bundle, and where its object is."""
+"""What was submitted for a run: its manifest in the bundle, and its object's location."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from hyperpod_jlab.storage.records import BundleReader
 
 _MAX_BYTES = 16 << 20
 _MAX_FOREIGN_BYTES = 128 << 10
-"""YAML takes long to read, so that of another user's manifests only short ones are."""
+"""YAML is slow to parse, so only short manifests of other users are read."""
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-"""What names of namespaces and objects look like (Kubernetes: DNS subdomain names)."""
+"""Valid names of namespaces and objects (Kubernetes: DNS subdomain names)."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Sent:
         namespace: Its namespace.
         name: Its name.
         document: The manifest.
-        companions: What stands beside it in a user's own manifest.
+        companions: The companions in a user's own manifest.
     """
 
     kind: Kind
@@ -45,20 +45,20 @@ class Sent:
 
     @property
     def path(self) -> str:
-        """Where objects of its kind and namespace are."""
+        """The path of its kind and namespace."""
         return jobs_path(self.kind, self.namespace)
 
     @property
     def object_path(self) -> str:
-        """Where it is."""
+        """The object's path."""
         return f"{self.path}/{self.name}"
 
 
 def read_sent(bundle: BundleReader) -> Sent:
-    """The object of a run, and what stands beside it. Blocking.
+    """The object of a run, and its companions. Blocking.
 
     Raises:
-        StorageError: There is no manifest in the bundle, or it is damaged.
+        StorageError: The bundle's manifest is missing or damaged.
     """
     max_bytes = _MAX_BYTES if bundle.is_own else _MAX_FOREIGN_BYTES
     try:
@@ -75,7 +75,7 @@ def parse_sent(text: str) -> Sent:
     """The objects of a rendered manifest, the job last.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is not a rendered manifest.
     """
     import yaml
 
@@ -83,7 +83,9 @@ def parse_sent(text: str) -> Sent:
         *companions, document = yaml.safe_load_all(text)
         kind = find_kind(document)
         namespace, name = (str(document["metadata"][field]) for field in ("namespace", "name"))
-        if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):  # they become a path
+        if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(
+            name
+        ):  # they become part of a path
             raise ValueError("its name is not valid")
         if not all(is_companion(companion, namespace) for companion in companions):
             raise ValueError("a companion object does not belong to its job")
@@ -95,14 +97,15 @@ def parse_sent(text: str) -> Sent:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the bundle of an adopted job knows of it: its own id, by which it is told from a later object of the same name.
+# The uid of an adopted job in its bundle, which distinguishes it from a later object of the same
+# name.
 
 ADOPTED_FILENAME = "adopted.json"
 _MAX_ADOPTED_BYTES = 64 << 10
 
 
 def adopted_uid(bundle: BundleReader) -> str | None:
-    """The uid of an adopted job's object; None for a run that was sent from here. Blocking."""
+    """The uid of an adopted job's object; None for a run that we submitted. Blocking."""
     try:
         return str(
             from_json(descent.read(bundle.folder / ADOPTED_FILENAME, _MAX_ADOPTED_BYTES))["uid"]

@@ -1,4 +1,4 @@
-"""A user's YAML as the API server would read it, with the place of what is wrong; and nothing that a text of a few lines could blow up to."""
+"""Parses a user's YAML as the API server would, with error locations and protection against exponential expansion."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.engines.kubernetes.submit.code import MAX_MANIFEST_BYTES as MOST_OBJECT
 
 MAX_BYTES = 1 << 20
-"""Of a file; what comes of it may be larger, by references (`object_size`)."""
+"""Maximum file size; references may make the result larger (`object_bytes`)."""
 _MAX_NODES = 100_000
 _DEEPEST = 100
 
 
 def documents(data: bytes, name: str) -> list[Any]:
-    """The documents of a file, as JSON would have them; empty ones are left out.
+    """The documents of a file, as JSON-like values; empty ones are left out.
 
-    Texts that only YAML of old takes for times or numbers in base 60 (``12:30``) stay texts, as for kubectl. References are followed.
+    Text that only old YAML versions read as times or base 60 numbers (``12:30``) stays text, as in
+    kubectl. References are expanded.
 
     Args:
         data: The file's bytes.
         name: The file's name, for errors.
 
     Raises:
-        InvalidInputError: It is no YAML (``detail`` has ``line`` and ``column``, from 1), or too large.
+        InvalidInputError: The file is not valid YAML (``detail`` has ``line`` and ``column``, from
+            1), or too large.
     """
     if len(data) > MAX_BYTES:
         raise _yaml_error(name, f"has {len(data)} bytes; the limit of a manifest is {MAX_BYTES}")
@@ -60,7 +62,7 @@ def documents(data: bytes, name: str) -> list[Any]:
 
 
 class _Counter:
-    """Counts what a document is once its references are followed."""
+    """Counts a document's size with references expanded."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -68,7 +70,7 @@ class _Counter:
         self._letters = 0
 
     def to_plain(self, value: Any, depth: int) -> Any:
-        """The value with its references written out."""
+        """The value with references expanded."""
         self._nodes += 1
         if self._nodes > _MAX_NODES:
             raise _yaml_error(
@@ -101,12 +103,12 @@ class _Counter:
 
 
 def _key(key: Any) -> str:
-    """A key as text: JSON has no others."""
+    """A key as text; JSON has no other keys."""
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def _loader() -> Any:
-    """PyYAML's safe loader, less times and numbers in base 60, which refuses keys that come twice."""
+    """PyYAML's safe loader without times and base 60 numbers; it rejects duplicate keys."""
     import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types

@@ -1,4 +1,4 @@
-"""Extended resources of nodes and pods by the names that people give them: GPUs with their model, parts of GPUs, NeuronCores, EFA."""
+"""Extended resources of nodes and pods under their common names: GPUs with their model, GPU partitions, NeuronCores, EFA."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ _NAMES = {
     "aws.amazon.com/neuroncore": ("neuroncore", None),
     "vpc.amazonaws.com/efa": ("efa", None),
 }
-"""Names in Kubernetes, and name and type as people say."""
+"""Kubernetes names, and our name and type."""
 
 _COMPUTE = frozenset({"gpu", "hpu", "neuron", "neurondevice", "neuroncore"})
 
 _SAME_DEVICES = ("neurondevice", "neuron", "neuroncore")
-"""The Neuron device plug-in offers the same chips under all of these (as chips twice, then as cores); only the first that is there is counted."""
+"""The Neuron device plug-in offers the same chips under all of these names (twice as chips, then as cores); only the first one present is counted."""
 
 
 def is_device(name: str) -> bool:
-    """Whether a resource's name is that of a device."""
+    """Whether a resource name is a device."""
     return not name.startswith(_NON_DEVICE_PREFIXES)
 
 
 @lru_cache(maxsize=1024)
 def split_name(name: str) -> tuple[str, str | None]:
-    """Name and type as people say; of an unknown one its own name."""
+    """Our name and type; an unknown resource keeps its own name."""
     if name.startswith("nvidia.com/mig-"):
         return "gpu", name.removeprefix("nvidia.com/")
     return _NAMES.get(name, (name, None))
 
 
 def computes(name: str) -> bool:
-    """Whether a resource by its name in Kubernetes computes."""
+    """Whether a Kubernetes resource is a compute device."""
     return split_name(name)[0] in _COMPUTE
 
 
 def find_model(labels: Mapping[str, str], instance_type: str | None) -> str | None:
-    """The model of a node's accelerators: as NVIDIA's feature discovery says, else as its type of instance has."""
+    """The model of a node's accelerators, from NVIDIA's feature discovery, else from its instance type."""
     product = labels.get("nvidia.com/gpu.product")
     if product:
         return product.removeprefix("NVIDIA-").removesuffix("-SHARED").lower()
@@ -72,13 +72,13 @@ def resources(
     is_usable: bool = True,
     model: str | None = None,
 ) -> tuple[Resource, ...]:
-    """Devices, those that compute first.
+    """Devices, compute devices first.
 
     Args:
-        available: How many there are, in thousandths, by their names in Kubernetes.
-        used_amounts: How many pods have asked for; None when that is not known.
+        available: The amounts in thousandths, by Kubernetes name.
+        used_amounts: The amounts that pods request; None when unknown.
         is_usable: Whether new jobs may start there.
-        model: The model of those that compute and are whole.
+        model: The model of whole compute devices.
     """
     devices = []
     for name, amount in available.items():
@@ -104,7 +104,7 @@ def resources(
 
 
 def merge_duplicates(devices: Sequence[Resource]) -> list[Resource]:
-    """The devices, of which those that are there under several names compute under one only."""
+    """The devices, counting those offered under several names only once."""
     names = {device.name for device in devices}
     counted = next((name for name in _SAME_DEVICES if name in names), None)
     return [
@@ -120,11 +120,11 @@ def _without_count(device: Resource) -> Resource:
 
 
 def requested_resources(amounts: Iterable[tuple[str, int]]) -> tuple[Resource, ...]:
-    """The devices that a job has, or wants, together."""
+    """The devices that a job has, or requests, in total."""
     requested = dict(amounts)
     return resources(requested, requested)
 
 
 def accelerators(devices: Iterable[Resource]) -> int:
-    """How many compute."""
+    """The number of compute devices."""
     return sum(device.total for device in devices if device.accelerator)

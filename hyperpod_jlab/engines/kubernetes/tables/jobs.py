@@ -1,4 +1,4 @@
-"""Jobs of all users as tables show them: one row each, from small facts of the job's object, its pods and what Kueue makes of it."""
+"""The job table of all users: one row each, from the job's object, its pods and its Kueue workload."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from hyperpod_jlab.engines.kubernetes.targets import JobId
 from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_workload, find_problem
 
 # --------------------------------------------------------------------------------------------------
-# What the pods of a job are: how many, what each asks for, where they may run; whichever of our kinds it is of.
+# The pods of a job, whatever its kind: how many, their requests, and where they may run.
 
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """Pods of a job that are alike.
+    """Identical pods of a job.
 
     Attributes:
-        pods: How many.
-        per_pod: What each of them asks for.
-        selector: Labels that their nodes must have.
+        pods: The number of pods.
+        per_pod: The requests of each.
+        selector: The required node labels.
     """
 
     pods: int
@@ -66,7 +66,7 @@ class PodGroup:
 
 
 def list_pod_groups(spec: Mapping[str, Any]) -> list[PodGroup]:
-    """The parts of a job, by the object's ``spec``; those that are alike are one."""
+    """The pod groups of a job, from the object's ``spec``; identical ones are merged."""
     count_by_group: dict[PodGroup, int] = {}
     for part in _parts(spec):
         unit_group = replace(part, pods=1)
@@ -75,7 +75,7 @@ def list_pod_groups(spec: Mapping[str, Any]) -> list[PodGroup]:
 
 
 def sum_requests(parts: Iterable[PodGroup]) -> Amounts:
-    """What all pods ask for together."""
+    """The total requests of all pods."""
     total: dict[str, int] = {}
     for part in parts:
         for name, amount in part.per_pod:
@@ -112,7 +112,7 @@ def _selector(labels: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _replicas(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of a job: how many pods, and their template."""
+    """The replica groups of a job: the number of pods, and their template."""
     replicas = spec.get("pytorchReplicaSpecs") or spec.get("replicaSpecs") or {}
     replica_list = list(replicas.values()) if isinstance(replicas, Mapping) else list(replicas)
     if replica_list or "template" not in spec:
@@ -130,7 +130,7 @@ _KNOWN_KINDS = frozenset(kind.name for kind in KINDS) | {
     "RayCluster",
     "AppWrapper",
 }
-"""Kinds whose jobs are made of other jobs, which are no rows of their own then."""
+"""Kinds that create other jobs; jobs with such an owner have no rows of their own."""
 
 _END_STATES = {"COMPLETED": "succeeded", "CANCELLED": "cancelled"}
 
@@ -140,16 +140,17 @@ class JobFacts:
     """A job's object.
 
     Attributes:
-        kind: As in its ``kind``.
-        uid: Its own id.
-        part: Whether another job made it.
+        kind: The object's ``kind``.
+        uid: The object's uid.
+        part: Whether it is part of another job.
         state: ``waiting``, ``running`` or ``ended``.
-        verdict: How it ended.
-        suspended: Whether its spec holds it back.
-        succeeded_at: When its first pod succeeded while others may still run, whose ends nobody counts any more (PyTorchJob); else None.
-        pods: How many pods it has, when it has all.
-        requests: What all of them together ask for.
-        selector: Labels that their nodes must have.
+        verdict: The verdict on its end.
+        suspended: Whether its spec suspends it.
+        succeeded_at: When its first pod succeeded while others may still run, whose ends are no
+            longer counted (PyTorchJob); else None.
+        pods: Its number of pods when complete.
+        requests: Their total requests.
+        selector: The required node labels.
     """
 
     kind: str
@@ -179,12 +180,12 @@ class JobFacts:
 
     @property
     def selector_labels(self) -> dict[str, str]:
-        """Labels that the nodes of its pods must have."""
+        """The required node labels of its pods."""
         return dict(self.selector)
 
 
 def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
-    """The facts of a job's object."""
+    """Facts from a job's object."""
     meta, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
     labels, observation = meta.get("labels") or {}, kind.observe(job, time.time())
     parts = list_pod_groups(spec)
@@ -229,18 +230,18 @@ def _succeeded_at(job: Mapping[str, Any], observation: Observation) -> float | N
 REDUCERS: Mapping[str, Callable[[Mapping[str, Any]], JobFacts]] = {
     kind.name: partial(job_facts, kind) for kind in KINDS
 }
-"""By a kind's name: the same function each time, so that all who look share a look."""
+"""Row functions by kind name: the same function each time, so that all callers share an informer."""
 
 
 @dataclass(frozen=True)
 class JobContext:
-    """What else is known of jobs.
+    """The other facts about jobs.
 
     Attributes:
         namespace: The namespace of this cluster's runs.
         current_user: This user's name.
-        pods: All pods that may be seen.
-        workloads: All workloads of Kueue that may be seen.
+        pods: All readable pods.
+        workloads: All readable Kueue workloads.
     """
 
     namespace: str
@@ -251,7 +252,7 @@ class JobContext:
 
 @without_collections()
 def job_rows(jobs: Iterable[JobFacts], context: JobContext) -> list[Job]:
-    """The jobs as tables show them; of workloads of kinds that are not known here, what Kueue says."""
+    """The rows of the job table; workloads of unknown kinds are shown from Kueue's data."""
     pods_by_job: dict[tuple[str, str, str], list[PodRow]] = {}
     for pod in context.pods:
         if pod.job is not None:
@@ -324,10 +325,10 @@ def _id(job: JobFacts, is_own_namespace: bool) -> JobId:
 def _state(
     job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None
 ) -> tuple[str, str | None, str | None]:
-    """The state, why, and a word for that."""
+    """The state, its reason, and its code."""
     if job.state == "ended":
         return _END_STATES.get(job.verdict or "", "failed"), job.reason, job.reason_code
-    if job.succeeded_at is not None and not pods:  # pods that have ended are no rows
+    if job.succeeded_at is not None and not pods:  # ended pods have no rows
         return "succeeded", None, None
     problem = find_problem(pods)
     if job.state == "running":
@@ -375,32 +376,32 @@ def _workload_row(workload: WorkloadRow, context: JobContext) -> Job:
 
 
 # --------------------------------------------------------------------------------------------------
-# Looking at the jobs of all kinds, as far as this user's rights go.
+# Lists the jobs of all kinds, within this user's permissions.
 
 _MISSING_TTL_S = 120.0
-"""Seconds for which a kind that the cluster does not have is not asked for again."""
+"""Seconds before a kind that the cluster does not have is queried again."""
 
 
 @dataclass(frozen=True)
 class JobSnapshot:
-    """The jobs that may be seen, and what is hidden, a sentence each."""
+    """The readable jobs, and a sentence for each hidden part."""
 
     jobs: tuple[JobFacts, ...]
     notes: tuple[str, ...]
 
 
 class JobLister:
-    """Looks at jobs."""
+    """Lists jobs."""
 
     def __init__(self, list_cache: ListCache) -> None:
         self._list_cache = list_cache
         self._missing_until: dict[str, float] = {}
 
     async def load(self) -> JobSnapshot:
-        """The jobs of all kinds that the cluster has.
+        """The jobs of all kinds in the cluster.
 
         Raises:
-            DeniedError: None of them may be seen.
+            DeniedError: The user may read none of them.
             UnreachableError: The API server does not answer.
         """
         loaded = await asyncio.gather(*(self._load_kind(kind) for kind in KINDS))
@@ -429,7 +430,7 @@ def _list_kind(kind: RunKind) -> ListKind:
 
 
 def _hidden_notes(results: list[tuple[RunKind, ListResult[JobFacts]]]) -> list[str]:
-    """What is hidden: kinds of which nothing is seen, and those of which only the own namespace is, together."""
+    """Notes on hidden jobs: completely hidden kinds, and those readable only in the own namespace, grouped."""
     notes = [
         hidden_note(f"{kind.name}s", str(result.missing_permission))
         for kind, result in results

@@ -1,6 +1,6 @@
 """Kueue's objects as small rows: local queues, cluster queues with their quota, workloads, priority classes.
 
-Fields of kueue.x-k8s.io/v1beta1 (0.14 was seen) and of v1beta2, which has other names for a few.
+Fields of kueue.x-k8s.io/v1beta1 (observed on 0.14) and of v1beta2, which renames a few.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class LocalQueueRow:
     """A queue of a namespace.
 
     Attributes:
-        cluster_queue: Whose quota it draws on.
-        problem: Why nothing starts from it, as Kueue says (reason and message); None when all is well.
-        waiting: Workloads that wait.
-        running: Workloads that have quota.
+        cluster_queue: The cluster queue that provides its quota.
+        problem: Why nothing starts from it, as Kueue's reason and message; None otherwise.
+        waiting: Number of waiting workloads.
+        running: Number of workloads with quota.
     """
 
     namespace: str
@@ -52,10 +52,10 @@ class QuotaRow:
     """The quota of one resource in one flavor, in thousandths.
 
     Attributes:
-        borrowing: How much more it may borrow at most; None: as much as there is.
-        lending: How much of it others may have while it is not used; None: all.
-        used: What workloads have, of it or borrowed.
-        borrowed: What of it is borrowed.
+        borrowing: How much more it may borrow; None for no limit.
+        lending: How much of it others may borrow while unused; None for all.
+        used: The amount in use, including borrowed quota.
+        borrowed: The borrowed part of it.
     """
 
     flavor: str
@@ -68,7 +68,7 @@ class QuotaRow:
 
     @property
     def lendable(self) -> int:
-        """What others of the cohort may have of it."""
+        """The part that other queues of the cohort may borrow."""
         return self.nominal if self.lending is None else min(self.lending, self.nominal)
 
 
@@ -77,11 +77,12 @@ class ClusterQueueRow:
     """Quota that local queues share.
 
     Attributes:
-        cohort: Queues that lend each other what they do not use, by its name; None: it borrows nothing.
-        problem: Why nothing is admitted, as Kueue says (reason and message); None when all is well.
-        quotas: What it has, by flavor and resource.
-        waiting: Workloads that wait.
-        running: Workloads that have quota.
+        cohort: The name of the cohort, whose queues lend each other unused quota; None without
+            borrowing.
+        problem: Why nothing is admitted, as Kueue's reason and message; None otherwise.
+        quotas: Its quotas, by flavor and resource.
+        waiting: Number of waiting workloads.
+        running: Number of workloads with quota.
     """
 
     name: str
@@ -94,18 +95,18 @@ class ClusterQueueRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRow:
-    """What Kueue makes of a job.
+    """Kueue's workload of a job.
 
     Attributes:
         owner: Kind and name of the job.
-        job_uid: The job's own id.
+        job_uid: The job's uid.
         queue: Its local queue.
-        state: ``waiting``, ``admitted``, ``finished``, or ``off`` when somebody set it inactive.
-        reason: Kueue's word for why it waits.
-        message: Kueue's sentence for why it waits.
-        evicted: Kueue's word and sentence for why it lost its quota last, or None.
-        requests: What it asks for, all pods together, in thousandths.
-        pods: How many pods.
+        state: ``waiting``, ``admitted``, ``finished``, or ``off`` when it was set inactive.
+        reason: Kueue's reason why it waits.
+        message: Kueue's message why it waits.
+        evicted: Kueue's reason and message for its last loss of quota, or None.
+        requests: The total requests of its pods, in thousandths.
+        pods: The number of pods.
     """
 
     namespace: str
@@ -151,7 +152,7 @@ def cluster_queue(document: Mapping[str, Any]) -> ClusterQueueRow:
         document.get("spec") or {},
         document.get("status") or {},
     )
-    # What is reserved counts, not what is admitted: it is gone for others as soon.
+    # Reserved quota counts, not only admitted: it is equally unavailable to others.
     used = {
         (str(flavor["name"]), str(resource["name"])): resource
         for flavor in status.get("flavorsReservation") or status.get("flavorsUsage") or []
@@ -199,7 +200,7 @@ def _inactive(status: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The conditions of a status by their type."""
+    """The conditions of a status, by type."""
     return {str(condition["type"]): condition for condition in status.get("conditions") or []}
 
 
@@ -253,7 +254,7 @@ def _state(spec: Mapping[str, Any], conditions_by_type: Mapping[str, Mapping[str
 
 
 def _requests(status: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """What all pods ask for together: as admitted, else as it was counted when it was tried."""
+    """The total requests of all pods: as admitted, else as computed at the last attempt."""
     admitted = (status.get("admission") or {}).get("podSetAssignments") or []
     total: dict[str, int] = {}
     for item in admitted or status.get("resourceRequests") or []:
@@ -265,9 +266,10 @@ def _requests(status: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
 def available(
     queue: ClusterQueueRow, quota: QuotaRow, queues: Iterable[ClusterQueueRow]
 ) -> tuple[int, int]:
-    """What a new workload can get of a quota now, and the most that one ever can, in thousandths.
+    """The available quota for a new workload now, and the maximum that one can ever get, in thousandths.
 
-    As Kueue counts in a cohort without parents (pkg/cache/scheduler, resource_node.go): each queue keeps what it does not lend, and the rest is one pool.
+    Computed as in Kueue for a cohort without parents (pkg/cache/scheduler, resource_node.go): each
+    queue keeps what it does not lend, and the rest is one pool.
     """
     own_free = max(0, quota.nominal - quota.used)
     if queue.cohort is None:
@@ -298,7 +300,7 @@ def priority_class(document: Mapping[str, Any]) -> tuple[str, int]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Looking at Kueue: its queues, what they may give, its workloads, as far as this user's rights go.
+# Reads Kueue: its queues, their quota and workloads, within this user's permissions.
 
 
 @dataclass(frozen=True)
@@ -306,11 +308,12 @@ class KueueSnapshot:
     """Kueue as this user sees it.
 
     Attributes:
-        local_queues: The local queues that may be seen.
-        queues: The cluster queues by name; None when they may not be seen.
-        notes: What is hidden, a sentence each.
-        missing_permission: The right without which not all local queues could be seen, in words; None when all were.
-        visible_namespace: The one namespace whose local queues were seen all the same.
+        local_queues: The readable local queues.
+        queues: The cluster queues by name; None when they are not readable.
+        notes: A sentence for each hidden part.
+        missing_permission: The missing permission that hides local queues, as text; None when all
+            are readable.
+        visible_namespace: The one namespace whose local queues are readable anyway.
     """
 
     local_queues: tuple[LocalQueueRow, ...]
@@ -320,11 +323,10 @@ class KueueSnapshot:
     visible_namespace: str | None = None
 
     def missing_permission_in(self, namespace: str) -> str | None:
-        """The right without which the local queues of a namespace cannot be seen, in words; None when they are."""
+        """The missing permission that hides a namespace's local queues, as text; None when they are readable."""
         return None if namespace == self.visible_namespace else self.missing_permission
 
     def local(self, namespace: str, name: str) -> LocalQueueRow | None:
-        """A local queue."""
         matching = [
             local_queue
             for local_queue in self.local_queues
@@ -333,12 +335,12 @@ class KueueSnapshot:
         return matching[0] if matching else None
 
     def cluster_queue_of(self, local: LocalQueueRow) -> ClusterQueueRow | None:
-        """The cluster queue of a local one, where it may be seen."""
+        """The cluster queue of a local queue, if readable."""
         return (self.queues or {}).get(local.cluster_queue)
 
 
 class KueueReader:
-    """Looks at Kueue."""
+    """Reads Kueue's objects."""
 
     def __init__(self, list_cache: ListCache) -> None:
         self._list_cache = list_cache
@@ -389,7 +391,7 @@ class KueueReader:
             return None
 
     async def priority_classes(self) -> dict[str, int] | None:
-        """The priority classes of workloads with their values; None when they may not be seen, or without Kueue."""
+        """The workload priority classes with their values; None when not readable, or without Kueue."""
         version = await self._list_cache.version(GROUP)
         if version is None:
             return None
@@ -401,7 +403,7 @@ class KueueReader:
         return dict(listed_result.rows) if listed_result.rows is not None else None
 
     async def line(self, namespace: str, queue: str) -> list[tuple[str, str]] | None:
-        """Those who wait in a local queue, first come first, as namespace and name of their workloads; None when Kueue does not tell."""
+        """The waiting workloads of a local queue in queue order, as namespace and name; None when Kueue does not report it."""
         version = await self._list_cache.version(VISIBILITY)
         if version is None:
             return None
@@ -410,7 +412,7 @@ class KueueReader:
             response = await self._list_cache.object(
                 f"{kind.path(namespace)}/{queue}/pendingworkloads"
             )
-        except HyperpodError:  # an aggregated API: it may be away while all else is well
+        except HyperpodError:  # an aggregated API: it may be down while everything else works
             return None
         items = sorted(
             response.get("items") or [], key=lambda item: int(item.get("positionInLocalQueue") or 0)
@@ -421,7 +423,7 @@ class KueueReader:
         ]
 
     async def choices(self) -> dict[str, list[str]]:
-        """What may be given in a spec: the queues of the namespace, the priority classes from high to low; what may not be seen is left out."""
+        """The choices for a spec: the namespace's queues, and the priority classes from high to low; what is not readable is left out."""
         snapshot, classes = await asyncio.gather(self.load(), self.priority_classes())
         names: dict[str, list[str]] = {}
         if snapshot is not None and snapshot.local_queues:
@@ -437,7 +439,8 @@ class KueueReader:
 
 
 # --------------------------------------------------------------------------------------------------
-# Kueue's local queues as tables show them: what is left of their quota, who waits, why nothing starts.
+# The queue table of Kueue's local queues: remaining quota, waiting workloads, and why nothing
+# starts.
 
 _PROBLEMS = {
     "ClusterQueueDoesNotExist": "its cluster queue {queue} does not exist; ask your cluster administrator",
@@ -447,13 +450,13 @@ _PROBLEMS = {
     "FlavorNotFound": "a flavor of its quota does not exist: {said}",
     "CheckNotFoundOrInactive": "one of its admission checks does not exist or does not work: {said}",
 }
-"""Kueue's words for why a queue is not active (pkg/constants, apis/kueue/v1beta1), and ours."""
+"""Kueue's reasons for an inactive queue (pkg/constants, apis/kueue/v1beta1), and our messages."""
 
 _KUEUE_PREFIX = re.compile(r"^Can't (?:admit|submit) new workloads(?: to clusterQueue)?:? ?")
 
 
 def problem_message(problem: tuple[str, str], cluster_queue: str) -> str:
-    """Why nothing starts from a queue, in words."""
+    """Why nothing starts from a queue, as a message."""
     reason, message = problem
     detail = _KUEUE_PREFIX.sub("", message).strip().rstrip(".")
     known_message = _PROBLEMS.get(reason)
@@ -463,7 +466,7 @@ def problem_message(problem: tuple[str, str], cluster_queue: str) -> str:
 
 
 def closed_reason(local: LocalQueueRow, queue: ClusterQueueRow | None) -> str | None:
-    """Why nothing starts from a local queue, or None when all is well."""
+    """Why nothing starts from a local queue, or None."""
     if local.problem is not None and local.problem[0] == "Stopped":
         return "an administrator stopped it: jobs wait and none starts"
     if queue is not None and queue.problem is not None:
@@ -480,13 +483,15 @@ def queue_rows(
     namespace: str,
     usable_namespaces: Collection[str] | None = None,
 ) -> list[Queue]:
-    """The local queues as tables show them.
+    """The rows of the queue table.
 
     Args:
         local_queues: The local queues.
-        queues: The cluster queues by name; None when they may not be seen, so that no quota is known.
-        namespace: The namespace of this cluster's runs, whose queues need no more than their name.
-        usable_namespaces: Namespaces that this user may send runs to; None when that is not known beyond the own one.
+        queues: The cluster queues by name; None when they are not readable, so that no quota is
+            known.
+        namespace: The namespace of this cluster's runs, whose queues are shown without a namespace.
+        usable_namespaces: Namespaces to which this user may submit; None when unknown beyond the
+            own one.
     """
     return [_row(local_queue, queues, namespace, usable_namespaces) for local_queue in local_queues]
 
@@ -542,7 +547,7 @@ def _quotas(queue: ClusterQueueRow, queues: Sequence[ClusterQueueRow]) -> tuple[
 
 
 def _devices(quotas: Sequence[Quota]) -> tuple[Resource, ...]:
-    """What the queue can ever give of devices, and what of it is free now, all flavors together."""
+    """The queue's device quota, and its currently free part, over all flavors."""
     totals: dict[str, int] = {}
     shared_used: dict[str, int] = {}
     for quota in quotas:

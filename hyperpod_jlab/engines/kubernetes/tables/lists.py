@@ -1,4 +1,4 @@
-"""Lists as small rows, for the tables, as far as this user's rights go: what is hidden is told by what right is missing."""
+"""Lists as small rows for the tables, within this user's permissions; a hidden part is reported with its missing permission."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 ListRow = TypeVar("ListRow")
 
 MISSING_PERMISSION = "missing_right"
-"""The code of errors that tell which right is missing."""
+"""The code of errors for a missing permission."""
 
 _OLDEST = 5.0
-"""Seconds for which the rows are good while the watch is cut."""
+"""Maximum age in seconds of rows while the watch is broken."""
 _DENIED_TTL_S = 60.0
-"""Seconds for which what was denied is not asked for again."""
+"""Seconds before a denied list is requested again."""
 _SERVED_TTL_S = 300.0
-"""The same for which versions of a group are served."""
+"""Seconds for which the served versions of a group are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class ListKind:
     """Objects of one kind.
 
     Attributes:
-        group: Their API group and version, such as ``kubeflow.org/v1``; ``v1`` for the core.
-        resource: The plural that stands in paths.
-        namespaced: Whether they are in namespaces.
+        group: The API group and version, such as ``kubeflow.org/v1``; ``v1`` for the core.
+        resource: The plural name in paths.
+        namespaced: Whether they are namespaced.
     """
 
     group: str
@@ -41,7 +41,7 @@ class ListKind:
     namespaced: bool = True
 
     def path(self, namespace: str | None = None) -> str:
-        """Where they are listed: in a namespace, or in all of them."""
+        """The list path, in a namespace or in all of them."""
         root = "/api/v1" if self.group == "v1" else f"/apis/{self.group}"
         if namespace is None:
             return f"{root}/{self.resource}"
@@ -59,11 +59,12 @@ PODS = ListKind("v1", "pods")
 
 @dataclass(frozen=True)
 class ListResult(Generic[ListRow]):
-    """What may be seen of a kind.
+    """The readable objects of a kind.
 
     Attributes:
-        rows: The rows; those of one namespace only where not all may be seen; None where nothing may be.
-        missing_permission: The right without which not all could be seen, in words; None when all was.
+        rows: The rows; of one namespace only if not all are readable; None if none is.
+        missing_permission: The missing permission that hides the others, as text; None when all are
+            readable.
     """
 
     rows: list[ListRow] | None
@@ -71,7 +72,7 @@ class ListResult(Generic[ListRow]):
 
 
 def permission_text(kind: ListKind, namespace: str | None = None, verb: str = "list") -> str:
-    """The right that somebody lacks, in words for the admin: verb, resource, namespace."""
+    """A missing permission as text for the admin: verb, resource, namespace."""
     subject = f"{kind.resource}.{kind.group_name}" if kind.group_name else kind.resource
     if not kind.namespaced:
         return f"{verb} {subject}"
@@ -80,17 +81,17 @@ def permission_text(kind: ListKind, namespace: str | None = None, verb: str = "l
 
 
 def hidden_note(subject: str, permission: str) -> str:
-    """The sentence for what is hidden; `subject` is its subject."""
+    """The sentence about a hidden part; `subject` is its subject."""
     return f"{subject} are hidden: you do not have the permission to {permission}"
 
 
 def denied_error(kind: ListKind, namespace: str | None, subject: str) -> DeniedError:
-    """The error for a table of which nothing may be seen.
+    """The error for a table without any readable object.
 
     Args:
-        kind: What was asked for.
-        namespace: Where; None: in all namespaces.
-        subject: What is hidden thereby, as the subject of a sentence.
+        kind: The kind.
+        namespace: The namespace, or None for all.
+        subject: The hidden part, as the subject of a sentence.
     """
     permission = permission_denied("list", kind.group_name, kind.resource, namespace)
     message = hidden_note(subject, permission_text(kind, namespace))
@@ -100,7 +101,7 @@ def denied_error(kind: ListKind, namespace: str | None, subject: str) -> DeniedE
 
 
 class ListCache:
-    """What the API server has, as rows."""
+    """The API server's lists, as rows."""
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
@@ -115,7 +116,7 @@ class ListCache:
         return self._connection.namespace
 
     async def version(self, group: str) -> str | None:
-        """The version of a group that the API server prefers, as ``group/version``; None when it has no such group."""
+        """The API server's preferred version of a group, as ``group/version``; None when it does not have the group."""
         return await self._served.get(group, lambda: self._preferred(group))
 
     async def _preferred(self, group: str) -> str | None:
@@ -127,7 +128,7 @@ class ListCache:
         return str(response["preferredVersion"]["groupVersion"])
 
     async def object(self, path: str) -> dict[str, Any]:
-        """One object, or an answer that is no list."""
+        """One object, or a response that is not a list."""
         client = await self._connection.client()
         return await client.get(path)
 
@@ -137,9 +138,9 @@ class ListCache:
         """The rows of all namespaces, else those of the own one, else none.
 
         Raises:
-            DeniedError: The credentials are no good at all.
-            NotFoundError: The cluster has no such kind.
-            UnreachableError: It does not answer.
+            DeniedError: The credentials were rejected.
+            NotFoundError: The cluster does not have the kind.
+            UnreachableError: The cluster does not answer.
         """
         namespaces = (None, self.namespace) if kind.namespaced else (None,)
         for namespace in namespaces:
@@ -156,21 +157,21 @@ class ListCache:
             return ListResult(list(rows.values()), missing_permission)
         if not await self._is_served(
             kind
-        ):  # who lacks the right is told so before it is looked whether there is such a kind
+        ):  # a missing permission is checked before the existence of the kind
             raise NotFoundError(
                 f"the cluster has no {kind.resource} of {kind.group}", code="no_such_kind"
             )
         return ListResult(None, permission_text(kind, namespaces[-1]))
 
     async def _is_served(self, kind: ListKind) -> bool:
-        """Whether the cluster has a kind; it has where this user may not even ask."""
+        """Whether the cluster has a kind; assumed if this user lacks the permission to ask."""
         if not kind.group_name:
             return True
         names = await self._kinds.get(kind.group, lambda: self._names(kind.group))
         return names is None or kind.resource in names
 
     async def _names(self, group: str) -> frozenset[str] | None:
-        """The kinds of a group and version, by their plurals; none where it is not served, None where this user may not ask."""
+        """The kinds of a group and version, by plural; empty when it is not served, None if this user lacks the permission to ask."""
         client = await self._connection.client()
         try:
             response = await client.get(f"/apis/{group}")
@@ -194,14 +195,14 @@ class ListCache:
 
         Args:
             kind: The kind.
-            reduce: Makes a row of an object.
-            namespace: Where; None: everywhere.
+            reduce: Converts an object to a row.
+            namespace: The namespace, or None for all.
             fields: Field selector.
 
         Raises:
-            DeniedError: This may not be seen.
-            NotFoundError: The cluster has no such kind.
-            UnreachableError: It does not answer.
+            DeniedError: The user may not read it.
+            NotFoundError: The cluster does not have the kind.
+            UnreachableError: The cluster does not answer.
         """
         informers = await self._connection.informers()
         informer = informers.get(kind.path(namespace), reduce, fields=fields)
@@ -217,7 +218,7 @@ class ListCache:
     async def _list_pages(
         self, path: str, reduce: Callable[[Mapping[str, Any]], ListRow], fields: str
     ) -> Mapping[str, ListRow]:
-        """The same by lists alone, for who may list and not watch."""
+        """The same with lists only, for users who may list but not watch."""
         rows = {}
         client = await self._connection.client()
         query = {"fieldSelector": fields} if fields else {}
@@ -229,21 +230,21 @@ class ListCache:
 
 
 # --------------------------------------------------------------------------------------------------
-# The namespaces that this user may send runs to.
+# The namespaces to which this user may submit.
 
 NAMESPACES = ListKind("v1", "namespaces", namespaced=False)
 
 _MAX_NAMESPACES = 100
-"""So many are asked about at most: a question each."""
+"""Maximum number of namespaces to check, one request each."""
 _CONCURRENCY = 8
 _USABLE_TTL_S = 300.0
 _EXISTS_TTL_S = 60.0
-"""Seconds for which a namespace that was there is not looked for again."""
+"""Seconds for which an existing namespace is cached."""
 _SYSTEM = ("kube-", "openshift-")
 
 
 class Namespaces:
-    """Asks which namespaces may be used.
+    """Checks which namespaces are usable.
 
     Args:
         connection: The cluster.
@@ -259,7 +260,7 @@ class Namespaces:
         )
 
     async def problem(self) -> str | None:
-        """Why the namespace of this cluster's runs cannot be used; None when it can, or when this user may not look.
+        """Why the namespace of this cluster's runs is unusable; None when it is usable, or when this user may not check.
 
         Raises:
             UnreachableError: The API server does not answer.
@@ -281,7 +282,7 @@ class Namespaces:
         return None
 
     async def names(self) -> tuple[str, ...] | None:
-        """Those that may be used, by name; None when namespaces may not be listed.
+        """The usable ones, by name; None when namespaces may not be listed.
 
         Raises:
             UnreachableError: The API server does not answer.
@@ -293,7 +294,7 @@ class Namespaces:
         return tuple(sorted(await self.filter_usable(sorted(names))))
 
     async def filter_usable(self, names: Iterable[str]) -> frozenset[str]:
-        """Which of some namespaces may be used: in which jobs of any kind may be made."""
+        """The usable ones among some namespaces: those in which the user may create any kind of job."""
         gate = asyncio.Semaphore(_CONCURRENCY)
 
         async def check(name: str) -> bool:
@@ -315,6 +316,6 @@ class Namespaces:
 
 
 def _name(namespace: Mapping[str, Any]) -> str | None:
-    """Its name; None of one that is being removed."""
+    """Its name; None while it is being deleted."""
     meta = namespace["metadata"]
     return None if meta.get("deletionTimestamp") else str(meta["name"])

@@ -1,4 +1,4 @@
-"""Nodes as tables show them, from small facts of each and the pods on it."""
+"""The node table, from facts about each node and its pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hyperpod_jlab.engines.kubernetes.tables.pods import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# What a node's conditions, taints and labels say, as one of our words and a sentence. Pure.
+# A node's conditions, taints and labels as one of our states and a sentence. Pure.
 
 HEALTH_LABEL = "sagemaker.amazonaws.com/node-health-status"
 DEEP_CHECK_LABEL = "sagemaker.amazonaws.com/deep-health-check-status"
@@ -45,10 +45,10 @@ _TERMINATION_TAINTS = {
     "ToBeDeletedByClusterAutoscaler": "the cluster autoscaler is removing it",
     "DeletionCandidateOfClusterAutoscaler": "the cluster autoscaler may remove it",
 }
-"""Taints of nodes that end."""
+"""Taints of terminating nodes."""
 
 _SOFT = frozenset({"DeletionCandidateOfClusterAutoscaler"})
-"""Those that keep no pod away."""
+"""Taints that repel no pod."""
 
 _STARTING = frozenset(
     {
@@ -59,7 +59,7 @@ _STARTING = frozenset(
         "karpenter.sh/unregistered",
     }
 )
-"""Taints that nodes have until all that belongs on them runs."""
+"""Taints of a node until all of its system pods run."""
 
 _PRESSURE = {
     "MemoryPressure": "it is low on memory",
@@ -69,14 +69,14 @@ _PRESSURE = {
 }
 
 _NODE_TAINT_PREFIX = "node.kubernetes.io/"
-"""Beginning of the taints that Kubernetes itself gives, which say the same as conditions."""
+"""Prefix of Kubernetes' own taints, which duplicate conditions."""
 
 _MAX_TEXT = 300
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A word of `hyperpod_jlab.core.cluster.NODE_STATES`, why, since when (time as Kubernetes writes it), and who says so."""
+    """One of `hyperpod_jlab.core.cluster.NODE_STATES`, its reason, since when (Kubernetes' time format), and its source."""
 
     label: str
     reason: str | None = None
@@ -89,7 +89,7 @@ def node_state(node: Mapping[str, Any], *, busy: bool) -> NodeState:
 
     Args:
         node: The object.
-        busy: Whether pods run on it that would have to go if it were drained.
+        busy: Whether it has pods that a drain would evict.
     """
     meta, spec = node["metadata"], node.get("spec") or {}
     taints: Sequence[Mapping[str, Any]] = spec.get("taints") or []
@@ -139,7 +139,8 @@ def _from_hyperpod(labels: Mapping[str, str]) -> Iterator[NodeState]:
     health = _HEALTH.get(labels.get(HEALTH_LABEL, ""))
     deep = _DEEP_CHECK.get(labels.get(DEEP_CHECK_LABEL, ""))
     faults = "; ".join(labels[name] for name in FAULT_LABELS if labels.get(name))
-    # While the deep check runs HyperPod calls a node unschedulable too; the check says more.
+    # During the deep check HyperPod also reports a node as unschedulable; the check is more
+    # specific.
     deep_check_running = deep is not None and deep[0] == "maintenance"
     for state in (deep, health) if deep_check_running else (health, deep):
         if state is not None:
@@ -191,7 +192,7 @@ _PREFER = "PreferNoSchedule"
 def _limits(
     conditions: Mapping[str, Mapping[str, Any]], taints: Sequence[Mapping[str, Any]]
 ) -> str | None:
-    """What there is to say of a node that takes pods: which ones only, and what other watchers found."""
+    """Notes on a node that accepts pods: its restrictions, and findings of other monitors."""
     parts = []
     blocking_taints = [format_taint(taint) for taint in taints if blocks_pods(taint)]
     if blocking_taints:
@@ -207,7 +208,7 @@ def _limits(
 
 
 def blocks_pods(taint: Mapping[str, Any]) -> bool:
-    """Whether a taint that somebody gave keeps pods away that do not tolerate it."""
+    """Whether a user's taint repels pods that do not tolerate it."""
     key = str(taint["key"])
     return (
         taint.get("effect") != _PREFER
@@ -223,7 +224,7 @@ def format_taint(taint: Mapping[str, Any]) -> str:
 
 
 def _is_fault(name: str, condition: Mapping[str, Any]) -> bool:
-    """Others' conditions: those that are called ready are good when True (EKS' node agent), the rest are faults (node problem detector)."""
+    """Third-party conditions: those named ready are good when True (EKS' node agent), the others are faults (node problem detector)."""
     return condition.get("status") == ("False" if name.endswith("Ready") else "True")
 
 
@@ -236,11 +237,11 @@ _SHOWN_LABELS = (
     "topology.k8s.aws/ultraserver-id",
     "topology.k8s.aws/network-node-layer-3",
 )
-"""Labels whose values tell people something (research, aws.md 2.6)."""
+"""Labels whose values are useful to users (research, aws.md 2.6)."""
 
 
 _TOLERATED = frozenset({"nvidia.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa"})
-"""Taints that clusters give to nodes with accelerators, and the tolerations for them to pods (admission plugin ExtendedResourceToleration)."""
+"""Taints that clusters add to nodes with accelerators, and whose tolerations they add to pods (admission plugin ExtendedResourceToleration)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,12 +249,13 @@ class NodeFacts:
     """A node.
 
     Attributes:
-        idle: Its state when no pod that would have to go is on it.
-        busy: Its state otherwise.
-        allocatable: What pods may have, in thousandths, by names in Kubernetes.
-        features: What its labels tell.
-        labels: All of them.
-        tainted: Whether it is for pods that tolerate something special; those with accelerators are taken to tolerate what accelerators' nodes are tainted with.
+        idle: Its state without pods that a drain would evict.
+        busy: Its state with such pods.
+        allocatable: The allocatable resources in thousandths, by Kubernetes name.
+        features: Features from its labels.
+        labels: All labels.
+        tainted: Whether it requires a special toleration; pods with accelerators are assumed to
+            tolerate the taints of accelerator nodes.
     """
 
     name: str
@@ -268,17 +270,17 @@ class NodeFacts:
     tainted: bool
 
     def state(self, pods: Iterable[PodRow]) -> NodeState:
-        """Its state with these pods on it."""
+        """Its state with these pods."""
         return self.busy if any(not pod.is_node_pod for pod in pods) else self.idle
 
 
 def node_facts(node: Mapping[str, Any]) -> NodeFacts:
-    """The facts of a node's object."""
+    """Facts from a node's object."""
     meta = node["metadata"]
     labels: Mapping[str, str] = meta.get("labels") or {}
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     idle = node_state(node, busy=False)
-    # Only what drains depends on the pods that are there.
+    # Only a draining state depends on the pods.
     busy = node_state(node, busy=True) if idle.label == "drained" else idle
     instance_type = _first_label(labels, _INSTANCE_TYPE)
     return NodeFacts(
@@ -303,7 +305,7 @@ def _first_label(labels: Mapping[str, str], names: Sequence[str]) -> str | None:
 
 
 class NodeRows:
-    """Makes rows of nodes, and keeps those of nodes that are as they were with the same pods on them."""
+    """Builds node rows, and reuses those of nodes with unchanged facts and pods."""
 
     def __init__(self) -> None:
         self._cached_rows: dict[str, tuple[NodeFacts, Sequence[PodRow] | None, Node]] = {}
@@ -312,11 +314,12 @@ class NodeRows:
     def convert(
         self, nodes: Iterable[NodeFacts], pods: Iterable[PodRow] | None, namespace: str
     ) -> list[Node]:
-        """The nodes as tables show them. May take a while the first time.
+        """The rows of the node table. The first call may be slow.
 
         Args:
             nodes: The nodes.
-            pods: The pods of all namespaces; None when they may not be seen, so that what is free is not known.
+            pods: The pods of all namespaces; None when they are not readable, so that free
+                resources are unknown.
             namespace: The namespace of this cluster's runs.
         """
         pods_by_node = group_by_node(pods or ())

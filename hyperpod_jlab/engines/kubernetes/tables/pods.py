@@ -1,4 +1,4 @@
-"""Pods as the tables need them: where each is, whose, and what it has asked for there. Small rows, for clusters have thousands."""
+"""Pods for the tables: node, owner and requests of each. Rows are small, because clusters have thousands of pods."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
 
 ACTIVE = "status.phase!=Succeeded,status.phase!=Failed"
-"""Field selector of the pods that hold what they asked for."""
+"""Field selector of the pods that hold their requested resources."""
 
 USER_LABELS = ("hyperpod-jlab/user", "sagemaker.user/created-by")
-"""Labels and annotations that say whose something is: ours, and that of HyperPod's command line (research, aws.md 2.6)."""
+"""Labels and annotations that name an object's user: ours, and those of HyperPod's command line (research, aws.md 2.6)."""
 
 _JOB_LABELS = (
     ("training.kubeflow.org/job-name", "pytorchjob"),
@@ -27,21 +27,22 @@ _JOB_LABELS = (
 _MAX_TEXT = 600
 
 Amounts = tuple[tuple[str, int], ...]
-"""Resources by their names in Kubernetes, in thousandths."""
+"""Resources by Kubernetes name, in thousandths."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """A pod that holds, or waits for, what it asked for.
+    """A pod that holds its requested resources, or waits for them.
 
     Attributes:
-        uid: Its own id, or as good a one.
-        node: The node that it was given, or None.
-        user: Whose it is, as far as it says so.
-        job: The name of the job that it is of, or None.
-        kind: The job's kind in lower case, else that of what it is of (``daemonset``), else ``pod``.
-        requests: What it asked for.
-        problem: Why it does not run, in Kubernetes' words: a reason and a message; None when it runs, or has only begun to start.
+        uid: Its uid, or a substitute.
+        node: Its node, or None.
+        user: Its user, if known.
+        job: The name of its job, or None.
+        kind: The job's kind in lower case, else that of its owner (``daemonset``), else ``pod``.
+        requests: Its requests.
+        problem: Why it does not run, as Kubernetes' reason and message; None when it runs or is
+            just starting.
     """
 
     uid: str
@@ -57,17 +58,17 @@ class PodRow:
 
     @property
     def is_node_pod(self) -> bool:
-        """Whether it belongs to its node and stays when the node is drained."""
+        """Whether it belongs to its node and survives a drain."""
         return self.kind in {"daemonset", "node"}
 
     @property
     def owner(self) -> str:
-        """Whose it is; where it does not say so, its namespace's."""
+        """Its user, else its namespace."""
         return self.user or self.namespace
 
 
 def pod_row(pod: Mapping[str, Any]) -> PodRow | None:
-    """The row of a pod, or None for one that has ended and holds nothing."""
+    """The row of a pod, or None for an ended one, which holds nothing."""
     meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     if status.get("phase") in {"Succeeded", "Failed"}:
         return None
@@ -88,11 +89,11 @@ def pod_row(pod: Mapping[str, Any]) -> PodRow | None:
 
 
 _NORMAL_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""What containers that are about to start wait for."""
+"""Waiting reasons of containers that are about to start."""
 
 
 def _find_problem(status: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Why a pod does not run: what a container of it waits for, how one ended last that is started again, or why no node takes it."""
+    """Why a pod does not run: a container's waiting reason, the last end of a restarting container, or why no node accepts it."""
     containers = [
         *(status.get("initContainerStatuses") or []),
         *(status.get("containerStatuses") or []),
@@ -113,7 +114,7 @@ def _find_problem(status: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def find_user(meta: Mapping[str, Any]) -> str | None:
-    """Whose an object is, as far as its labels and annotations say so."""
+    """An object's user, from its labels and annotations."""
     for metadata_map in (meta.get("annotations") or {}, meta.get("labels") or {}):
         for name in USER_LABELS:
             if metadata_map.get(name):
@@ -133,9 +134,9 @@ def _owner(meta: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[str | No
 
 
 def sum_container_requests(spec: Mapping[str, Any]) -> Amounts:
-    """What a pod asks its node for: its containers together with its sidecars, or more where an init container asks for more at its time, and the overhead.
+    """A pod's requests: its containers with its sidecars, or an init container's larger request, plus the overhead.
 
-    As the scheduler counts (k8s.io/component-helpers/resource, PodRequests).
+    Computed like the scheduler (k8s.io/component-helpers/resource, PodRequests).
     """
     running: dict[str, int] = {}
     for container in spec.get("containers") or []:
@@ -152,7 +153,7 @@ def sum_container_requests(spec: Mapping[str, Any]) -> Amounts:
     _add(running, sidecars)
     for name, amount in peak.items():
         running[name] = max(running.get(name, 0), amount)
-    running.update(_requests(spec))  # a pod may say for all its containers together
+    running.update(_requests(spec))  # a pod may set requests for all its containers together
     _add(running, {name: milli(text) for name, text in (spec.get("overhead") or {}).items()})
     return tuple(sorted((name, amount) for name, amount in running.items() if amount))
 
@@ -162,7 +163,7 @@ def _requests(container: Mapping[str, Any]) -> dict[str, int]:
 
 
 def parse_amounts(resources: Mapping[str, Any]) -> Amounts:
-    """What ``resources`` with requests and limits ask for; limits count where nothing is requested."""
+    """Parse a ``resources`` field with requests and limits; limits count if nothing is requested."""
     requested = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return tuple(sorted((name, milli(text)) for name, text in requested.items()))
 
@@ -173,7 +174,7 @@ def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
 
 
 def sum_pod_requests(pods: Iterable[PodRow]) -> dict[str, int]:
-    """What several pods hold together."""
+    """The total requests of several pods."""
     total: dict[str, int] = {}
     for pod in pods:
         for name, amount in pod.requests:
@@ -182,7 +183,7 @@ def sum_pod_requests(pods: Iterable[PodRow]) -> dict[str, int]:
 
 
 def group_by_node(pods: Iterable[PodRow]) -> dict[str, list[PodRow]]:
-    """The pods of each node; those that wait for one are left out."""
+    """The pods of each node; those without a node are left out."""
     pods_by_node: dict[str, list[PodRow]] = {}
     for pod in pods:
         if pod.node is not None:
@@ -191,11 +192,11 @@ def group_by_node(pods: Iterable[PodRow]) -> dict[str, list[PodRow]]:
 
 
 def job_names(pods: Sequence[PodRow], namespace: str) -> tuple[str, ...]:
-    """The jobs that pods are of, each once, as the table of jobs calls them; pods of no job by their own name, those of the node itself not at all.
+    """The jobs of the pods, each once, named as in the job table; pods without a job by their own name, without the node's own pods.
 
     Args:
         pods: The pods.
-        namespace: The namespace that need not be named.
+        namespace: The namespace that is omitted from names.
     """
     return tuple(dict.fromkeys(_job_name(pod, namespace) for pod in pods if not pod.is_node_pod))
 

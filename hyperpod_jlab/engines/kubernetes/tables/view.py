@@ -1,4 +1,4 @@
-"""The cluster as tables, as far as this user's rights go."""
+"""The cluster's tables, within this user's permissions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_KUEUE_NOTE = "the cluster has no queues (Kueue is not installed): runs start
 
 
 class KubernetesTables:
-    """What the cluster holds, for those who look at it.
+    """The tables of a cluster.
 
     Args:
         connection: The cluster.
@@ -45,7 +45,7 @@ class KubernetesTables:
         self._namespaces = Namespaces(connection, self.list_cache)
 
     async def cluster(self, name: str, kind: str) -> Cluster:
-        """The cluster in one line; where the namespace of its runs is not there it is misconfigured."""
+        """The cluster's summary; it is misconfigured if the namespace of its runs does not exist."""
         nodes, jobs, problem = await asyncio.gather(
             _rows_or_denied(self._nodes()), _rows_or_denied(self.jobs()), self._namespaces.problem()
         )
@@ -75,7 +75,7 @@ class KubernetesTables:
         )
 
     async def nodes(self) -> Rows[Node]:
-        """All nodes, with what is free on them as far as the pods of all namespaces may be seen; none, and a sentence, for who may not see nodes."""
+        """All nodes, with their free resources if the pods of all namespaces are readable; empty with a note if the user may not read nodes."""
         rows = await _rows_or_denied(self._nodes())
         return Rows([], [rows.message]) if isinstance(rows, DeniedError) else rows
 
@@ -83,7 +83,7 @@ class KubernetesTables:
         """The same.
 
         Raises:
-            DeniedError: Nodes may not be seen at all.
+            DeniedError: The user may not read nodes.
         """
         nodes, pods = await asyncio.gather(
             self.list_cache.everywhere(NODES, node_facts), self.pods()
@@ -99,7 +99,7 @@ class KubernetesTables:
         return Rows(rows, [hidden_note(subject, permission_text(PODS))])
 
     async def pods(self) -> ListResult[PodRow]:
-        """The pods that hold something, or wait for it."""
+        """The pods that hold resources, or wait for them."""
         result = await self.list_cache.everywhere(PODS, pod_row, fields=ACTIVE)
         if result.rows is None:
             return ListResult(None, result.missing_permission)
@@ -108,7 +108,7 @@ class KubernetesTables:
         )
 
     async def queues(self) -> Rows[Queue]:
-        """Kueue's local queues; none, and a sentence, where there is no Kueue."""
+        """Kueue's local queues; empty with a note without Kueue."""
         snapshot = await self.kueue.load()
         if snapshot is None:
             return Rows([], [_NO_KUEUE_NOTE])
@@ -123,10 +123,10 @@ class KubernetesTables:
         return Rows(rows, snapshot.notes)
 
     async def jobs(self) -> Rows[Job]:
-        """The jobs of all users, as far as they may be seen.
+        """The readable jobs of all users.
 
         Raises:
-            DeniedError: None may be seen.
+            DeniedError: The user may read none.
         """
         results, pods, workloads = await asyncio.gather(
             self.job_lister.load(), self.pods(), self.kueue.workloads()
@@ -140,11 +140,10 @@ class KubernetesTables:
         return Rows(await asyncio.to_thread(job_rows, results.jobs, context), results.notes)
 
     async def client(self) -> KubeClient:
-        """The cluster's client."""
         return await self._connection.client()
 
     async def choices(self) -> dict[str, list[str]]:
-        """What may be given in a spec, as far as it may be seen: queues of the namespace, priority classes, namespaces, types and groups of instances."""
+        """The choices for a spec, within the user's permissions: the namespace's queues, priority classes, namespaces, instance types and groups."""
         queues, namespaces, nodes = await asyncio.gather(
             self.kueue.choices(),
             self._namespaces.names(),
@@ -165,7 +164,7 @@ class KubernetesTables:
 
 
 async def _rows_or_denied(rows: Awaitable[Rows[Row]]) -> Rows[Row] | DeniedError:
-    """A table, or which right is missing."""
+    """A table, or its missing permission."""
     try:
         return await rows
     except DeniedError as error:

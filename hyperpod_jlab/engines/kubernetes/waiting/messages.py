@@ -1,7 +1,7 @@
-"""What is wrong with pods, in words: reasons of containers, of pods and of events, each with what to do about it.
+"""Explains pod problems: reasons of containers, pods and events as messages, each with a remedy.
 
-The texts are those of Kubernetes 1.34 with containerd, made to happen and recorded (tests/kubernetes/recorded); older and newer ones differ in little. What is
-not known here is shown as it is.
+The texts are those of Kubernetes 1.34 with containerd, reproduced and recorded
+(tests/kubernetes/recorded); other versions differ little. Unknown texts are shown unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow
 
 # --------------------------------------------------------------------------------------------------
-# Why no node takes a pod: the scheduler's summary over all nodes, taken apart and put into words.
+# Why no node accepts a pod: the scheduler's summary over all nodes, parsed and explained.
 
 _HEAD = re.compile(r"^0/(?P<nodes>\d+) nodes are available: ?(?P<rest>.*)$", re.DOTALL)
 _PREEMPTION_TAIL = re.compile(
@@ -113,7 +113,7 @@ _WHOLE_MESSAGES: tuple[tuple[re.Pattern[str], str, str], ...] = (
 
 
 def explain_scheduling(message: str) -> tuple[str, str] | None:
-    """A code and a sentence for the scheduler's message, or None for one that is not known here."""
+    """A code and a sentence for the scheduler's message, or None for an unknown one."""
     for pattern, code, phrase in _WHOLE_MESSAGES:
         match = pattern.search(message)
         if match is not None:
@@ -157,7 +157,7 @@ _SINGULAR = {
 
 
 def _inflect(count: int, phrase: str) -> str:
-    """The words said of so many nodes."""
+    """The message for this number of nodes."""
     if count == 1:
         for plural, singular in _SINGULAR.items():
             if phrase.startswith(plural):
@@ -184,7 +184,7 @@ def _explain_part(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PodReason:
-    """A reason: a word for programs, and a sentence."""
+    """A reason: a code and a sentence."""
 
     code: str
     message: str
@@ -192,12 +192,12 @@ class PodReason:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a reason means.
+    """The meaning of a reason.
 
     Attributes:
-        reasons: Words of Kubernetes; empty: whichever.
-        pattern: What the message must hold.
-        code: Ours.
+        reasons: Kubernetes' reasons; empty for any.
+        pattern: The pattern that the message must match.
+        code: Our reason code.
         message: Our sentence, with the pattern's groups.
     """
 
@@ -279,7 +279,7 @@ _RULES: tuple[_Rule, ...] = (
         "image_never_pulled",
         "the image {image} is not on the node, and imagePullPolicy is Never",
     ),
-    # What containers need.
+    # Container requirements.
     _rule(
         "CreateContainerConfigError Failed",
         r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found',
@@ -341,7 +341,7 @@ _RULES: tuple[_Rule, ...] = (
         "mount_failed",
         "one of its volumes cannot be mounted: {said}; the mount is retried",
     ),
-    # How containers and pods ended.
+    # Ends of containers and pods.
     _rule(
         "OOMKilled",
         "",
@@ -384,7 +384,7 @@ _RULES: tuple[_Rule, ...] = (
         "crashes",
         "its container fails repeatedly and is restarted after a back-off: see its log",
     ),
-    # What the cluster does not allow.
+    # Policies of the cluster.
     _rule(
         "",
         r"exceeded quota: (?P<quota>[^,]+), requested: (?P<wanted>.+?), used: (?P<used>.+?), limited: (?P<limit>.+)",
@@ -442,7 +442,7 @@ _MAX_MESSAGE = 400
 
 
 def explain_reason(reason: str, message: str) -> PodReason:
-    """A reason of Kubernetes with its message in words; one that is not known here as it is."""
+    """Explain a Kubernetes reason and its message; an unknown one is shown unchanged."""
     if reason in _SCHEDULING:
         explained = explain_scheduling(message)
         if explained is not None:
@@ -462,7 +462,7 @@ def explain_reason(reason: str, message: str) -> PodReason:
 
 
 def find_problem(pods: Iterable[PodRow]) -> PodReason | None:
-    """What keeps pods of a job from running; with how many of them it keeps, where it is not all of several."""
+    """What keeps a job's pods from running, with their number if it is not all of several."""
     pod_list = list(pods)
     troubled = [pod for pod in pod_list if pod.problem is not None]
     if not troubled:
@@ -484,7 +484,7 @@ def _count_message(phrase: str, count: int, pods: Sequence[PodRow]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Why a workload waits in Kueue, in words (0.14's sentences, as they were seen and as they stand in its sources).
+# Why a workload waits in Kueue, as messages (0.14's texts, as observed and from its sources).
 
 _NEVER_ADMITTED = re.compile(
     r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>\S+?), (?:previously considered podsets requests \S+ \+ current podset request|request) > maximum capacity \((?P<wanted>.+?) > (?P<most>\S+?)\)"
@@ -597,7 +597,7 @@ def explain_workload(workload: WorkloadRow) -> PodReason:
 
 
 # --------------------------------------------------------------------------------------------------
-# The newest events of objects: what the cluster's controllers last had to say of them.
+# The latest events of objects, from the cluster's controllers.
 
 _IGNORED_REASONS = frozenset(
     {
@@ -608,15 +608,15 @@ _IGNORED_REASONS = frozenset(
         "CgroupV1",
     }
 )
-"""Warnings that keep nothing from running."""
+"""Warnings that do not keep anything from running."""
 
 _LOW_PRIORITY_REASONS = frozenset({"Failed", "BackOff"})
-"""Reasons that say that something failed, after the event that says why."""
+"""Reasons that report a failure, after the event with its cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A warning: its reason, message, and when it was last seen (time as Kubernetes writes it)."""
+    """A warning: its reason, message, and last time (Kubernetes' format)."""
 
     reason: str
     message: str
@@ -624,12 +624,12 @@ class Event:
 
 
 async def list_warnings(client: KubeClient, namespace: str, uids: Sequence[str]) -> list[Event]:
-    """The warnings about objects of a namespace, the newest first; none where events may not be seen.
+    """The warnings about objects of a namespace, newest first; empty if the user may not read events.
 
     Args:
         client: The cluster.
         namespace: Their namespace.
-        uids: Their own ids; a question each, so few of them.
+        uids: Their uids; one request each, so pass only a few.
 
     Raises:
         UnreachableError: The API server does not answer.

@@ -1,4 +1,4 @@
-"""Whether a run can ever start: its queue, that queue's quota, its priority class, and whether any node is large enough."""
+"""Whether a run can ever start: its queue, the queue's quota, its priority class, and whether any node is large enough."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# What a run asks for of queues and nodes, by its spec or by a user's own manifest. Pure.
+# What a run requests from queues and nodes, from its spec or a user's own manifest. Pure.
 
 
 @dataclass(frozen=True)
 class RequestedResources:
-    """What a run asks for.
+    """What a run requests.
 
     Attributes:
-        parts: Its pods, those that are alike together.
+        parts: Its pods, identical ones grouped.
         queue: The local queue.
         priority: The priority class.
-        manifest: Whether a user's own manifest says so, so that it is there that something can be changed.
+        manifest: Whether it comes from a user's own manifest, which is then the place to change it.
     """
 
     parts: tuple[QuotaRequest, ...]
@@ -53,12 +53,12 @@ class RequestedResources:
     manifest: bool = False
 
     def field(self, name: str | None) -> str | None:
-        """The field of the spec that a finding is about, where that of a spec without a manifest is `name`."""
+        """The spec field of a finding; `name` is the field of a spec without a manifest."""
         return "source" if self.manifest else name
 
     @property
     def without_queue_note(self) -> str:
-        """How to name none."""
+        """How to use no queue."""
         if self.manifest:
             return f"remove the label {QUEUE_LABEL} from the manifest"
         return "leave out --queue"
@@ -67,7 +67,7 @@ class RequestedResources:
 def requested_by_spec(
     spec: JobSpec, instance_type: InstanceType | None, *, hyperpod: bool
 ) -> RequestedResources:
-    """What a spec asks for, with what is known of its instance type; on HyperPod for healthy nodes."""
+    """A spec's requests, with the facts about its instance type; on HyperPod for healthy nodes."""
     amounts = {name: milli(text) for name, text in resources(spec, instance_type).items()}
     what_if_request = QuotaRequest(
         spec.resources.nodes, amounts, node_selector(spec, hyperpod=hyperpod)
@@ -76,7 +76,7 @@ def requested_by_spec(
 
 
 def requested_by_manifest(document: Mapping[str, Any]) -> RequestedResources:
-    """What a manifest asks for."""
+    """A manifest's requests."""
     parts = list_pod_groups(document.get("spec") or {})
     labels = find_labels(document)
     return RequestedResources(
@@ -89,12 +89,12 @@ def requested_by_manifest(document: Mapping[str, Any]) -> RequestedResources:
 
 @dataclass(frozen=True)
 class QuotaContext:
-    """What is known of a cluster; None for what may not be seen.
+    """Facts about a cluster; None for what is not readable.
 
     Attributes:
-        namespace: Where the run goes.
+        namespace: The run's namespace.
         kueue: The queues; None without Kueue.
-        priorities: The priority classes of workloads.
+        priorities: The workload priority classes.
         nodes: The nodes.
     """
 
@@ -107,16 +107,16 @@ class QuotaContext:
 async def capacity_findings(
     tables: KubernetesTables, spec: JobSpec, context: InstanceType | None, *, hyperpod: bool
 ) -> list[Finding]:
-    """What the cluster's queues and nodes have to say about a spec; what may not be seen says nothing.
+    """Findings of the cluster's queues and nodes about a spec; what is not readable is skipped.
 
     Args:
         tables: The cluster.
-        spec: The spec; of one that is sent as it was written its manifest is asked about (`manifest_findings`).
-        context: What is known of its instance type.
-        hyperpod: Whether it is a HyperPod cluster, whose runs want healthy nodes.
+        spec: The spec; for one submitted unchanged, use `manifest_findings`.
+        context: Facts about its instance type.
+        hyperpod: Whether it is a HyperPod cluster, whose runs require healthy nodes.
 
     Raises:
-        UnreachableError: It does not answer.
+        UnreachableError: The cluster does not answer.
     """
     if spec.source.kind == "native":
         return []
@@ -125,10 +125,10 @@ async def capacity_findings(
 
 
 async def manifest_findings(tables: KubernetesTables, document: Mapping[str, Any]) -> list[Finding]:
-    """The same about a user's own manifest, which the API server would take as it is.
+    """The same for a user's own manifest that the API server would accept.
 
     Raises:
-        UnreachableError: It does not answer.
+        UnreachableError: The cluster does not answer.
     """
     return await _findings(
         tables, str(document["metadata"]["namespace"]), requested_by_manifest(document)
@@ -152,7 +152,7 @@ async def _findings(
 
 
 def findings(requested: RequestedResources, context: QuotaContext) -> list[Finding]:
-    """The same from what is known. Pure."""
+    """The findings from known facts. Pure."""
     results = list(_queue(requested, context))
     results += _priority(requested, context)
     results += _nodes(requested, context.nodes)
@@ -223,7 +223,7 @@ def _quota(
     queue: ClusterQueueRow,
     kueue: KueueSnapshot,
 ) -> Iterator[Finding]:
-    """A request over what the queue can ever give: its own quota and what it may borrow."""
+    """A request above the queue's maximum: its own quota and what it may borrow."""
     if not queue.quotas:
         return
     headroom = compute_headroom(queue, (kueue.queues or {}).values(), ignore_usage=True)
@@ -235,9 +235,7 @@ def _quota(
         ),
         None,
     )
-    if (
-        excess is None and len(requested.parts) > 1
-    ):  # pods that are not alike may have different flavors
+    if excess is None and len(requested.parts) > 1:  # different pods may have different flavors
         excess = _find_excess(_merge_parts(requested.parts), _merge_flavors(headroom), local)
     if excess is not None:
         name, message = excess
@@ -253,10 +251,10 @@ def _quota(
 def _find_excess(
     what_if_request: QuotaRequest, headroom: QueueHeadroom, local: LocalQueueRow
 ) -> tuple[str, str] | None:
-    """Of which resource pods ask for more than a queue can ever give, and the sentence for it; None when they do not."""
+    """The resource of which pods request more than a queue can ever give, and its sentence; None without one."""
     if headroom.nodes(what_if_request.per_pod) >= what_if_request.nodes:
         return None
-    # Of the flavor that gives most, what of it is too little.
+    # What is insufficient in the flavor that gives most.
     best_flavor = max(
         headroom.by_flavor.values(),
         key=lambda available: _capacity_share(what_if_request, available),
@@ -280,7 +278,7 @@ def _find_excess(
 
 
 def _merge_parts(parts: Sequence[QuotaRequest]) -> QuotaRequest:
-    """All pods as if they were one."""
+    """All pods as one request."""
     total: dict[str, int] = {}
     for part in parts:
         for name, quantity in part.per_pod.items():
@@ -289,7 +287,7 @@ def _merge_parts(parts: Sequence[QuotaRequest]) -> QuotaRequest:
 
 
 def _merge_flavors(headroom: QueueHeadroom) -> QueueHeadroom:
-    """What all flavors can give together, as if they were one."""
+    """The maximum of all flavors together, as one flavor."""
     total: dict[str, int] = {}
     for flavor in headroom.by_flavor.values():
         for name, quantity in flavor.items():
@@ -313,7 +311,7 @@ def _field(resource: str) -> str:
 
 
 def _priority(requested: RequestedResources, context: QuotaContext) -> Iterator[Finding]:
-    """A workload's priority class; without a queue the priority is that of the pods, which the dry run looks at."""
+    """A workload's priority class; without a queue the priority is that of the pods, which the dry run checks."""
     if requested.priority is None or requested.queue is None or context.priorities is None:
         return
     if requested.priority not in context.priorities:

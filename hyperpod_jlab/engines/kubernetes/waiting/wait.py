@@ -1,4 +1,4 @@
-"""Why a run waits: what Kueue and Kubernetes say in words, its place in the line, who holds what it waits for, and what would start now."""
+"""Why a run waits: explanations from Kueue and Kubernetes, its queue position, the holders of what it waits for, and what would start now."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# Who waits before whom in a local queue.
+# The order of waiting workloads in a local queue.
 
 Name = tuple[str, str]
 """Namespace and name of a workload."""
@@ -52,14 +52,15 @@ Name = tuple[str, str]
 def full_queue_order(
     reported: Sequence[Name], waiting_workloads: Sequence[WorkloadRow]
 ) -> list[Name]:
-    """The line of a queue as Kueue tells it, with those that it leaves out for the moment.
+    """The order of a queue as Kueue reports it, with the workloads that it leaves out at the moment.
 
-    While Kueue looks at a workload, some times a second, that one is in no line of its visibility API. It is put back before the first one that comes after it: a
-    lower priority, or the same and created later (Kueue's own order, see its concepts' "queueing strategy").
+    While Kueue evaluates a workload, several times a second, the visibility API omits it. It is
+    inserted before the first workload that follows it: one with a lower priority, or with the same
+    and created later (Kueue's own order, see its concepts' "queueing strategy").
 
     Args:
-        reported: The line as Kueue tells it.
-        waiting_workloads: The workloads that wait in this queue.
+        reported: The order as Kueue reports it.
+        waiting_workloads: The waiting workloads of this queue.
     """
     line = list(reported)
     rows = {(workload.namespace, workload.name): workload for workload in waiting_workloads}
@@ -79,14 +80,14 @@ def _priority_key(row: WorkloadRow) -> tuple[int, str]:
 
 
 _MAX_NAMES = 20
-"""How many of those before it are named."""
+"""Maximum number of jobs ahead that are listed."""
 _MAX_EVENT_PODS = 4
-"""How many of its pods are asked for their events."""
+"""Maximum number of its pods whose events are queried."""
 
 
 @dataclass(frozen=True)
 class _JobState:
-    """All that is known where a run waits; None for what may not be seen."""
+    """The facts about a waiting run; None for what is not readable."""
 
     job: JobFacts
     jobs: Mapping[str, JobFacts]
@@ -107,7 +108,7 @@ async def explain(
     Args:
         tables: The cluster.
         bundle: The run.
-        observation: What its object says, as far as it was seen.
+        observation: Its object's observation, if known.
 
     Raises:
         UnreachableError: The API server does not answer.
@@ -133,7 +134,7 @@ async def explain(
 
 
 async def _load_state(tables: KubernetesTables, sent: Sent) -> _JobState | None:
-    """What may be seen; None when not even the run's object is there."""
+    """The readable facts; None if the run's object does not exist."""
     try:
         jobs, pods, nodes, kueue, workloads = await asyncio.gather(
             tables.job_lister.load(),
@@ -142,7 +143,7 @@ async def _load_state(tables: KubernetesTables, sent: Sent) -> _JobState | None:
             tables.kueue.load(),
             tables.kueue.workloads(),
         )
-    except DeniedError:  # nothing at all may be seen
+    except DeniedError:  # nothing is readable
         return None
     job_key = (sent.kind.name, sent.namespace, sent.name)
     job = next(
@@ -197,12 +198,13 @@ def _suspended_reason(job_state: _JobState) -> PodReason:
 
 
 # ---------------------------------------------------------------------------------- in the queue
+# in the queue
 
 
 async def _explain_queued(
     tables: KubernetesTables, run_id: str, job_state: _JobState, workload: WorkloadRow
 ) -> WaitReason:
-    """Why Kueue does not let it start yet."""
+    """Why Kueue does not start it yet."""
     pod_reason = _queue_reason(job_state, workload)
     wait_reason = WaitReason(run_id, pod_reason.message, pod_reason.code)
     if workload.state == "off":
@@ -238,7 +240,7 @@ async def _explain_queued(
 
 
 def _queue_reason(job_state: _JobState, workload: WorkloadRow) -> PodReason:
-    """Kueue's reason; for a queue that is closed why, where that may be seen."""
+    """Kueue's reason; for a closed queue its cause, if readable."""
     pod_reason = explain_workload(workload)
     local = job_state.kueue.local(workload.namespace, workload.queue) if job_state.kueue else None
     if pod_reason.code == "queue_stopped" and job_state.kueue is not None and local is not None:
@@ -251,7 +253,7 @@ def _queue_reason(job_state: _JobState, workload: WorkloadRow) -> PodReason:
 
 
 def _display_name(job_state: _JobState, name: tuple[str, str]) -> str:
-    """The run or job of a workload that waits, as people know it."""
+    """The display name of a waiting workload's run or job."""
     matching = [
         queue_workload
         for queue_workload in job_state.workloads
@@ -268,7 +270,7 @@ def _display_name(job_state: _JobState, name: tuple[str, str]) -> str:
 
 
 def _find_quota_holders(job_state: _JobState, workload: WorkloadRow) -> tuple[Holder, ...]:
-    """Who has quota of the cluster queue that it waits for, or of its cohort."""
+    """The jobs with quota of its cluster queue, or of the cohort."""
     if job_state.kueue is None:
         return ()
     local = job_state.kueue.local(workload.namespace, workload.queue)
@@ -360,6 +362,7 @@ def _free_resources(job_state: _JobState) -> list[dict[str, int]] | None:
 
 
 # ---------------------------------------------------------------------------------- on the nodes
+# on the nodes
 
 
 async def _explain_on_nodes(
@@ -389,7 +392,7 @@ async def _explain_on_nodes(
 
 
 def _infeasible_reason(infeasible: Infeasible) -> PodReason:
-    """As `quota` says it before a run is sent."""
+    """The verdict of `quota`, as before a submit."""
     if infeasible.label is not None:
         return PodReason("no_such_node", f"{infeasible.message}: it waits until one is added")
     if infeasible.may_be_added:
@@ -407,7 +410,7 @@ def _starting_text(job_state: _JobState) -> str:
 
 
 def _gang_text(job_state: _JobState, text: str) -> str:
-    """With how many of its pods have their node already, which wait for the others there."""
+    """How many of its pods already have a node and wait for the others."""
     placed = [pod for pod in job_state.own_pods if pod.node is not None and pod.problem is None]
     if not placed or len(placed) >= job_state.request.nodes:
         return text
@@ -416,7 +419,7 @@ def _gang_text(job_state: _JobState, text: str) -> str:
 
 
 async def _reason_from_events(tables: KubernetesTables, job_state: _JobState) -> PodReason | None:
-    """What events say of its pods that do not say it themselves (volumes that cannot be mounted), and of the job (pods that cannot be made)."""
+    """The cause from events, for pods that do not report it themselves (volumes that cannot be mounted), and for the job (pods that cannot be created)."""
     pod_uids = [pod.uid for pod in job_state.own_pods][:_MAX_EVENT_PODS]
     with contextlib.suppress(DeniedError):
         client = await tables.client()
@@ -429,17 +432,18 @@ async def _reason_from_events(tables: KubernetesTables, job_state: _JobState) ->
 
 
 # --------------------------------------------------------------------------------------------------
-# What Kueue says of runs that wait: their objects tell a run that waits for quota from one that somebody suspended in no way (research); its workloads do.
+# Kueue's reasons for waiting runs. The object of a run does not show whether it waits for quota or
+# a user suspended it (research); its workload does.
 
 
 async def add_queue_reasons(
     kueue: KueueReader, observations: Mapping[str, Observation]
 ) -> dict[str, Observation]:
-    """The words on runs, with Kueue's reasons for those that are suspended; as they are where Kueue cannot be asked.
+    """The observations, with Kueue's reasons for suspended runs; unchanged when Kueue does not answer.
 
     Args:
-        kueue: The cluster's Kueue; asked only when a run is suspended.
-        observations: What the runs' objects say, by run id.
+        kueue: The cluster's Kueue; queried only when a run is suspended.
+        observations: The observations from the runs' objects, by run id.
     """
     result = dict(observations)
     if not any(_may_be_queued(observation) for observation in observations.values()):

@@ -1,4 +1,4 @@
-"""How many pods of a run would find room now, on the nodes and in the queue's quota, and whether one ever does. Pure."""
+"""How many pods of a run would fit now, on the nodes and in the queue's quota, and whether one ever does. Pure."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _AUTOSCALER_LABELS = (
     "eks.amazonaws.com/nodegroup",
     "cloud.google.com/gke-nodepool",
 )
-"""Labels of nodes that something adds and takes away: others may come."""
+"""Labels of nodes that an autoscaler adds and removes: more may be added."""
 
 
 @dataclass(frozen=True)
 class QuotaRequest:
-    """What a run asks for.
+    """What a run requests.
 
     Attributes:
-        nodes: How many pods, each on a node.
-        per_pod: What each asks for, in thousandths.
-        labels: Labels that their nodes must have.
+        nodes: The number of pods, one per node.
+        per_pod: The requests of each, in thousandths.
+        labels: The required node labels.
     """
 
     nodes: int
@@ -38,24 +38,24 @@ class QuotaRequest:
 
     @property
     def accelerator(self) -> str | None:
-        """The name of the accelerators that it asks for."""
+        """The name of the requested accelerators."""
         return next((name for name in self.per_pod if computes(name)), None)
 
     def with_accelerators(self, count: int) -> dict[str, int]:
-        """What each pod asks for, with another number of accelerators."""
+        """Each pod's requests with another number of accelerators."""
         name = self.accelerator
         return {**self.per_pod, **({name: count * 1000} if name is not None else {})}
 
 
 def fits(per_pod: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    """Whether so much is there."""
+    """Whether the amounts are available."""
     return all(free.get(name, 0) >= quantity for name, quantity in per_pod.items())
 
 
 def free_nodes(
     nodes: Iterable[NodeFacts], pods: Iterable[PodRow], labels: Mapping[str, str]
 ) -> list[dict[str, int]]:
-    """What is free on each node that takes pods and has these labels."""
+    """The free resources of each node that accepts pods and has these labels."""
     pods_by_node = group_by_node(pods)
     free_by_node = []
     for node in nodes:
@@ -76,13 +76,14 @@ def _matches(node: NodeFacts, labels: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True)
 class Infeasible:
-    """Why no node that there is can take a pod of a run, even an empty one.
+    """Why no existing node can run a pod, even an empty node.
 
     Attributes:
-        message: Why, as the beginning of a sentence.
-        may_be_added: Whether one that can may be added: nodes are put in groups, or something adds them as they are asked for.
-        label: The label that no node has; None where it is not for that.
-        resource: The resource of which no node has enough; None where it is not for that.
+        message: The cause, as the beginning of a sentence.
+        may_be_added: Whether a suitable node may be added: to an instance group, or by an
+            autoscaler.
+        label: The label that no node has, if that is the cause.
+        resource: The resource of which no node has enough, if that is the cause.
     """
 
     message: str
@@ -92,9 +93,9 @@ class Infeasible:
 
 
 def find_infeasible(request: QuotaRequest, nodes: Sequence[NodeFacts]) -> Infeasible | None:
-    """Why no node takes a pod of the run, however long it waits; None when one does, or when nodes are unknown.
+    """Why no node can ever run a pod of the run; None when one can, or when nodes are unknown.
 
-    A node that is ill today may be well tomorrow, so that its health counts not.
+    Node health is ignored, because an unhealthy node may recover.
     """
     if not nodes:
         return None
@@ -123,7 +124,7 @@ def find_infeasible(request: QuotaRequest, nodes: Sequence[NodeFacts]) -> Infeas
 
 
 def _no_matching_node(labels: Mapping[str, str], nodes: Sequence[NodeFacts]) -> Infeasible:
-    """For a label that no node has; where each is on some node, for all of them."""
+    """The cause for a label that no node has; if each label is on some node, for all of them together."""
     missing_labels = {
         name: value
         for name, value in labels.items()
@@ -141,7 +142,7 @@ def _no_matching_node(labels: Mapping[str, str], nodes: Sequence[NodeFacts]) -> 
 def find_missing_resource(
     request: QuotaRequest, nodes: Sequence[NodeFacts]
 ) -> tuple[str, int] | None:
-    """The first resource of which no node has as much as a pod asks for, and how much one has at most; None when each can be had on some node."""
+    """The first resource of which no node has as much as a pod requests, and the largest amount on one node; None when some node has each."""
     for name, quantity in request.per_pod.items():
         max_available = max((dict(node.allocatable).get(name, 0) for node in nodes), default=0)
         if max_available < quantity:
@@ -150,7 +151,7 @@ def find_missing_resource(
 
 
 def format_amount(name: str, thousandths: int) -> str:
-    """An amount as people say it: ``8 GPUs``, ``64.0 GiB of memory``, ``1.5 CPUs``."""
+    """Format an amount: ``8 GPUs``, ``64.0 GiB of memory``, ``1.5 CPUs``."""
     if name == "memory":
         return f"{thousandths / 1000 / 2**30:.4g} GiB of memory"
     number = f"{thousandths / 1000:g}"
@@ -165,12 +166,12 @@ def format_amount(name: str, thousandths: int) -> str:
 
 @dataclass(frozen=True)
 class QueueHeadroom:
-    """What a queue can give to a new job now, by flavor, in thousandths; what it has no quota for is not counted."""
+    """What a queue can give a new job now, by flavor, in thousandths; resources without quota are not counted."""
 
     by_flavor: Mapping[str, Mapping[str, int]]
 
     def nodes(self, per_pod: Mapping[str, int]) -> int:
-        """For how many pods that ask for this each it is enough: all of them in one flavor."""
+        """The number of pods with these requests that fit, all in one flavor."""
         return max((_max_count(free, per_pod) for free in self.by_flavor.values()), default=0)
 
 
@@ -182,7 +183,7 @@ def _max_count(free: Mapping[str, int], per_pod: Mapping[str, int]) -> int:
 def compute_headroom(
     queue: ClusterQueueRow, queues: Iterable[ClusterQueueRow], *, ignore_usage: bool = False
 ) -> QueueHeadroom:
-    """What a cluster queue can give now, or, with `ignore_usage`, when nobody else has anything."""
+    """What a cluster queue can give now or, with `ignore_usage`, when it is empty."""
     all_queues = list(queues)
     free_by_flavor: dict[str, dict[str, int]] = {}
     for quota in queue.quotas:
@@ -195,7 +196,7 @@ def compute_headroom(
 
 @dataclass(frozen=True)
 class Alternatives:
-    """What would start now in a run's place: a sentence each, and how many ways were looked at."""
+    """What would start now instead: a sentence each, and how many alternatives were checked."""
 
     sentences: tuple[str, ...]
     try_count: int
@@ -204,12 +205,12 @@ class Alternatives:
 def smaller(
     request: QuotaRequest, free: Sequence[Mapping[str, int]] | None, queue: QueueHeadroom | None
 ) -> Alternatives:
-    """The largest number of nodes, else of accelerators on one node, that finds room now.
+    """The largest number of nodes, else of accelerators on one node, that fits now.
 
     Args:
         request: The run.
-        free: What is free on each node; None when that is not known.
-        queue: What its queue can give; None without one, or when that is not known.
+        free: The free resources of each node; None when unknown.
+        queue: What its queue can give; None without one, or when unknown.
     """
     if free is None and queue is None:
         return Alternatives((), 0)
@@ -222,9 +223,7 @@ def smaller(
 
     count = max_nodes(request.per_pod)
     if count >= request.nodes:
-        return Alternatives(
-            (), 0
-        )  # there is room: it starts in a moment, or waits for something else
+        return Alternatives((), 0)  # there is capacity: it starts soon, or waits for something else
     if count >= 1:
         noun = "node" if count == 1 else "nodes"
         text = f"with {count} {noun} instead of {request.nodes} (--nodes {count})"
@@ -246,7 +245,7 @@ def smaller(
 
 
 def find_holders(pods: Iterable[PodRow], resource: str | None) -> tuple[Holder, ...]:
-    """Who holds accelerators (of this name, where one is given), or at least nodes, most first; pods of the nodes themselves count not."""
+    """The jobs that hold accelerators (of this name, if given), or at least nodes, largest first; without the nodes' own pods."""
     totals_by_owner: dict[str, tuple[int, set[str], set[str]]] = {}
     for pod in pods:
         if pod.node is None or pod.is_node_pod:
